@@ -1,0 +1,34 @@
+"""crossgraft: select, adapt and audit pretrained vision models for a small labelled image set.
+
+The public verbs load on first use, so that ``import crossgraft`` imports neither torch nor timm.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from crossgraft.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from crossgraft.data import open_dataset as open_dataset
+    from crossgraft.rank import rank_models as rank_models
+    from crossgraft.report import write_report as write_report
+
+_HOME = {
+    "open_dataset": "crossgraft.data",
+    "rank_models": "crossgraft.rank",
+    "write_report": "crossgraft.report",
+}
+
+__all__ = ["__version__", "open_dataset", "rank_models", "write_report"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'crossgraft' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

@@ -1,0 +1,91 @@
+"""Threads, device, seconds and memory."""
+
+from __future__ import annotations
+
+import os
+import time
+import tracemalloc
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from crossgraft.errors import UsageError
+
+
+def available_cores() -> int:
+    """Cores that this process may use (a container or job scheduler may grant fewer than the machine has)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def limit_threads(num_threads: int) -> Generator[None]:
+    """Limit BLAS, OpenMP and torch to ``num_threads`` inside the block, then restore what was there.
+
+    Without a limit, two libraries that each start one thread a core slow each other down by orders of magnitude on a
+    loaded machine.
+    """
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    with threadpool_limits(limits=num_threads):
+        torch.set_num_threads(num_threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+def resolve_device(name: str) -> str:
+    """Turn ``auto``, ``cpu``, ``cuda``, ``cuda:1`` or ``mps`` into a device that exists here.
+
+    Raises:
+        UsageError: The device is unknown or not available; never a silent fall back to the CPU.
+    """
+    import torch
+
+    if name == "auto":
+        if torch.cuda.is_available():
+            return "cuda"
+        return "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise UsageError(f"Unknown device: {name}. Use auto, cpu, cuda, cuda:N or mps.") from error
+    is_here = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available() and (device.index or 0) < torch.cuda.device_count(),
+        "mps": torch.backends.mps.is_available(),
+    }
+    if not is_here.get(device.type, False):
+        raise UsageError(f"The device {name} is not available on this machine. Use --device auto or --device cpu.")
+    return str(device)
+
+
+@dataclass
+class Cost:
+    """What a block took; filled in when the block ends."""
+
+    seconds: float = 0.0
+    peak_bytes: int = 0
+
+
+@contextmanager
+def measure_cost() -> Generator[Cost]:
+    """Measure wall seconds and the peak of memory allocated by Python and numpy inside the block."""
+    cost = Cost()
+    nested = tracemalloc.is_tracing()
+    if not nested:
+        tracemalloc.start()
+    tracemalloc.reset_peak()
+    base, _ = tracemalloc.get_traced_memory()
+    start = time.perf_counter()
+    try:
+        yield cost
+    finally:
+        cost.seconds = time.perf_counter() - start
+        cost.peak_bytes = max(0, tracemalloc.get_traced_memory()[1] - base)
+        if not nested:
+            tracemalloc.stop()

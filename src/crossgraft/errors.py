@@ -1,0 +1,114 @@
+"""Every error that crossgraft raises on purpose. A message says what happened, where, and what to do.
+
+Each class carries the exit code of the command line, so that Python and the shell see the same outcome.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class CrossgraftError(Exception):
+    """Base of all named errors; ``exit_code`` is what the command line returns."""
+
+    exit_code = 1
+
+
+class UsageError(CrossgraftError, ValueError):
+    """An argument, a name or a configuration key is wrong."""
+
+    exit_code = 2
+
+
+class UnknownNameError(UsageError, KeyError):
+    """A name is not registered; the message lists the nearest ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
+        known = sorted(known)
+        near = nearest_names(name, known)
+        if near:
+            advice = "Did you mean " + " or ".join(near) + "?"
+        elif len(known) <= 20:
+            advice = "Known: " + ", ".join(known) + "."
+        else:
+            advice = f"{len(known)} names are known."
+        self.message = " ".join(part for part in (f"Unknown {kind}: {name}.", advice, hint) if part)
+        super().__init__(self.message)
+
+    def __str__(self) -> str:  # KeyError would print the repr of its argument
+        return self.message
+
+
+class RunDirectoryError(UsageError):
+    """The run directory is in use, or holds a run with another configuration."""
+
+
+class DataError(CrossgraftError, ValueError):
+    """The user's data are wrong: missing, unreadable, badly shaped or unsound."""
+
+    exit_code = 3
+
+
+class UnreadableImageError(DataError):
+    """One image cannot be decoded; ``where`` names the file or the row."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        self.where = where
+        self.reason = reason
+        super().__init__(
+            f"Cannot read the image {where}: {reason}. Repair or remove it, or pass --skip-unreadable to go on without it."
+        )
+
+
+class StorageError(CrossgraftError, OSError):
+    """A file could not be written (disk full, no permission); nothing half-written is left behind."""
+
+    exit_code = 1
+
+    def __str__(self) -> str:  # OSError would format its arguments as errno and text
+        return str(self.args[0])
+
+
+class MissingError(CrossgraftError):
+    """Something that can be installed or downloaded is not here."""
+
+    exit_code = 4
+
+
+class MissingExtraError(MissingError, ImportError):
+    """An optional package is not installed; the message names the extra."""
+
+
+class MissingWeightsError(MissingError, FileNotFoundError):
+    """Weights are not on this machine; the message says which file to put where."""
+
+    def __str__(self) -> str:  # OSError would format its arguments as errno and text
+        return str(self.args[0])
+
+
+class WeightsMismatchError(CrossgraftError, ValueError):
+    """A checkpoint does not fit the architecture: missing, unexpected or mis-shaped keys, all listed."""
+
+    exit_code = 3
+
+
+class NotApplicable(CrossgraftError):  # noqa: N818 - an answer, not a failure
+    """A method has no meaning for this input; ``reason`` is shown instead of a number."""
+
+    exit_code = 3
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class CrossgraftWarning(UserWarning):
+    """A result is defined but needs care; it is shown beside the number."""
+
+
+def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
+    """The registered names closest to ``name`` in spelling, best first."""
+    by_folded = {candidate.casefold(): candidate for candidate in known}
+    folded = difflib.get_close_matches(name.casefold(), by_folded, n=limit, cutoff=0.6)
+    return [by_folded[candidate] for candidate in folded]

@@ -1,0 +1,276 @@
+"""The plain rows that commands write and reports read; nothing here computes anything.
+
+Every record is a pydantic model: it validates when read back, prints as JSON, and its JSON schema documents the files of
+a run directory. ``None`` means "there is no number", and a text field beside it says why. Bump ``SCHEMA_VERSION`` when a
+field changes its meaning.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA_VERSION = 1
+
+Role = Literal["candidate", "random weights"]
+Severity = Literal["warning", "notice", "passed", "not assessed"]
+
+
+class Record(BaseModel):
+    """Base of all records: immutable, and unknown fields are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True, ser_json_inf_nan="strings")
+
+
+class PreprocessingRecord(Record):
+    """How images became inputs of one model (see ``types.Preprocessing``)."""
+
+    height_pixels: int
+    width_pixels: int
+    channels: int
+    mean: list[float]
+    std: list[float]
+    interpolation: str
+    resize_policy: str
+    crop_fraction: float
+    description: str
+
+
+class DatasetRecord(Record):
+    """The images that a command used. Names only: no absolute path, no patient id."""
+
+    name: str
+    source: str = Field(description="Kind of source: image_folder, csv_table, npz_file, digits …")
+    num_images: int
+    class_names: list[str]
+    class_counts: list[int]
+    rows_used: str = Field(description="For example 'split train' or 'all rows (no split given)'.")
+    split_method: str = Field(description="How the split was made, in words.")
+    group_column: str | None
+    num_groups: int | None
+    fingerprint: str
+    image_kinds: dict[str, int] = Field(description="Size, channels and bit depth → number of images.")
+    skipped_unreadable: list[str] = Field(default=[], description="File names left out by --skip-unreadable.")
+
+
+class Thumbnail(Record):
+    """One small image for the report, at most 96 pixels a side."""
+
+    class_name: str
+    png_base64: str
+
+
+class ModelRecord(Record):
+    """One backbone as it was used."""
+
+    name: str
+    role: Role
+    architecture: str
+    source: str = Field(description="timm, checkpoint or factory.")
+    family: str
+    licence: str | None
+    num_parameters: int
+    num_features: int
+    num_source_classes: int | None
+    weights_fingerprint: str
+    preprocessing: PreprocessingRecord
+    feature_seconds: float
+    features_from_cache: bool
+
+
+class ScoreRecord(Record):
+    """One score, whatever its values."""
+
+    name: str
+    title: str
+    reference: str
+    inputs: list[str]
+    origin: str = Field(description="The distribution that brings it.")
+    is_reference_probe: bool = False
+
+
+class ScoreCell(Record):
+    """One score of one model on this data set."""
+
+    model: str
+    score: str
+    value: float | None
+    reason: str | None = Field(default=None, description="Why there is no value.")
+    standard_error: float | None = None
+    low: float | None = None
+    high: float | None = None
+    no_interval_reason: str | None = None
+    jackknife_values: list[float] = []
+    shuffled_values: list[float] = []
+    largest_shuffled: float | None = None
+    above_shuffled: bool | None = Field(default=None, description="Is the value above every shuffled-label value?")
+    parts: dict[str, float] = {}
+    warnings: list[str] = []
+    seconds: float = 0.0
+    peak_bytes: int = 0
+
+
+class RankRow(Record):
+    """One line of the ranking by one score."""
+
+    model: str
+    role: Role
+    rank: int | None = Field(description="1 is best; None for controls and models without a value.")
+    not_separable_from: list[int] = Field(description="Ranks whose difference has an interval that contains 0.")
+
+
+class PairRecord(Record):
+    """The difference of one score between two candidates, in the order of the ranking."""
+
+    first: str
+    second: str
+    difference: float
+    low: float | None
+    high: float | None
+    separable: bool
+
+
+class RankingByScore(Record):
+    """The order that one score gives."""
+
+    score: str
+    rows: list[RankRow]
+    pairs: list[PairRecord]
+    best_shuffled: float | None
+    num_shuffled: int
+
+
+class AgreementRecord(Record):
+    """How one score agrees with fine-tuned results that the user gave."""
+
+    score: str
+    family: str | None = Field(description="None: over all models.")
+    num_models: int
+    weighted_kendall: float | None
+    p_value: float | None
+    low: float | None
+    high: float | None
+    reason: str | None = None
+
+
+class GroundTruthRecord(Record):
+    """Fine-tuned results that the ranking was compared with."""
+
+    column: str
+    values: dict[str, float]
+    unmatched: list[str] = []
+
+
+class CheckRecord(Record):
+    """One thing that was looked at, and what was found."""
+
+    title: str
+    severity: Severity
+    text: str
+
+
+class Reference(Record):
+    """A paper behind a number."""
+
+    key: str
+    text: str
+
+
+class RankingRecord(Record):
+    """Everything that ``crossgraft rank`` found; ``report.json`` is this record."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["ranking"] = "ranking"
+    dataset: DatasetRecord
+    models: list[ModelRecord]
+    scores: list[ScoreRecord]
+    cells: list[ScoreCell]
+    primary_score: str
+    primary_reason: str
+    rankings: list[RankingByScore]
+    advice: str
+    ground_truth: GroundTruthRecord | None = None
+    agreement: list[AgreementRecord] = []
+    checks: list[CheckRecord] = []
+    references: list[Reference] = []
+
+    def cell(self, model: str, score: str) -> ScoreCell:
+        """The cell of one model and one score."""
+        return next(cell for cell in self.cells if cell.model == model and cell.score == score)
+
+    def model(self, name: str) -> ModelRecord:
+        """The model called ``name``."""
+        return next(model for model in self.models if model.name == name)
+
+    def ranking(self, score: str) -> RankingByScore:
+        """The order by ``score``."""
+        return next(ranking for ranking in self.rankings if ranking.score == score)
+
+
+class SplitComparison(Record):
+    """Accuracy of one probe under two ways to split the same images."""
+
+    probe: str
+    shuffled_accuracy: float
+    shuffled_low: float
+    shuffled_high: float
+    grouped_accuracy: float
+    grouped_low: float
+    grouped_high: float
+    explanation: str
+
+
+class DemoRecord(Record):
+    """What the demo shows around its ranking."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["demo"] = "demo"
+    split_comparison: SplitComparison
+    fine_tuned: list[FineTunedRow]
+    limits: list[str] = Field(description="What the demo can not show, in sentences.")
+    ranking: RankingRecord
+
+
+class FineTunedRow(Record):
+    """Test accuracy of one model after real fine-tuning."""
+
+    model: str
+    num_test_images: int
+    linear_accuracy: float
+    linear_low: float
+    linear_high: float
+    full_accuracy: float
+    full_low: float
+    full_high: float
+    seeds: int
+
+
+class StageRecord(Record):
+    """Seconds that one stage took."""
+
+    name: str
+    seconds: float
+
+
+class RunRecord(Record):
+    """``run.json``: how a run directory was made, enough to make it again."""
+
+    schema_version: int = SCHEMA_VERSION
+    command: str
+    command_line: str = Field(description="What to type to get the same run.")
+    crossgraft_version: str
+    config: dict[str, object]
+    config_hash: str
+    seed: int
+    versions: dict[str, str]
+    machine: dict[str, str]
+    data_fingerprint: str | None = None
+    weights_fingerprints: dict[str, str] = {}
+    started_at: str
+    finished_at: str | None = None
+    state: Literal["running", "done", "interrupted", "failed"] = "running"
+    stages: list[StageRecord] = []
+
+
+DemoRecord.model_rebuild()

@@ -1,0 +1,91 @@
+"""A named set of plug-ins, open to other packages through entry points.
+
+A plug-in is added by one explicit line in the package that owns the registry, or by an installed distribution that
+declares an entry point in the registry's group::
+
+    [project.entry-points."crossgraft.scores"]
+    my_score = "my_package.my_score:my_score"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from typing import Generic, TypeVar, cast
+
+from crossgraft.errors import UnknownNameError, UsageError
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Names to plug-ins of one kind, in the order they were added.
+
+    Args:
+        kind: What one entry is called in messages, for example ``score``.
+        group: Entry-point group that other packages use; read once, on the first look-up.
+        plugin_type: Every entry must be an instance of it.
+    """
+
+    def __init__(self, kind: str, *, group: str, plugin_type: type[T]) -> None:
+        self.kind = kind
+        self.group = group
+        self.plugin_type = plugin_type
+        self._plugins: dict[str, T] = {}
+        self._origins: dict[str, str] = {}
+        self._entry_points_loaded = False
+
+    def add(self, name: str, plugin: T, *, origin: str = "crossgraft") -> T:
+        """Register ``plugin``; a name can be taken once.
+
+        Raises:
+            UsageError: The name is taken, or the object is of the wrong type.
+        """
+        if not isinstance(plugin, self.plugin_type):
+            raise UsageError(
+                f"The {self.kind} {name} from {origin} is a {type(plugin).__name__}, expected {self.plugin_type.__name__}."
+            )
+        if name in self._plugins:
+            raise UsageError(
+                f"The {self.kind} {name} from {origin} is already registered by {self._origins[name]}. Rename one of them."
+            )
+        self._plugins[name] = plugin
+        self._origins[name] = origin
+        return plugin
+
+    def get(self, name: str) -> T:
+        """Look up one plug-in.
+
+        Raises:
+            UnknownNameError: With the nearest names.
+        """
+        self._load_entry_points()
+        if name not in self._plugins:
+            raise UnknownNameError(self.kind, name, self._plugins)
+        return self._plugins[name]
+
+    def names(self) -> list[str]:
+        """All names, built-in ones first."""
+        self._load_entry_points()
+        return list(self._plugins)
+
+    def origin(self, name: str) -> str:
+        """The distribution that brought ``name``."""
+        self.get(name)
+        return self._origins[name]
+
+    def __iter__(self) -> Iterator[tuple[str, T]]:
+        self._load_entry_points()
+        return iter(self._plugins.items())
+
+    def __contains__(self, name: object) -> bool:
+        self._load_entry_points()
+        return name in self._plugins
+
+    def _load_entry_points(self) -> None:
+        if self._entry_points_loaded:
+            return
+        self._entry_points_loaded = True
+        for entry_point in entry_points(group=self.group):
+            origin = entry_point.dist.name if entry_point.dist else entry_point.value
+            self.add(entry_point.name, cast(T, entry_point.load()), origin=origin)
