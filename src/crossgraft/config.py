@@ -1,0 +1,87 @@
+"""Configuration = defaults < YAML file < what was given on the command line or in the call.
+
+The keys of a configuration file are the parameter names of the public function that a command calls, so that there is
+one list to keep.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from crossgraft.errors import UnknownNameError, UsageError
+
+
+def settings_model(function: Callable[..., Any], *, leave_out: Iterable[str] = ()) -> type[BaseModel]:
+    """A pydantic model with one field for each parameter of ``function``.
+
+    Args:
+        function: A public verb such as ``rank_models``.
+        leave_out: Parameters that are objects of the program, not settings (a progress reporter).
+    """
+    hints = get_type_hints(function)
+    fields: dict[str, Any] = {
+        name: (hints[name], ... if parameter.default is inspect.Parameter.empty else parameter.default)
+        for name, parameter in inspect.signature(function).parameters.items()
+        if name not in set(leave_out)
+    }
+    config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    return create_model(f"{function.__name__}_settings", __config__=config, **fields)
+
+
+def read_config_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
+    """Read a YAML mapping and refuse unknown keys with the nearest known ones.
+
+    Raises:
+        UsageError: The file is missing, is not YAML, or is not a mapping.
+        UnknownNameError: A key is not known.
+    """
+    if not path.is_file():
+        raise UsageError(f"No such configuration file: {path}")
+    try:
+        content: object = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not a YAML file: {error}") from error
+    if not isinstance(content, dict):
+        raise UsageError(f"{path} must hold a mapping such as `seed: 1`, but holds a {type(content).__name__}.")
+    values = {str(key).replace("-", "_"): value for key, value in content.items()}
+    known = list(known)
+    for key in values:
+        if key not in known:
+            raise UnknownNameError("key", key, known, hint=f"In {path}.")
+    return values
+
+
+def resolve(model: type[BaseModel], *, file: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge defaults, a file and given values, in this order, and validate the result.
+
+    Args:
+        model: From ``settings_model``.
+        file: Optional YAML file.
+        given: Values that the user typed; they win.
+
+    Raises:
+        UsageError: A value has the wrong type; the message names the key.
+    """
+    values = read_config_file(file, model.model_fields) if file else {}
+    values |= dict(given)
+    try:
+        settings = model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise UsageError(f"{key}: {first['msg']} (got {first.get('input')!r}).") from error
+    return {name: getattr(settings, name) for name in model.model_fields}
+
+
+def config_hash(values: Mapping[str, object]) -> str:
+    """A short hash of everything that is meant to change the numbers."""
+    text = json.dumps(values, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

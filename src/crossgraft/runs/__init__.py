@@ -1,0 +1,5 @@
+"""Run directories: one command, one folder, resumable and never half-written."""
+
+from crossgraft.runs.atomic import write_atomically as write_atomically
+from crossgraft.runs.run_directory import RunDirectory as RunDirectory
+from crossgraft.runs.run_directory import open_run as open_run

@@ -1,0 +1,208 @@
+"""One folder holds one run: configuration, records, report.
+
+The same command again resumes: finished pieces are read back. Another configuration, or other data, in the same folder
+is refused unless ``overwrite``; so is a second process while the first is at work.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import shutil
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from filelock import FileLock, Timeout
+from pydantic import ValidationError
+
+from crossgraft.compute import available_cores
+from crossgraft.config import config_hash
+from crossgraft.errors import DataError, RunDirectoryError, StorageError
+from crossgraft.records import Record, RunRecord, StageRecord
+from crossgraft.runs.atomic import write_atomically
+from crossgraft.version import __version__
+
+R = TypeVar("R", bound=Record)
+
+RECORDED_PACKAGES = ("torch", "torchvision", "timm", "numpy", "scipy", "scikit-learn", "pillow")
+
+
+class RunDirectory:
+    """An open run; made by ``open_run``."""
+
+    def __init__(self, path: Path, record: RunRecord, *, resumed: bool) -> None:
+        self.path = path
+        self.record = record
+        self.resumed = resumed
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        """Write one file of the run, whole or not at all."""
+        return write_atomically(self.path / name, content)
+
+    def write_record(self, name: str, record: Record) -> Path:
+        """Write a record as JSON."""
+        return self.write(name, record.model_dump_json(indent=1))
+
+    def read_record(self, name: str, kind: type[R]) -> R | None:
+        """Read a record that an earlier attempt finished; None if it is not there or belongs to another version."""
+        path = self.path / name
+        if not path.is_file():
+            return None
+        try:
+            return kind.model_validate_json(path.read_bytes())
+        except ValidationError:
+            return None
+
+    def update(self, **changes: object) -> None:
+        """Change fields of ``run.json``."""
+        self.record = self.record.model_copy(update=changes)
+        self.write_record("run.json", self.record)
+
+    def describe_data(self, fingerprint: str) -> None:
+        """Store the fingerprint of the data.
+
+        Raises:
+            RunDirectoryError: A resumed run was started on other data.
+        """
+        before = self.record.data_fingerprint
+        if before is not None and before != fingerprint:
+            raise RunDirectoryError(
+                f"The data changed since the run in {self.path} was started. Use --overwrite to start it anew, or another --out."
+            )
+        self.update(data_fingerprint=fingerprint)
+
+    @contextmanager
+    def stage(self, name: str) -> Generator[None]:
+        """Measure the seconds of a part of the run and keep them in ``run.json``."""
+        start = time.perf_counter()
+        yield
+        stage = StageRecord(name=name, seconds=time.perf_counter() - start)
+        self.update(stages=[*(s for s in self.record.stages if s.name != name), stage])
+
+
+@contextmanager
+def open_run(
+    path: Path,
+    *,
+    command: str,
+    command_line: str,
+    config: Mapping[str, object],
+    seed: int,
+    overwrite: bool = False,
+) -> Generator[RunDirectory]:
+    """Open a run directory, lock it, and leave ``run.json`` in a true state however the block ends.
+
+    Args:
+        path: Made if it is not there.
+        command: Verb, for example ``rank``.
+        command_line: What to type to get the same run.
+        config: Everything meant to change the numbers.
+        seed: Of the run.
+        overwrite: Remove an earlier run in ``path`` first.
+
+    Raises:
+        RunDirectoryError: Another process is at work in ``path``, ``path`` holds another configuration, or it holds
+            files that are no run.
+        StorageError: The folder can not be written.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path / ".lock", timeout=0)
+        lock.acquire()
+    except Timeout as error:
+        raise RunDirectoryError(
+            f"Another crossgraft command is at work in {path}. Wait for it, or choose another --out."
+        ) from error
+    except OSError as error:
+        raise StorageError(f"Cannot write into {path}: {error.strerror or error}. Choose another --out.") from error
+    try:
+        run = _enter(path, command=command, command_line=command_line, config=config, seed=seed, overwrite=overwrite)
+        try:
+            yield run
+        except KeyboardInterrupt:
+            run.update(state="interrupted")
+            raise
+        except BaseException:
+            run.update(state="failed")
+            raise
+        run.update(state="done", finished_at=_now())
+    finally:
+        lock.release()
+
+
+def _enter(
+    path: Path, *, command: str, command_line: str, config: Mapping[str, object], seed: int, overwrite: bool
+) -> RunDirectory:
+    earlier = _read_run(path)
+    if overwrite and earlier is not None:
+        _clear(path)
+        earlier = None
+    if earlier is None and any(entry.name != ".lock" for entry in path.iterdir()):
+        raise RunDirectoryError(f"{path} holds files that are not a crossgraft run. Choose an empty folder with --out.")
+    digest = config_hash({"command": command, "seed": seed, **config})
+    if earlier is not None and earlier.config_hash != digest:
+        changed = ", ".join(_differences(earlier.config, config)) or f"command {earlier.command}, seed {earlier.seed}"
+        raise RunDirectoryError(
+            f"{path} holds a run with another configuration (different: {changed}). "
+            "Use --overwrite to replace it, or another --out to keep both."
+        )
+    record = RunRecord(
+        command=command,
+        command_line=command_line,
+        crossgraft_version=__version__,
+        config=dict(config),
+        config_hash=digest,
+        seed=seed,
+        versions=_versions(),
+        machine=_machine(),
+        data_fingerprint=earlier.data_fingerprint if earlier else None,
+        started_at=_now(),
+        stages=earlier.stages if earlier else [],
+    )
+    run = RunDirectory(path, record, resumed=earlier is not None)
+    run.write_record("run.json", record)
+    return run
+
+
+def _read_run(path: Path) -> RunRecord | None:
+    file = path / "run.json"
+    if not file.is_file():
+        return None
+    try:
+        return RunRecord.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        raise DataError(f"{file} is not a record of this version of crossgraft. Choose another --out.") from error
+
+
+def _clear(path: Path) -> None:
+    for entry in path.iterdir():
+        if entry.name == ".lock":
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def _differences(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
+    return sorted(
+        key for key in {*before, *now} if config_hash({"": before.get(key)}) != config_hash({"": now.get(key)})
+    )
+
+
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version()} | {
+        name: importlib.metadata.version(name) for name in RECORDED_PACKAGES
+    }
+
+
+def _machine() -> dict[str, str]:
+    return {"system": platform.system(), "processor": platform.machine(), "cores": str(available_cores())}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
