@@ -1,0 +1,48 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := src tests benchmarks recipes examples
+
+.PHONY: demo test check format docs bench clean help
+
+help:
+	@echo "make demo    environment, install, then: crossgraft demo"
+	@echo "make test    every test (browser tests need Debian's chromium)"
+	@echo "make check   format, lint, types, import contract, fast tests"
+	@echo "make docs    write the generated catalogues again"
+	@echo "make bench   benchmarks as ratios to floors measured in the same run"
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@
+
+demo: $(VENV)/installed
+	$(BIN)/crossgraft demo
+
+test: $(VENV)/installed
+	$(BIN)/python -m pytest -q
+
+check: $(VENV)/installed
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q -m "not slow and not browser and not real_data"
+
+format: $(VENV)/installed
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+
+docs: $(VENV)/installed
+	$(BIN)/python docs/generate.py
+
+bench: $(VENV)/installed
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scores.py
+	$(BIN)/python benchmarks/extraction.py
+	$(BIN)/python benchmarks/start_up.py
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info

@@ -1,0 +1,6 @@
+"""``python -m crossgraft`` is the command ``crossgraft``."""
+
+from crossgraft.cli.main import run
+
+if __name__ == "__main__":
+    run()

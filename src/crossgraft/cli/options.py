@@ -1,0 +1,69 @@
+"""Flags with one meaning everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+
+from crossgraft.progress import Reporter
+
+Out = Annotated[Path | None, typer.Option("--out", help="Run directory. [default: runs/<command>-<data>]")]
+Seed = Annotated[int, typer.Option("--seed", help="Of every random choice.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.")]
+Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Threads. [default: all cores]")]
+LabelColumn = Annotated[str | None, typer.Option("--label-column", help="Column of labels of a table.")]
+GroupColumn = Annotated[
+    str | None, typer.Option("--group-column", help="Column of patients: groups stay together in splits and intervals.")
+]
+PathColumn = Annotated[str | None, typer.Option("--path-column", help="Column of image paths of a table.")]
+ImageRoot = Annotated[Path | None, typer.Option("--image-root", help="Folder that the paths of a table start from.")]
+Split = Annotated[Path | None, typer.Option("--split", help="Saved split (JSON) whose train rows are used.")]
+Holdout = Annotated[
+    float | None, typer.Option("--holdout", help="Share of the images to set aside as test in a new split.")
+]
+Folds = Annotated[int | None, typer.Option("--folds", help="Make this many folds and use the training part of one.")]
+Fold = Annotated[int, typer.Option("--fold", help="Which fold is held out, from 0.")]
+PerClass = Annotated[int | None, typer.Option("--per-class", min=1, help="At most this many images of each class.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most this many images, class shares kept.")]
+SkipUnreadable = Annotated[
+    bool, typer.Option("--skip-unreadable", help="Leave unreadable images out and count them.")
+]
+Models = Annotated[
+    str | None,
+    typer.Option("--models", help="Names or checkpoints with commas, or a zoo YAML file. [default: what is offline]"),
+]
+WeightsDir = Annotated[Path | None, typer.Option("--weights-dir", help="Folder of checkpoints.")]
+AllowDownload = Annotated[bool, typer.Option("--allow-download", help="Let timm fetch missing weights.")]
+CacheDir = Annotated[Path | None, typer.Option("--cache-dir", help="Where features are kept between runs.")]
+NoImages = Annotated[bool, typer.Option("--no-images", help="Put no thumbnails into the report.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only warnings and results.")]
+Config = Annotated[Path | None, typer.Option("--config", help="YAML file of flags; typed flags win.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace another run in the run directory.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+NOT_ARGUMENTS = {"json", "quiet", "config", "debug", "data"}
+"""Flags of the terminal, which the public functions do not have."""
+
+
+def typed_flags(context: click.Context) -> dict[str, object]:
+    """The arguments that were typed, under the names of the public function; defaults are left to it."""
+    return {
+        name: value
+        for name, value in context.params.items()
+        if name not in NOT_ARGUMENTS
+        and context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+    }
+
+
+def make_reporter(*, quiet: bool) -> Reporter:
+    """Progress on stderr."""
+    return Reporter(quiet=quiet)
+
+
+def default_out(command: str, data: str) -> Path:
+    """``runs/<command>-<last part of the data>``."""
+    return Path("runs") / f"{command}-{Path(data).stem or 'data'}"

@@ -1,0 +1,74 @@
+"""``crossgraft rank``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crossgraft.cli import options
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def rank(
+    context: typer.Context,
+    data: Annotated[str, typer.Argument(help="Folder, CSV or TSV table, .npz file, or digits.")],
+    models: options.Models = None,
+    scores: Annotated[str, typer.Option("--scores", help="default, all, or names with commas.")] = "default",
+    by: Annotated[str, typer.Option("--by", help="Score that orders the ranking.")] = "logme",
+    ground_truth: Annotated[
+        Path | None, typer.Option("--ground-truth", help="CSV of fine-tuned results: model, and a column of numbers.")
+    ] = None,
+    ground_truth_column: Annotated[
+        str | None, typer.Option("--ground-truth-column", help="Which column, when there are several.")
+    ] = None,
+    label_column: options.LabelColumn = None,
+    group_column: options.GroupColumn = None,
+    path_column: options.PathColumn = None,
+    image_root: options.ImageRoot = None,
+    split: options.Split = None,
+    holdout: options.Holdout = None,
+    folds: options.Folds = None,
+    fold: options.Fold = 0,
+    per_class: options.PerClass = None,
+    limit: options.Limit = None,
+    skip_unreadable: options.SkipUnreadable = False,
+    weights_dir: options.WeightsDir = None,
+    allow_download: options.AllowDownload = False,
+    image_size: Annotated[int | None, typer.Option("--image-size", min=1, help="Input side in pixels.")] = None,
+    resize_policy: Annotated[str | None, typer.Option("--resize-policy", help="crop, squash or pad.")] = None,
+    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Images at a time.")] = 64,
+    all_intervals: Annotated[
+        bool, typer.Option("--all-intervals", help="Intervals also for scores that take over a minute once.")
+    ] = False,
+    no_images: options.NoImages = False,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    workers: options.Workers = None,
+    cache_dir: options.CacheDir = None,
+    out: options.Out = None,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    config: options.Config = None,
+    debug: options.Debug = False,
+) -> None:
+    """Rank pretrained models for your labelled images, without fine-tuning them.
+
+    Example: crossgraft rank digits --models resnet18,mobilenetv2_100
+
+    Only rows of split "train" are read (all rows if there is no split); "test" is never opened.
+    """
+    from crossgraft.cli.ranking_text import ranking_text
+    from crossgraft.config import resolve, settings_model
+    from crossgraft.rank import rank_models
+
+    reporter = options.make_reporter(quiet=quiet)
+    known = settings_model(rank_models, leave_out={"data", "reporter"})
+    arguments = resolve(known, file=config, given=options.typed_flags(context))
+    arguments["out"] = arguments["out"] or options.default_out("rank", data)
+    ranking = rank_models(data, reporter=reporter, **arguments)
+    typer.echo(ranking.to_json() if json else ranking_text(ranking.record, ranking.report))

@@ -1,0 +1,119 @@
+"""A ranking as it ends in the terminal: at most 100 columns, answer last, no colour needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from crossgraft.cli.text_table import text_table
+from crossgraft.records import AgreementRecord, RankingByScore, RankingRecord, RankRow, ScoreCell
+from crossgraft.report.formatting import MISSING, NumberFormat, counted, duration
+
+WIDTH = 100
+MAX_MODEL_NAME = 38
+MAX_CLASSES_SHOWN = 8
+
+
+def ranking_text(record: RankingRecord, report: Path | None) -> str:
+    """Three lines about data and zoo, the table by the primary score, the advice, the path of the report."""
+    ranking = record.ranking(record.primary_score)
+    end = f"{record.advice} Report: {report}" if report else record.advice
+    parts = [_heading(record), _table(record, ranking), *_notes(record, ranking), end]
+    return "\n\n".join(parts)
+
+
+def _heading(record: RankingRecord) -> str:
+    data = record.dataset
+    groups = (
+        "patient leakage not checked (no group column)"
+        if data.num_groups is None
+        else f"{data.num_groups} groups by {data.group_column}"
+    )
+    counts = " / ".join(map(str, data.class_counts)) if len(data.class_counts) <= MAX_CLASSES_SHOWN else ""
+    classes = counted(len(data.class_counts), "class", "classes") + (f" ({counts})" if counts else "")
+    first = " · ".join([data.name, f"{counted(data.num_images, 'image')}, {data.rows_used}", classes, groups])
+    candidates = sum(model.role == "candidate" for model in record.models)
+    title = next(score.title for score in record.scores if score.name == record.primary_score)
+    second = " · ".join(
+        [
+            counted(candidates, "model"),
+            counted(len(record.models) - candidates, "random-weight control"),
+            f"ordered by {title} ({record.primary_reason})",
+        ]
+    )
+    return f"{first}\n{second}"
+
+
+def _table(record: RankingRecord, ranking: RankingByScore) -> str:
+    cells = [record.cell(row.model, record.primary_score) for row in ranking.rows]
+    as_text = NumberFormat.for_column(
+        [cell.value for cell in cells],
+        interval_widths=[cell.high - cell.low for cell in cells if cell.high is not None and cell.low is not None],
+    )
+    title = next(score.title for score in record.scores if score.name == record.primary_score)
+    header = ["rank", "model", title, "95 % interval", "not separable from", "cost"]
+    rows = [_row(record, row, cell, as_text) for row, cell in zip(ranking.rows, cells, strict=True)]
+    if ranking.best_shuffled is not None:
+        label = f"shuffled labels (best of {ranking.num_shuffled})"
+        rows.append([MISSING, label, as_text(ranking.best_shuffled), "", "control", ""])
+    return text_table(header, rows, right=["rank", title, "95 % interval", "cost"])
+
+
+def _row(record: RankingRecord, row: RankRow, cell: ScoreCell, as_text: NumberFormat) -> list[str]:
+    model = record.model(row.model)
+    seconds = model.feature_seconds + sum(c.seconds for c in record.cells if c.model == row.model)
+    interval = as_text.interval(cell.low, cell.high)
+    if cell.value is not None and cell.low is None:
+        interval = "none"
+    note = "control" if row.role != "candidate" else compress_ranks(row.not_separable_from) or "separable"
+    if cell.value is None:
+        note = "no value"
+    elif row.role == "candidate" and cell.above_shuffled is False:
+        note += " (not above shuffled)"
+    name = shorten(row.model, MAX_MODEL_NAME)
+    return [str(row.rank or MISSING), name, as_text(cell.value), interval, note, duration(seconds)]
+
+
+def _notes(record: RankingRecord, ranking: RankingByScore) -> list[str]:
+    reasons = {row.model: record.cell(row.model, ranking.score).reason for row in ranking.rows}
+    without = [f"{model}: {reason}" for model, reason in reasons.items() if reason]
+    truth = record.ground_truth
+    rows = [row for row in record.agreement if row.score == ranking.score]
+    agreement = [_agreement_line(row, truth.column) for row in rows] if truth else []
+    return ["\n".join(lines) for lines in (without, agreement) if lines]
+
+
+def _agreement_line(row: AgreementRecord, column: str) -> str:
+    among = counted(row.num_models, "model") + (f" of family {row.family}" if row.family else "")
+    start = f"Agreement of {row.score} with {column} over {among}: "
+    if row.weighted_kendall is None:
+        return f"{start}{row.reason}"
+    interval = "" if row.low is None else f" [{row.low:.2f}, {row.high:.2f}]"
+    return f"{start}weighted Kendall {row.weighted_kendall:.2f}{interval}, p = {row.p_value:.2g}"
+
+
+def compress_ranks(ranks: Sequence[int]) -> str:
+    """Ranks with runs joined.
+
+    >>> compress_ranks([1, 3, 4, 5, 8])
+    '1, 3–5, 8'
+    """
+    runs: list[list[int]] = []
+    for rank in sorted(ranks):
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1].append(rank)
+        else:
+            runs.append([rank])
+    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+
+
+def shorten(text: str, width: int) -> str:
+    """Cut the middle of a long name.
+
+    >>> shorten("mobilenetv2_100.imagenet", 12)
+    'mobile…genet'
+    """
+    if len(text) <= width:
+        return text
+    head = width // 2
+    return f"{text[:head]}…{text[len(text) - (width - head - 1) :]}"

@@ -1,0 +1,29 @@
+"""``crossgraft report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crossgraft.cli import options
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run directories; several are put into one page.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="File to write. [default: report.html in the (first) run directory]")
+    ] = None,
+    debug: options.Debug = False,
+) -> None:
+    """Write the page of a finished run again, or put several runs side by side.
+
+    Example: crossgraft report runs/rank-digits
+    """
+    from crossgraft.report import write_report
+
+    typer.echo(str(write_report(runs[0] if len(runs) == 1 else runs, out=out)))

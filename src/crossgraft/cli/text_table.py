@@ -1,0 +1,25 @@
+"""Plain text tables that fit a terminal; the same in a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[str] = ()) -> str:
+    """Align columns with two spaces between them; columns named in ``right`` are right-aligned.
+
+    >>> print(text_table(["rank", "model"], [["1", "a"], ["2", "long name"]], right=["rank"]))
+    rank  model
+       1  a
+       2  long name
+    """
+    widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        aligned = [
+            cell.rjust(width) if name in right else cell.ljust(width)
+            for name, cell, width in zip(header, cells, widths, strict=True)
+        ]
+        return "  ".join(aligned).rstrip()
+
+    return "\n".join(line(cells) for cells in [header, *rows])

@@ -1,0 +1,138 @@
+"""What the numbers support, in one or two sentences, and what was checked."""
+
+from collections.abc import Sequence
+
+from crossgraft.data import Dataset
+from crossgraft.rank.order import separable
+from crossgraft.records import CheckRecord, ModelRecord, RankingByScore, ScoreCell
+
+FEW_IMAGES_PER_CLASS = 10
+
+
+def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell]) -> str:
+    """One or two sentences of advice, derived from intervals and controls only.
+
+    Args:
+        title: Of the score, for example ``LogME``.
+        ranking: The order by this score.
+        cells: Of this score, one a model.
+    """
+    ranked = [row for row in ranking.rows if row.rank is not None]
+    if not ranked:
+        return f"{title} gives no value for any model here, so there is no ranking."
+    by_model = {cell.model: cell for cell in cells}
+    best = ranked[0]
+    if all(by_model[row.model].above_shuffled is False for row in ranked):
+        return (
+            f"No model is above its own value under shuffled labels: by {title} these images give no evidence for any "
+            "of them. Bring more images, or check the labels."
+        )
+    if len(ranked) == 1:
+        return f"Only {best.model} has a value, so there is nothing to compare it with."
+    if len(best.not_separable_from) == len(ranked) - 1:
+        sentence = (
+            f"{title} cannot tell the {len(ranked)} models apart on these images: take the one that is cheapest to run, "
+            "or bring more images."
+        )
+    elif best.not_separable_from:
+        names = [row.model for row in ranked if row.rank in [1, *best.not_separable_from]]
+        sentence = f"Start with {_either(names)}: {title} cannot tell them apart."
+    else:
+        sentence = f"Start with {best.model}: {title} separates it from every other model here."
+    controls = [row.model for row in ranking.rows if row.role != "candidate"]
+    equal = [name for name in controls if not separable(by_model[best.model], by_model[name])]
+    beaten = [name for name in equal if _value(by_model[name]) > _value(by_model[best.model])]
+    if beaten or equal:
+        relation = "scores higher than the best model" if beaten else "cannot be told apart from the best model"
+        sentence += f" Take care: a network with random weights ({(beaten or equal)[0]}) {relation}."
+    return sentence
+
+
+def write_checks(
+    dataset: Dataset, models: Sequence[ModelRecord], title: str, ranking: RankingByScore, cells: Sequence[ScoreCell]
+) -> list[CheckRecord]:
+    """Everything that was looked at and everything that was not, for the report."""
+    return [
+        _check_groups(dataset),
+        _check_class_sizes(dataset),
+        *_check_skipped(dataset),
+        _check_shuffled(title, cells, models),
+        _check_random_weights(title, cells, models),
+        _check_separable(title, ranking),
+    ]
+
+
+def _check_groups(dataset: Dataset) -> CheckRecord:
+    if dataset.groups is None:
+        text = (
+            "No group column was given, so images of one patient may lie on both sides of any split, and the intervals "
+            "take every image as independent. Name the column with --group-column."
+        )
+        return CheckRecord(title="Patient leakage", severity="not assessed", text=text)
+    number = len(set(dataset.groups.tolist()))
+    text = f"The jackknife leaves out whole groups of the column {dataset.group_column} ({number} groups)."
+    return CheckRecord(title="Patient leakage", severity="passed", text=text)
+
+
+def _check_class_sizes(dataset: Dataset) -> CheckRecord:
+    counts = {name: int((dataset.targets == i).sum()) for i, name in enumerate(dataset.class_names)}
+    small = [f"{name} ({count})" for name, count in counts.items() if count < FEW_IMAGES_PER_CLASS]
+    if not small:
+        text = f"Every class has at least {min(counts.values())} images."
+        return CheckRecord(title="Class sizes", severity="passed", text=text)
+    text = f"Fewer than {FEW_IMAGES_PER_CLASS} images in: {', '.join(small)}. Scores of so few images move a lot."
+    return CheckRecord(title="Class sizes", severity="warning", text=text)
+
+
+def _check_skipped(dataset: Dataset) -> list[CheckRecord]:
+    if not dataset.skipped_unreadable:
+        return []
+    text = f"{len(dataset.skipped_unreadable)} unreadable images were left out because --skip-unreadable was given."
+    return [CheckRecord(title="Unreadable images", severity="warning", text=text)]
+
+
+def _check_shuffled(title: str, cells: Sequence[ScoreCell], models: Sequence[ModelRecord]) -> CheckRecord:
+    candidates = {model.name for model in models if model.role == "candidate"}
+    low = [cell.model for cell in cells if cell.model in candidates and cell.above_shuffled is False]
+    if not low:
+        text = f"Every model with a value is above its {title} under five shuffles of the labels."
+        return CheckRecord(title="Shuffled labels", severity="passed", text=text)
+    text = f"Not above their own {title} under shuffled labels, so no evidence for them: {', '.join(low)}."
+    return CheckRecord(title="Shuffled labels", severity="warning", text=text)
+
+
+def _check_random_weights(title: str, cells: Sequence[ScoreCell], models: Sequence[ModelRecord]) -> CheckRecord:
+    by_model = {cell.model: cell for cell in cells}
+    controls = {model.architecture: by_model[model.name] for model in models if model.role != "candidate"}
+    if not controls:
+        text = "No network with random weights was scored."
+        return CheckRecord(title="Random weights", severity="not assessed", text=text)
+    equal = [
+        model.name
+        for model in models
+        if model.role == "candidate" and model.architecture in controls and by_model[model.name].value is not None
+        if _value(by_model[model.name]) <= _value(controls[model.architecture])
+        or not separable(by_model[model.name], controls[model.architecture])
+    ]
+    if not equal:
+        text = f"Every model is separably above the same architecture with random weights, by {title}."
+        return CheckRecord(title="Random weights", severity="passed", text=text)
+    text = f"Not separably above the same architecture with random weights, by {title}: {', '.join(equal)}."
+    return CheckRecord(title="Random weights", severity="warning", text=text)
+
+
+def _check_separable(title: str, ranking: RankingByScore) -> CheckRecord:
+    equal = [f"{pair.first} and {pair.second}" for pair in ranking.pairs if not pair.separable]
+    if not equal:
+        text = f"The 95 % interval of every difference between neighbours by {title} excludes 0."
+        return CheckRecord(title="Order of neighbours", severity="passed", text=text)
+    text = f"{len(equal)} of {len(ranking.pairs)} neighbours by {title} are not separable: {'; '.join(equal)}."
+    return CheckRecord(title="Order of neighbours", severity="notice", text=text)
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def _value(cell: ScoreCell) -> float:
+    return float("-inf") if cell.value is None else cell.value

@@ -1,0 +1,61 @@
+"""Put the evaluations of all models together into the record that the report renders."""
+
+from collections.abc import Sequence
+
+from crossgraft.data import Dataset
+from crossgraft.rank.advice import write_advice, write_checks
+from crossgraft.rank.cells import build_cells
+from crossgraft.rank.describe import cite, describe_dataset, describe_score
+from crossgraft.rank.evaluate import ModelEvaluation
+from crossgraft.rank.ground_truth import agreement
+from crossgraft.rank.order import order_models
+from crossgraft.records import GroundTruthRecord, RankingRecord
+from crossgraft.scores import Score
+
+PRIMARY_REASONS = {
+    "logme": "default: a closed form that needs neither a source head nor a random start; no score is best everywhere",
+}
+
+
+def assemble_record(
+    dataset: Dataset,
+    scores: Sequence[Score],
+    primary: str,
+    evaluations: Sequence[ModelEvaluation],
+    truth: GroundTruthRecord | None,
+    *,
+    seed: int,
+) -> RankingRecord:
+    """Cells with intervals, the order by each score, advice, checks and agreement with fine-tuned results.
+
+    Args:
+        dataset: The images that were used.
+        scores: In the order in which they are shown.
+        primary: Name of the score that orders the ranking.
+        evaluations: One a model: candidates first, then controls.
+        truth: Fine-tuned results, if the user gave some.
+        seed: Of the permutation test.
+    """
+    models = [evaluation.model for evaluation in evaluations]
+    cells = {score.name: build_cells(score, evaluations) for score in scores}
+    roles = {model.name: model.role for model in models}
+    rankings = {name: order_models(name, of_score, roles) for name, of_score in cells.items()}
+    title = next(score.title for score in scores if score.name == primary)
+    return RankingRecord(
+        dataset=describe_dataset(dataset),
+        models=models,
+        scores=[describe_score(score) for score in scores],
+        cells=[cell for of_score in cells.values() for cell in of_score],
+        primary_score=primary,
+        primary_reason=PRIMARY_REASONS.get(primary, "chosen with --by or --scores"),
+        rankings=list(rankings.values()),
+        advice=write_advice(title, rankings[primary], cells[primary]),
+        ground_truth=truth,
+        agreement=[
+            row
+            for name, of_score in cells.items()
+            for row in (agreement(name, of_score, models, truth, seed=seed) if truth else [])
+        ],
+        checks=write_checks(dataset, models, title, rankings[primary], cells[primary]),
+        references=cite(scores),
+    )

@@ -1,0 +1,107 @@
+"""Objects of the layers below become records: plain, without absolute paths and patient ids."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+from PIL import Image
+
+from crossgraft.data import Dataset
+from crossgraft.models import Backbone
+from crossgraft.records import DatasetRecord, ModelRecord, PreprocessingRecord, Reference, Role, ScoreRecord, Thumbnail
+from crossgraft.scores import SCORES, Score
+from crossgraft.types import Preprocessing
+
+THUMBNAIL_PIXELS = 96
+THUMBNAILS_PER_CLASS = 4
+THUMBNAIL_CLASSES = 12
+
+
+def describe_dataset(dataset: Dataset) -> DatasetRecord:
+    """The data as the report shows them."""
+    return DatasetRecord(
+        name=dataset.name,
+        source=dataset.source,
+        num_images=len(dataset),
+        class_names=list(dataset.class_names),
+        class_counts=np.bincount(dataset.targets, minlength=len(dataset.class_names)).tolist(),
+        rows_used=dataset.rows_used,
+        split_method=dataset.split_method,
+        group_column=dataset.group_column,
+        num_groups=None if dataset.groups is None else len(np.unique(dataset.groups)),
+        fingerprint=dataset.fingerprint,
+        image_kinds=dict(dataset.image_kinds),
+        skipped_unreadable=list(dataset.skipped_unreadable),
+    )
+
+
+def describe_model(backbone: Backbone, role: Role, *, seconds: float, from_cache: bool) -> ModelRecord:
+    """One backbone as the report shows it."""
+    return ModelRecord(
+        name=backbone.name,
+        role=role,
+        architecture=backbone.architecture,
+        source=backbone.source,
+        family=backbone.family,
+        licence=backbone.licence,
+        num_parameters=backbone.num_parameters,
+        num_features=backbone.num_features,
+        num_source_classes=backbone.num_source_classes,
+        weights_fingerprint=backbone.weights_fingerprint,
+        preprocessing=describe_preprocessing(backbone.preprocessing),
+        feature_seconds=seconds,
+        features_from_cache=from_cache,
+    )
+
+
+def describe_preprocessing(preprocessing: Preprocessing) -> PreprocessingRecord:
+    """Size, interpolation, resize policy, mean and standard deviation."""
+    fields = asdict(preprocessing) | {"mean": list(preprocessing.mean), "std": list(preprocessing.std)}
+    return PreprocessingRecord(**fields, description=preprocessing.describe())
+
+
+def describe_score(score: Score) -> ScoreRecord:
+    """One score as the report shows it."""
+    return ScoreRecord(
+        name=score.name,
+        title=score.title,
+        reference=score.reference,
+        inputs=list(score.inputs),
+        origin=SCORES.origin(score.name),
+        is_reference_probe=score.is_reference_probe,
+    )
+
+
+def cite(scores: Sequence[Score]) -> list[Reference]:
+    """The papers behind the numbers of a ranking."""
+    statistics: Mapping[str, str] = {
+        "jackknife": "Efron and Stein, The jackknife estimate of variance, Annals of Statistics 9(3), 1981.",
+        "weighted Kendall": "Vigna, A weighted correlation index for rankings with ties, WWW 2015.",
+    }
+    own = {score.title: score.reference for score in scores}
+    return [Reference(key=key, text=text) for key, text in {**own, **statistics}.items()]
+
+
+def make_thumbnails(dataset: Dataset) -> list[Thumbnail]:
+    """The first few images of each class, at most 96 pixels a side."""
+    thumbnails: list[Thumbnail] = []
+    for class_index, class_name in enumerate(dataset.class_names[:THUMBNAIL_CLASSES]):
+        for row in np.flatnonzero(dataset.targets == class_index)[:THUMBNAILS_PER_CLASS]:
+            thumbnails.append(Thumbnail(class_name=class_name, png_base64=_png(dataset.read(int(row)))))
+    return thumbnails
+
+
+def _png(pixels: np.ndarray) -> str:
+    if pixels.dtype != np.uint8:
+        # Stretched to the range of the image, because twelve bits shown in sixteen are black.
+        low, high = float(pixels.min()), float(pixels.max())
+        pixels = ((pixels.astype(np.float32) - low) / max(high - low, 1e-12) * 255).astype(np.uint8)
+    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    image.thumbnail((THUMBNAIL_PIXELS, THUMBNAIL_PIXELS))
+    buffer = io.BytesIO()
+    image.save(buffer, format="PNG", optimize=True)
+    return base64.b64encode(buffer.getvalue()).decode("ascii")

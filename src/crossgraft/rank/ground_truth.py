@@ -1,0 +1,124 @@
+"""Do the scores agree with what fine-tuning really gave?"""
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from crossgraft.errors import DataError, UsageError, nearest_names
+from crossgraft.records import AgreementRecord, GroundTruthRecord, ModelRecord, ScoreCell
+from crossgraft.statistics import jackknife_interval, permutation_p_value, weighted_kendall
+
+MIN_FAMILY_MEMBERS = 4
+MIN_MODELS = 3
+
+
+def read_ground_truth(
+    source: Path | str | Mapping[str, float], models: Sequence[str], *, column: str | None = None
+) -> GroundTruthRecord:
+    """Read fine-tuned results: a mapping from model to value, or a CSV with a column ``model`` and one of numbers.
+
+    Args:
+        source: Mapping, or path of a CSV file.
+        models: Names in the ranking; results of other models are listed as unmatched.
+        column: Name of the column of results; needed when there are several.
+
+    Raises:
+        DataError: The file is missing or badly shaped, a value is no finite number, a model appears twice, or no model
+            of the ranking has a result.
+        UsageError: The column does not exist, or several could be meant.
+    """
+    if isinstance(source, Mapping):
+        values, name = {model: float(value) for model, value in source.items()}, column or "given values"
+    else:
+        values, name = _read_csv(Path(source), column)
+    for model, value in values.items():
+        if not math.isfinite(value):
+            raise DataError(f"The fine-tuned result of {model} is {value}; it must be a finite number.")
+    matched = {model: values[model] for model in models if model in values}
+    unmatched = [model for model in values if model not in matched]
+    if not matched:
+        near = nearest_names(unmatched[0], models) if unmatched else []
+        advice = f" Did you mean {near[0]} instead of {unmatched[0]}?" if near else ""
+        raise DataError(f"None of the fine-tuned results belongs to a model of the ranking.{advice}")
+    return GroundTruthRecord(column=name, values=matched, unmatched=unmatched)
+
+
+def _read_csv(path: Path, column: str | None) -> tuple[dict[str, float], str]:
+    if not path.is_file():
+        raise DataError(f"No such file of fine-tuned results: {path}")
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.DictReader(file)
+        header = list(reader.fieldnames or [])
+        rows = list(reader)
+    if "model" not in header:
+        raise DataError(f"{path} needs a column `model`; it has: {', '.join(header) or 'no columns'}.")
+    column = column or _only_numeric_column(path, header, rows)
+    if column not in header:
+        raise UsageError(f"{path} has no column {column}; it has: {', '.join(header)}.")
+    values: dict[str, float] = {}
+    for number, row in enumerate(rows, start=2):
+        if row["model"] in values:
+            raise DataError(f"{path}, row {number}: the model {row['model']} appears twice.")
+        try:
+            values[row["model"]] = float(row[column])
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{path}, row {number}: {column} is {row[column]!r}, not a number.") from error
+    return values, column
+
+
+def _only_numeric_column(path: Path, header: Sequence[str], rows: Sequence[Mapping[str, str]]) -> str:
+    def is_number(text: str | None) -> bool:
+        try:
+            float(text or "")
+        except ValueError:
+            return False
+        return True
+
+    numeric = [name for name in header if name != "model" and rows and all(is_number(row[name]) for row in rows)]
+    if len(numeric) != 1:
+        found = ", ".join(numeric) or "none"
+        raise UsageError(
+            f"{path} must have one column of numbers beside `model`; found: {found}. Name it with --ground-truth-column."
+        )
+    return numeric[0]
+
+
+def agreement(
+    score: str, cells: Sequence[ScoreCell], models: Sequence[ModelRecord], truth: GroundTruthRecord, *, seed: int
+) -> list[AgreementRecord]:
+    """Weighted Kendall of one score with fine-tuned results: over all candidates and within each family of ≥ 4."""
+    value = {cell.model: cell.value for cell in cells if cell.value is not None}
+    known = [m for m in models if m.role == "candidate" and m.name in value and m.name in truth.values]
+    families = sorted({m.family for m in known if sum(o.family == m.family for o in known) >= MIN_FAMILY_MEMBERS})
+    selections = [(None, known)]
+    if len(families) > 1 or (families and any(m.family != families[0] for m in known)):
+        selections += [(family, [m for m in known if m.family == family]) for family in families]
+    return [
+        _agree(score, family, [value[m.name] for m in members], [truth.values[m.name] for m in members], seed)
+        for family, members in selections
+    ]
+
+
+def _agree(
+    score: str, family: str | None, values: Sequence[float], truth: Sequence[float], seed: int
+) -> AgreementRecord:
+    number = len(values)
+    empty = AgreementRecord(
+        score=score, family=family, num_models=number, weighted_kendall=None, p_value=None, low=None, high=None
+    )
+    if number < MIN_MODELS:
+        return empty.model_copy(update={"reason": f"needs at least {MIN_MODELS} models with both numbers"})
+    x, y = np.asarray(values, dtype=np.float64), np.asarray(truth, dtype=np.float64)
+    tau = weighted_kendall(x, y)
+    if math.isnan(tau):
+        return empty.model_copy(update={"reason": "the score or the results are the same for every model"})
+    p_value = permutation_p_value(weighted_kendall, x, y, seed=seed)
+    result = empty.model_copy(update={"weighted_kendall": tau, "p_value": p_value})
+    replicates = [weighted_kendall(np.delete(x, i), np.delete(y, i)) for i in range(number)]
+    if not np.isfinite(replicates).all():
+        return result.model_copy(update={"reason": "no interval: without one model the correlation is undefined"})
+    estimate = jackknife_interval(tau, replicates)
+    return result.model_copy(update={"low": max(-1.0, estimate.low), "high": min(1.0, estimate.high)})

@@ -1,0 +1,75 @@
+"""The order that one score gives, and which neighbours it can tell apart."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from crossgraft.records import PairRecord, RankingByScore, RankRow, Role, ScoreCell
+from crossgraft.statistics import Estimate, jackknife_interval
+
+
+def difference(first: ScoreCell, second: ScoreCell) -> Estimate | None:
+    """The difference of two cells with its jackknife interval; None where one of them has no interval.
+
+    Both models were evaluated without the same blocks, so what the images have in common cancels.
+    """
+    if first.value is None or second.value is None or not first.jackknife_values or not second.jackknife_values:
+        return None
+    replicates = np.subtract(first.jackknife_values, second.jackknife_values)
+    return jackknife_interval(first.value - second.value, replicates)
+
+
+def separable(first: ScoreCell, second: ScoreCell) -> bool:
+    """Does the interval of the difference exclude 0? Without an interval nothing is separable."""
+    estimate = difference(first, second)
+    return estimate is not None and not estimate.contains_zero
+
+
+def order_models(score: str, cells: Sequence[ScoreCell], roles: Mapping[str, Role]) -> RankingByScore:
+    """Rank the candidates by one score, best first; ties keep the order of the zoo.
+
+    Args:
+        score: Name of the score.
+        cells: One for each model.
+        roles: Of each model; controls are listed after the candidates and get no rank.
+    """
+    ranked = sorted(
+        (cell for cell in cells if roles[cell.model] == "candidate" and cell.value is not None),
+        key=lambda cell: -(cell.value or 0.0),
+    )
+    rows = [
+        RankRow(
+            model=cell.model,
+            role="candidate",
+            rank=position + 1,
+            not_separable_from=[
+                other + 1
+                for other, other_cell in enumerate(ranked)
+                if other != position and not separable(cell, other_cell)
+            ],
+        )
+        for position, cell in enumerate(ranked)
+    ]
+    in_rank = {cell.model for cell in ranked}
+    rest = sorted((cell for cell in cells if cell.model not in in_rank), key=lambda cell: roles[cell.model])
+    rows += [RankRow(model=cell.model, role=roles[cell.model], rank=None, not_separable_from=[]) for cell in rest]
+    shuffled = [value for cell in cells for value in cell.shuffled_values]
+    return RankingByScore(
+        score=score,
+        rows=rows,
+        pairs=[_pair(first, second) for first, second in zip(ranked, ranked[1:], strict=False)],
+        best_shuffled=max(shuffled, default=None),
+        num_shuffled=len(shuffled),
+    )
+
+
+def _pair(first: ScoreCell, second: ScoreCell) -> PairRecord:
+    estimate = difference(first, second)
+    return PairRecord(
+        first=first.model,
+        second=second.model,
+        difference=(first.value or 0.0) - (second.value or 0.0),
+        low=estimate.low if estimate else None,
+        high=estimate.high if estimate else None,
+        separable=separable(first, second),
+    )

@@ -1,0 +1,251 @@
+"""``rank_models``: labelled images and a list of pretrained models in, an honest ranking out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import TypeAdapter
+
+from crossgraft.compute import available_cores, resolve_device
+from crossgraft.data import Dataset, open_dataset
+from crossgraft.errors import UsageError
+from crossgraft.models import ModelSpec, read_zoo
+from crossgraft.progress import Reporter
+from crossgraft.rank.assemble import assemble_record
+from crossgraft.rank.command_line import command_line, display_value
+from crossgraft.rank.describe import make_thumbnails
+from crossgraft.rank.evaluate import ModelEvaluation, plan_resampling
+from crossgraft.rank.ground_truth import read_ground_truth
+from crossgraft.rank.ranking import Ranking
+from crossgraft.rank.zoo import ZooSettings, ZooWalk, with_controls
+from crossgraft.records import RankingRecord, Thumbnail
+from crossgraft.report import write_report
+from crossgraft.runs import RunDirectory, open_run
+from crossgraft.scores import DEFAULT_SCORES, SCORES, Score
+from crossgraft.types import ResizePolicy
+
+DEFAULT_PRIMARY = "logme"
+NOT_CONFIGURATION = {"out", "overwrite", "reporter", "workers", "device", "cache_dir", "data"}
+"""Arguments that are not meant to change a number; they are recorded elsewhere or not at all."""
+
+
+def rank_models(
+    data: str | Path | Dataset,
+    *,
+    models: str | Path | Sequence[str | ModelSpec] | None = None,
+    scores: str | Sequence[str] = "default",
+    by: str = DEFAULT_PRIMARY,
+    ground_truth: str | Path | Mapping[str, float] | None = None,
+    ground_truth_column: str | None = None,
+    label_column: str | None = None,
+    group_column: str | None = None,
+    path_column: str | None = None,
+    image_root: str | Path | None = None,
+    split: str | Path | None = None,
+    holdout: float | None = None,
+    folds: int | None = None,
+    fold: int = 0,
+    per_class: int | None = None,
+    limit: int | None = None,
+    skip_unreadable: bool = False,
+    weights_dir: str | Path | None = None,
+    allow_download: bool = False,
+    image_size: int | None = None,
+    resize_policy: ResizePolicy | None = None,
+    batch_size: int = 64,
+    all_intervals: bool = False,
+    no_images: bool = False,
+    seed: int = 0,
+    device: str = "auto",
+    workers: int | None = None,
+    cache_dir: str | Path | None = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    reporter: Reporter | None = None,
+) -> Ranking:
+    """Rank pretrained models for a labelled image set without fine-tuning them.
+
+    Reads the rows of split ``train`` (all rows if the data have no split) and never opens any other row.
+
+    Args:
+        data: Folder, table, ``.npz`` file, ``digits``, or an open ``Dataset``.
+        models: Names, checkpoint paths, a zoo YAML file, or None for the default zoo.
+        scores: ``default``, ``all``, or names.
+        by: The score that orders the ranking; the first of ``scores`` if it is not among them.
+        ground_truth: Fine-tuned results (mapping, or CSV with ``model`` and a column of numbers) to compare with.
+        ground_truth_column: Column of the CSV, needed when it has several columns of numbers.
+        label_column: Column of labels of a table.
+        group_column: Column of patients (or lesions, writers …): groups stay together in splits and intervals.
+        path_column: Column of image paths of a table.
+        image_root: Folder that the paths of a table start from.
+        split: JSON file of a saved split whose ``train`` rows are used.
+        holdout: Share of the images to set aside as ``test`` in a new split, in (0, 1).
+        folds: Make this many folds and rank on the training part of one of them.
+        fold: Which fold is held out, from 0.
+        per_class: Use at most this many images of each class.
+        limit: Use at most this many images, with the class shares kept.
+        skip_unreadable: Leave unreadable images out and count them, instead of stopping at the first.
+        weights_dir: Folder of checkpoints.
+        allow_download: Let timm fetch weights that are not on this machine.
+        image_size: Side of the input in pixels, instead of each model's own.
+        resize_policy: ``crop``, ``squash`` or ``pad``, instead of each model's own.
+        batch_size: Images at a time.
+        all_intervals: Compute intervals also for scores that take more than a minute once.
+        no_images: Put no thumbnails into the report.
+        seed: Of every random choice.
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
+        workers: Threads; all cores that this process may use by default.
+        cache_dir: Where features are kept between runs.
+        out: Run directory; nothing is written when None.
+        overwrite: Replace another run in ``out``.
+        reporter: Where progress goes; silent when None.
+
+    Returns:
+        The ranking; with ``out`` also ``report.html``, ``report.json``, ``run.json`` and ``scores.csv`` there.
+
+    Raises:
+        DataError: Something is wrong with the images or labels.
+        UsageError: An argument is wrong or contradicts another.
+        MissingWeightsError: Weights are not on this machine.
+        WeightsMismatchError: A checkpoint does not fit its architecture.
+        RunDirectoryError: ``out`` is in use or holds another run.
+
+    Cost:
+        One forward pass of each image through each model and its random control, then 26 evaluations of each score.
+    """
+    call = {name: value for name, value in locals().items() if name not in NOT_CONFIGURATION}
+    reporter = reporter or Reporter(quiet=True)
+    chosen = choose_scores(scores)
+    primary = _choose_primary(by, chosen)
+    specs = read_zoo(models, weights_dir=weights_dir)
+    truth = ground_truth and read_ground_truth(ground_truth, [s.name for s in specs], column=ground_truth_column)
+    zoo_settings = ZooSettings(
+        seed=seed,
+        device=resolve_device(device),
+        num_threads=workers or available_cores(),
+        batch_size=batch_size,
+        image_size=image_size,
+        resize_policy=resize_policy,
+        weights_dir=Path(weights_dir) if weights_dir else None,
+        cache_dir=Path(cache_dir) if cache_dir else None,
+        allow_download=allow_download,
+        all_intervals=all_intervals,
+    )
+    resolved = {
+        "models": [spec.describe() for spec in specs],
+        "scores": [score.name for score in chosen],
+        "by": primary,
+        "ground_truth": truth.values if truth else None,
+    }
+    with _run_directory(out, data, call, resolved, overwrite=overwrite) as run:
+        dataset = _open(
+            data,
+            reporter=reporter,
+            label_column=label_column,
+            group_column=group_column,
+            path_column=path_column,
+            image_root=image_root,
+            split=split,
+            holdout=holdout,
+            folds=folds,
+            fold=fold,
+            per_class=per_class,
+            limit=limit,
+            skip_unreadable=skip_unreadable,
+            seed=seed,
+        )
+        if run:
+            run.describe_data(dataset.fingerprint)
+        evaluations = _walk(dataset, specs, chosen, zoo_settings, run=run, reporter=reporter)
+        record = assemble_record(dataset, chosen, primary, evaluations, truth or None, seed=seed)
+        return _finish(record, dataset, run, no_images=no_images)
+
+
+def choose_scores(scores: str | Sequence[str]) -> list[Score]:
+    """Look up ``default``, ``all`` or names separated by commas, in the given order and each once.
+
+    Raises:
+        UnknownNameError: With the nearest names.
+        UsageError: No name at all.
+    """
+    names = [name.strip() for name in scores.split(",")] if isinstance(scores, str) else list(scores)
+    groups = {"default": list(DEFAULT_SCORES), "all": SCORES.names()}
+    wanted = dict.fromkeys(member for name in names if name for member in groups.get(name, [name]))
+    if not wanted:
+        raise UsageError("No score was named. Use --scores default, --scores all, or names separated by commas.")
+    return [SCORES.get(name) for name in wanted]
+
+
+def _choose_primary(by: str, chosen: Sequence[Score]) -> str:
+    names = [score.name for score in chosen]
+    if by in names:
+        return by
+    if by != DEFAULT_PRIMARY:
+        SCORES.get(by)
+        raise UsageError(f"--by {by}: this score is not among those computed ({', '.join(names)}).")
+    return names[0]
+
+
+def _run_directory(
+    out: str | Path | None,
+    data: str | Path | Dataset,
+    call: Mapping[str, object],
+    resolved: Mapping[str, object],
+    *,
+    overwrite: bool,
+) -> AbstractContextManager[RunDirectory | None]:
+    if out is None:
+        return nullcontext()
+    location = data.name if isinstance(data, Dataset) else data
+    settings = {"data": location, **call, **resolved}
+    return open_run(
+        Path(out),
+        command="rank",
+        command_line=command_line("rank", location, call, rank_models, out=out),
+        config={name: display_value(value) for name, value in settings.items() if name != "seed"},
+        seed=cast(int, call["seed"]),
+        overwrite=overwrite,
+    )
+
+
+def _open(data: str | Path | Dataset, *, reporter: Reporter, **options: Any) -> Dataset:
+    if not isinstance(data, Dataset):
+        return open_dataset(data, use_split="train", reporter=reporter, **options)
+    given = [name for name, value in options.items() if value and name != "seed"]
+    if given:
+        raise UsageError(f"{given[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset.")
+    return data.only_split("train")
+
+
+def _walk(
+    dataset: Dataset,
+    specs: Sequence[ModelSpec],
+    scores: Sequence[Score],
+    settings: ZooSettings,
+    *,
+    run: RunDirectory | None,
+    reporter: Reporter,
+) -> list[ModelEvaluation]:
+    resampling = plan_resampling(dataset.targets, dataset.groups, seed=settings.seed)
+    walk = ZooWalk(dataset, scores, resampling, settings, run=run, reporter=reporter)
+    members = with_controls(specs)
+    evaluations: list[ModelEvaluation] = []
+    for number, member in enumerate(members, start=1):
+        with run.stage(member.spec.name) if run else nullcontext():
+            evaluations.append(walk.evaluate(member, f"{number} of {len(members)}"))
+    return evaluations
+
+
+def _finish(record: RankingRecord, dataset: Dataset, run: RunDirectory | None, *, no_images: bool) -> Ranking:
+    ranking = Ranking(record)
+    if run is None:
+        return ranking
+    run.update(weights_fingerprints={model.name: model.weights_fingerprint for model in record.models})
+    run.write_record("report.json", record)
+    run.write("scores.csv", ranking.to_frame().to_csv(index=False))
+    if not no_images:
+        run.write("thumbnails.json", TypeAdapter(list[Thumbnail]).dump_json(make_thumbnails(dataset)))
+    return Ranking(record, out=run.path, report=write_report(run.path))

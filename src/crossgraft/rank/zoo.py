@@ -1,0 +1,174 @@
+"""Walk through the zoo: load a backbone, look at the images once, score, let it go."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from crossgraft.compute import limit_threads
+from crossgraft.data import Dataset
+from crossgraft.data.transforms import prepare_batch
+from crossgraft.features import FeatureSet, extract_features
+from crossgraft.models import Backbone, ModelSpec, load_backbone, random_weights_control
+from crossgraft.progress import Reporter
+from crossgraft.rank.describe import describe_model
+from crossgraft.rank.evaluate import ModelEvaluation, Resampling, evaluate_scores
+from crossgraft.records import Role
+from crossgraft.runs import RunDirectory
+from crossgraft.scores import Score, ScoreInputs
+from crossgraft.types import ResizePolicy
+from crossgraft.version import __version__
+
+
+@dataclass(frozen=True)
+class ZooSettings:
+    """How backbones are loaded and run; the same for every member."""
+
+    seed: int
+    device: str
+    num_threads: int
+    batch_size: int
+    image_size: int | None
+    resize_policy: ResizePolicy | None
+    weights_dir: Path | None
+    cache_dir: Path | None
+    allow_download: bool
+    all_intervals: bool
+
+
+@dataclass(frozen=True)
+class Member:
+    """One entry of the zoo and the part it plays."""
+
+    spec: ModelSpec
+    role: Role
+
+
+def with_controls(specs: Sequence[ModelSpec]) -> list[Member]:
+    """The zoo and one random-weight network for each distinct architecture that has none yet."""
+    members = [Member(spec, "random weights" if spec.weights == "random" else "candidate") for spec in specs]
+    covered = {_architecture(member.spec) for member in members if member.role == "random weights"}
+    for spec in specs:
+        if _architecture(spec) not in covered:
+            covered.add(_architecture(spec))
+            members.append(Member(random_weights_control(spec), "random weights"))
+    return members
+
+
+def _architecture(spec: ModelSpec) -> str:
+    return json.dumps([spec.source, spec.kwargs], sort_keys=True, default=str)
+
+
+class ZooWalk:
+    """Evaluates members one at a time, so that only one backbone is in memory."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        scores: Sequence[Score],
+        resampling: Resampling,
+        settings: ZooSettings,
+        *,
+        run: RunDirectory | None,
+        reporter: Reporter,
+    ) -> None:
+        self.dataset = dataset
+        self.scores = scores
+        self.resampling = resampling
+        self.settings = settings
+        self.run = run
+        self.reporter = reporter
+
+    def evaluate(self, member: Member, position: str) -> ModelEvaluation:
+        """Features and scores of one member; read back when an earlier attempt of the same run finished them.
+
+        Args:
+            member: Of the zoo.
+            position: For messages, for example ``2 of 7``.
+        """
+        settings = self.settings
+        backbone = load_backbone(
+            member.spec,
+            seed=settings.seed,
+            device=settings.device,
+            weights_dir=settings.weights_dir,
+            allow_download=settings.allow_download,
+            image_size=settings.image_size,
+            resize_policy=settings.resize_policy,
+        )
+        key = self._key(backbone)
+        file = f"models/{key}.json"
+        finished = self.run.read_record(file, ModelEvaluation) if self.run else None
+        if finished is not None and finished.key == key:
+            self.reporter.say(f"{member.spec.name} ({position}): read back from the run directory")
+            return finished
+        feature_set = extract_features(
+            self.dataset,
+            backbone,
+            cache_dir=settings.cache_dir,
+            batch_size=settings.batch_size,
+            num_threads=settings.num_threads,
+            reporter=self.reporter,
+            title=f"Looking at {len(self.dataset)} images with {member.spec.name} ({position})",
+        )
+        evaluation = ModelEvaluation(
+            key=key,
+            model=describe_model(
+                backbone, member.role, seconds=feature_set.seconds, from_cache=feature_set.from_cache
+            ),
+            evaluations=self._score(backbone, feature_set, member, position),
+        )
+        if self.run:
+            self.run.write_record(file, evaluation)
+        return evaluation
+
+    def _score(
+        self, backbone: Backbone, feature_set: FeatureSet, member: Member, position: str
+    ) -> list:
+        inputs = score_inputs(self.dataset, backbone, feature_set, member.spec, self.scores)
+        rounds = 1 + len(self.resampling.blocks) + len(self.resampling.shuffled_labels)
+        title = f"Scoring {member.spec.name} ({position})"
+        with (
+            limit_threads(self.settings.num_threads),
+            self.reporter.stage(title, total=rounds, unit="rounds") as stage,
+        ):
+            return evaluate_scores(
+                self.scores, inputs, self.resampling, all_intervals=self.settings.all_intervals, stage=stage
+            )
+
+    def _key(self, backbone: Backbone) -> str:
+        settings = self.settings
+        facts = [
+            __version__,
+            self.dataset.fingerprint,
+            backbone.name,
+            backbone.weights_fingerprint,
+            backbone.preprocessing.describe(),
+            [score.name for score in self.scores],
+            settings.seed,
+            settings.all_intervals,
+        ]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]
+
+
+def score_inputs(
+    dataset: Dataset, backbone: Backbone, feature_set: FeatureSet, spec: ModelSpec, scores: Sequence[Score]
+) -> ScoreInputs:
+    """Everything that the chosen scores may look at; images and model only for scores that ask for them."""
+    needs_model = any("model" in score.inputs for score in scores)
+    return ScoreInputs(
+        features=feature_set.features,
+        labels=dataset.targets,
+        groups=dataset.groups,
+        source_logits=feature_set.source_logits,
+        source_features=spec.load_source_features(),
+        model=backbone if needs_model else None,
+        images=_all_images(dataset, backbone) if needs_model else None,
+    )
+
+
+def _all_images(dataset: Dataset, backbone: Backbone) -> object:
+    return prepare_batch([dataset.read(i) for i in range(len(dataset))], backbone.preprocessing)

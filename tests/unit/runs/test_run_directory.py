@@ -1,0 +1,116 @@
+import errno
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from crossgraft.errors import RunDirectoryError, StorageError
+from crossgraft.records import RunRecord, StageRecord
+from crossgraft.runs import open_run, write_atomically
+
+
+@contextmanager
+def opened(path, *, config=None, seed=0, overwrite=False):
+    with open_run(
+        path,
+        command="rank",
+        command_line="crossgraft rank x",
+        config={"limit": 3} if config is None else config,
+        seed=seed,
+        overwrite=overwrite,
+    ) as run:
+        yield run
+
+
+def state(path):
+    return RunRecord.model_validate_json((path / "run.json").read_bytes())
+
+
+def test_a_finished_run_says_so_and_the_same_command_resumes(tmp_path):
+    with opened(tmp_path) as run:
+        assert not run.resumed
+        assert state(tmp_path).state == "running"
+        run.describe_data("sha256:1")
+        run.write_record("piece.json", StageRecord(name="a", seconds=1.0))
+    assert state(tmp_path).state == "done"
+    with opened(tmp_path) as run:
+        assert run.resumed
+        assert run.read_record("piece.json", StageRecord) == StageRecord(name="a", seconds=1.0)
+        assert run.read_record("other.json", StageRecord) is None
+
+
+def test_another_configuration_is_refused_and_named_unless_overwritten(tmp_path):
+    with opened(tmp_path) as run:
+        run.write("old.txt", "old")
+    with pytest.raises(RunDirectoryError, match=r"different: limit.*--overwrite"), opened(tmp_path, config={"limit": 4}):
+        pass
+    with pytest.raises(RunDirectoryError, match="seed 0"), opened(tmp_path, seed=1):
+        pass
+    with opened(tmp_path, config={"limit": 4}, overwrite=True) as run:
+        assert not run.resumed
+        assert not (tmp_path / "old.txt").exists()
+
+
+def test_other_data_under_the_same_configuration_are_refused(tmp_path):
+    with opened(tmp_path) as run:
+        run.describe_data("sha256:1")
+    with pytest.raises(RunDirectoryError, match="data changed"), opened(tmp_path) as run:
+        run.describe_data("sha256:2")
+
+
+def test_a_folder_with_other_files_is_never_touched(tmp_path):
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(RunDirectoryError, match="not a crossgraft run"), opened(tmp_path, overwrite=True):
+        pass
+    assert (tmp_path / "thesis.tex").read_text() == "precious"
+
+
+SECOND_PROCESS = """
+import pathlib, sys
+from crossgraft.runs import open_run
+with open_run(pathlib.Path(sys.argv[1]), command="rank", command_line="", config={"limit": 3}, seed=0):
+    pass
+"""
+
+
+def test_a_second_process_in_the_same_directory_is_refused(tmp_path):
+    with opened(tmp_path):
+        command = [sys.executable, "-c", SECOND_PROCESS, str(tmp_path)]
+        second = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert second.returncode == 1
+        assert "Another crossgraft command is at work" in second.stderr
+    with opened(tmp_path) as run:
+        assert run.resumed
+
+
+@pytest.mark.parametrize(("error", "expected"), [(KeyboardInterrupt, "interrupted"), (ValueError, "failed")])
+def test_the_state_is_true_after_an_error(tmp_path, error, expected):
+    with pytest.raises(error), opened(tmp_path):
+        raise error
+    assert state(tmp_path).state == expected
+    with opened(tmp_path):
+        pass
+    assert state(tmp_path).state == "done"
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_temporary_one(tmp_path, monkeypatch):
+    target = write_atomically(tmp_path / "a.json", "old")
+
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageError, match=r"Cannot write .*No space left"):
+        write_atomically(target, "new")
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_stages_are_kept_across_a_resume(tmp_path):
+    with opened(tmp_path) as run, run.stage("look"):
+        pass
+    with opened(tmp_path) as run, run.stage("score"):
+        pass
+    assert [stage.name for stage in state(tmp_path).stages] == ["look", "score"]

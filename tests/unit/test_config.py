@@ -1,0 +1,46 @@
+import pytest
+
+from crossgraft.config import config_hash, read_config_file, resolve, settings_model
+from crossgraft.errors import UnknownNameError, UsageError
+
+
+def verb(data: str, *, seed: int = 0, group_column: str | None = None, reporter: object = None) -> None:
+    """Stands for a public verb."""
+
+
+MODEL = settings_model(verb, leave_out={"data", "reporter"})
+
+
+def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path):
+    file = tmp_path / "a.yaml"
+    file.write_text("seed: 3\ngroup-column: patient\n")
+    assert resolve(MODEL, file=None, given={}) == {"seed": 0, "group_column": None}
+    assert resolve(MODEL, file=file, given={}) == {"seed": 3, "group_column": "patient"}
+    assert resolve(MODEL, file=file, given={"seed": 5}) == {"seed": 5, "group_column": "patient"}
+
+
+def test_an_unknown_key_is_answered_with_the_nearest(tmp_path):
+    file = tmp_path / "a.yaml"
+    file.write_text("group_colum: patient\n")
+    with pytest.raises(UnknownNameError, match=r"Unknown key: group_colum\. Did you mean group_column\?"):
+        resolve(MODEL, file=file, given={})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [("- 1\n- 2\n", "must hold a mapping"), ("a: [", "not a YAML file"), (None, "No such")]
+)
+def test_a_bad_file_is_named(tmp_path, content, message):
+    file = tmp_path / "a.yaml"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(UsageError, match=message):
+        read_config_file(file, ["seed"])
+
+
+def test_a_wrong_type_names_the_key():
+    with pytest.raises(UsageError, match="seed: .*got 'many'"):
+        resolve(MODEL, file=None, given={"seed": "many"})
+
+
+def test_the_hash_sees_values_and_not_their_order():
+    assert config_hash({"a": 1, "b": 2}) == config_hash({"b": 2, "a": 1}) != config_hash({"a": 1, "b": 3})
