@@ -77,7 +77,8 @@ def accuracy(correct: Correct, groups: Groups | None = None) -> Accuracy:
     if num_groups < 2:
         raise NotApplicable(
             f"All {len(shares)} images belong to one group, so their accuracy of {value:.3f} has no "
-            "interval for other groups. Test on at least two, or leave the groups out to take the images as independent."
+            "interval for other groups. Test on at least two, or leave the groups out to take the images as "
+            "independent."
         )
     spread = value * (1 - value)
     variance = jackknife_interval(value, _without_each_group(rights, sizes)).standard_error ** 2
