@@ -1,0 +1,128 @@
+"""What a section is made of. Each kind of block has one template, ``templates/block_<kind>.html``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from markupsafe import Markup
+
+from crossgraft.records import CheckRecord, Reference, Thumbnail
+from crossgraft.report.tables import Table
+
+Part = Literal["verdict", "evidence", "checks", "how it was made", "references"]
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """One paragraph; ``lead`` is the answer itself, ``quiet`` a side remark."""
+
+    template: ClassVar[str] = "block_paragraph.html"
+    text: str
+    tone: Literal["plain", "lead", "quiet"] = "plain"
+
+
+@dataclass(frozen=True)
+class Items:
+    """Sentences as a list."""
+
+    template: ClassVar[str] = "block_items.html"
+    items: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and values, one pair a line."""
+
+    template: ClassVar[str] = "block_facts.html"
+    rows: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text to copy, in a fixed-width face."""
+
+    template: ClassVar[str] = "block_code.html"
+    text: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One or several drawings under one caption that says what to see.
+
+    ``narrow`` holds the same drawings for screens of phones; without it the wide ones shrink.
+    """
+
+    template: ClassVar[str] = "block_figure.html"
+    drawings: Sequence[Markup]
+    caption: str
+    narrow: Sequence[Markup] = ()
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Small images with the class they belong to."""
+
+    template: ClassVar[str] = "block_gallery.html"
+    thumbnails: Sequence[Thumbnail]
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What was looked at, and what was found."""
+
+    template: ClassVar[str] = "block_checks.html"
+    checks: Sequence[CheckRecord]
+
+
+@dataclass(frozen=True)
+class Literature:
+    """Papers, each with the key that the text uses for it."""
+
+    template: ClassVar[str] = "block_literature.html"
+    references: Sequence[Reference]
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Blocks that open on a click, and in print."""
+
+    template: ClassVar[str] = "block_folded.html"
+    summary: str
+    blocks: Sequence[Block]
+
+
+Block = Paragraph | Items | Facts | Code | Figure | Gallery | Checks | Literature | Folded | Table
+
+
+@dataclass(frozen=True)
+class Section:
+    """One headed part of the page.
+
+    Args:
+        name: Anchor, unique within a run.
+        title: The heading, in the reader's words.
+        part: Where it belongs in the fixed order of the page.
+        blocks: The contents.
+    """
+
+    name: str
+    title: str
+    part: Part
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What a page says about one run before its sections, and in the table of several runs.
+
+    Args:
+        title: Name of what was looked at.
+        summary: One line of facts: images, classes, groups, models.
+        advice: The verdict in words.
+    """
+
+    title: str
+    summary: str
+    advice: str

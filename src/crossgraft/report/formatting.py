@@ -1,0 +1,120 @@
+"""How numbers look in words and tables, for the report and the terminal alike.
+
+A column of numbers shows the same decimals in every row, and no more than its intervals justify: the width of the
+median interval keeps two significant digits.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+MISSING = "—"
+NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
+MINUS = "\N{MINUS SIGN}"
+
+_DIGITS_OF_WIDTH = 2  # significant digits of an interval's width: the usual rule for an uncertainty
+_DIGITS_WITHOUT_INTERVAL = 3
+_MOST_DECIMALS = 6
+_LARGEST_PLAIN = 1e7
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """The decimals of one column; call it with a value to get the text.
+
+    >>> as_text = NumberFormat.for_column([0.4123, 0.3981], interval_widths=[0.064, 0.074])
+    >>> as_text(0.4123), as_text(-0.39805), as_text(None)
+    ('0.412', '−0.398', '—')
+    """
+
+    decimals: int
+    scientific: bool = False
+
+    @classmethod
+    def for_column(
+        cls, values: Iterable[float | None], *, interval_widths: Iterable[float | None] = ()
+    ) -> NumberFormat:
+        """Choose the decimals for ``values`` from the widths of their intervals, or from their size without any."""
+        sizes = [abs(value) for value in _finite(values) if value != 0]
+        widths = [width for width in _finite(interval_widths) if width > 0]
+        if widths:
+            decimals = _DIGITS_OF_WIDTH - 1 - _exponent(statistics.median(widths))
+        elif sizes:
+            decimals = _DIGITS_WITHOUT_INTERVAL - 1 - _exponent(max(sizes))
+        else:
+            decimals = 0
+        if decimals > _MOST_DECIMALS or (sizes and max(sizes) >= _LARGEST_PLAIN):
+            return cls(decimals=_DIGITS_WITHOUT_INTERVAL - 1, scientific=True)
+        return cls(decimals=max(decimals, 0))
+
+    def __call__(self, value: float | None) -> str:
+        """The text of ``value``; a dash for None, words for NaN and the infinities."""
+        if value is None:
+            return MISSING
+        if math.isnan(value):
+            return "not a number"
+        if math.isinf(value):
+            return "∞" if value > 0 else MINUS + "∞"
+        text = f"{value:.{self.decimals}{'e' if self.scientific else 'f'}}"
+        if float(text) == 0:
+            text = text.removeprefix("-")
+        return text.replace("-", MINUS)
+
+    def interval(self, low: float | None, high: float | None) -> str:
+        """``[low, high]``, or a dash when either end is missing."""
+        if low is None or high is None:
+            return MISSING
+        return f"[{self(low)}, {self(high)}]"
+
+
+def count(number: int) -> str:
+    """A whole number with narrow spaces between groups of three digits.
+
+    >>> count(3206976).split(NARROW_SPACE)
+    ['3', '206', '976']
+    """
+    return f"{number:,}".replace(",", NARROW_SPACE)
+
+
+def counted(number: int, singular: str, plural: str | None = None) -> str:
+    """A count and its noun.
+
+    >>> counted(1, "class", "classes"), counted(2, "class", "classes"), counted(3, "model")
+    ('1 class', '2 classes', '3 models')
+    """
+    return f"{count(number)} {singular if number == 1 else plural or singular + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words of a useful size.
+
+    >>> duration(0.0421), duration(21.4), duration(185), duration(3725)
+    ('0.042 s', '21 s', '3 min 05 s', '1 h 02 min')
+    """
+    if seconds < 0.0005:
+        return "< 1 ms"
+    if seconds < 10:
+        return f"{seconds:.2g} s"
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"
+
+
+def short_fingerprint(fingerprint: str, *, length: int = 12) -> str:
+    """The first characters of a fingerprint, without the name of its algorithm."""
+    return fingerprint.rpartition(":")[2][:length]
+
+
+def _exponent(size: float) -> int:
+    return math.floor(math.log10(size))
+
+
+def _finite(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None and math.isfinite(value)]

@@ -1,0 +1,166 @@
+"""Put the page together: records in, one HTML file out."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, cast
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from crossgraft.errors import UsageError
+from crossgraft.records import Record
+from crossgraft.report.blocks import Heading, Section
+from crossgraft.report.sections import KINDS
+from crossgraft.report.source import Source, read_run
+from crossgraft.report.tables import Column, Table, words
+from crossgraft.runs import write_atomically
+from crossgraft.version import __version__
+
+_ONLY_IN_THE_FILE = "jackknife_values"  # thousands of numbers that no reader of the page needs
+
+
+@dataclass(frozen=True)
+class RunPart:
+    """One run on the page.
+
+    Args:
+        command: The command that made it.
+        heading: What is said about it before its sections.
+        sections: Its sections in order.
+        prefix: Keeps its anchors apart from those of other runs.
+        has_images: Does it show images?
+        record_json: Its record, safe inside a script element.
+    """
+
+    command: str
+    heading: Heading
+    sections: Sequence[Section]
+    prefix: str
+    has_images: bool
+    record_json: Markup
+
+
+def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str | Path | None = None) -> Path:
+    """Write one self-contained HTML page for one run, or for several side by side.
+
+    Reads ``run.json``, ``report.json`` and, when there, ``thumbnails.json`` of each run; computes no number anew. The same
+    records give the same bytes.
+
+    Args:
+        run_directory: The folder of one run, or a sequence of folders.
+        out: The file to write; ``report.html`` inside the folder of a single run by default.
+
+    Returns:
+        The file that was written.
+
+    Raises:
+        UsageError: No run, or several runs without ``out``.
+        DataError: A record is missing or damaged; the message names the file.
+        StorageError: The page could not be written; an older page stays as it was.
+    """
+    single = isinstance(run_directory, str | Path)
+    directories = [Path(run_directory)] if single else [Path(directory) for directory in run_directory]
+    if not directories:
+        raise UsageError("No run directory was given. Name at least one folder that a crossgraft command wrote.")
+    if out is None and len(directories) > 1:
+        raise UsageError("A page of several runs needs a file to go to: give out=… (--out FILE).")
+    target = directories[0] / "report.html" if out is None else Path(out)
+    return write_atomically(target, render_page(directories))
+
+
+def render_page(directories: Sequence[Path]) -> str:
+    """The HTML of one page for ``directories``; see ``write_report``."""
+    record_types = {kind: entry.record_type for kind, entry in KINDS.items()}
+    prefixes = [""] if len(directories) == 1 else [f"run-{index}-" for index in range(1, len(directories) + 1)]
+    parts = [
+        _run_part(read_run(directory, record_types, prefix=prefix))
+        for directory, prefix in zip(directories, prefixes, strict=True)
+    ]
+    script = _static("report.js")
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            parts=parts,
+            comparison=_side_by_side(parts) if len(parts) > 1 else None,
+            title=" · ".join(part.heading.title for part in parts),
+            version=__version__,
+            style=Markup(_static("report.css")),
+            script=Markup(script),
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        )
+    )
+
+
+def _run_part(source: Source[Any]) -> RunPart:
+    kind = KINDS[source.record.kind]
+    sections = [section for builder in kind.builders if (section := builder(source)) is not None]
+    return RunPart(
+        command=source.run.command,
+        heading=kind.heading(source),
+        sections=sections,
+        prefix=source.prefix,
+        has_images=bool(source.thumbnails),
+        record_json=_script_json(source.record),
+    )
+
+
+def _side_by_side(parts: Sequence[RunPart]) -> Table:
+    return Table(
+        caption="The runs on this page",
+        columns=[Column("Run"), Column("Data and models"), Column("Verdict")],
+        rows=[
+            [
+                words(f"{index}. {part.heading.title}", href=f"#{part.prefix}run"),
+                words(part.heading.summary),
+                words(part.heading.advice),
+            ]
+            for index, part in enumerate(parts, start=1)
+        ],
+        file_name="runs",
+    )
+
+
+def _script_json(record: Record) -> Markup:
+    """The record as JSON that cannot end its script element: no ``<``, ``>`` or ``&`` stays in it."""
+    document = _without(json.loads(record.model_dump_json()), _ONLY_IN_THE_FILE)
+    text = json.dumps(document, ensure_ascii=True, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _without(value: object, field: str) -> object:
+    if isinstance(value, dict):
+        items = cast("dict[str, object]", value).items()
+        return {key: _without(item, field) for key, item in items if key != field}
+    if isinstance(value, list):
+        return [_without(item, field) for item in cast("list[object]", value)]
+    return value
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("crossgraft.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["grouped_by_part"] = _grouped_by_part
+    return environment
+
+
+def _grouped_by_part(sections: Sequence[Section]) -> Iterator[tuple[str, list[Section]]]:
+    """Sections under the part of the page they belong to, in order."""
+    for part in dict.fromkeys(section.part for section in sections):
+        yield part, [section for section in sections if section.part == part]
+
+
+def _static(name: str) -> str:
+    return resources.files("crossgraft.report").joinpath("static", name).read_text(encoding="utf-8")

@@ -1,0 +1,15 @@
+"""Figures of the report, one a file; each function takes records and returns an inline SVG."""
+
+from crossgraft.report.plots.class_balance import class_balance_figure as class_balance_figure
+from crossgraft.report.plots.ranking import ranking_figure as ranking_figure
+from crossgraft.report.plots.scatter import Interval as Interval
+from crossgraft.report.plots.scatter import Point as Point
+from crossgraft.report.plots.scatter import is_drawable as is_drawable
+from crossgraft.report.plots.scatter import scatter_figure as scatter_figure
+from crossgraft.report.plots.split_comparison import split_figure as split_figure
+from crossgraft.report.plots.style import family_marks as family_marks
+
+__all__ = [
+    "class_balance_figure", "ranking_figure", "scatter_figure", "split_figure",
+    "Interval", "Point", "family_marks", "is_drawable",
+]

@@ -1,0 +1,62 @@
+"""Which sections a report of each kind has, in order. A new command adds its files here and one line to ``KINDS``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from crossgraft.records import DemoRecord, RankingRecord, Record
+from crossgraft.report.blocks import Heading, Section
+from crossgraft.report.sections.agreement import agreement_section
+from crossgraft.report.sections.checks import checks_section, warnings_section
+from crossgraft.report.sections.controls import controls_section
+from crossgraft.report.sections.data import data_section
+from crossgraft.report.sections.demo import demo_heading, fine_tuned_section, of_its_ranking, split_section
+from crossgraft.report.sections.models import models_section
+from crossgraft.report.sections.provenance import provenance_section
+from crossgraft.report.sections.references import references_section
+from crossgraft.report.sections.scores import rankings_section, scores_section
+from crossgraft.report.sections.verdict import ranking_heading, verdict_section
+from crossgraft.report.source import Source
+
+SectionBuilder = Callable[[Source[Any]], Section | None]
+"""Makes one section, or None when the record has nothing for it."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of report: its record, its heading, and the builders of its sections in the order of the page."""
+
+    record_type: type[Record]
+    heading: Callable[[Source[Any]], Heading]
+    builders: Sequence[SectionBuilder]
+
+
+_RANKING: tuple[SectionBuilder, ...] = (
+    scores_section,
+    rankings_section,
+    controls_section,
+    agreement_section,
+    checks_section,
+    warnings_section,
+    data_section,
+    models_section,
+    provenance_section,
+    references_section,
+)
+
+KINDS: Mapping[str, Kind] = {
+    "ranking": Kind(RankingRecord, ranking_heading, (verdict_section, *_RANKING)),
+    "demo": Kind(
+        DemoRecord,
+        demo_heading,
+        (
+            of_its_ranking(verdict_section),
+            split_section,
+            fine_tuned_section,
+            *(of_its_ranking(builder) for builder in _RANKING),
+        ),
+    ),
+}
+"""Kind of record (its field ``kind``) → how it is shown."""

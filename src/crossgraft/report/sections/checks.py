@@ -1,0 +1,41 @@
+"""What was looked at, what was not, and what needs care."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from crossgraft.records import CheckRecord, RankingRecord, RunRecord, Severity
+from crossgraft.report.blocks import Checks, Items, Paragraph, Section
+from crossgraft.report.sections._lookup import joined, score_title
+from crossgraft.report.source import Source
+
+_MOST_URGENT_FIRST: tuple[Severity, ...] = ("warning", "notice", "not assessed", "passed")
+
+
+def checks_section(source: Source[RankingRecord]) -> Section:
+    """The checks of the record, the most urgent first."""
+    checks = [*_unfinished(source.run), *source.record.checks]
+    ordered = sorted(checks, key=lambda check: _MOST_URGENT_FIRST.index(check.severity))
+    blocks = [Checks(ordered)] if ordered else [Paragraph("No checks were recorded.", tone="quiet")]
+    return Section(name="checks", title="Checks", part="checks", blocks=blocks)
+
+
+def warnings_section(source: Source[RankingRecord]) -> Section:
+    """Warnings of single scores, each once with the models it concerns."""
+    record = source.record
+    models: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for cell in record.cells:
+        for warning in cell.warnings:
+            models[cell.score, warning].append(cell.model)
+    items = [f"{score_title(record, score)}, {joined(names)}: {text}" for (score, text), names in models.items()]
+    blocks = [Items(items)] if items else [Paragraph("No score gave a warning.", tone="quiet")]
+    return Section(name="warnings", title="Warnings of scores", part="checks", blocks=blocks)
+
+
+def _unfinished(run: RunRecord) -> list[CheckRecord]:
+    if run.state in ("interrupted", "failed"):
+        text = f"This run is marked as {run.state}; numbers may be missing. Run the same command again to finish it."
+        return [CheckRecord(title="Run not finished", severity="warning", text=text)]
+    return []
+
+

@@ -1,0 +1,198 @@
+"""Every score of every model: one table across scores, then the full ranking by each score."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from crossgraft.records import RankingRecord, RankRow, ScoreCell
+from crossgraft.report.blocks import Block, Figure, Folded, Section
+from crossgraft.report.formatting import NumberFormat, counted
+from crossgraft.report.plots import Interval, Point, family_marks, is_drawable, scatter_figure
+from crossgraft.report.sections._lookup import cells_by_model, joined, score_format, score_title
+from crossgraft.report.source import Source
+from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words, yes_or_no
+
+_BYTES_PER_MEGABYTE = 1e6
+_MOST_LABELLED = 3
+
+
+def scores_section(source: Source[RankingRecord]) -> Section:
+    """Models by scores, and the primary score against each other one."""
+    blocks: list[Block] = [_overview(source.record)]
+    if len(source.record.scores) > 1:
+        blocks.append(_score_against_score(source))
+    return Section(name="scores", title="All scores", part="evidence", blocks=blocks)
+
+
+def rankings_section(source: Source[RankingRecord]) -> Section:
+    """One full table a score; the primary one is open."""
+    record = source.record
+    others = [ranking.score for ranking in record.rankings if ranking.score != record.primary_score]
+    folded = [Folded(f"Ranking by {score_title(record, score)}", [_ranking_table(record, score)]) for score in others]
+    return Section(
+        name="rankings",
+        title="Ranking by each score",
+        part="evidence",
+        blocks=[_ranking_table(record, record.primary_score), *folded],
+    )
+
+
+def _overview(record: RankingRecord) -> Table:
+    formats = {score.name: score_format(record, score.name) for score in record.scores}
+    cells = {(cell.model, cell.score): cell for cell in record.cells}
+    best = {ranking.score: _separable_best(ranking.rows) for ranking in record.rankings}
+    order = record.ranking(record.primary_score).rows
+    columns = [Column("Model"), *(Column(score.title, numeric=True) for score in record.scores)]
+    rows = [
+        [
+            words(row.model),
+            *(
+                _value(cells.get((row.model, score.name)), formats[score.name], strong=best.get(score.name) == row.model)
+                for score in record.scores
+            ),
+        ]
+        for row in order
+    ]
+    return Table(
+        caption="Value of each score for each model; larger is better in every column",
+        columns=columns,
+        rows=rows,
+        file_name="scores",
+        muted_rows=_controls(order),
+        notes=[
+            "Scores have different scales: compare within a column. Bold: best, and separable from every other model.",
+            *_reasons_without_value(record),
+        ],
+    )
+
+
+def _value(cell: ScoreCell | None, as_text: NumberFormat, *, strong: bool) -> Cell:
+    return number(cell.value if cell else None, as_text, strong=strong)
+
+
+def _separable_best(rows: Iterable[RankRow]) -> str | None:
+    return next((row.model for row in rows if row.rank == 1 and not row.not_separable_from), None)
+
+
+def _controls(rows: Iterable[RankRow]) -> frozenset[int]:
+    return frozenset(index for index, row in enumerate(rows) if row.role != "candidate")
+
+
+def _reasons_without_value(record: RankingRecord) -> list[str]:
+    models: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for cell in record.cells:
+        if cell.value is None:
+            models[cell.score, cell.reason or "no reason was recorded"].append(cell.model)
+    return [
+        f"No {score_title(record, score)} for {joined(names)}: {reason.rstrip('.')}."
+        for (score, reason), names in models.items()
+    ]
+
+
+def _ranking_table(record: RankingRecord, score: str) -> Table:
+    ranking = record.ranking(score)
+    cells = cells_by_model(record, score)
+    ordered = [cells[row.model] for row in ranking.rows]
+    as_text = score_format(record, score)
+    seconds = NumberFormat.for_column([max((cell.seconds for cell in ordered), default=0.0)])
+    best = _separable_best(ranking.rows)
+    columns = [
+        Column("Rank", numeric=True),
+        Column("Model"),
+        Column(score_title(record, score), numeric=True),
+        Column("95 % interval", numeric=True, csv_titles=("low", "high")),
+        Column("Not separable from", csv_titles=("not separable from ranks",)),
+        Column("Largest shuffled", numeric=True),
+        Column("Above shuffled"),
+        Column("Seconds", numeric=True),
+        Column("Memory, MB", numeric=True),
+    ]
+    rows = [
+        [
+            whole(row.rank),
+            words(row.model),
+            number(cell.value, as_text, strong=row.model == best),
+            interval(cell.low, cell.high, as_text),
+            words(_separability(row)),
+            number(cell.largest_shuffled, as_text),
+            yes_or_no(cell.above_shuffled),
+            number(cell.seconds, seconds),
+            number(cell.peak_bytes / _BYTES_PER_MEGABYTE, NumberFormat(decimals=1)),
+        ]
+        for row, cell in zip(ranking.rows, ordered, strict=True)
+    ]
+    return Table(
+        caption=f"Ranking by {score_title(record, score)}",
+        columns=columns,
+        rows=rows,
+        file_name=f"ranking-{score}",
+        row_heading=1,
+        muted_rows=_controls(ranking.rows),
+        notes=_notes(ordered),
+    )
+
+
+def _separability(row: RankRow) -> str | None:
+    if row.role != "candidate":
+        return "control"
+    if row.rank is None:
+        return None
+    return ", ".join(map(str, row.not_separable_from)) or "none: separable from all"
+
+
+def _notes(cells: Iterable[ScoreCell]) -> list[str]:
+    """Why numbers of a ranking table are missing, once for each reason."""
+    models: defaultdict[str, list[str]] = defaultdict(list)
+    for cell in cells:
+        if cell.value is None:
+            models[f"No value: {cell.reason or 'no reason was recorded'}"].append(cell.model)
+        elif cell.low is None:
+            models[f"No interval: {cell.no_interval_reason or 'no reason was recorded'}"].append(cell.model)
+    return [f"{reason.rstrip('.')} ({joined(names)})." for reason, names in models.items()]
+
+
+def _score_against_score(source: Source[RankingRecord]) -> Figure:
+    record = source.record
+    primary = score_title(record, record.primary_score)
+    others = [score for score in record.scores if score.name != record.primary_score]
+    points = {score.name: _points(record, score.name) for score in others}
+    drawings = [
+        scatter_figure(
+            points[score.name],
+            x_label=f"{primary} (score)",
+            y_label=f"{score.title} (score)",
+            identifier=f"{source.prefix}pair-{index}",
+        )
+        for index, score in enumerate(others)
+    ]
+    drawn = [sum(map(is_drawable, points[score.name])) for score in others]
+    models = counted(max(drawn), "model") if len(set(drawn)) == 1 else f"{min(drawn)} to {max(drawn)} models"
+    top = [row.model for row in record.ranking(record.primary_score).rows if row.rank][:_MOST_LABELLED]
+    numbered = ", ".join(f"{rank} {name}" for rank, name in enumerate(top, start=1))
+    caption = (
+        f"{primary} against each other score, {models} a panel, with 95 % intervals; controls hollow. "
+        "Dots along a rising line: the two scores agree on the order. "
+        f"Numbers are ranks by {primary}: {numbered}."
+    )
+    return Figure(drawings=drawings, caption=caption)
+
+
+def _points(record: RankingRecord, score: str) -> list[Point]:
+    """Each model's primary score against ``score``, marked by family."""
+    marks = family_marks(model.family for model in record.models if model.role == "candidate")
+    first, second = cells_by_model(record, record.primary_score), cells_by_model(record, score)
+    return [
+        Point(
+            x=_as_interval(first[row.model]),
+            y=_as_interval(second[row.model]),
+            mark=marks[record.model(row.model).family] if row.role == "candidate" else None,
+            label=str(row.rank) if row.rank and row.rank <= _MOST_LABELLED else "",
+        )
+        for row in record.ranking(record.primary_score).rows
+        if row.model in second
+    ]
+
+
+def _as_interval(cell: ScoreCell) -> Interval:
+    return Interval(cell.value, cell.low, cell.high)

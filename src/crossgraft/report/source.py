@@ -1,0 +1,146 @@
+"""Read the records of a run directory, and refuse what a page could not be true to."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from crossgraft.errors import DataError
+from crossgraft.records import SCHEMA_VERSION, RankingRecord, Record, RunRecord, Thumbnail
+
+RecordT = TypeVar("RecordT", bound=Record, covariant=True)
+LARGEST_THUMBNAIL_PIXELS = 96
+_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+@dataclass(frozen=True)
+class Source(Generic[RecordT]):
+    """One run as the sections see it.
+
+    Args:
+        run: How the run was made.
+        record: What it found.
+        thumbnails: Small images, or none.
+        prefix: Put before every anchor and every id of a figure; empty for a page of one run.
+    """
+
+    run: RunRecord
+    record: RecordT
+    thumbnails: tuple[Thumbnail, ...]
+    prefix: str = ""
+
+
+def read_run(directory: Path, record_types: dict[str, type[Record]], *, prefix: str = "") -> Source[Any]:
+    """Read ``run.json``, ``report.json`` and, when there, ``thumbnails.json``.
+
+    Args:
+        directory: A run directory.
+        record_types: The record of each kind of report.
+        prefix: See ``Source``.
+
+    Raises:
+        DataError: A file is missing, damaged, of a newer crossgraft, or contradicts itself; the message names it.
+    """
+    if not directory.is_dir():
+        raise DataError(f"No such run directory: {directory}. Pass the folder that a crossgraft command wrote (--out).")
+    run = _validated(directory / "run.json", RunRecord)
+    report = directory / "report.json"
+    kind = _kind(report)
+    if kind not in record_types:
+        raise DataError(f"{report} is a report of kind {kind!r}; known kinds: {', '.join(record_types)}.")
+    record = _validated(report, record_types[kind])
+    ranking = getattr(record, "ranking", record)  # a demo wraps a ranking
+    if isinstance(ranking, RankingRecord):
+        _check_ranking(ranking, report)
+    return Source(run=run, record=record, thumbnails=_thumbnails(directory / "thumbnails.json"), prefix=prefix)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise DataError(
+            f"{path} is missing, so there is nothing to report on. Run the command again into the same directory."
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"Cannot read {path}: {error}.") from error
+
+
+def _kind(path: Path) -> str:
+    try:
+        document = json.loads(_text(path))
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path} is damaged: {error}. Run the command again to rewrite it.") from error
+    if not isinstance(document, dict):
+        raise DataError(f"{path} is damaged: expected a JSON object. Run the command again to rewrite it.")
+    version = document.get("schema_version", SCHEMA_VERSION)
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise DataError(
+            f"{path} has schema version {version}, this crossgraft reads up to {SCHEMA_VERSION}. Upgrade crossgraft."
+        )
+    return str(document.get("kind"))
+
+
+def _validated(path: Path, record_type: type[RecordT]) -> RecordT:
+    try:
+        return record_type.model_validate_json(_text(path))
+    except ValidationError as error:
+        raise DataError(_damaged(path, error)) from error
+
+
+def _thumbnails(path: Path) -> tuple[Thumbnail, ...]:
+    if not path.exists():
+        return ()
+    try:
+        thumbnails = TypeAdapter(list[Thumbnail]).validate_json(_text(path))
+    except ValidationError as error:
+        raise DataError(_damaged(path, error)) from error
+    for index, thumbnail in enumerate(thumbnails):
+        width, height = _png_size(thumbnail.png_base64, where=f"{path}, image {index}")
+        if max(width, height) > LARGEST_THUMBNAIL_PIXELS:
+            raise DataError(
+                f"{path}, image {index}: {width} × {height} pixels; a report shows at most "
+                f"{LARGEST_THUMBNAIL_PIXELS} a side, to protect patients. Run the command again."
+            )
+    return tuple(thumbnails)
+
+
+def _png_size(png_base64: str, *, where: str) -> tuple[int, int]:
+    """Width and height in pixels from the first chunk of a PNG file."""
+    try:
+        data = base64.b64decode(png_base64, validate=True)
+        if not data.startswith(_PNG_SIGNATURE):
+            raise DataError(f"{where}: not a PNG file. Run the command again.")
+        return struct.unpack(">II", data[16:24])
+    except (binascii.Error, ValueError, struct.error) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{where}: damaged ({error}). Run the command again.") from error
+
+
+def _damaged(path: Path, error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{path} is damaged: {first['msg']}{f' at {where}' if where else ''}. Run the command again to rewrite it."
+
+
+def _check_ranking(record: RankingRecord, path: Path) -> None:
+    """Every name that a ranking mentions must have its model, its score and its cell."""
+    models = {model.name for model in record.models}
+    scores = {score.name for score in record.scores}
+    cells = {(cell.model, cell.score) for cell in record.cells}
+    ranked = {(row.model, ranking.score) for ranking in record.rankings for row in ranking.rows}
+    if record.primary_score not in {ranking.score for ranking in record.rankings}:
+        raise DataError(f"{path} has no ranking by its primary score {record.primary_score}. Run the command again.")
+    for model, score in sorted(ranked | cells):
+        if model not in models or score not in scores or (model, score) not in cells:
+            raise DataError(
+                f"{path} mentions {score} of {model}, but lacks the model, the score or its value. Run the command again."
+            )

@@ -1,0 +1,113 @@
+"""A table of the page: what a cell shows, how it sorts, and its CSV twin with every digit."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+from urllib.parse import quote
+
+from crossgraft.report.formatting import MISSING, NumberFormat
+
+Value = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column; ``csv_titles`` names its fields in the CSV when they differ from the heading."""
+
+    title: str
+    numeric: bool = False
+    csv_titles: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the CSV fields that this column fills."""
+        return self.csv_titles or (self.title,)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is shown, and the exact values behind it (one for each CSV field of the column)."""
+
+    text: str
+    values: tuple[Value, ...]
+    strong: bool = False
+    href: str | None = None
+
+    @property
+    def sort_key(self) -> float | None:
+        """The number to sort by; None when there is none, which sorts last."""
+        value = self.values[0]
+        return value if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns, with a caption, notes and a link to the same rows as CSV.
+
+    Args:
+        caption: What the table holds.
+        columns: The headings.
+        rows: Cells in the order of the columns.
+        file_name: Name of the CSV file, without its suffix.
+        row_heading: Index of the column that names a row.
+        muted_rows: Indices of rows that are controls, shown quieter.
+        notes: Sentences under the table: why something is missing, what a mark means.
+    """
+
+    template: ClassVar[str] = "block_table.html"
+
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    file_name: str
+    row_heading: int = 0
+    muted_rows: frozenset[int] = frozenset()
+    notes: Sequence[str] = ()
+
+    @property
+    def csv_uri(self) -> str:
+        """The table as a ``data:`` address of a CSV file in UTF-8."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\r\n")
+        writer.writerow([field for column in self.columns for field in column.fields])
+        for row in self.rows:
+            writer.writerow([_csv_field(value) for cell in row for value in cell.values])
+        return "data:text/csv;charset=utf-8," + quote(text.getvalue())
+
+
+def words(text: str | None, *, strong: bool = False, href: str | None = None) -> Cell:
+    """A cell of text; a dash for None."""
+    return Cell(text=MISSING if text is None else text, values=(text,), strong=strong, href=href)
+
+
+def number(value: float | None, as_text: NumberFormat, *, strong: bool = False) -> Cell:
+    """A cell with one number."""
+    return Cell(text=as_text(value), values=(value,), strong=strong)
+
+
+def whole(value: int | None, text: str | None = None) -> Cell:
+    """A cell with a count or a rank, shown as ``text`` if given."""
+    shown = MISSING if value is None else str(value)
+    return Cell(text=shown if text is None else text, values=(value,))
+
+
+def interval(low: float | None, high: float | None, as_text: NumberFormat) -> Cell:
+    """A cell with both ends of an interval; it sorts by the lower one."""
+    return Cell(text=as_text.interval(low, high), values=(low, high))
+
+
+def yes_or_no(value: bool | None) -> Cell:
+    """A cell that answers a question; a dash when it was not asked."""
+    return words(None if value is None else "yes" if value else "no")
+
+
+def _csv_field(value: Value) -> Value:
+    """A text that a spreadsheet would run as a formula gets an apostrophe in front."""
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return "'" + value
+    return value
