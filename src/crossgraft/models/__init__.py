@@ -1,0 +1,15 @@
+"""Pretrained networks behind one face.
+
+``read_zoo`` turns names, checkpoint paths or a YAML file into specs; ``load_backbone`` turns a spec into a
+network that gives penultimate features, source logits and activations of named layers.
+"""
+
+from crossgraft.models.available import AvailableModel as AvailableModel
+from crossgraft.models.available import list_available_models as list_available_models
+from crossgraft.models.backbone import Backbone as Backbone
+from crossgraft.models.load import load_backbone as load_backbone
+from crossgraft.models.penultimate import BackboneOutput as BackboneOutput
+from crossgraft.models.spec import ModelSpec as ModelSpec
+from crossgraft.models.zoo import DEFAULT_ZOO as DEFAULT_ZOO
+from crossgraft.models.zoo import random_weights_control as random_weights_control
+from crossgraft.models.zoo import read_zoo as read_zoo

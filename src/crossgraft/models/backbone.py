@@ -1,0 +1,131 @@
+"""One face for every network: features, source logits, layers, preprocessing, fingerprints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from crossgraft.errors import UsageError
+from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
+from crossgraft.models.layers import capture_activations, main_layers
+from crossgraft.models.penultimate import BackboneOutput, find_read_out
+from crossgraft.types import Preprocessing
+
+Images = Float[Tensor, "num_samples channels height width"]
+BackboneSource = Literal["timm", "checkpoint", "factory"]
+
+
+class Backbone:
+    """A pretrained network in eval mode.
+
+    Args:
+        module: The network, with its weights; switched to eval mode and moved to ``device``.
+        name: What tables call it.
+        architecture: For people, for example ``mobilenetv2_100``.
+        source: ``timm`` (its own weights or random ones), ``checkpoint`` (a file) or ``factory``.
+        preprocessing: How images become inputs.
+        family: Models of one family are compared with each other.
+        licence: Of the weights, if known.
+        architecture_key: Equal for two backbones that differ only in weights; ``architecture`` if not given.
+        device: As torch writes it.
+
+    Attributes:
+        num_parameters: All of them, trainable or not.
+        num_features: Length d of the penultimate features.
+        num_source_classes: Length Z of the source logits; None without a head.
+        weights_fingerprint: SHA-256 of the state dict as loaded.
+        structure_fingerprint: SHA-256 of everything else that decides the features: arguments, layers, code.
+        layer_names: The building blocks, first to last; ``activations`` takes any name of
+            ``module.named_modules()``.
+
+    Raises:
+        UsageError: The penultimate features can not be found; the message says what to implement.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        *,
+        name: str,
+        architecture: str,
+        source: BackboneSource,
+        preprocessing: Preprocessing,
+        family: str,
+        licence: str | None = None,
+        architecture_key: str | None = None,
+        device: str = "cpu",
+    ) -> None:
+        self.module = module.eval()
+        self.name = name
+        self.architecture = architecture
+        self.source: BackboneSource = source
+        self.preprocessing = preprocessing
+        self.family = family
+        self.licence = licence
+        self.architecture_key = architecture_key or architecture
+        self.device = device
+        self.num_parameters = sum(parameter.numel() for parameter in module.parameters())
+        self.weights_fingerprint = weights_fingerprint(module)
+        self.structure_fingerprint = structure_fingerprint(module, self.architecture_key)
+        self.layer_names = main_layers(module)
+        self.module.to(device)
+        with torch.inference_mode():
+            probe = self._probe()
+            self._read_out = find_read_out(self.module, probe, name=name)
+            output = self._read_out(self.module, probe)
+        self.num_features = int(output.features.shape[1])
+        self.num_source_classes = None if output.source_logits is None else int(output.source_logits.shape[1])
+
+    def __call__(self, images: Images) -> BackboneOutput:
+        """Features (n, d) and source logits (n, Z) of prepared images, float32, on the backbone's device.
+
+        The result takes no part in autograd; use ``module`` for gradients.
+
+        Raises:
+            UsageError: The images do not have the channels that ``preprocessing`` states.
+        """
+        with torch.inference_mode():
+            return self._read_out(self.module, self._accept(images))
+
+    def activations(self, images: Images, layers: Sequence[str]) -> dict[str, Tensor]:
+        """Outputs of named layers for prepared images, in the order asked for, in each layer's own shape.
+
+        Raises:
+            UnknownNameError: No such layer; the message gives the nearest names.
+            UsageError: A layer does not run, or returns no tensor.
+        """
+        with torch.no_grad(), capture_activations(self.module, layers) as outputs:
+            self._read_out(self.module, self._accept(images))
+        idle = [layer for layer in layers if layer not in outputs]
+        if idle:
+            raise UsageError(
+                f"The layers {', '.join(idle)} of {self.name} do not run in a forward pass. Choose others."
+            )
+        return {layer: outputs[layer] for layer in layers}
+
+    def __repr__(self) -> str:
+        facts = f"{self.architecture}, d={self.num_features}, {self.preprocessing.describe()}"
+        return f"Backbone({self.name!r}, {facts})"
+
+    def _accept(self, images: Tensor) -> Tensor:
+        if images.ndim != 4 or images.shape[1] != self.preprocessing.channels:
+            raise UsageError(
+                f"{self.name} takes images (n, {self.preprocessing.channels}, height, width), found "
+                f"{tuple(images.shape)}. "
+                "Prepare them with crossgraft.data.transforms.prepare_batch(images, backbone.preprocessing)."
+            )
+        return images.to(self.device)
+
+    def _probe(self) -> Tensor:
+        """One image with every value between -1 and 1."""
+        shape = (
+            1,
+            self.preprocessing.channels,
+            self.preprocessing.height_pixels,
+            self.preprocessing.width_pixels,
+        )
+        return torch.linspace(-1, 1, int(torch.Size(shape).numel())).reshape(shape).to(self.device)

@@ -1,0 +1,68 @@
+"""Named layers of any network, and their activations by hooks that never stay behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+
+from torch import Tensor, nn
+
+from crossgraft.errors import UnknownNameError, UsageError
+
+_CONTAINERS = (nn.Sequential, nn.ModuleList)
+_WITHOUT_EFFECT = (nn.Identity, nn.Dropout, nn.Dropout2d)
+
+
+def main_layers(module: nn.Module) -> tuple[str, ...]:
+    """Names of the building blocks in the order of definition: containers are opened, blocks are not.
+
+    For a ResNet: ``conv1, bn1, …, layer1.0, layer1.1, …, fc``; for a ViT: ``patch_embed, blocks.0, …, norm,
+    head``.
+    """
+    names: list[str] = []
+
+    def walk(parent: nn.Module, prefix: str) -> None:
+        for name, child in parent.named_children():
+            if isinstance(child, _CONTAINERS) and len(child) > 0:
+                walk(child, f"{prefix}{name}.")
+            elif not isinstance(child, (*_CONTAINERS, *_WITHOUT_EFFECT)):
+                names.append(prefix + name)
+
+    walk(module, "")
+    return tuple(names)
+
+
+@contextmanager
+def capture_activations(module: nn.Module, layers: Sequence[str]) -> Generator[dict[str, Tensor]]:
+    """Collect the outputs of ``layers`` for every forward pass inside the block; the hooks are gone after it.
+
+    Any name of ``module.named_modules()`` is a layer. A layer that runs several times in one pass keeps its
+    last output.
+
+    Raises:
+        UnknownNameError: The network has no such layer.
+        UsageError: A layer returns something other than a tensor.
+    """
+    modules = dict(module.named_modules())
+    for name in layers:
+        if name not in modules or not name:
+            raise UnknownNameError("layer", name, [known for known in modules if known])
+    outputs: dict[str, Tensor] = {}
+    handles = [modules[name].register_forward_hook(_keep(name, outputs)) for name in layers]
+    try:
+        yield outputs
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _keep(name: str, outputs: dict[str, Tensor]) -> Callable[[nn.Module, tuple[object, ...], object], None]:
+    def hook(_module: nn.Module, _inputs: tuple[object, ...], output: object) -> None:
+        if not isinstance(output, Tensor):
+            raise UsageError(
+                f"The layer {name} returns a {type(output).__name__}, not a tensor. Choose a layer inside or "
+                "after it."
+            )
+        outputs[name] = output.detach()
+
+    return hook

@@ -1,0 +1,88 @@
+"""Fill in what a spec leaves to its checkpoint's header, and find its files. Reads no tensor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from crossgraft.errors import DataError, UsageError
+from crossgraft.models.sources.local_checkpoint import CheckpointHeader, find_checkpoint, read_header
+from crossgraft.models.sources.timm_models import check_architecture, is_architecture
+from crossgraft.models.spec import PRETRAINED, ModelSpec, family_of
+
+
+def resolve_spec(spec: ModelSpec, *, weights_dir: Path | None = None) -> ModelSpec:
+    """The same model with nothing left open: source, arguments, preprocessing and absolute paths.
+
+    What the entry says wins over what the header says. Resolving twice changes nothing.
+
+    Raises:
+        UnknownNameError: timm has no such architecture.
+        MissingWeightsError: A file is not where the spec says.
+        UsageError: The spec contradicts itself, or names no architecture.
+        DataError: The checkpoint's header is damaged, or the source features are missing.
+    """
+    folders = _search_folders(spec, weights_dir)
+    if spec.has_checkpoint:
+        path = find_checkpoint(str(spec.weights), folders, model=spec.name)
+        spec = _fill_from_header(replace(spec, weights=str(path)), read_header(path), path)
+    if not spec.is_factory:
+        check_architecture(spec.source)
+        spec = replace(spec, weights=spec.weights or PRETRAINED)
+    elif spec.weights == PRETRAINED:
+        raise UsageError(
+            f"The model {spec.name}: `weights: pretrained` means timm's own weights, but {spec.source} is a "
+            "function. "
+            "Name a file, or leave weights out if the function loads them."
+        )
+    return replace(
+        spec,
+        family=spec.family or family_of(spec.source),
+        source_features=_find_source_features(spec, folders),
+    )
+
+
+def _search_folders(spec: ModelSpec, weights_dir: Path | None) -> list[Path]:
+    folders = (weights_dir, spec.folder, Path.cwd())
+    return [Path(folder) for folder in folders if folder is not None]
+
+
+def _fill_from_header(spec: ModelSpec, header: CheckpointHeader, path: Path) -> ModelSpec:
+    source = spec.source or header.architecture
+    if not source:
+        raise UsageError(
+            f"{path.name} does not say its architecture. Write a zoo file with the entry name: {spec.name}, "
+            f"source: a timm architecture or package.module:factory, weights: {path.name}."
+        )
+    if not spec.source and not is_architecture(source):
+        raise UsageError(
+            f"{path.name} says that its architecture is {source}, which timm does not have. Write a zoo file "
+            f"with the entry name: {spec.name}, source: package.module:factory (a function that builds it), "
+            f"weights: {path.name}."
+        )
+    kwargs = dict(spec.kwargs)
+    if source == header.architecture:
+        stated = dict(header.kwargs)
+        if header.num_classes is not None:
+            stated["num_classes"] = header.num_classes
+        kwargs = {**stated, **kwargs}
+    return replace(
+        spec,
+        source=source,
+        kwargs=kwargs,
+        licence=spec.licence or header.licence,
+        preprocessing={**header.preprocessing, **spec.preprocessing},
+    )
+
+
+def _find_source_features(spec: ModelSpec, folders: list[Path]) -> str | None:
+    if spec.source_features is None:
+        return None
+    path = Path(spec.source_features).expanduser()
+    for candidate in [path] if path.is_absolute() else [folder / path for folder in folders]:
+        if candidate.is_file():
+            return str(candidate.resolve())
+    raise DataError(
+        f"The source_features of the model {spec.name} are missing: {path.name} is in none of "
+        f"{', '.join(str(folder) for folder in folders)}."
+    )

@@ -1,0 +1,234 @@
+"""Checkpoint files: find them, read their header, read their tensors safely, fit them to a network."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from crossgraft.errors import DataError, MissingWeightsError, UsageError, WeightsMismatchError, nearest_names
+from crossgraft.models.spec import CHECKPOINT_SUFFIXES, PREPROCESSING_KEYS
+
+StateDict = dict[str, Tensor]
+
+_KERAS_SUFFIXES = (".h5", ".keras", ".hdf5")
+_WRAPPERS = ("state_dict", "model", "model_state_dict")
+_LISTED_KEYS = 8
+
+
+@dataclass(frozen=True)
+class CheckpointHeader:
+    """What the metadata of a ``.safetensors`` file say; every field may be empty.
+
+    Attributes:
+        architecture: A timm name, or one that only the file's author knows.
+        kwargs: Of the architecture.
+        num_classes: Of the head; 0 for a file without one.
+        preprocessing: Keys of ``ModelSpec.preprocessing``.
+        licence: Of the weights.
+    """
+
+    architecture: str | None = None
+    kwargs: Mapping[str, object] = field(default_factory=dict)
+    num_classes: int | None = None
+    preprocessing: Mapping[str, object] = field(default_factory=dict)
+    licence: str | None = None
+
+
+def find_checkpoint(weights: str, folders: Sequence[Path], *, model: str) -> Path:
+    """The file that ``weights`` means: an absolute path, or relative to the first of ``folders`` that has it.
+
+    Raises:
+        UsageError: The format is not one that can be read safely; Keras files get the way to convert them.
+        MissingWeightsError: No such file; the message says where it was looked for.
+    """
+    path = Path(weights).expanduser()
+    _check_format(path)
+    candidates = [path] if path.is_absolute() else [folder / path for folder in dict.fromkeys(folders)]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate.resolve()
+    siblings = [
+        file.name for folder in (c.parent for c in candidates) if folder.is_dir() for file in folder.iterdir()
+    ]
+    near = nearest_names(path.name, siblings)
+    raise MissingWeightsError(
+        f"The model {model} needs the file {path.name}, which is in none of: "
+        + ", ".join(str(candidate.parent) for candidate in candidates)
+        + "."
+        + (
+            f" Did you mean {' or '.join(near)}?"
+            if near
+            else " Put it there, or name its folder with --weights-dir."
+        )
+    )
+
+
+def _check_format(path: Path) -> None:
+    suffix = path.suffix.lower()
+    if suffix in _KERAS_SUFFIXES:
+        raise UsageError(
+            f"{path.name} holds Keras weights; crossgraft reads PyTorch weights. Convert it once where Keras "
+            "is "
+            "installed: rebuild the network in PyTorch, copy each array of model.get_weights() (convolution "
+            "kernels "
+            "from (height, width, in, out) to (out, in, height, width), dense kernels transposed), check "
+            "that both give "
+            "the same output, save with safetensors.torch.save_file, and name the PyTorch network as source: "
+            "package.module:factory in a zoo file."
+        )
+    if suffix not in CHECKPOINT_SUFFIXES:
+        raise UsageError(
+            f"{path.name} is no checkpoint that can be read: use {', '.join(CHECKPOINT_SUFFIXES)}."
+        )
+
+
+def read_header(path: Path) -> CheckpointHeader:
+    """Metadata of a ``.safetensors`` file; other formats have none. Reads no tensor.
+
+    Raises:
+        DataError: The file is damaged, or a metadata value is not what its key promises.
+    """
+    if path.suffix.lower() != ".safetensors":
+        return CheckpointHeader()
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata: dict[str, str] = file.metadata() or {}
+    except (SafetensorError, OSError) as error:
+        raise _damaged(path, error) from error
+    kwargs = _decode(metadata, "kwargs", path)
+    num_classes = _decode(metadata, "num_classes", path)
+    if not isinstance(kwargs, dict | None) or not isinstance(num_classes, int | None):
+        raise DataError(
+            f"The header of {path.name} must state kwargs as a mapping and num_classes as a whole number."
+        )
+    words = ("interpolation", "resize_policy")
+    preprocessing = {
+        key: metadata[key] if key in words else _decode(metadata, key, path)
+        for key in PREPROCESSING_KEYS
+        if key in metadata
+    }
+    return CheckpointHeader(
+        architecture=metadata.get("architecture"),
+        kwargs=cast("dict[str, object]", kwargs or {}),
+        num_classes=num_classes,
+        preprocessing=preprocessing,
+        licence=metadata.get("licence") or metadata.get("license"),
+    )
+
+
+def _decode(metadata: Mapping[str, str], key: str, path: Path) -> object:
+    if key not in metadata:
+        return None
+    try:
+        return json.loads(metadata[key])
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"The header of {path.name} states {key} as {metadata[key]!r}, which is not JSON."
+        ) from error
+
+
+def read_state_dict(path: Path) -> StateDict:
+    """Tensors of a checkpoint by name, on the CPU; no code of the file ever runs.
+
+    A dictionary that keeps the tensors under ``state_dict`` or ``model`` is unwrapped, and so is the prefix
+    ``module.`` that parallel training adds.
+
+    Raises:
+        DataError: The file is damaged, or holds something other than tensors.
+    """
+    if path.suffix.lower() == ".safetensors":
+        try:
+            return _unwrap(load_file(path), path)
+        except (SafetensorError, OSError) as error:
+            raise _damaged(path, error) from error
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise DataError(
+            f"{path.name} holds more than tensors, and reading that would run code from the file. In the "
+            "environment it "
+            "comes from, save only the weights: safetensors.torch.save_file(model.state_dict(), "
+            "'weights.safetensors')."
+        ) from error
+    except (OSError, EOFError, RuntimeError, ValueError) as error:
+        raise _damaged(path, error) from error
+    return _unwrap(content, path)
+
+
+def _unwrap(content: object, path: Path) -> StateDict:
+    while isinstance(content, Mapping):
+        inner = next((content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping)), None)
+        if inner is None:
+            break
+        content = inner
+    if (
+        not isinstance(content, Mapping)
+        or not content
+        or not all(isinstance(v, Tensor) for v in content.values())
+    ):
+        raise DataError(f"{path.name} is no state dict: it must map parameter names to tensors.")
+    state = cast("Mapping[str, Tensor]", content)
+    if all(name.startswith("module.") for name in state):
+        return {name.removeprefix("module."): tensor for name, tensor in state.items()}
+    return dict(state)
+
+
+def _damaged(path: Path, error: Exception) -> DataError:
+    return DataError(f"{path.name} can not be read as a checkpoint: {error}. Copy or download it again.")
+
+
+def load_weights(module: nn.Module, state: StateDict, *, file: str, model: str) -> None:
+    """Copy ``state`` into ``module``; float16 values go into float32 parameters.
+
+    Raises:
+        WeightsMismatchError: Names or shapes differ; one message lists all of them.
+    """
+    check_fit(module, state, file=file, model=model)
+    module.load_state_dict(state, strict=True)
+
+
+def check_fit(module: nn.Module, state: Mapping[str, Tensor], *, file: str, model: str) -> None:
+    """Compare names and shapes.
+
+    Raises:
+        WeightsMismatchError: They differ; one message lists missing, unexpected and mis-shaped keys.
+    """
+    expected = module.state_dict()
+    missing = [key for key in expected if key not in state and not key.endswith("num_batches_tracked")]
+    unexpected = [key for key in state if key not in expected]
+    misshaped = [
+        f"{key} is {tuple(state[key].shape)} in the file and {tuple(expected[key].shape)} in the model"
+        for key in expected
+        if key in state and state[key].shape != expected[key].shape
+    ]
+    parts = [
+        _listing(items, noun)
+        for items, noun in ((missing, "missing"), (unexpected, "unexpected"), (misshaped, "mis-shaped"))
+        if items
+    ]
+    if parts:
+        raise WeightsMismatchError(
+            f"The weights {file} do not fit {model}. {' '.join(parts)} Check source, kwargs and num_classes."
+        )
+
+
+def _listing(items: Sequence[str], noun: str) -> str:
+    more = f", and {len(items) - _LISTED_KEYS} more" if len(items) > _LISTED_KEYS else ""
+    return f"{len(items)} {noun} key{'s' * (len(items) != 1)}: {', '.join(items[:_LISTED_KEYS])}{more}."
+
+
+def infer_num_classes(state: Mapping[str, Tensor], classifier: object) -> int | None:
+    """Outputs of the head in ``state``: 0 without a head, None when its name is not known."""
+    if not isinstance(classifier, str):
+        return None
+    weight = state.get(f"{classifier}.weight")
+    return 0 if weight is None else int(weight.shape[0])

@@ -1,0 +1,106 @@
+"""Architectures of timm: check names and arguments, build, load timm's own weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import timm
+from timm.models import get_pretrained_cfg, is_model, list_models, list_pretrained
+from torch import nn
+
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.models.sources.local_checkpoint import check_fit, read_state_dict
+from crossgraft.types import Preprocessing
+
+
+def check_architecture(name: str) -> None:
+    """Is ``name`` an architecture of timm, with or without a tag of pretrained weights?
+
+    Raises:
+        UnknownNameError: With the nearest names.
+    """
+    architecture, _, tag = name.partition(".")
+    if not is_model(architecture):
+        raise UnknownNameError(
+            "model",
+            name,
+            list_models(),
+            hint="`crossgraft list models` shows a start; timm has many more names.",
+        )
+    if tag and name not in (known := list_pretrained(f"{architecture}.*")):
+        raise UnknownNameError("pretrained model", name, known)
+
+
+def is_architecture(name: str) -> bool:
+    """Does timm know ``name`` without its tag?"""
+    return is_model(name.partition(".")[0])
+
+
+def pretrained_config(name: str) -> dict[str, object]:
+    """What timm says about the weights of ``name``: sizes, mean, where they are published. Builds nothing."""
+    config = get_pretrained_cfg(name)
+    return cast("dict[str, object]", config.to_dict()) if config is not None else {}
+
+
+def build_architecture(name: str, kwargs: Mapping[str, object]) -> nn.Module:
+    """The network with random weights.
+
+    Raises:
+        UsageError: The architecture does not take these arguments.
+    """
+    return _create(name, kwargs)
+
+
+def build_pretrained(name: str, kwargs: Mapping[str, object], file: Path) -> nn.Module:
+    """The network with timm's own weights from ``file``; timm adapts them to other classes or channels.
+
+    Raises:
+        UsageError: The architecture does not take these arguments.
+        WeightsMismatchError: The file does not fit; all keys are listed.
+    """
+    state = read_state_dict(file)
+    try:
+        module = _create(name, kwargs, pretrained=True, pretrained_cfg_overlay={"state_dict": dict(state)})
+    except (RuntimeError, KeyError):
+        check_fit(_create(name, kwargs), state, file=file.name, model=name)
+        raise
+    cast("dict[str, object]", module.pretrained_cfg).pop("state_dict", None)  # a second copy of all weights
+    return module
+
+
+def _create(name: str, kwargs: Mapping[str, object], **options: Any) -> nn.Module:
+    try:
+        return timm.create_model(name, **options, **cast("dict[str, Any]", kwargs))
+    except TypeError as error:
+        raise UsageError(
+            f"timm can not build {name} with "
+            f"{', '.join(f'{k}={v!r}' for k, v in kwargs.items()) or 'no arguments'}: "
+            f"{error}. Check kwargs, or give source: package.module:factory."
+        ) from error
+
+
+def accept_input_size(module: nn.Module, preprocessing: Preprocessing, *, name: str) -> None:
+    """Fit a network whose input size is built in (a ViT's positions) to another size; others need nothing.
+
+    Raises:
+        UsageError: The network can not change its size.
+    """
+    config = cast("Mapping[str, Any]", getattr(module, "pretrained_cfg", {}))
+    if not config.get("fixed_input_size", False):
+        return
+    size = (preprocessing.height_pixels, preprocessing.width_pixels)
+    built_for = getattr(getattr(module, "patch_embed", None), "img_size", None) or tuple(
+        config["input_size"][-2:]
+    )
+    if tuple(built_for) == size:
+        return
+    set_input_size = getattr(module, "set_input_size", None)
+    if not callable(set_input_size):
+        raise UsageError(
+            f"{name} takes images of {built_for[0]}×{built_for[1]} pixels only. Leave --image-size out, or "
+            "choose a "
+            "convolutional network."
+        )
+    set_input_size(img_size=size)

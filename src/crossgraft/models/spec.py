@@ -1,0 +1,194 @@
+"""One entry of a zoo: which network, which weights, how its images are prepared."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import numpy as np
+
+from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.types import SourceFeatures
+
+PRETRAINED = "pretrained"
+RANDOM = "random"
+CHECKPOINT_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
+PREPROCESSING_KEYS = ("input_size", "mean", "std", "interpolation", "crop_pct", "resize_policy")
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """What a zoo says about one model; nothing is loaded yet.
+
+    Attributes:
+        name: What tables call the model.
+        source: A timm architecture name, or ``package.module:factory`` for a function that returns a
+            ``nn.Module``.
+            Empty: the header of the checkpoint names the architecture.
+        weights: ``pretrained`` (timm's own), ``random``, the path of a checkpoint, or None (``pretrained``
+            for timm; as built for a factory).
+        kwargs: Passed to the architecture or the factory.
+        family: Models of one family are compared with each other; None derives it from the source.
+        licence: Of the weights.
+        preprocessing: Overrides of what the weights say: ``input_size`` (channels, height, width, or one
+            number of pixels), ``mean``, ``std``, ``interpolation``, ``crop_pct``, ``resize_policy``.
+        source_features: Path of a ``.npy`` file (num_source_samples, num_features) with features of source
+            images.
+        folder: Where the zoo file lies; its paths and modules are looked up there too.
+    """
+
+    name: str
+    source: str
+    weights: str | None = None
+    kwargs: Mapping[str, object] = field(default_factory=dict)
+    family: str | None = None
+    licence: str | None = None
+    preprocessing: Mapping[str, object] = field(default_factory=dict)
+    source_features: str | None = None
+    folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise UsageError("A model of the zoo has an empty name.")
+        for key in self.preprocessing:
+            if key not in PREPROCESSING_KEYS:
+                raise UnknownNameError(f"preprocessing key of the model {self.name}", key, PREPROCESSING_KEYS)
+
+    @property
+    def is_factory(self) -> bool:
+        """Does ``source`` name a Python function rather than a timm architecture?"""
+        return ":" in self.source
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Is ``weights`` the path of a file?"""
+        return self.weights not in (None, PRETRAINED, RANDOM)
+
+    @property
+    def architecture(self) -> str:
+        """The architecture for people: its name, and the arguments that change it.
+
+        >>> ModelSpec("a", "mobilenetv2_100", kwargs={"pad_type": "same", "num_classes": 965}).architecture
+        'mobilenetv2_100 (pad_type=same)'
+        """
+        name = self._untagged_source.rpartition(":")[2]
+        arguments = ", ".join(f"{key}={value}" for key, value in self._shaping_kwargs().items())
+        return f"{name} ({arguments})" if arguments else name
+
+    @property
+    def architecture_key(self) -> str:
+        """Equal for two models that differ only in weights and number of source classes."""
+        return json.dumps([self._untagged_source, self._shaping_kwargs()], default=str)
+
+    @property
+    def _untagged_source(self) -> str:
+        """Timm writes ``architecture.tag``; the tag names weights."""
+        return self.source if self.is_factory else self.source.partition(".")[0]
+
+    def _shaping_kwargs(self) -> dict[str, object]:
+        """The number of source classes changes only the head, so it does not make another architecture."""
+        return {key: self.kwargs[key] for key in sorted(self.kwargs) if key != "num_classes"}
+
+    def describe(self) -> dict[str, object]:
+        """The entry as plain values for a run's configuration; files by name only, never by absolute path."""
+        weights = Path(self.weights).name if self.weights and self.has_checkpoint else self.weights
+        return {
+            "name": self.name,
+            "source": self.source,
+            "weights": weights,
+            "kwargs": dict(self.kwargs),
+            "family": self.family,
+            "licence": self.licence,
+            "preprocessing": dict(self.preprocessing),
+            "source_features": Path(self.source_features).name if self.source_features else None,
+        }
+
+    def load_source_features(self) -> SourceFeatures | None:
+        """Features of source images, float32; None when the entry names none.
+
+        Raises:
+            DataError: The file is missing, or not a two-dimensional array of numbers.
+        """
+        if self.source_features is None:
+            return None
+        path = Path(self.source_features)
+        where = f"The source_features of the model {self.name} ({path.name})"
+        try:
+            array = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise DataError(
+                f"{where} can not be read: {error}. Save them with numpy.save as a .npy file."
+            ) from error
+        if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "fiu":
+            raise DataError(f"{where} must be one array of numbers (num_source_samples, num_features).")
+        return array.astype(np.float32, copy=False)
+
+
+ENTRY_KEYS = tuple(item.name for item in fields(ModelSpec) if item.name != "folder")
+
+
+def spec_from_entry(entry: Mapping[str, object], *, folder: Path, where: str) -> ModelSpec:
+    """Check one mapping of a zoo file and turn it into a spec.
+
+    Args:
+        entry: What the YAML file says.
+        folder: Of the YAML file.
+        where: For messages, for example ``zoo.yaml, entry 2``.
+
+    Raises:
+        UnknownNameError: A key is not known; the message gives the nearest ones.
+        UsageError: A key is missing or has a value of the wrong type.
+    """
+    for key in entry:
+        if key not in ENTRY_KEYS:
+            raise UnknownNameError(f"key in {where}", str(key), ENTRY_KEYS)
+    texts = {key: _text(entry, key, where) for key in ENTRY_KEYS if key not in ("kwargs", "preprocessing")}
+    name = texts["name"]
+    if not name:
+        raise UsageError(f"{where} has no name. Give it one, as tables and figures should show it.")
+    if not texts["source"] and not texts["weights"]:
+        raise UsageError(
+            f"{where} ({name}) has neither source nor weights. Give a timm architecture or "
+            "package.module:factory as "
+            "source, or a .safetensors file whose header names its architecture as weights."
+        )
+    return ModelSpec(
+        name=name,
+        source=texts["source"] or "",
+        weights=texts["weights"],
+        kwargs=_mapping(entry, "kwargs", where),
+        family=texts["family"],
+        licence=texts["licence"],
+        preprocessing=_mapping(entry, "preprocessing", where),
+        source_features=texts["source_features"],
+        folder=folder,
+    )
+
+
+def _text(entry: Mapping[str, object], key: str, where: str) -> str | None:
+    value = entry.get(key)
+    if value is not None and not isinstance(value, str):
+        raise UsageError(f"{where}: {key} must be text, found {value!r}. Put it in quotes.")
+    return value
+
+
+def _mapping(entry: Mapping[str, object], key: str, where: str) -> dict[str, object]:
+    value = entry.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{where}: {key} must be a mapping of names to values, found {value!r}.")
+    return {str(name): item for name, item in value.items()}
+
+
+def family_of(source: str) -> str:
+    """The family that an architecture's name suggests.
+
+    >>> [family_of(name) for name in ("resnet18", "mobilenetv2_100", "vit_tiny_patch16", "nets:densenet121")]
+    ['resnet', 'mobilenetv2', 'vit', 'densenet']
+    """
+    first_word = source.rpartition(":")[2].partition(".")[0].partition("_")[0]
+    return re.sub(r"(?<![v\d])\d+$", "", first_word) or first_word

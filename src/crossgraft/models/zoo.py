@@ -1,0 +1,147 @@
+"""Lists of models: names, checkpoint paths, YAML files, and what to take when nothing is named."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import yaml
+
+from crossgraft.errors import MissingWeightsError, UsageError
+from crossgraft.models.resolve import resolve_spec
+from crossgraft.models.sources.local_checkpoint import read_header
+from crossgraft.models.sources.pretrained_files import find_pretrained
+from crossgraft.models.sources.timm_models import is_architecture
+from crossgraft.models.spec import CHECKPOINT_SUFFIXES, RANDOM, ModelSpec, spec_from_entry
+
+DEFAULT_ZOO = (
+    "mobilenetv3_small_100",
+    "mobilenetv2_100",
+    "efficientnet_b0",
+    "resnet18",
+    "resnet50",
+    "regnety_004",
+    "densenet121",
+    "convnext_atto",
+    "convnext_tiny",
+    "vit_tiny_patch16_224",
+    "deit_tiny_patch16_224",
+    "swin_tiny_patch4_window7_224",
+)
+"""Small, well-known networks of several families; each runs on a laptop without a GPU."""
+
+_ZOO_SUFFIXES = (".yaml", ".yml")
+_OTHER_WEIGHTS = (".h5", ".keras", ".hdf5", ".onnx", ".tflite", ".npz")
+
+
+def read_zoo(
+    models: str | Path | Sequence[str | Path | ModelSpec] | None = None,
+    *,
+    weights_dir: str | Path | None = None,
+) -> list[ModelSpec]:
+    """Turn what a user names into resolved specs; no weights are read.
+
+    Args:
+        models: None for the default zoo; names, ``package.module:factory`` or checkpoint paths, as a list or
+            separated by commas; or the path of a YAML file.
+        weights_dir: Where checkpoint files are looked up first.
+
+    Raises:
+        UnknownNameError: A name or a key is not known; the message gives the nearest ones.
+        UsageError: The list is empty, a name appears twice, or an entry is not well formed.
+        MissingWeightsError: A checkpoint is not there, or nothing of the default zoo is available offline.
+    """
+    folder = Path(weights_dir) if weights_dir is not None else None
+    if folder is not None and not folder.is_dir():
+        raise UsageError(f"No such folder of weights: {folder}.")
+    if models is None:
+        return _default_zoo(folder)
+    if isinstance(models, str | Path):
+        models = [part.strip() for part in str(models).split(",") if part.strip()]
+    specs = [resolve_spec(spec, weights_dir=folder) for item in models for spec in _read_item(item)]
+    if not specs:
+        raise UsageError(
+            "The list of models is empty. Name at least one, or leave --models out for the default zoo."
+        )
+    repeated = [name for name, count in Counter(spec.name for spec in specs).items() if count > 1]
+    if repeated:
+        raise UsageError(f"Each model needs a name of its own; found twice: {', '.join(repeated)}.")
+    return specs
+
+
+def _read_item(item: str | Path | ModelSpec) -> list[ModelSpec]:
+    if isinstance(item, ModelSpec):
+        return [item]
+    path = Path(item)
+    suffix = path.suffix.lower()
+    if suffix in _ZOO_SUFFIXES:
+        return _read_yaml(path)
+    if suffix in CHECKPOINT_SUFFIXES + _OTHER_WEIGHTS:
+        return [ModelSpec(name=path.stem, source="", weights=str(path))]
+    name = str(item)
+    return [ModelSpec(name=name.rpartition(":")[2], source=name)]
+
+
+def _read_yaml(path: Path) -> list[ModelSpec]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(f"No such zoo file: {path}.") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"The zoo file {path.name} is not valid YAML: {error}") from error
+    if not isinstance(content, list):
+        raise UsageError(
+            f"The zoo file {path.name} must be a list of entries that each begin with `- name: …`."
+        )
+    specs: list[ModelSpec] = []
+    for number, entry in enumerate(content, start=1):
+        where = f"{path.name}, entry {number}"
+        if isinstance(entry, str):
+            specs += [replace(spec, folder=path.parent.resolve()) for spec in _read_item(entry)]
+        elif isinstance(entry, dict):
+            specs.append(spec_from_entry(entry, folder=path.parent.resolve(), where=where))
+        else:
+            raise UsageError(f"{where} must be a model name or a mapping with the key name, found {entry!r}.")
+    return specs
+
+
+def _default_zoo(weights_dir: Path | None) -> list[ModelSpec]:
+    """What is here of ``DEFAULT_ZOO``, and checkpoints of ``weights_dir`` that describe themselves."""
+    names = [name for name in DEFAULT_ZOO if find_pretrained(name, weights_dir) is not None]
+    files = [path for path in self_describing_checkpoints(weights_dir) if path.stem not in names]
+    specs = [ModelSpec(name=name, source=name) for name in names]
+    specs += [ModelSpec(name=path.stem, source="", weights=str(path.resolve())) for path in files]
+    if not specs:
+        raise MissingWeightsError(
+            f"None of the default models is on this machine ({', '.join(DEFAULT_ZOO)}). Put .safetensors "
+            "files into a "
+            "folder and name it with --weights-dir, name your own models with --models, or pass --models "
+            "with a timm name "
+            "and --allow-download. `crossgraft list models --available` shows what is here."
+        )
+    return [resolve_spec(spec, weights_dir=weights_dir) for spec in specs]
+
+
+def self_describing_checkpoints(weights_dir: Path | None) -> list[Path]:
+    """The ``.safetensors`` files of a folder whose header names a timm architecture."""
+    if weights_dir is None:
+        return []
+    return [
+        path
+        for path in sorted(weights_dir.glob("*.safetensors"))
+        if (architecture := read_header(path).architecture) and is_architecture(architecture)
+    ]
+
+
+def random_weights_control(spec: ModelSpec) -> ModelSpec:
+    """The same architecture and preprocessing with random weights: a score without any pretraining."""
+    resolved = resolve_spec(spec)
+    return replace(
+        resolved,
+        name=f"{resolved.architecture} · random",
+        weights=RANDOM,
+        licence=None,
+        source_features=None,
+    )
