@@ -1,0 +1,59 @@
+"""Transferability scores: one file a score, higher is always better.
+
+Each score is a function of arrays, ``logme(features=X, labels=y)``, and returns a ``ScoreValue``: a float with ``parts``
+and ``warnings``. ``ScoreInputs`` shares the statistics of one model between scores, jackknife blocks and label
+permutations. Other packages add scores through the entry-point group ``crossgraft.scores``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crossgraft.registry import Registry
+from crossgraft.scores._inputs import ScoreInputs as ScoreInputs
+from crossgraft.scores._score import Score as Score
+from crossgraft.scores._score import ScoreValue as ScoreValue
+from crossgraft.scores._score import ZooScore as ZooScore
+from crossgraft.scores._score import scale_over_zoo as scale_over_zoo
+from crossgraft.scores._score import score as score
+from crossgraft.scores._score import zoo_score as zoo_score
+from crossgraft.scores._statistics import FeatureStatistics as FeatureStatistics
+from crossgraft.scores._statistics import Statistics as Statistics
+from crossgraft.scores.knn_probe import knn_probe as knn_probe
+from crossgraft.scores.leep import leep as leep
+from crossgraft.scores.linear_probe import linear_probe as linear_probe
+from crossgraft.scores.logme import logme as logme
+from crossgraft.scores.nleep import nleep as nleep
+from crossgraft.scores.regularized_h_score import regularized_h_score as regularized_h_score
+
+AnyScore = Score[Any]
+"""A score, whatever its options."""
+
+SCORES: Registry[AnyScore] = Registry("score", group="crossgraft.scores", plugin_type=Score)
+"""Every score that is installed."""
+for _score in (leep, nleep, logme, regularized_h_score, knn_probe, linear_probe):
+    SCORES.add(_score.name, _score)
+
+DEFAULT_SCORES = ("leep", "nleep", "logme", "regularized_h_score", "knn_probe")
+"""What a ranking computes when nothing is asked for; the linear probe costs more and is asked for by name."""
+
+__all__ = [
+    "leep",
+    "nleep",
+    "logme",
+    "regularized_h_score",
+    "knn_probe",
+    "linear_probe",
+    "SCORES",
+    "DEFAULT_SCORES",
+    "ScoreInputs",
+    "ScoreValue",
+    "Score",
+    "AnyScore",
+    "ZooScore",
+    "score",
+    "zoo_score",
+    "scale_over_zoo",
+    "Statistics",
+    "FeatureStatistics",
+]

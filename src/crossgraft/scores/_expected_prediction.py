@@ -1,0 +1,32 @@
+"""The expected empirical prediction that LEEP and N-LEEP share; they differ in where the source posterior comes from."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float64
+
+from crossgraft.types import ClassIndices
+
+_SMALLEST_PROBABILITY = 1e-300
+"""Clamp of the logarithm's argument."""
+
+
+def empirical_prediction(
+    posterior: Float64[np.ndarray, "num_samples num_source"], targets: ClassIndices, *, log: bool
+) -> float:
+    """mean_i (log) Σ_z θ_iz p(y_i | z), with p(y | z) estimated on the same rows (Nguyen et al. 2020, eqs. 1–2).
+
+    A source class (or mixture component) without mass says nothing, so p(y | z) = p(y) there. Cost O(n·C·Z).
+    """
+    num_samples, num_source = posterior.shape
+    num_classes = int(targets.max()) + 1
+    onehot = np.zeros((num_samples, num_classes))
+    onehot[np.arange(num_samples), targets] = 1.0
+    joint = onehot.T @ posterior
+    mass = joint.sum(axis=0)
+    prior = onehot.mean(axis=0)
+    conditional = np.where(mass > 0, joint / np.where(mass > 0, mass, 1.0), prior[:, None])
+    predicted = np.einsum("iz,iz->i", posterior, conditional[targets])
+    if log:
+        return float(np.log(np.maximum(predicted, _SMALLEST_PROBABILITY)).mean())
+    return float(predicted.mean())

@@ -1,0 +1,290 @@
+"""What a score is: a function of declared inputs with its facts, called directly or on shared inputs.
+
+A score is written as a plain function. Its positional parameters are the inputs that it needs, by name (an input with
+the default ``None`` is optional); its keyword-only parameters are settings with defaults. The decorator adds facts and
+the front end, and keeps signature and docstring::
+
+    @score(title="Nearest mean", reference="Own definition")
+    def nearest_mean(features: Features, labels: Labels) -> float: ...
+
+A keyword-only parameter called ``statistics`` receives the statistics that all scores of one model share.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, Literal, ParamSpec, cast
+
+from crossgraft.errors import NotApplicable, UsageError
+from crossgraft.scores._inputs import INPUT_NAMES, ScoreInputs
+
+P = ParamSpec("P")
+Kind = Literal["arrays", "arrays and source features", "model and images", "zoo"]
+Invariance = Literal["rotation", "scale", "shift"]
+
+_WHY_MISSING = {
+    "features": "needs features",
+    "labels": "needs labels",
+    "groups": "needs a group (patient) for each image",
+    "source_logits": "needs source logits, and this model has no classification head",
+    "source_features": "needs features of source-domain images, and none were given",
+    "model": "needs the model itself, and only arrays were given",
+    "images": "needs the images, and only arrays were given",
+}
+
+
+class ScoreValue(float):
+    """The value of a score: a float (higher = expected to transfer better) that says how it came about.
+
+    Attributes:
+        parts: Named intermediate numbers.
+        warnings: What to know before trusting the value, each a sentence.
+    """
+
+    parts: dict[str, float]
+    warnings: tuple[str, ...]
+
+    def __new__(
+        cls, value: float, *, parts: Mapping[str, float] | None = None, warnings: Sequence[str] = ()
+    ) -> ScoreValue:
+        self = super().__new__(cls, value)
+        self.parts = {name: float(part) for name, part in (parts or {}).items()}
+        self.warnings = tuple(warnings)
+        return self
+
+    def __copy__(self) -> ScoreValue:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> ScoreValue:
+        return self
+
+
+class Score(Generic[P]):
+    """One transferability score; made by the decorator ``score``.
+
+    Attributes:
+        name: Name of the function, and of the score in tables and on the command line.
+        title: Name in print.
+        reference: The paper or the code that defines it.
+        inputs: Names of the inputs in order.
+        optional_inputs: Those of them that may be absent.
+        kind: Which of the four kinds of input it needs.
+        is_reference_probe: Whether it trains or looks up a classifier, as a yardstick for the others.
+        is_seeded: Whether the value depends on a seed (and so, slightly, on the order of the rows).
+        invariances: Changes of the features that leave the value as it is.
+        cost: What it costs, in words.
+    """
+
+    __doc__: str | None
+    __name__: str
+    __module__: str
+
+    def __init__(
+        self,
+        function: Callable[P, float],
+        *,
+        title: str,
+        reference: str,
+        is_reference_probe: bool = False,
+        is_seeded: bool = False,
+        invariances: tuple[Invariance, ...] = (),
+        cost: str = "",
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.name: str = function.__name__
+        self.title = title
+        self.reference = reference
+        self.is_reference_probe = is_reference_probe
+        self.is_seeded = is_seeded
+        self.invariances = invariances
+        self.cost = cost
+        self.signature = inspect.signature(function)
+        self.inputs, self.optional_inputs = _declared_inputs(self.name, self.signature)
+
+    @property
+    def kind(self) -> Kind:
+        """Which of the four kinds of input the score needs."""
+        if "model" in self.inputs or "images" in self.inputs:
+            return "model and images"
+        return "arrays and source features" if "source_features" in self.inputs else "arrays"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> ScoreValue:
+        """Score arrays directly; the arguments are those of the function."""
+        bound = self.signature.bind(*args, **kwargs).arguments
+        given = {name: value for name, value in bound.items() if name in self.inputs}
+        options = {name: value for name, value in bound.items() if name not in self.inputs}
+        return self.evaluate(ScoreInputs(**given), **options)
+
+    def missing_inputs(self, inputs: ScoreInputs) -> str | None:
+        """Why the score has no meaning for these inputs, in words; None when nothing is missing."""
+        missing = [
+            name for name in self.inputs if name not in self.optional_inputs and getattr(inputs, name) is None
+        ]
+        return "; ".join(_WHY_MISSING[name] for name in missing) or None
+
+    def evaluate(self, inputs: ScoreInputs, **options: Any) -> ScoreValue:
+        """Score inputs that were checked before, sharing their statistics with other scores.
+
+        Args:
+            inputs: Arrays, or the model and images.
+            options: The keyword-only settings of the function.
+
+        Raises:
+            NotApplicable: An input is missing; the reason says which.
+            UsageError: An option is unknown.
+        """
+        value = self._apply(inputs, options)
+        return value if isinstance(value, ScoreValue) else ScoreValue(cast(float, value))
+
+    def _apply(self, inputs: ScoreInputs, options: Mapping[str, object]) -> object:
+        if reason := self.missing_inputs(inputs):
+            raise NotApplicable(f"{self.title} {reason}.")
+        parameters = self.signature.parameters
+        if unknown := [name for name in options if name not in parameters]:
+            known = ", ".join(name for name in parameters if name not in self.inputs and name != "statistics")
+            raise UsageError(f"{self.name} has no option {unknown[0]}. Its options: {known or 'none'}.")
+        arguments: dict[str, object] = {name: getattr(inputs, name) for name in self.inputs}
+        if "statistics" in parameters:
+            arguments["statistics"] = inputs.statistics
+        function = cast(Callable[..., object], self.function)
+        return function(**{**arguments, **options})
+
+    def __repr__(self) -> str:
+        return f"<score {self.name}>"
+
+
+class ZooScore(Score[P]):
+    """A score that scales its parts over all models of a zoo; made by the decorator ``zoo_score``.
+
+    The decorated function gives the parts of one model; ``combine`` turns the parts of all models into values. Calling
+    the score, or ``evaluate``, scores a zoo of one.
+    """
+
+    def __init__(
+        self,
+        function: Callable[P, dict[str, float]],
+        *,
+        combine: Callable[[Sequence[Mapping[str, float]]], Sequence[float]],
+        **facts: Any,
+    ) -> None:
+        super().__init__(cast(Callable[P, float], function), **facts)
+        self._combine = combine
+
+    @property
+    def kind(self) -> Kind:
+        """Always ``zoo``."""
+        return "zoo"
+
+    def parts(self, inputs: ScoreInputs | None = None, /, **arguments: Any) -> dict[str, float]:
+        """The parts of one model, from checked inputs or directly from arrays by keyword.
+
+        Raises:
+            NotApplicable: An input is missing.
+        """
+        options = {name: value for name, value in arguments.items() if name not in self.inputs}
+        if inputs is None:
+            inputs = ScoreInputs(**{name: value for name, value in arguments.items() if name in self.inputs})
+        return dict(cast(Mapping[str, float], self._apply(inputs, options)))
+
+    def combine(self, parts: Sequence[Mapping[str, float]]) -> list[ScoreValue]:
+        """One value for each model, in the order of ``parts``."""
+        return [
+            value if isinstance(value, ScoreValue) else ScoreValue(value, parts=part)
+            for value, part in zip(self._combine(parts), parts, strict=True)
+        ]
+
+    def evaluate(self, inputs: ScoreInputs, **options: Any) -> ScoreValue:
+        """The value in a zoo of this one model."""
+        return self.combine([self.parts(inputs, **options)])[0]
+
+
+def score(
+    *,
+    title: str,
+    reference: str,
+    is_reference_probe: bool = False,
+    is_seeded: bool = False,
+    invariances: tuple[Invariance, ...] = (),
+    cost: str = "",
+) -> Callable[[Callable[P, float]], Score[P]]:
+    """Make a score of a function; the arguments are the facts described at ``Score``.
+
+    Raises:
+        UsageError: The function asks for an input that does not exist, or has a setting without a default.
+    """
+
+    def decorate(function: Callable[P, float]) -> Score[P]:
+        return Score(
+            function,
+            title=title,
+            reference=reference,
+            is_reference_probe=is_reference_probe,
+            is_seeded=is_seeded,
+            invariances=invariances,
+            cost=cost,
+        )
+
+    return decorate
+
+
+def zoo_score(
+    *,
+    title: str,
+    reference: str,
+    combine: Callable[[Sequence[Mapping[str, float]]], Sequence[float]],
+    is_seeded: bool = False,
+    cost: str = "",
+) -> Callable[[Callable[P, dict[str, float]]], ZooScore[P]]:
+    """Make a zoo-level score of a function that gives the parts of one model.
+
+    Args:
+        title: Name in print.
+        reference: The paper or the code that defines it.
+        combine: Parts of all models → one value each; must accept a single model.
+        is_seeded: Whether the parts depend on a seed.
+        cost: What it costs, in words.
+    """
+
+    def decorate(function: Callable[P, dict[str, float]]) -> ZooScore[P]:
+        return ZooScore(
+            function, combine=combine, title=title, reference=reference, is_seeded=is_seeded, cost=cost
+        )
+
+    return decorate
+
+
+def scale_over_zoo(values: Sequence[float], *, when_equal: float = 0.0) -> list[float]:
+    """Min–max scale one part over the zoo to [0, 1]; all-equal (or single) values become ``when_equal``.
+
+    >>> scale_over_zoo([2.0, 4.0, 3.0])
+    [0.0, 1.0, 0.5]
+    """
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite or max(finite) == min(finite):
+        return [when_equal if math.isfinite(value) else math.nan for value in values]
+    low, span = min(finite), max(finite) - min(finite)
+    return [(value - low) / span for value in values]
+
+
+def _declared_inputs(name: str, signature: inspect.Signature) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Positional parameters are inputs, keyword-only parameters are settings with a default."""
+    inputs: list[str] = []
+    optional: list[str] = []
+    for parameter in signature.parameters.values():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            if parameter.default is inspect.Parameter.empty:
+                raise UsageError(f"The score {name} has the setting {parameter.name} without a default; give it one.")
+            continue
+        if parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD or parameter.name not in INPUT_NAMES:
+            raise UsageError(
+                f"The score {name} asks for the input {parameter}. Inputs are {', '.join(INPUT_NAMES)}; "
+                "settings come after a star."
+            )
+        inputs.append(parameter.name)
+        if parameter.default is not inspect.Parameter.empty:
+            optional.append(parameter.name)
+    return tuple(inputs), tuple(optional)

@@ -1,0 +1,179 @@
+"""What the scores share about one feature matrix: each statistic is computed on first use, and once.
+
+``FeatureStatistics`` never sees labels, so shuffled labels cost nothing here; ``Statistics`` adds the class sums. Leaving
+rows out (the jackknife) takes their products out of the Gram matrix instead of forming it again.
+
+Notation: X (n×d) features, m their mean, T the centred scatter Σ (x−m)(x−m)ᵀ, K = XᵀX. For n < d both are replaced by
+their n×n duals, which have the same non-zero eigenvalues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import cached_property
+from typing import NamedTuple, TypeVar, cast
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.sparse import csr_array
+
+from crossgraft.scores._moments import DualMoments, PrimalMoments, RowIndices, near_mean, row_blocks
+from crossgraft.scores._reduction import reduce_when_large
+from crossgraft.types import ClassIndices, Features
+
+R = TypeVar("R")
+
+
+class Spectrum(NamedTuple):
+    """Eigenvalues in ascending order, and eigenvectors as columns."""
+
+    values: Float64[np.ndarray, " size"]
+    vectors: Float64[np.ndarray, "size size"]
+
+
+class Origin(NamedTuple):
+    """Where statistics with rows left out came from."""
+
+    parent: FeatureStatistics
+    kept: np.ndarray
+    removed: np.ndarray
+
+
+class FeatureStatistics:
+    """Label-free statistics of one feature matrix.
+
+    Args:
+        features: n×d, finite. Above 10 000 rows *and* columns they are replaced by a projection onto 4096 directions,
+            and ``warnings`` says so.
+    """
+
+    def __init__(self, features: Features, *, origin: Origin | None = None) -> None:
+        self.origin = origin
+        self.warnings: tuple[str, ...] = ()
+        if origin is None:
+            features, self.warnings = reduce_when_large(features)
+        else:
+            self.warnings = origin.parent.warnings
+        self.features = features
+        self.num_samples, self.num_features = features.shape
+        self.is_dual: bool = origin.parent.is_dual if origin else self.num_samples < self.num_features
+        self._remembered: dict[Hashable, object] = {}
+
+    def without(self, rows: RowIndices) -> FeatureStatistics:
+        """The statistics with ``rows`` left out."""
+        kept = np.delete(np.arange(self.num_samples), rows)
+        return FeatureStatistics(self.features[kept], origin=Origin(self, kept, rows))
+
+    def remember(self, key: Hashable, compute: Callable[[], R]) -> R:
+        """The value of ``compute()``, computed once for these features; ``key`` names it and its settings."""
+        if key not in self._remembered:
+            self._remembered[key] = compute()
+        return cast(R, self._remembered[key])
+
+    @cached_property
+    def moments(self) -> PrimalMoments | DualMoments:
+        """Second moments in the smaller form."""
+        if self.origin is None:
+            kind = DualMoments if self.is_dual else PrimalMoments
+            return kind.of(self.features, near_mean(self.features))
+        parent = self.origin.parent
+        if isinstance(parent.moments, DualMoments):
+            return parent.moments.without(self.origin.kept)
+        return parent.moments.without(parent.features, self.origin.removed)
+
+    @cached_property
+    def mean(self) -> Float64[np.ndarray, " num_features"]:
+        """m, the mean of the rows."""
+        if isinstance(self.moments, PrimalMoments):
+            return self.moments.mean()
+        return self.features.mean(axis=0, dtype=np.float64)
+
+    @cached_property
+    def is_constant(self) -> bool:
+        """Whether all rows are the same image to the precision of their dtype."""
+        resolution = np.finfo(self.features.dtype).eps
+        spread = np.trace(self.moments.scatter())
+        return bool(spread <= 16 * self.num_samples * resolution**2 * np.square(self.mean).sum())
+
+    @cached_property
+    def squared_norms(self) -> Float64[np.ndarray, " num_samples"]:
+        """‖x_i − m‖² of every row."""
+        if isinstance(self.moments, DualMoments):
+            return np.diagonal(self.moments.scatter()).copy()
+        center = self.mean.astype(self.features.dtype)
+        parts = [np.einsum("ij,ij->i", centred, centred) for block in row_blocks(self.features) for centred in [block - center]]
+        return np.concatenate(parts).astype(np.float64)
+
+    @cached_property
+    def gram_spectrum(self) -> Spectrum:
+        """Eigenvalues and eigenvectors of K = XᵀX (d×d), or of XXᵀ (n×n) when n < d."""
+        return _spectrum(self.moments.gram())
+
+    @cached_property
+    def scatter_spectrum(self) -> Spectrum:
+        """Eigenvalues and eigenvectors of the centred scatter T, or of its dual when n < d."""
+        return _spectrum(self.moments.scatter())
+
+    def principal_scores(self, variance_kept: float) -> Float64[np.ndarray, "num_samples num_components"]:
+        """Coordinates along the leading principal directions that hold more than ``variance_kept`` of the variance.
+
+        The eigendecomposition is full and exact, so nothing here is random. Constant features give zero columns.
+        """
+        if self.is_constant:
+            return np.zeros((self.num_samples, 0))
+        values = np.maximum(self.scatter_spectrum.values[::-1], 0.0)
+        share = np.cumsum(values) / values.sum()
+        num_kept = min(int(np.searchsorted(share, variance_kept, side="right")) + 1, len(values))
+        leading = self.scatter_spectrum.vectors[:, ::-1][:, :num_kept]
+        if self.is_dual:
+            return leading * np.sqrt(values[:num_kept])
+        directions = np.ascontiguousarray(leading, dtype=self.features.dtype)
+        center = self.mean.astype(self.features.dtype)
+        return np.concatenate([(block - center) @ directions for block in row_blocks(self.features)]).astype(np.float64)
+
+
+def _spectrum(matrix: np.ndarray) -> Spectrum:
+    values, vectors = np.linalg.eigh(matrix)
+    return Spectrum(values, vectors)
+
+
+class Statistics:
+    """Statistics of one feature matrix together with labels; what a score asks for by a ``statistics`` parameter.
+
+    Args:
+        label_free: What does not depend on the labels; shared between label permutations.
+        targets: Class indices 0 … C−1, every class present.
+    """
+
+    def __init__(self, label_free: FeatureStatistics, targets: ClassIndices) -> None:
+        self.label_free = label_free
+        self.targets = targets
+        self.num_samples = len(targets)
+        self.num_classes = int(targets.max()) + 1
+        self.warnings = label_free.warnings
+
+    @cached_property
+    def class_counts(self) -> Float64[np.ndarray, " num_classes"]:
+        """n_c."""
+        return np.bincount(self.targets, minlength=self.num_classes).astype(np.float64)
+
+    def class_sums(self, values: np.ndarray, *, center: np.ndarray | None = None) -> Float64[np.ndarray, "num_classes width"]:
+        """Sums of the rows of ``values − center`` over each class: ``onehot(y)ᵀ @ values`` without the zeros."""
+        sums = np.zeros((self.num_classes, values.shape[1]))
+        start = 0
+        for block in row_blocks(values):
+            targets = self.targets[start : start + len(block)]
+            start += len(block)
+            membership = csr_array(
+                (np.ones(len(block), dtype=values.dtype), (targets, np.arange(len(block)))),
+                shape=(self.num_classes, len(block)),
+            )
+            sums += membership @ (block if center is None else block - center)
+        return sums
+
+    @cached_property
+    def mean_offsets(self) -> Float64[np.ndarray, "num_classes num_features"]:
+        """μ_c − m: how far each class mean lies from the mean."""
+        shift = near_mean(self.label_free.features)
+        means = self.class_sums(self.label_free.features, center=shift) / self.class_counts[:, None]
+        return means - (self.class_counts @ means) / self.num_samples

@@ -1,0 +1,81 @@
+"""LogME: the evidence for a linear map from features to labels."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+
+from crossgraft.errors import UsageError
+from crossgraft.scores._evidence import maximise_evidence
+from crossgraft.scores._score import ScoreValue, score
+from crossgraft.scores._statistics import FeatureStatistics, Statistics
+from crossgraft.types import Features, Labels
+
+Variant = Literal["evidence", "released"]
+
+
+@score(
+    title="LogME",
+    reference="You, Liu, Wang and Long, LogME: Practical Assessment of Pre-trained Models for Transfer Learning, "
+    "ICML 2021; fixed point: You et al., Ranking and Tuning Pre-trained Models, JMLR 2022, algorithm 3",
+    invariances=("rotation",),
+    cost="one Gram matrix and one eigendecomposition of size min(n, d)",
+)
+def logme(
+    features: Features, labels: Labels, *, variant: Variant = "evidence", statistics: Statistics | None = None
+) -> ScoreValue:
+    """Maximum log evidence of Bayesian linear regression on each one-hot column, divided by n, mean over classes.
+
+    With prior precision α and noise precision β, n·evidence = d/2 ln α + n/2 ln β − ½ Σ_j ln(α + βσ_j) − β r²/2
+    − α m²/2 − n/2 ln 2π, σ the eigenvalues of XᵀX, m² the squared norm of the weights, r² the squared residual.
+
+    Args:
+        features: (n, d); not centred, not scaled.
+        labels: (n,).
+        variant: ``evidence`` sums over all d directions, as the formula says. ``released`` repeats the fixed-point
+            code that the authors published, which for n < d sums over n directions but keeps d/2 ln α; only for
+            comparing with published tables.
+        statistics: Shared statistics of the same features and labels.
+
+    Returns:
+        Any real number; higher is better. Only comparable between models on the same images.
+
+    Raises:
+        DataError: Malformed arrays, NaN, or fewer than two classes.
+        UsageError: Unknown variant.
+
+    Example:
+        >>> y = np.repeat([0, 1], 20)
+        >>> X = np.column_stack([y, np.linspace(-1, 1, 40), np.ones(40)])
+        >>> logme(features=X, labels=y) > logme(features=X[:, 1:], labels=y)
+        True
+    """
+    if variant not in get_args(Variant):
+        raise UsageError(f"Unknown LogME variant: {variant}. Use {' or '.join(get_args(Variant))}.")
+    statistics = statistics or Statistics(FeatureStatistics(features), labels)
+    num_samples, num_features = statistics.num_samples, statistics.label_free.num_features
+    spectrum = np.maximum(statistics.label_free.gram_spectrum.values, 0.0)
+    result = maximise_evidence(spectrum, _projections(statistics), statistics.class_counts, num_samples)
+    per_class = result.log_evidence
+    warnings = list(statistics.warnings)
+    if variant == "released" and num_samples < num_features:
+        per_class = per_class + (num_features - num_samples) / (2 * num_samples) * result.log_prior_precision
+        warnings.append("The released variant is no evidence for n < d: it depends on the number of features.")
+    if not result.converged.all():
+        warnings.append(f"α/β did not settle for {np.sum(~result.converged)} of {len(per_class)} classes.")
+    parts = {
+        "lowest_class": per_class.min(),
+        "highest_class": per_class.max(),
+        "iterations": result.num_iterations.max(),
+    }
+    return ScoreValue(per_class.mean(), parts=parts, warnings=warnings)
+
+
+def _projections(statistics: Statistics) -> np.ndarray:
+    """(vᵀ Xᵀ t_c)² for each eigenvector v of XᵀX and class c; XᵀT of one-hot columns is the matrix of class sums."""
+    spectrum = statistics.label_free.gram_spectrum
+    if statistics.label_free.is_dual:  # Xv = √σ q for the eigenvector q of XXᵀ
+        return np.maximum(spectrum.values, 0.0)[:, None] * np.square(statistics.class_sums(spectrum.vectors).T)
+    class_means = statistics.mean_offsets + statistics.label_free.mean
+    return np.square(spectrum.vectors.T @ (class_means * statistics.class_counts[:, None]).T)

@@ -1,0 +1,120 @@
+"""Regularised H-score: between-class spread in units of a shrunk covariance."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky
+
+from crossgraft.scores._score import ScoreValue, score
+from crossgraft.scores._statistics import FeatureStatistics, Spectrum, Statistics
+from crossgraft.types import Features, Labels
+
+_SMALLEST_RIDGE = 1e-12
+"""Share of the trace below which the shrunk covariance may be singular and a pseudo-inverse is taken."""
+
+
+@score(
+    title="Regularised H-score",
+    reference="Ibrahim, Ponomareva and Mazumder, Newer is not always better: Rethinking transferability metrics, their "
+    "peculiarities, stability and performance, ECML PKDD 2022",
+    invariances=("rotation", "scale", "shift"),
+    cost="one Gram matrix and one Cholesky factorisation of size min(n, d)",
+)
+def regularized_h_score(features: Features, labels: Labels, *, statistics: Statistics | None = None) -> ScoreValue:
+    """(1−α) tr(A⁻¹ cov(E[x|y])) with A = (1−α) Σ + α tr(Σ)/d I and Ledoit–Wolf's α.
+
+    Σ is the covariance with 1/n; cov(E[x|y]) = Σ_c n_c (μ_c−m)(μ_c−m)ᵀ / (n−1).
+
+    Args:
+        features: (n, d).
+        labels: (n,).
+        statistics: Shared statistics of the same features and labels.
+
+    Returns:
+        About [0, C−1]; higher is better. NaN with a warning when all features are constant. ``parts`` holds the
+        shrinkage α.
+
+    Raises:
+        DataError: Malformed arrays, NaN, or fewer than two classes.
+
+    Example:
+        >>> y = np.repeat([0, 1], 20)
+        >>> X = np.column_stack([y, np.linspace(-1, 1, 40)])
+        >>> 0 < regularized_h_score(features=X, labels=y) < 1.1
+        True
+    """
+    statistics = statistics or Statistics(FeatureStatistics(features), labels)
+    label_free = statistics.label_free
+    if label_free.is_constant:
+        reason = "All features are constant, so there is no covariance to compare with."
+        return ScoreValue(math.nan, warnings=(*statistics.warnings, reason))
+    shrunk = label_free.remember("shrunk covariance", lambda: _ShrunkCovariance.of(label_free))
+    spread = statistics.class_counts @ _distances(shrunk, statistics) / (statistics.num_samples - 1)
+    return ScoreValue(
+        (1 - shrunk.alpha) * spread, parts={"shrinkage": shrunk.alpha}, warnings=statistics.warnings
+    )
+
+
+class _ShrunkCovariance(NamedTuple):
+    """A = (1−α) T/n + α tr(T)/(n d) I, or the same of the dual of T, ready to be solved with.
+
+    Attributes:
+        alpha: The shrinkage, in [0, 1].
+        factor: Lower Cholesky factor of A, or its eigenpairs when α is too small to make A regular.
+    """
+
+    alpha: float
+    factor: np.ndarray | Spectrum
+
+    @classmethod
+    def of(cls, statistics: FeatureStatistics) -> _ShrunkCovariance:
+        """Shrink; cost one Cholesky factorisation."""
+        num_samples = statistics.num_samples
+        matrix = statistics.moments.scatter()
+        alpha = _ledoit_wolf(matrix, statistics.squared_norms, num_samples, statistics.num_features)
+        trace = np.trace(matrix) / num_samples
+        ridge = alpha * trace / statistics.num_features
+        matrix *= (1 - alpha) / num_samples
+        matrix.flat[:: len(matrix) + 1] += ridge
+        if ridge > _SMALLEST_RIDGE * trace:
+            factor = cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+            return cls(alpha, factor)
+        return cls(alpha, Spectrum(*np.linalg.eigh(matrix)))
+
+    def solve(self, columns: np.ndarray) -> np.ndarray:
+        """A⁻¹ (or the pseudo-inverse) times ``columns``."""
+        if not isinstance(self.factor, Spectrum):
+            return cho_solve((self.factor, True), columns, check_finite=False)
+        values, vectors = self.factor
+        smallest = values[-1] * 10 * len(values) * np.finfo(np.float64).eps
+        is_regular = values > smallest
+        coordinates = vectors[:, is_regular].T @ columns
+        return vectors[:, is_regular] @ (coordinates / values[is_regular, None])
+
+
+def _distances(shrunk: _ShrunkCovariance, statistics: Statistics) -> np.ndarray:
+    """(μ_c−m)ᵀ A⁻¹ (μ_c−m) of every class.
+
+    In the dual, μ_c−m = X̃ᵀw_c with the centred features X̃ and w_c = 1[y=c]/n_c − 1/n, and X̃ A⁻¹ X̃ᵀ = D B⁻¹ for
+    D = X̃X̃ᵀ and its shrunk form B.
+    """
+    if not statistics.label_free.is_dual:
+        offsets = statistics.mean_offsets.T
+        return np.einsum("dc,dc->c", offsets, shrunk.solve(offsets))
+    weights = (statistics.targets[:, None] == np.arange(statistics.num_classes)) / statistics.class_counts
+    weights -= 1 / statistics.num_samples
+    dual = statistics.label_free.moments.scatter()
+    return np.einsum("nc,nc->c", dual @ weights, shrunk.solve(weights))
+
+
+def _ledoit_wolf(scatter: np.ndarray, squared_norms: np.ndarray, num_samples: int, num_features: int) -> float:
+    """Ledoit and Wolf's shrinkage (J. Multivariate Analysis 2004), from the scatter (or its dual) and the row norms."""
+    energy = np.square(scatter).sum() / num_samples**2  # ‖Σ‖²; the dual has the same
+    mean_variance = np.trace(scatter) / (num_samples * num_features)
+    dispersion = (energy - num_features * mean_variance**2) / num_features
+    noise = (np.square(squared_norms).mean() - energy) / (num_samples * num_features)
+    noise = min(noise, dispersion)
+    return noise / dispersion if noise > 0 else 0.0
