@@ -1,0 +1,73 @@
+"""Which part each image goes to, stratified by class; with groups, whole groups at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float64
+
+from crossgraft.seeding import generator
+from crossgraft.types import ClassIndices, Groups
+
+Shares = Float64[np.ndarray, " num_parts"]
+
+
+def assign_images(targets: ClassIndices, shares: Shares, seed: int) -> ClassIndices:
+    """Part of each row: every class is shuffled and cut at the shares, at least one image a part.
+
+    Args:
+        targets: Class of each row; every class has at least as many images as there are parts.
+        shares: Share of each part, adding up to 1.
+        seed: Decides the shuffles.
+    """
+    assigned = np.empty(len(targets), dtype=np.int64)
+    for index in np.unique(targets):
+        rows = generator(seed, "split", index).permutation(np.flatnonzero(targets == index))
+        counts = _cut(len(rows), shares)
+        assigned[rows] = np.repeat(np.arange(len(shares)), counts)
+    return assigned
+
+
+def assign_groups(targets: ClassIndices, groups: Groups, shares: Shares, seed: int) -> ClassIndices:
+    """Part of each row, whole groups at a time.
+
+    Greedy: the largest groups first, each to the part where it brings the class shares closest to what was
+        asked; ties
+    go by chance. A part that lacks a class comes first when only just enough groups with that class are left.
+
+    Args:
+        targets: Class of each row; images of every class are of at least as many groups as there are parts.
+        groups: Group of each row.
+        shares: Share of each part, adding up to 1.
+        seed: Decides between groups of equal size.
+    """
+    names, group_of_row = np.unique(groups, return_inverse=True)
+    counts = np.zeros((len(names), int(targets.max()) + 1))
+    np.add.at(counts, (group_of_row.ravel(), targets), 1)
+    class_sizes = counts.sum(axis=0)
+    counts, class_sizes = counts[:, class_sizes > 0], class_sizes[class_sizes > 0]
+    wanted = shares[:, np.newaxis] * class_sizes
+    filled = np.zeros_like(wanted)
+    groups_left = (counts > 0).sum(axis=0)
+    part_of_group = np.empty(len(names), dtype=np.int64)
+    shuffled = generator(seed, "split groups").permutation(len(names))
+    for group in shuffled[np.argsort(-counts[shuffled].sum(axis=1), kind="stable")]:
+        lacking = filled == 0
+        urgent = lacking & (counts[group] > 0) & (groups_left <= lacking.sum(axis=0))
+        before, after = filled - wanted, filled + counts[group] - wanted
+        change = ((after**2 - before**2) / class_sizes**2).sum(axis=1)
+        part = int(np.lexsort((change, -urgent.sum(axis=1)))[0])
+        part_of_group[group] = part
+        filled[part] += counts[group]
+        groups_left = groups_left - (counts[group] > 0)
+    return part_of_group[group_of_row.ravel()]
+
+
+def _cut(num_images: int, shares: Shares) -> np.ndarray:
+    """Images a part: the shares rounded, largest remainders first, at least one each."""
+    spare = num_images - len(shares)
+    exact = np.maximum(shares * num_images - 1, 0)
+    exact *= spare / max(float(exact.sum()), 1e-12)
+    counts = np.floor(exact + 1e-9).astype(np.int64)
+    largest = np.argsort(-(exact - counts), kind="stable")[: spare - int(counts.sum())]
+    counts[largest] += 1
+    return counts + 1

@@ -1,0 +1,205 @@
+"""A labelled image set. Labels, groups and splits are arrays; images are read one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from crossgraft.data.class_names import index_classes
+from crossgraft.data.fingerprint import dataset_fingerprint
+from crossgraft.data.inspection import InspectedImages, inspect_images, summarise_kinds
+from crossgraft.errors import DataError, UsageError
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Rows of images with labels; immutable.
+
+    Attributes:
+        name: What to call it, without an absolute path.
+        source: Kind of source: ``image_folder``, ``csv_table``, ``npz_file``, ``digits`` or a plug-in.
+        labels: (n,) as the source gave them.
+        class_names: The C classes in order.
+        targets: (n,) integers 0 … C−1, the place of each label in ``class_names``.
+        groups: (n,) patient, writer or lesion of each image, or None.
+        group_column: Where the groups come from, or None.
+        splits: (n,) name of the split of each row where the source has splits, or None.
+        attributes: Further columns, (n,) each.
+        rows_used: Which rows of the source these are, in words.
+        split_method: How the splits were made, in words.
+        skipped_unreadable: Names of images that were left out because they can not be decoded.
+    """
+
+    name: str
+    source: str
+    labels: np.ndarray
+    class_names: tuple[str, ...]
+    targets: np.ndarray
+    groups: np.ndarray | None
+    group_column: str | None
+    splits: np.ndarray | None
+    attributes: dict[str, np.ndarray]
+    rows_used: str
+    split_method: str
+    skipped_unreadable: tuple[str, ...]
+    _images: InspectedImages = field(repr=False)
+    _image_rows: np.ndarray = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def image_kinds(self) -> dict[str, int]:
+        """Height × width, channels and depth → number of images."""
+        return summarise_kinds(self._images.kinds[int(row)] for row in self._image_rows)
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hexadecimal digits: equal only if pixels, labels and groups are equal, in the same order."""
+        digests = [self._images.digests[int(row)] for row in self._image_rows]
+        return dataset_fingerprint(digests, self.labels, self.groups)
+
+    @property
+    def class_counts(self) -> tuple[int, ...]:
+        """Number of images of each class."""
+        return tuple(np.bincount(self.targets, minlength=len(self.class_names)).tolist())
+
+    def read(self, index: int) -> np.ndarray:
+        """Pixels of one row: (height, width, channels), channels 1 or 3, uint8, uint16 or float32 in [0, 1].
+
+        The array is read-only. May be called from several threads.
+        """
+        return self._images.read(int(self._image_rows[index]))
+
+    def image_name(self, index: int) -> str:
+        """The file or row an image comes from, relative to the data."""
+        return self._images.names[int(self._image_rows[index])]
+
+    def take(
+        self,
+        indices: Sequence[int] | np.ndarray,
+        *,
+        rows_used: str | None = None,
+        split_method: str | None = None,
+    ) -> Dataset:
+        """The rows ``indices``, in that order, with the same class list (a class may become empty).
+
+        Args:
+            indices: Row numbers of this data set, or a boolean mask with one entry a row.
+            rows_used: Which rows these are, in words.
+            split_method: How they were chosen, in words, if by a split.
+
+        Raises:
+            UsageError: An index is out of range, or nothing is taken.
+        """
+        rows = np.asarray(indices)
+        if rows.dtype == np.bool_:
+            if rows.shape != (len(self),):
+                raise UsageError(f"The mask has shape {rows.shape}; there are {len(self)} rows.")
+            rows = np.flatnonzero(rows)
+        if rows.size == 0:
+            raise UsageError(f"No row of {self.name} was taken: the list of indices is empty.")
+        if rows.min() < -len(self) or rows.max() >= len(self):
+            raise UsageError(
+                f"Row {rows.min() if rows.min() < 0 else rows.max()} of {self.name} does not exist: it has "
+                f"{len(self)} rows."
+            )
+        return replace(
+            self,
+            labels=self.labels[rows],
+            targets=self.targets[rows],
+            groups=None if self.groups is None else self.groups[rows],
+            splits=None if self.splits is None else self.splits[rows],
+            attributes={name: values[rows] for name, values in self.attributes.items()},
+            rows_used=rows_used
+            if rows_used is not None
+            else f"{len(rows)} of {len(self)} rows ({self.rows_used})",
+            split_method=split_method if split_method is not None else self.split_method,
+            _image_rows=self._image_rows[rows],
+        )
+
+    def select_classes(self, class_names: Sequence[str]) -> Dataset:
+        """Only the images of these classes; targets then count 0, 1, … in the given order.
+
+        Raises:
+            UsageError: A class does not exist, or is named twice.
+        """
+        unknown = [name for name in class_names if name not in self.class_names]
+        if unknown or len(set(class_names)) != len(class_names):
+            wanted = ", ".join(class_names)
+            raise UsageError(
+                f"Cannot select the classes {wanted}: the classes are {', '.join(self.class_names)}, each "
+                "once."
+            )
+        new_index = np.full(len(self.class_names), -1)
+        for index, name in enumerate(class_names):
+            new_index[self.class_names.index(name)] = index
+        taken = self.take(
+            new_index[self.targets] >= 0, rows_used=f"classes {', '.join(class_names)} of {self.rows_used}"
+        )
+        return replace(taken, class_names=tuple(class_names), targets=new_index[taken.targets])
+
+
+def dataset_from_arrays(
+    images: Sequence[np.ndarray] | np.ndarray,
+    labels: Sequence[object] | np.ndarray,
+    *,
+    groups: Sequence[object] | np.ndarray | None = None,
+    class_names: Sequence[str] | None = None,
+    name: str = "arrays",
+) -> Dataset:
+    """A data set of images that are already in memory.
+
+    Args:
+        images: (height, width) or (height, width, 1 or 3) each, uint8, uint16 or float32 in [0, 1]; sizes may
+            differ.
+        labels: One label an image.
+        groups: One patient (or the like) an image.
+        class_names: Names of the classes 0 … C−1, if the labels are such numbers.
+        name: What to call it.
+
+    Raises:
+        DataError: Lengths differ, or an image has another shape or type, or samples are NaN or out of range.
+    """
+    label_array = np.asarray(labels)
+    group_array = None if groups is None else np.asarray(groups)
+    if not len(images) == len(label_array) == (len(images) if group_array is None else len(group_array)):
+        found = f"{len(images)} images, {len(label_array)} labels" + (
+            "" if groups is None else f", {len(groups)} groups"
+        )
+        raise DataError(f"The arrays do not belong together: {found}.")
+    pixels = [_as_image(np.asarray(image), row) for row, image in enumerate(images)]
+    shown_names, targets = index_classes(label_array, class_names)
+    inspected = inspect_images([f"{name} row {row}" for row in range(len(pixels))], pixels.__getitem__)
+    return Dataset(
+        name=name,
+        source="arrays",
+        labels=label_array,
+        class_names=shown_names,
+        targets=targets,
+        groups=group_array,
+        group_column=None if group_array is None else "groups",
+        splits=None,
+        attributes={},
+        rows_used="all rows (no split given)",
+        split_method="no split",
+        skipped_unreadable=(),
+        _images=inspected,
+        _image_rows=np.arange(len(pixels)),
+    )
+
+
+def _as_image(pixels: np.ndarray, row: int) -> np.ndarray:
+    image = pixels[..., np.newaxis] if pixels.ndim == 2 else pixels
+    if (
+        image.ndim != 3
+        or image.shape[-1] not in (1, 3)
+        or image.dtype.name not in ("uint8", "uint16", "float32")
+    ):
+        raise DataError(
+            f"Image {row} has shape {pixels.shape} and type {pixels.dtype}; expected (height, width) or "
+            "(height, width, 1 or 3) of type uint8, uint16 or float32."
+        )
+    return image

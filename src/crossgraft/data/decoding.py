@@ -1,0 +1,180 @@
+"""From a file to pixels: 8-bit, 16-bit or float samples, grey or RGB, nothing lost and nothing guessed.
+
+Rules: EXIF rotation is applied; an alpha channel is composited on black; palettes, CMYK and 1-bit images
+become 8-bit RGB or grey; 16-bit samples keep their range; float samples must lie in [0, 1]. A damaged file is
+an error, never a picture with a grey lower half.
+"""
+
+from __future__ import annotations
+
+import struct
+import warnings
+import zlib
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from PIL import Image, ImageFile, ImageOps
+
+from crossgraft.data._wide_colour import is_wide_colour, read_wide_colour
+from crossgraft.errors import UnreadableImageError
+
+IMAGE_EXTENSIONS = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
+"""Extensions that are looked at, in any case of the letters."""
+
+MAX_PIXELS = 89_478_485
+"""Larger images are refused: a small file can unpack into gigabytes. Pillow warns from this size on, too."""
+
+# Only these decoders are tried, whatever the extension says: some others of Pillow start external programs.
+_FORMATS = ("PNG", "JPEG", "MPO", "TIFF", "BMP", "DIB")
+_PAGED_FORMATS = ("TIFF", "PNG")
+# What Pillow's decoders are known to raise on damaged files.
+_DECODER_ERRORS = (
+    OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, EOFError, OverflowError, MemoryError,
+    struct.error, zlib.error, Image.DecompressionBombError, Image.DecompressionBombWarning,
+)  # fmt: skip
+_MODES_READ_AS_GREY = ("1", "L", "LA", "La")
+_UINT16_MAX = 65535
+
+
+def decode_file(path: Path, *, name: str | None = None) -> np.ndarray:
+    """Decode one image file.
+
+    Args:
+        path: A PNG, JPEG, TIFF or BMP file; what counts is the content, not the extension.
+        name: What to call the image in an error; the file name by default.
+
+    Returns:
+        (height, width, channels), channels 1 or 3, of type uint8, uint16 (0 … 65535 is black … white) or
+        float32.
+
+    Raises:
+        UnreadableImageError: The file is missing, empty, damaged, of several pages, too large, or not an
+            image.
+    """
+    where = name if name is not None else path.name
+    try:
+        return _decode(path, where)
+    except UnreadableImageError:
+        raise
+    except Image.UnidentifiedImageError:
+        raise UnreadableImageError(where, _why_unidentified(path)) from None
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise UnreadableImageError(
+            where, f"it has more than {MAX_PIXELS:,} pixels; cut or shrink it"
+        ) from None
+    except _DECODER_ERRORS as error:
+        raise UnreadableImageError(where, _reason(error)) from error
+
+
+@contextmanager
+def strict_decoding() -> Generator[None]:
+    """Hold Pillow's process-wide switches in the safe position while many images are decoded.
+
+    Another library may have told Pillow to fill truncated images with grey. And oversized images are reported
+    by name, so Pillow's warning about them would only come twice.
+    """
+    before = ImageFile.LOAD_TRUNCATED_IMAGES
+    ImageFile.LOAD_TRUNCATED_IMAGES = False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            yield
+    finally:
+        ImageFile.LOAD_TRUNCATED_IMAGES = before
+
+
+def _decode(path: Path, where: str) -> np.ndarray:
+    with Image.open(path, formats=_FORMATS) as image:
+        _refuse_oversized(image, where)
+        _refuse_pages(image, where)
+        if not is_wide_colour(image):
+            return _to_samples(image, where)
+        transparent_key = image.info.get("transparency")
+    pixels = read_wide_colour(lambda: Image.open(path, formats=_FORMATS))
+    return composite_on_black(_hide_key(pixels, transparent_key))
+
+
+def _refuse_oversized(image: Image.Image, where: str) -> None:
+    if image.width * image.height > MAX_PIXELS:
+        size = f"{image.height}×{image.width}"
+        raise UnreadableImageError(where, f"it has {size} pixels, more than {MAX_PIXELS:,}; cut or shrink it")
+
+
+def _refuse_pages(image: Image.Image, where: str) -> None:
+    """A photo of several pictures (MPO) has a main one; a stack of slices or an animation has none."""
+    pages = getattr(image, "n_frames", 1)
+    if image.format in _PAGED_FORMATS and pages > 1:
+        raise UnreadableImageError(where, f"it holds {pages} pages; save each page as a file of its own")
+
+
+def _to_samples(image: Image.Image, where: str) -> np.ndarray:
+    """The array of an image whose samples Pillow keeps whole."""
+    key = image.info.get("transparency") if image.mode.startswith("I") else None
+    image = ImageOps.exif_transpose(image)
+    if image.mode.startswith("I"):
+        return _hide_key(_unsigned_16_bit(np.asarray(image), where), key)
+    if image.mode == "F":
+        return _with_channel(np.asarray(image, dtype=np.float32))
+    if image.has_transparency_data:
+        grey = image.mode in _MODES_READ_AS_GREY
+        return composite_on_black(np.asarray(image.convert("LA" if grey else "RGBA")))
+    mode: Literal["L", "RGB"] = "L" if image.mode in _MODES_READ_AS_GREY else "RGB"
+    return _with_channel(np.asarray(image if image.mode == mode else image.convert(mode)))
+
+
+def _unsigned_16_bit(samples: np.ndarray, where: str) -> np.ndarray:
+    """Whole-number samples of more than 8 bits, whose range must be the unsigned 16-bit one."""
+    if samples.dtype.kind == "i" and (samples.min() < 0 or samples.max() > _UINT16_MAX):
+        found = f"{samples.min()} to {samples.max()}"
+        raise UnreadableImageError(where, f"its samples go from {found}; rescale them to 0 … {_UINT16_MAX}")
+    return _with_channel(samples.astype(np.uint16))
+
+
+def _hide_key(pixels: np.ndarray, key: object) -> np.ndarray:
+    """Blacken the one colour that a PNG without an alpha channel may declare as transparent."""
+    if key is None:
+        return pixels
+    hidden = (pixels == np.asarray(key, dtype=np.int64)).all(axis=-1, keepdims=True)
+    return np.where(hidden, pixels.dtype.type(0), pixels)
+
+
+def composite_on_black(pixels: np.ndarray) -> np.ndarray:
+    """Lay (height, width, channels) samples over black where their alpha (the 2nd or 4th channel) is low."""
+    colour_channels = {1: 1, 2: 1, 3: 3, 4: 3}[pixels.shape[-1]]
+    colour, alpha = pixels[..., :colour_channels], pixels[..., colour_channels:]
+    if alpha.shape[-1] == 0:
+        return pixels
+    if pixels.dtype.kind == "f":
+        return colour * alpha
+    full = np.uint64(np.iinfo(pixels.dtype).max)
+    product = colour.astype(np.uint64) * alpha
+    return ((product + full // 2) // full).astype(pixels.dtype)
+
+
+def _with_channel(pixels: np.ndarray) -> np.ndarray:
+    return pixels[..., np.newaxis] if pixels.ndim == 2 else pixels
+
+
+def _why_unidentified(path: Path) -> str:
+    with path.open("rb") as file:
+        start = file.read(256)
+    if not start:
+        return "the file is empty"
+    if start.isascii() and start.decode("ascii").isprintable():
+        return "it is a text file"
+    return "it is not a PNG, JPEG, TIFF or BMP image, or its first bytes are damaged"
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    if isinstance(error, PermissionError):
+        return "permission is denied"
+    if isinstance(error, MemoryError):
+        return "not enough memory to decode it"
+    if "truncated" in str(error):
+        return "the file is truncated"
+    return f"the file is damaged ({str(error).rstrip('.') or type(error).__name__})"

@@ -1,0 +1,212 @@
+"""Look at every image once, when the data are opened: no surprise is left for the middle of a long run.
+
+One pass decodes each image, finds the damaged ones by name, refuses samples without a meaning (NaN, floats
+outside [0, 1]), counts sizes and bit depths, and takes the digests of the fingerprint. What fits in memory is
+kept: many backbones look at the same images, and decoding a JPEG costs more than resizing it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from crossgraft.compute import available_cores
+from crossgraft.data.decoding import strict_decoding
+from crossgraft.data.fingerprint import image_digest
+from crossgraft.errors import DataError, UnreadableImageError
+from crossgraft.progress import Reporter
+
+KEPT_BYTES = 2**30
+"""Decoded images are kept in memory up to this many bytes; the others are decoded at each reading."""
+
+_NAMES_IN_MESSAGE = 5
+_MAX_THREADS = 8  # decoding saturates memory bandwidth before it uses more
+_ROWS_AT_ONCE = 256  # bounds how many decoded images wait to be looked at
+_MAX_KINDS = 8  # more sizes than this are shown as a range
+# Below a quarter of the 16-bit range an image looks almost black to a model trained on photographs: typical
+# of 12-bit
+# scanners whose files were never rescaled.
+_DARK_BELOW = 2**14
+
+
+@dataclass(frozen=True, eq=False)
+class InspectedImages:
+    """Images that were decoded once, by row.
+
+    Attributes:
+        names: What each image is called, without an absolute path.
+        digests: ``image_digest`` of each image; empty for an unreadable one.
+        kinds: Height, width, channels and depth of each image in words; empty for an unreadable one.
+        unreadable: Row → why it can not be decoded.
+    """
+
+    names: Sequence[str]
+    digests: Sequence[bytes]
+    kinds: Sequence[str]
+    unreadable: dict[int, str]
+    decode: Callable[[int], np.ndarray] = field(repr=False)
+    kept: dict[int, np.ndarray] = field(repr=False)
+
+    def read(self, row: int) -> np.ndarray:
+        """Pixels of one row, (height, width, channels), read-only; safe to call from several threads."""
+        kept = self.kept.get(row)
+        return kept if kept is not None else _frozen(self.decode(row))
+
+
+class _Look(NamedTuple):
+    """What one image showed."""
+
+    pixels: np.ndarray | None
+    digest: bytes = b""
+    kind: str = ""
+    peak_16_bit: int | None = None
+    unreadable: str | None = None
+
+
+def inspect_images(
+    names: Sequence[str],
+    decode: Callable[[int], np.ndarray],
+    *,
+    skip_unreadable: bool = False,
+    num_threads: int | None = None,
+    kept_bytes: int = KEPT_BYTES,
+    reporter: Reporter | None = None,
+) -> InspectedImages:
+    """Decode every image once and remember what was seen; O(number of samples).
+
+    Args:
+        names: What to call each row in messages.
+        decode: Pixels of one row; called from several threads.
+        skip_unreadable: Go on when images can not be decoded, and list them.
+        num_threads: Threads that decode; by default one a core, at most 8.
+        kept_bytes: Keep decoded images in memory up to this many bytes.
+        reporter: Told how far it is.
+
+    Raises:
+        UnreadableImageError: Some images can not be decoded, and ``skip_unreadable`` is off; all are counted.
+        DataError: Samples are NaN, infinite or outside [0, 1].
+    """
+    reporter = reporter if reporter is not None else Reporter(quiet=True)
+    threads = num_threads if num_threads is not None else min(available_cores(), _MAX_THREADS)
+    looks: list[_Look] = []
+    kept: dict[int, np.ndarray] = {}
+    room = kept_bytes
+    with reporter.stage("Looking at the images", total=len(names)) as stage, strict_decoding():
+        for row, look in enumerate(_look_at_all(names, decode, threads)):
+            if look.pixels is not None and look.pixels.nbytes <= room:
+                kept[row] = look.pixels
+                room -= look.pixels.nbytes
+            looks.append(look._replace(pixels=None))
+            stage.advance()
+    unreadable = {row: look.unreadable for row, look in enumerate(looks) if look.unreadable is not None}
+    if unreadable and not skip_unreadable:
+        _raise_unreadable(names, unreadable)
+    _warn_if_dark([look.peak_16_bit for look in looks if look.peak_16_bit is not None], reporter)
+    return InspectedImages(
+        names=names,
+        digests=[look.digest for look in looks],
+        kinds=[look.kind for look in looks],
+        unreadable=unreadable,
+        decode=decode,
+        kept=kept,
+    )
+
+
+def summarise_kinds(kinds: Iterable[str]) -> dict[str, int]:
+    """How many images there are of each kind, most frequent first; many different sizes become one range."""
+    counts = Counter(kinds)
+    if len(counts) > _MAX_KINDS:
+        counts = _merge_sizes(counts)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _look_at_all(names: Sequence[str], decode: Callable[[int], np.ndarray], threads: int) -> Iterable[_Look]:
+    def look(row: int) -> _Look:
+        return _look_at(row, names[row], decode)
+
+    with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="decode") as pool:
+        for start in range(0, len(names), _ROWS_AT_ONCE):
+            rows = range(start, min(start + _ROWS_AT_ONCE, len(names)))
+            yield from pool.map(look, rows)
+
+
+def _look_at(row: int, name: str, decode: Callable[[int], np.ndarray]) -> _Look:
+    try:
+        pixels = _frozen(decode(row))
+    except UnreadableImageError as error:
+        return _Look(None, unreadable=error.reason)
+    _refuse_meaningless(pixels, name)
+    peak = int(pixels.max()) if pixels.dtype == np.uint16 else None
+    return _Look(pixels, image_digest(pixels), _kind(pixels), peak)
+
+
+def _refuse_meaningless(pixels: np.ndarray, name: str) -> None:
+    if pixels.size == 0:
+        raise DataError(f"The image {name} has no pixels: its shape is {pixels.shape}.")
+    if pixels.dtype.kind != "f":
+        return
+    if not np.isfinite(pixels).all():
+        bad = int(pixels.size - np.isfinite(pixels).sum())
+        raise DataError(
+            f"The image {name} has {bad} of {pixels.size} samples that are NaN or infinite. Fill them or "
+            "leave the image out."
+        )
+    if pixels.min() < 0 or pixels.max() > 1:
+        raise DataError(
+            f"The image {name} has float samples from {pixels.min():.4g} to {pixels.max():.4g}, where 0 "
+            "must be black and "
+            "1 white. Rescale all images alike to [0, 1], or save them as 16-bit PNG."
+        )
+
+
+def _frozen(pixels: np.ndarray) -> np.ndarray:
+    """A view that nobody can write to: the array may be shared by many readers."""
+    view = pixels.view()
+    view.setflags(write=False)
+    return view
+
+
+def _kind(pixels: np.ndarray) -> str:
+    height, width, channels = pixels.shape
+    colour = "grey" if channels == 1 else "RGB"
+    depth = {"uint8": "8-bit", "uint16": "16-bit", "float32": "float"}[pixels.dtype.name]
+    return f"{height}×{width} {colour} {depth}"
+
+
+def _merge_sizes(counts: Counter[str]) -> Counter[str]:
+    merged: Counter[str] = Counter()
+    sizes: dict[str, list[tuple[int, int]]] = {}
+    for kind, count in counts.items():
+        size, sample = kind.split(" ", 1)
+        height, width = size.split("×")
+        merged[sample] += count
+        sizes.setdefault(sample, []).append((int(height), int(width)))
+    named: Counter[str] = Counter()
+    for sample, count in merged.items():
+        heights, widths = zip(*sizes[sample], strict=True)
+        named[f"{min(heights)}–{max(heights)}×{min(widths)}–{max(widths)} {sample}"] = count
+    return named
+
+
+def _raise_unreadable(names: Sequence[str], unreadable: dict[int, str]) -> None:
+    first, *others = unreadable
+    reason = unreadable[first]
+    if others:
+        listed = ", ".join(names[row] for row in others[:_NAMES_IN_MESSAGE])
+        more = " …" if len(others) > _NAMES_IN_MESSAGE else ""
+        reason = f"{reason} ({len(others)} more can not be read: {listed}{more})"
+    raise UnreadableImageError(names[first], reason)
+
+
+def _warn_if_dark(peaks: Sequence[int], reporter: Reporter) -> None:
+    if peaks and max(peaks) < _DARK_BELOW:
+        reporter.warn(
+            f"The {len(peaks)} 16-bit images use only 0 … {max(peaks)} of 0 … 65535, so models see them "
+            "almost black. "
+            "If they come from a 10-, 12- or 14-bit scanner, rescale them."
+        )

@@ -1,0 +1,165 @@
+"""Open a data set: find its kind, list the rows to use, look at each of their images once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from crossgraft.data.class_names import index_classes
+from crossgraft.data.dataset import Dataset
+from crossgraft.data.inspection import inspect_images
+from crossgraft.data.sampling import limit_rows, take_per_class
+from crossgraft.data.sources import SOURCES, DataSource, SourceRequest, SourceRows
+from crossgraft.data.sources._locations import location_error
+from crossgraft.errors import DataError, UsageError
+from crossgraft.progress import Reporter
+
+
+def open_dataset(
+    location: str | Path,
+    *,
+    use_split: str | None = "train",
+    label_column: str | None = None,
+    group_column: str | None = None,
+    path_column: str | None = None,
+    image_root: str | Path | None = None,
+    skip_unreadable: bool = False,
+    limit: int | None = None,
+    per_class: int | None = None,
+    seed: int = 0,
+    num_threads: int | None = None,
+    reporter: Reporter | None = None,
+) -> Dataset:
+    """Open images with labels, and decode every image that will be used once.
+
+    Args:
+        location: A folder with one sub-folder a class, a ``.csv`` or ``.tsv`` table, an ``.npz`` file, the
+            word ``digits``, or what an installed plug-in opens.
+        use_split: Where the data have splits, use the rows of this one only; images of other rows are not
+            opened and have no influence on anything. Without splits, all rows are used. None: all rows,
+            whatever their split.
+        label_column: Column of the labels, if its name is not a usual one.
+        group_column: Column of the patient, writer or lesion.
+        path_column: Column of the image files.
+        image_root: Folder that the image files of a table are relative to; by default the folder of the
+            table.
+        skip_unreadable: Leave out images that can not be decoded, and list them.
+        limit: Use at most this many images; classes keep their shares.
+        per_class: Use this many images of each class.
+        seed: Decides which images ``limit`` and ``per_class`` draw.
+        num_threads: Threads that decode images; by default one a core, at most 8.
+        reporter: Told about progress and about what the user should know.
+
+    Raises:
+        DataError: The data are missing, empty, damaged or unsound; the message names the file or the row.
+        UnreadableImageError: An image can not be decoded, and ``skip_unreadable`` is off.
+        MissingExtraError: The images have a format that this version can not read.
+        UsageError: An option has no meaning for this kind of data.
+    """
+    reporter = reporter if reporter is not None else Reporter(quiet=True)
+    source = _find_source(str(location))
+    root = None if image_root is None else Path(image_root)
+    if root is not None and not root.is_dir():
+        raise DataError(f"No such folder: {root} (--image-root).")
+    request = SourceRequest(use_split, label_column, group_column, path_column, root)
+    try:
+        rows = source.open(str(location), request)
+    except PermissionError as error:
+        raise DataError(f"Permission denied: {error.filename}.") from error
+    for notice in rows.notices:
+        reporter.warn(notice)
+    class_names, targets = index_classes(rows.labels, rows.label_names)
+    _refuse_bad_classes(rows, class_names)
+    chosen = _choose_rows(targets, class_names, limit=limit, per_class=per_class, seed=seed)
+    inspected = inspect_images(
+        [rows.image_names[int(row)] for row in chosen],
+        lambda index: rows.decode(int(chosen[index])),
+        skip_unreadable=skip_unreadable,
+        num_threads=num_threads,
+        reporter=reporter,
+    )
+    all_chosen = Dataset(
+        name=rows.name,
+        source=source.name,
+        labels=rows.labels[chosen],
+        class_names=class_names,
+        targets=targets[chosen],
+        groups=None if rows.groups is None else rows.groups[chosen],
+        group_column=rows.group_column,
+        splits=None if rows.splits is None else rows.splits[chosen],
+        attributes={name: values[chosen] for name, values in rows.attributes.items()},
+        rows_used=_describe_rows(rows, use_split, limit=limit, per_class=per_class),
+        split_method=rows.split_method,
+        skipped_unreadable=tuple(inspected.names[row] for row in inspected.unreadable),
+        _images=inspected,
+        _image_rows=np.arange(len(chosen)),
+    )
+    return _without_unreadable(all_chosen, np.asarray(list(inspected.unreadable), dtype=np.int64), reporter)
+
+
+def _find_source(location: str) -> DataSource:
+    for _, source in SOURCES:
+        if source.accepts(location):
+            return source
+    raise location_error(location, [source.description for _, source in SOURCES])
+
+
+def _refuse_bad_classes(rows: SourceRows, class_names: tuple[str, ...]) -> None:
+    num_rows = len(rows.labels)
+    if len(class_names) < 2:
+        raise DataError(
+            f"All {num_rows} images of {rows.name} have the class {', '.join(class_names)}. At least two "
+            "classes "
+            "are needed to compare "
+            "models."
+        )
+    if len(class_names) == num_rows and num_rows > 2:
+        raise DataError(
+            f"Each of the {num_rows} images of {rows.name} has a label of its own, so the labels look like "
+            "numbers or names of "
+            "images, not classes. Choose other labels (--label-column)."
+        )
+
+
+def _choose_rows(
+    targets: np.ndarray, class_names: tuple[str, ...], *, limit: int | None, per_class: int | None, seed: int
+) -> np.ndarray:
+    if limit is not None and per_class is not None:
+        raise UsageError("--limit and --per-class both choose how many images are used. Give one of them.")
+    if per_class is not None:
+        return take_per_class(targets, per_class, seed=seed, class_names=class_names)
+    if limit is not None:
+        return limit_rows(targets, limit, seed=seed)
+    return np.arange(len(targets))
+
+
+def _describe_rows(
+    rows: SourceRows, use_split: str | None, *, limit: int | None, per_class: int | None
+) -> str:
+    if rows.splits is None:
+        used = "all rows (no split given)"
+    else:
+        used = "all rows of all splits" if use_split is None else f"split {use_split}"
+    if per_class is not None:
+        return f"{used}, {per_class} images of each class"
+    if limit is not None and limit < len(rows.labels):
+        return f"{used}, {limit} of {len(rows.labels)} images"
+    return used
+
+
+def _without_unreadable(dataset: Dataset, unreadable: np.ndarray, reporter: Reporter) -> Dataset:
+    """The rows whose images were decoded; no class may be left without any."""
+    if unreadable.size == 0:
+        return dataset
+    readable = np.setdiff1d(np.arange(len(dataset)), unreadable)
+    left = np.bincount(dataset.targets[readable], minlength=len(dataset.class_names))
+    if (left == 0).any():
+        name = dataset.class_names[int(np.argmin(left))]
+        raise DataError(
+            f"No image of the class {name} can be decoded ({unreadable.size} unreadable images in all, the "
+            "first is "
+            f"{dataset.skipped_unreadable[0]}). Repair them or remove the class."
+        )
+    reporter.warn(f"{unreadable.size} of {len(dataset)} images can not be read and are left out.")
+    return dataset.take(readable, rows_used=f"{dataset.rows_used}, {unreadable.size} unreadable left out")

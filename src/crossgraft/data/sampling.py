@@ -1,0 +1,75 @@
+"""Fewer images, chosen at random but fairly: the same number of each class, or the same shares as before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from crossgraft.errors import DataError, UsageError
+from crossgraft.seeding import generator
+from crossgraft.types import ClassIndices
+
+
+def take_per_class(
+    targets: ClassIndices, images_per_class: int, *, seed: int, class_names: Sequence[str] | None = None
+) -> np.ndarray:
+    """Row numbers, ascending, of ``images_per_class`` images of every class.
+
+    Raises:
+        UsageError: ``images_per_class`` is below 1.
+        DataError: A class has fewer images.
+    """
+    if images_per_class < 1:
+        raise UsageError(f"--per-class must be at least 1, not {images_per_class}.")
+    counts = np.bincount(targets)
+    short = np.flatnonzero(counts < images_per_class)
+    if short.size:
+        name = class_names[short[0]] if class_names is not None else str(short[0])
+        raise DataError(
+            f"The class {name} has {counts[short[0]]} images; {images_per_class} of each class were asked "
+            "for. Ask for at most "
+            f"{counts.min()} (--per-class)."
+        )
+    return _draw(targets, np.full(len(counts), images_per_class), seed, "per class")
+
+
+def limit_rows(targets: ClassIndices, num_images: int, *, seed: int) -> np.ndarray:
+    """Row numbers, ascending, of at most ``num_images`` images; classes keep their shares, at least one each.
+
+    Raises:
+        UsageError: ``num_images`` is below the number of classes.
+    """
+    counts = np.bincount(targets)
+    if num_images < len(counts):
+        raise UsageError(
+            f"--limit {num_images} is less than the {len(counts)} classes; ask for at least one image a "
+            "class."
+        )
+    if num_images >= len(targets):
+        return np.arange(len(targets))
+    return _draw(targets, share_out(counts, num_images), seed, "limit")
+
+
+def share_out(counts: np.ndarray, total: int) -> np.ndarray:
+    """Split ``total`` over classes in proportion to ``counts``, at least one each (largest remainders win).
+
+    >>> share_out(np.array([60, 30, 1]), 10)
+    array([6, 3, 1])
+    """
+    rest = counts - 1
+    exact = rest * ((total - len(counts)) / max(int(rest.sum()), 1))
+    shares = np.floor(exact).astype(np.int64)
+    missing = total - len(counts) - int(shares.sum())
+    largest = np.argsort(-(exact - shares), kind="stable")[:missing]
+    shares[largest] += 1
+    return shares + 1
+
+
+def _draw(targets: ClassIndices, shares: np.ndarray, seed: int, purpose: str) -> np.ndarray:
+    """``shares[c]`` rows of each class c; the rows of one class do not depend on the other classes."""
+    drawn = [
+        generator(seed, purpose, index).permutation(np.flatnonzero(targets == index))[:share]
+        for index, share in enumerate(shares)
+    ]
+    return np.sort(np.concatenate(drawn))

@@ -1,0 +1,45 @@
+"""What to say when a location is not a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from crossgraft.data.decoding import IMAGE_EXTENSIONS
+from crossgraft.errors import DataError, nearest_names
+
+_ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")
+
+
+def location_error(location: str, descriptions: Iterable[str]) -> DataError:
+    """The error for a location that no source accepts.
+
+    Args:
+        location: As the user wrote it.
+        descriptions: What the sources can open, for the message.
+    """
+    path = Path(location)
+    if not path.exists():
+        return DataError(_missing(location, path))
+    suffix = path.suffix.casefold()
+    if suffix in _ARCHIVES:
+        return DataError(f"{location} is an archive. Unpack it and give the folder or the table inside.")
+    if suffix in IMAGE_EXTENSIONS:
+        return DataError(f"{location} is one image. Give the folder that holds one sub-folder a class.")
+    return DataError(
+        f"{location} is not a kind of data that can be opened. Data can be: {'; '.join(descriptions)}."
+    )
+
+
+def _missing(location: str, path: Path) -> str:
+    what = "file" if path.suffix else "folder"
+    parent = path.parent
+    if not parent.is_dir():
+        return f"No such {what}: {location}. There is no folder {parent} either."
+    siblings = [entry.name for entry in parent.iterdir() if not entry.name.startswith(".")]
+    known = [*siblings, "digits"] if location == path.name else siblings
+    near = nearest_names(path.name, known)
+    if not near:
+        return f"No such {what}: {location}."
+    shown = [name if location == path.name else str(parent / name) for name in near]
+    return f"No such {what}: {location}. Did you mean {' or '.join(shown)}?"

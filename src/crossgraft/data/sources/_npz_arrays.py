@@ -1,0 +1,120 @@
+"""Arrays of an ``.npz`` file, read one by one, each only when it is needed. Pickled objects are refused."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.lib import format as npy_format
+
+from crossgraft.errors import DataError, nearest_names
+
+# What damaged archives and arrays are known to raise.
+_READ_ERRORS = (
+    ValueError,
+    OSError,
+    EOFError,
+    SyntaxError,
+    NotImplementedError,
+    RuntimeError,
+    zlib.error,
+    zipfile.BadZipFile,
+)
+
+
+class NpzArrays:
+    """One ``.npz`` file.
+
+    Raises:
+        DataError: The file is not an archive of arrays, or is damaged at its end (where the list of arrays
+            is).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = path.name
+        try:
+            with zipfile.ZipFile(path) as archive:
+                members = archive.namelist()
+        except (zipfile.BadZipFile, OSError) as error:
+            raise DataError(
+                f"{path} is not an .npz file, or it is damaged: {str(error).rstrip('.')}."
+            ) from error
+        self.keys = tuple(member.removesuffix(".npy") for member in members if member.endswith(".npy"))
+
+    def read(self, key: str) -> np.ndarray:
+        """One array; byte strings become text.
+
+        Raises:
+            DataError: The key does not exist, or the array is damaged or holds Python objects.
+        """
+        if key not in self.keys:
+            near = nearest_names(key, self.keys)
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise DataError(
+                f"{self.name} has no array {key}.{hint} Its arrays: {', '.join(self.keys) or 'none'}."
+            )
+        try:
+            with np.load(self.path, allow_pickle=False) as archive:
+                array = np.asarray(archive[key])
+            return np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
+        except _READ_ERRORS as error:
+            if "allow_pickle" in str(error):
+                raise DataError(
+                    f"The array {key} of {self.name} holds Python objects, and reading those can run code. "
+                    "Save it as a "
+                    "plain array: numbers, or text of a fixed width."
+                ) from error
+            raise DataError(
+                f"The array {key} of {self.name} is damaged: {str(error).rstrip('.')}."
+            ) from error
+
+    def read_column(self, key: str, num_rows: int, images_key: str) -> np.ndarray:
+        """An array with one entry an image, (n,) or (n, 1).
+
+        Raises:
+            DataError: It has another shape.
+        """
+        values = self.read(key)
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
+        if values.ndim == 2 and len(values) == num_rows:
+            raise DataError(
+                f"The array {key} of {self.name} has shape {values.shape}, several labels an image. "
+                "Multi-label data are not "
+                "supported yet: save one label an image, for example one column of it."
+            )
+        if values.shape != (num_rows,):
+            raise DataError(
+                f"The arrays {images_key} and {key} of {self.name} do not belong together: {num_rows} "
+                f"images, but {key} has "
+                f"shape {values.shape}."
+            )
+        return values
+
+    def first_of(self, usual: Sequence[str]) -> str | None:
+        """The first of these keys that the file has."""
+        return next((key for key in usual if key in self.keys), None)
+
+    def columns_beside(self, known: Sequence[str | None], num_rows: int, *, prefix: str = "") -> list[str]:
+        """Keys of the other arrays with one entry an image; only headers are read."""
+        others = [key for key in self.keys if key.startswith(prefix) and key not in known]
+        return [key for key in others if self._shape(key) == (num_rows,)]
+
+    def _shape(self, key: str) -> tuple[int, ...] | None:
+        """Shape from the header, or None where that can not be read."""
+        try:
+            with zipfile.ZipFile(self.path) as archive, archive.open(f"{key}.npy") as file:
+                version = npy_format.read_magic(file)
+                read_header = (
+                    npy_format.read_array_header_1_0
+                    if version == (1, 0)
+                    else npy_format.read_array_header_2_0
+                )
+                shape, _, dtype = read_header(file)
+        except _READ_ERRORS:
+            return None
+        return None if dtype.hasobject else shape

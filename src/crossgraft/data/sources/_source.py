@@ -1,0 +1,95 @@
+"""What a data source is: it recognises a location and lists its rows before any image is decoded."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from crossgraft.errors import UsageError
+
+
+@dataclass(frozen=True)
+class SourceRequest:
+    """What the user asked for.
+
+    Attributes:
+        use_split: Use only the rows of this split if the source has splits; None: all rows.
+        label_column: Name of the column (or array) of labels.
+        group_column: Name of the column (or array) of patients, writers, lesions.
+        path_column: Name of the column of image files.
+        image_root: Folder that the image files of a table are relative to.
+    """
+
+    use_split: str | None = "train"
+    label_column: str | None = None
+    group_column: str | None = None
+    path_column: str | None = None
+    image_root: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SourceRows:
+    """The rows of the split that was asked for; nothing in here depends on any other row.
+
+    Attributes:
+        name: Display name, no absolute path.
+        labels: (n,).
+        image_names: n names for messages and for the report, no absolute path.
+        decode: Pixels of row i as (height, width, 1 or 3) uint8, uint16 or float32; raises
+            UnreadableImageError.
+        label_names: Name of label number 0, 1, …, or None if labels are shown as they are.
+        splits: (n,) or None if the source has no splits.
+        split_method: How the splits were made, in words.
+        groups: (n,) or None.
+        group_column: Where the groups come from.
+        attributes: Further columns, (n,) each.
+        notices: What the user should know, one sentence each.
+    """
+
+    name: str
+    labels: np.ndarray
+    image_names: Sequence[str]
+    decode: Callable[[int], np.ndarray] = field(repr=False)
+    label_names: Sequence[str] | None = None
+    splits: np.ndarray | None = None
+    split_method: str = "no split"
+    groups: np.ndarray | None = None
+    group_column: str | None = None
+    attributes: dict[str, np.ndarray] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+
+
+class DataSource(ABC):
+    """One kind of data; other packages add theirs as entry points of ``crossgraft.data_sources``."""
+
+    name: str
+    description: str
+
+    @abstractmethod
+    def accepts(self, location: str) -> bool:
+        """Is ``location`` of this kind? Cheap; opens no image."""
+
+    @abstractmethod
+    def open(self, location: str, request: SourceRequest) -> SourceRows:
+        """List the rows that were asked for.
+
+        Raises:
+            DataError: The data are missing, empty or badly shaped.
+            UsageError: An option has no meaning for this source.
+        """
+
+
+def refuse_options(request: SourceRequest, kind: str, *, unused: Sequence[str], advice: str) -> None:
+    """Raise for options that this kind of source can not honour, rather than ignore them.
+
+    Raises:
+        UsageError: One of the options ``unused`` is set.
+    """
+    for option in unused:
+        if getattr(request, option) is not None:
+            flag = "--" + option.replace("_", "-")
+            raise UsageError(f"{flag} has no meaning for {kind}. {advice}")

@@ -1,0 +1,39 @@
+"""The words that people use for the parts of a data set, and which rows to use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crossgraft.errors import DataError
+
+_SPLIT_WORDS = {
+    "train": "train",
+    "training": "train",
+    "val": "val",
+    "valid": "val",
+    "validation": "val",
+    "dev": "val",
+    "test": "test",
+    "testing": "test",
+}
+
+
+def is_split_name(word: str) -> bool:
+    """Is this one of the usual words for a split, in any case?"""
+    return word.strip().casefold() in _SPLIT_WORDS
+
+
+def canonical_split(word: str) -> str:
+    """``Training`` → ``train``, ``valid`` → ``val``, ``testing`` → ``test``; other words as they are."""
+    return _SPLIT_WORDS.get(word.strip().casefold(), word.strip())
+
+
+def refuse_missing_split(wanted: str, available: Sequence[str], where: str) -> None:
+    """Raise if no split is called ``wanted``.
+
+    Raises:
+        DataError: Naming the splits that there are.
+    """
+    if wanted not in available:
+        listed = ", ".join(sorted(set(available))) or "none"
+        raise DataError(f"{where} has no rows of the split {wanted}. Its splits: {listed}.")

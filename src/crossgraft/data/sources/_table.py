@@ -1,0 +1,148 @@
+"""Reading a CSV or TSV file as text, and finding its columns by the names that people give them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from crossgraft.errors import DataError, nearest_names
+
+_DELIMITERS = (",", "\t", ";")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as text, without leading and trailing blanks.
+
+    Attributes:
+        name: File name.
+        columns: Column names as written.
+        rows: One tuple of cells a row.
+        line_numbers: Line of the file in which each row ends; the header is line 1.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    line_numbers: tuple[int, ...]
+
+    def column(self, name: str) -> list[str]:
+        """The cells of one column."""
+        position = self.columns.index(name)
+        return [row[position] for row in self.rows]
+
+    def keep(self, rows: Sequence[int]) -> Table:
+        """Only these rows."""
+        return Table(
+            self.name,
+            self.columns,
+            tuple(self.rows[i] for i in rows),
+            tuple(self.line_numbers[i] for i in rows),
+        )
+
+    def row_name(self, row: int) -> str:
+        """How to call a row in a message, so that it is found in an editor."""
+        return f"line {self.line_numbers[row]} of {self.name}"
+
+
+def read_table(path: Path) -> Table:
+    """Read a table whose first line names the columns; comma, semicolon or tab separate the cells.
+
+    Raises:
+        DataError: The file is empty, not UTF-8 text, or a row has more or fewer cells than the header.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"The table {path.name} is not UTF-8 text (byte {error.start}). Save it as CSV in UTF-8."
+        ) from error
+    if not text.strip():
+        raise DataError(f"The table {path.name} is empty.")
+    header = text.lstrip("\r\n").partition("\n")[0]
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=max(_DELIMITERS, key=header.count), strict=True
+    )
+    try:
+        filled = [(tuple(map(str.strip, row)), reader.line_num) for row in reader if any(map(str.strip, row))]
+    except csv.Error as error:
+        raise DataError(f"The table {path.name} is damaged near line {reader.line_num}: {error}.") from error
+    (columns, _), *numbered = filled
+    _refuse_bad_shape(path.name, columns, numbered)
+    return Table(
+        path.name, columns, tuple(row for row, _ in numbered), tuple(number for _, number in numbered)
+    )
+
+
+def find_column(
+    table: Table, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str
+) -> str | None:
+    """The column called ``wanted``, or else the one column with a usual name.
+
+    Args:
+        table: Where to look.
+        wanted: What the user named, if anything.
+        kind: What the column holds, for messages.
+        usual_names: Names that are recognised, in lower case.
+        choose: How the user can say which column it is, for messages.
+
+    Returns:
+        The column, or None if no column has a usual name.
+
+    Raises:
+        DataError: The column ``wanted`` does not exist, or several columns could be meant; all columns are
+            listed.
+    """
+    listed = f"Columns: {', '.join(table.columns)}."
+    if wanted is not None:
+        if wanted in table.columns:
+            return wanted
+        near = nearest_names(wanted, table.columns)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise DataError(f"The table {table.name} has no column {wanted}.{hint} {listed}")
+    found = [column for column in table.columns if column.casefold().replace(" ", "_") in usual_names]
+    if len(found) > 1:
+        raise DataError(
+            f"Several columns of {table.name} could hold the {kind}: {', '.join(found)}. {choose} {listed}"
+        )
+    return found[0] if found else None
+
+
+def require_column(
+    table: Table, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str
+) -> str:
+    """Like ``find_column``, for a column that must be there.
+
+    Raises:
+        DataError: No column, or several columns, could hold the ``kind``; all columns are listed.
+    """
+    column = find_column(table, wanted, kind=kind, usual_names=usual_names, choose=choose)
+    if column is None:
+        usual, columns = ", ".join(usual_names), ", ".join(table.columns)
+        raise DataError(
+            f"No column of {table.name} holds the {kind} (looked for {usual}). {choose} Columns: {columns}."
+        )
+    return column
+
+
+def _refuse_bad_shape(
+    name: str, columns: tuple[str, ...], numbered: list[tuple[tuple[str, ...], int]]
+) -> None:
+    duplicated = [column for column, count in Counter(columns).items() if count > 1]
+    if duplicated:
+        raise DataError(
+            f"The table {name} has several columns called {duplicated[0] or '(empty)'}. Rename them."
+        )
+    for row, line_number in numbered:
+        if len(row) != len(columns):
+            raise DataError(
+                f"Line {line_number} of {name} has {len(row)} cells where the header has {len(columns)}. "
+                "Put quotes around "
+                "cells that contain the separator."
+            )
+    if not numbered:
+        raise DataError(f"The table {name} has a header but no rows.")

@@ -1,0 +1,101 @@
+"""From the path cells of a table to image files: relative to a folder, with or without an extension."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePath
+
+from crossgraft.data.decoding import IMAGE_EXTENSIONS
+from crossgraft.errors import DataError
+
+_NAMES_IN_MESSAGE = 5
+
+
+class _FolderListing:
+    """File names of folders, each read once: a look-up costs no system call a row."""
+
+    def __init__(self) -> None:
+        self._listings: dict[Path, tuple[set[str], dict[str, list[str]]]] = {}
+
+    def matches(self, path: Path) -> list[Path]:
+        """``path`` itself, or else the images that are called so but for their extension."""
+        names, by_stem = self._listing(path.parent)
+        if path.name in names:
+            return [path]
+        return [path.parent / name for name in by_stem.get(path.name, ())]
+
+    def _listing(self, folder: Path) -> tuple[set[str], dict[str, list[str]]]:
+        if folder not in self._listings:
+            entries = os.scandir(folder) if folder.is_dir() else ()
+            names = {entry.name for entry in entries if entry.is_file()}
+            by_stem: dict[str, list[str]] = {}
+            for name in sorted(names):
+                path = PurePath(name)
+                if path.suffix.casefold() in IMAGE_EXTENSIONS:
+                    by_stem.setdefault(path.stem, []).append(name)
+            self._listings[folder] = names, by_stem
+        return self._listings[folder]
+
+
+def find_image_files(cells: Sequence[str], root: Path, *, row_name: Callable[[int], str]) -> list[Path]:
+    """The file of each row.
+
+    Args:
+        cells: Paths relative to ``root`` (or absolute), with slashes or backslashes; the extension may
+            be missing where exactly one image has that name.
+        root: Folder of the images.
+        row_name: How to call row i in messages.
+
+    Raises:
+        DataError: Files are missing, ambiguous, or named by two rows.
+    """
+    listing = _FolderListing()
+    files: list[Path] = []
+    missing: list[int] = []
+    for row, cell in enumerate(cells):
+        matches = listing.matches(root / cell.replace("\\", "/")) if cell else []
+        if len(matches) > 1:
+            shown = ", ".join(path.name for path in matches)
+            raise DataError(
+                f"{row_name(row)} names {cell}, which could be {shown}. Write the extension into the table."
+            )
+        files += matches[:1] or [root / cell]
+        if not matches:
+            missing.append(row)
+    if missing:
+        _raise_missing(cells, missing, root, row_name)
+    _refuse_duplicates(cells, files, row_name)
+    return files
+
+
+def _raise_missing(
+    cells: Sequence[str], missing: list[int], root: Path, row_name: Callable[[int], str]
+) -> None:
+    listed = "; ".join(f"{cells[row] or '(empty)'} in {row_name(row)}" for row in missing[:_NAMES_IN_MESSAGE])
+    more = f"; and {len(missing) - _NAMES_IN_MESSAGE} more" if len(missing) > _NAMES_IN_MESSAGE else ""
+    raise DataError(
+        f"{len(missing)} of {len(cells)} image files do not exist in {root}: {listed}{more}. "
+        f"{_advice(cells[missing[0]], root)}"
+    )
+
+
+def _advice(cell: str, root: Path) -> str:
+    """Where the first missing file is, if it is close by."""
+    listing = _FolderListing()
+    folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() and cell else []
+    for folder in [*folders, root.parent]:
+        if listing.matches(folder / cell):
+            return f"{cell} is in {folder.name}: pass --image-root {folder}"
+    return "Say with --image-root FOLDER where the images are, or remove these rows."
+
+
+def _refuse_duplicates(cells: Sequence[str], files: list[Path], row_name: Callable[[int], str]) -> None:
+    first_row: dict[Path, int] = {}
+    for row, path in enumerate(files):
+        earlier = first_row.setdefault(path, row)
+        if earlier != row:
+            raise DataError(
+                f"{row_name(row)} names the image {cells[row]} again, which {row_name(earlier)} already has. "
+                "Keep one row for each image."
+            )

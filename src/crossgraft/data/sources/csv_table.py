@@ -1,0 +1,145 @@
+"""A CSV or TSV table, one row an image: path, label, and perhaps split, group (patient), attributes."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePath
+
+import numpy as np
+
+from crossgraft.data.decoding import decode_file
+from crossgraft.data.sources._labels import labels_from_text
+from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows
+from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
+from crossgraft.data.sources._table import Table, find_column, read_table, require_column
+from crossgraft.data.sources._table_files import find_image_files
+from crossgraft.errors import DataError
+
+PATH_COLUMNS = (
+    "path",
+    "image",
+    "file",
+    "filename",
+    "file_name",
+    "image_path",
+    "filepath",
+    "file_path",
+    "image_id",
+)
+LABEL_COLUMNS = ("label", "class", "target", "dx", "diagnosis")
+GROUP_COLUMNS = ("group", "patient", "patient_id", "subject", "subject_id", "lesion_id")
+SPLIT_COLUMNS = ("split", "partition", "subset")
+
+
+class CsvTable(DataSource):
+    """Columns are recognised by their usual names, or named by the user."""
+
+    name = "csv_table"
+    description = (
+        "a .csv or .tsv table with the columns path and label, and perhaps split, patient and attributes"
+    )
+
+    def accepts(self, location: str) -> bool:
+        """Any existing file with the extension ``.csv`` or ``.tsv``."""
+        path = Path(location)
+        return path.suffix.casefold() in (".csv", ".tsv") and path.is_file()
+
+    def open(self, location: str, request: SourceRequest) -> SourceRows:
+        """Read the table, keep the rows of the split, then check those rows and nothing else."""
+        path = Path(location)
+        table = read_table(path)
+        columns = _Columns(table, request)
+        table, splits = _keep_split(table, columns.split, request.use_split)
+        root = request.image_root if request.image_root is not None else path.parent
+        cells = table.column(columns.path)
+        files = find_image_files(cells, root, row_name=table.row_name)
+        names = [_display_name(cell) for cell in cells]
+        return SourceRows(
+            name=path.stem,
+            labels=labels_from_text(
+                table.column(columns.label), where=f"column {columns.label}", row_name=table.row_name
+            ),
+            image_names=names,
+            decode=lambda row: decode_file(files[row], name=f"{names[row]} ({table.row_name(row)})"),
+            splits=splits,
+            split_method="no split" if columns.split is None else f"column {columns.split} of the table",
+            groups=None if columns.group is None else _groups(table, columns.group),
+            group_column=columns.group,
+            attributes={name: _attribute(table.column(name)) for name in columns.attributes},
+        )
+
+
+class _Columns:
+    """Which column holds what."""
+
+    def __init__(self, table: Table, request: SourceRequest) -> None:
+        self.path = require_column(
+            table,
+            request.path_column,
+            kind="image files",
+            usual_names=PATH_COLUMNS,
+            choose="Name it with --path-column.",
+        )
+        self.label = require_column(
+            table,
+            request.label_column,
+            kind="labels",
+            usual_names=LABEL_COLUMNS,
+            choose="Name it with --label-column.",
+        )
+        self.group = find_column(
+            table,
+            request.group_column,
+            kind="groups",
+            usual_names=GROUP_COLUMNS,
+            choose="Name it with --group-column.",
+        )
+        self.split = find_column(
+            table, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one."
+        )
+        taken = (self.path, self.label, self.group, self.split)
+        self.attributes = [name for name in table.columns if name not in taken]
+
+
+def _keep_split(table: Table, column: str | None, use_split: str | None) -> tuple[Table, np.ndarray | None]:
+    """The rows of one split (all rows if there are no splits), and the split of each."""
+    if column is None:
+        if use_split not in (None, "train"):
+            refuse_missing_split(use_split, [], f"The table {table.name}")
+        return table, None
+    splits = [canonical_split(cell) for cell in table.column(column)]
+    unnamed = [row for row, split in enumerate(splits) if not split]
+    if unnamed:
+        raise DataError(
+            f"The split is missing in {table.row_name(unnamed[0])} (column {column}). Fill it in."
+        )
+    if use_split is None:
+        return table, np.asarray(splits)
+    refuse_missing_split(use_split, splits, f"The table {table.name}")
+    rows = [row for row, split in enumerate(splits) if split == use_split]
+    return table.keep(rows), np.asarray([use_split] * len(rows))
+
+
+def _groups(table: Table, column: str) -> np.ndarray:
+    groups = table.column(column)
+    unnamed = [row for row, group in enumerate(groups) if not group]
+    if unnamed:
+        raise DataError(
+            f"The group is missing in {table.row_name(unnamed[0])} (column {column}), and in {len(unnamed)} "
+            "rows in all. Fill "
+            "it in; an image of which nothing is known gets a group of its own."
+        )
+    return np.asarray(groups)
+
+
+def _attribute(cells: list[str]) -> np.ndarray:
+    """Numbers (empty cells become NaN) where all cells are, text otherwise."""
+    try:
+        return np.asarray([float(cell) if cell else np.nan for cell in cells])
+    except ValueError:
+        return np.asarray(cells)
+
+
+def _display_name(cell: str) -> str:
+    """The cell, or the file name alone where the cell is an absolute path."""
+    path = PurePath(cell.replace("\\", "/"))
+    return path.name if path.is_absolute() else cell

@@ -1,0 +1,201 @@
+"""A folder with one sub-folder a class, perhaps inside folders ``train``, ``val`` and ``test``."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from crossgraft.data.class_names import natural_key
+from crossgraft.data.decoding import IMAGE_EXTENSIONS, decode_file
+from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
+from crossgraft.data.sources._split_names import canonical_split, is_split_name, refuse_missing_split
+from crossgraft.errors import DataError, MissingExtraError
+
+_IGNORED_FOLDERS = ("__MACOSX",)
+_IGNORED_FILES = ("Thumbs.db", "desktop.ini")
+_MEDICAL_EXTENSIONS = {".dcm": "DICOM", ".dicom": "DICOM", ".nii": "NIfTI", ".nii.gz": "NIfTI"}
+_TABLE_EXTENSIONS = (".csv", ".tsv")
+_NAMES_IN_MESSAGE = 5
+
+
+class ImageFolder(DataSource):
+    """Class names are folder names, in natural order; images may lie in folders further down."""
+
+    name = "image_folder"
+    description = "a folder with one sub-folder a class; folders train, val and test are recognised"
+
+    def accepts(self, location: str) -> bool:
+        """Any folder."""
+        return Path(location).is_dir()
+
+    def open(self, location: str, request: SourceRequest) -> SourceRows:
+        """List the image files of each class."""
+        refuse_options(
+            request,
+            "a folder of images",
+            unused=("label_column", "group_column", "path_column", "image_root"),
+            advice="Write a table with the columns path, label and patient, and give that instead.",
+        )
+        root = Path(location)
+        split_folders = _split_folders(root)
+        if not split_folders:
+            if request.use_split not in (None, "train"):
+                refuse_missing_split(request.use_split, [], f"The folder {root}")
+            return _rows(root, {None: root})
+        if request.use_split is None:
+            return _rows(
+                root, {name: root / folder for name, folder in split_folders.items() if is_split_name(name)}
+            )
+        refuse_missing_split(request.use_split, list(split_folders), f"The folder {root}")
+        return _rows(root, {request.use_split: root / split_folders[request.use_split]})
+
+
+def _rows(root: Path, parts: Mapping[str, Path] | Mapping[None, Path]) -> SourceRows:
+    """The images of ``parts``, which maps split names (or None: no splits) to folders of classes."""
+    files: list[Path] = []
+    labels: list[str] = []
+    splits: list[str] = []
+    notices: list[str] = []
+    for split, folder in parts.items():
+        for class_name, paths in _files_by_class(folder, notices).items():
+            files += paths
+            labels += [class_name] * len(paths)
+            splits += [split or ""] * len(paths)
+    names = [path.relative_to(root).as_posix() for path in files]
+    has_splits = None not in parts
+    return SourceRows(
+        name=root.resolve().name,
+        labels=np.asarray(labels),
+        image_names=names,
+        decode=lambda row: decode_file(files[row], name=names[row]),
+        splits=np.asarray(splits) if has_splits else None,
+        split_method="folders of the data" if has_splits else "no split",
+        notices=tuple(notices),
+    )
+
+
+def _split_folders(root: Path) -> dict[str, str]:
+    """Split name → folder name; empty if the folders are classes.
+
+    ``train`` is a split if it holds folders of its own, and then so is every folder beside it (none of which
+    is opened here). Where all folders have names of splits they are splits too, even without ``train``.
+    """
+    folders = [folder.name for folder in _folders(root)]
+    train = [name for name in folders if canonical_split(name) == "train"]
+    all_are_splits = bool(folders) and all(is_split_name(name) for name in folders)
+    if not all_are_splits and not (train and _folders(root / train[0])):
+        return {}
+    by_split: dict[str, str] = {}
+    for name in folders:
+        split = canonical_split(name)
+        if split in by_split:
+            raise DataError(
+                f"The folders {by_split[split]} and {name} of {root} both hold the split {split}. Join or "
+                "rename them."
+            )
+        by_split[split] = name
+    return by_split
+
+
+def _files_by_class(folder: Path, notices: list[str]) -> dict[str, list[Path]]:
+    """Class name → its image files, both in natural order."""
+    loose = [path for path in _files(folder) if _is_image(path)]
+    files = {
+        path.name: _images_below(path)
+        for path in sorted(_folders(folder), key=lambda path: natural_key(path.name))
+    }
+    if not any(files.values()):
+        _raise_without_images(folder, loose)
+    empty = [name for name, paths in files.items() if not paths]
+    if empty:
+        what = "folder" if len(empty) == 1 else "folders"
+        raise DataError(
+            f"No images in the class {what} {', '.join(empty)} of {folder}. Add images "
+            f"({', '.join(IMAGE_EXTENSIONS)}) or remove the {what}."
+        )
+    if loose:
+        shown = ", ".join(path.name for path in loose[:_NAMES_IN_MESSAGE])
+        notices.append(
+            f"{len(loose)} images lie beside the class folders of {folder} and are not used: {shown}."
+        )
+    return files
+
+
+def _raise_without_images(folder: Path, loose: list[Path]) -> None:
+    if loose:
+        raise DataError(
+            f"The folder {folder} holds {len(loose)} images but no class folders, so their labels are not "
+            "known. Move each "
+            "image into a sub-folder with the name of its class, or write a table with the columns path and "
+            "label."
+        )
+    extensions = Counter(_extension(path) for path in _walk(folder))
+    for extension, format_name in _MEDICAL_EXTENSIONS.items():
+        if extensions[extension]:
+            raise MissingExtraError(
+                f"The folder {folder} holds {extensions[extension]} {format_name} files ({extension}), "
+                "which this version can "
+                "not read. A later version reads them with pip install 'crossgraft[medical]'; until then "
+                "convert the "
+                "slices to 16-bit PNG."
+            )
+    tables = [path.name for path in _files(folder) if path.suffix.casefold() in _TABLE_EXTENSIONS]
+    hint = f" It holds the table {tables[0]}: give that file instead of the folder." if tables else ""
+    found = ", ".join(
+        f"{count} {extension or 'without extension'}" for extension, count in extensions.most_common(3)
+    )
+    raise DataError(
+        f"No images in the folder {folder}: "
+        + (f"found only files {found}." if found else "it is empty.")
+        + f" Expected one sub-folder a class with files {', '.join(IMAGE_EXTENSIONS)}.{hint}"
+    )
+
+
+def _images_below(folder: Path) -> list[Path]:
+    return sorted(
+        (path for path in _walk(folder) if _is_image(path)), key=lambda path: natural_key(path.as_posix())
+    )
+
+
+def _walk(folder: Path) -> list[Path]:
+    """All files below, without the droppings of operating systems; linked folders below are not followed."""
+    found: list[Path] = []
+    for parent, folder_names, file_names in os.walk(folder):
+        folder_names[:] = [
+            name for name in folder_names if _is_visible(name) and name not in _IGNORED_FOLDERS
+        ]
+        found += [
+            Path(parent, name) for name in file_names if _is_visible(name) and name not in _IGNORED_FILES
+        ]
+    return found
+
+
+def _folders(folder: Path) -> list[Path]:
+    visible = [
+        path for path in folder.iterdir() if _is_visible(path.name) and path.name not in _IGNORED_FOLDERS
+    ]
+    return sorted((path for path in visible if path.is_dir()), key=lambda path: natural_key(path.name))
+
+
+def _files(folder: Path) -> list[Path]:
+    visible = [
+        path for path in folder.iterdir() if _is_visible(path.name) and path.name not in _IGNORED_FILES
+    ]
+    return sorted((path for path in visible if path.is_file()), key=lambda path: natural_key(path.name))
+
+
+def _is_visible(name: str) -> bool:
+    return not name.startswith(".")
+
+
+def _is_image(path: Path) -> bool:
+    return path.suffix.casefold() in IMAGE_EXTENSIONS
+
+
+def _extension(path: Path) -> str:
+    suffixes = "".join(path.suffixes[-2:]).casefold()
+    return suffixes if suffixes in _MEDICAL_EXTENSIONS else path.suffix.casefold()

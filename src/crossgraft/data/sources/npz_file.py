@@ -1,0 +1,195 @@
+"""A ``.npz`` file with MedMNIST's keys (``train_images`` …) or plain ``images`` and ``labels``.
+
+Only the arrays of the split that is used are read; the others may be damaged without any effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from crossgraft.data.sources._labels import labels_from_numbers, labels_from_text
+from crossgraft.data.sources._npz_arrays import NpzArrays
+from crossgraft.data.sources._pixel_arrays import image_in_row, images_in_rows
+from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
+from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
+from crossgraft.errors import DataError
+
+_SPLITS = ("train", "val", "test")
+_GROUP_KEYS = ("groups", "group", "patients", "patient", "patient_id")
+_SPLIT_KEYS = ("splits", "split")
+_CLASS_KEYS = ("classes", "class_names")
+
+
+class NpzFile(DataSource):
+    """Arrays in one file; an array with one entry an image is an attribute."""
+
+    name = "npz_file"
+    description = "an .npz file with MedMNIST's keys, or with images and labels"
+
+    def accepts(self, location: str) -> bool:
+        """Any existing file with the extension ``.npz``."""
+        path = Path(location)
+        return path.suffix.casefold() == ".npz" and path.is_file()
+
+    def open(self, location: str, request: SourceRequest) -> SourceRows:
+        """Read the arrays of the split; other arrays stay on disk."""
+        refuse_options(
+            request,
+            "an .npz file",
+            unused=("path_column", "image_root"),
+            advice="Its images are arrays, not files.",
+        )
+        arrays = NpzArrays(Path(location))
+        official = [split for split in _SPLITS if f"{split}_images" in arrays.keys]
+        if not official:
+            return _source_rows(arrays, [_plain_block(arrays, request)])
+        if request.use_split is None:
+            return _source_rows(arrays, [_official_block(arrays, split, request) for split in official])
+        refuse_missing_split(request.use_split, official, f"The file {arrays.name}")
+        return _source_rows(arrays, [_official_block(arrays, request.use_split, request)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Images of one array with all that belongs to them; ``rows`` are the places that are used."""
+
+    images: np.ndarray
+    rows: np.ndarray
+    names: list[str]
+    labels: np.ndarray
+    group_key: str | None
+    groups: np.ndarray | None
+    splits: np.ndarray | None
+    split_method: str
+    attributes: dict[str, np.ndarray]
+
+
+def _official_block(arrays: NpzArrays, split: str, request: SourceRequest) -> _Block:
+    """One split of a file with MedMNIST's keys: the usual ones behind ``train_``, ``val_``, ``test_``."""
+    images_key = f"{split}_images"
+    images = images_in_rows(arrays.read(images_key), f"array {images_key} of {arrays.name}")
+    columns = _Columns(arrays, request, images_key, len(images), prefix=f"{split}_")
+    rows = np.arange(len(images))
+    return columns.block(images, rows, np.asarray([split] * len(images)), "official split of the file")
+
+
+def _plain_block(arrays: NpzArrays, request: SourceRequest) -> _Block:
+    """A file with ``images`` and ``labels``, and perhaps ``splits`` that say which rows to use."""
+    if "images" not in arrays.keys:
+        raise DataError(
+            f"{arrays.name} has neither train_images nor images. Its arrays: "
+            f"{', '.join(arrays.keys) or 'none'}. Save the "
+            "images under one of these names, and the labels as train_labels or labels."
+        )
+    images = images_in_rows(arrays.read("images"), f"array images of {arrays.name}")
+    columns = _Columns(arrays, request, "images", len(images))
+    split_key = arrays.first_of(_SPLIT_KEYS)
+    if split_key is None:
+        if request.use_split is not None and request.use_split != "train":
+            refuse_missing_split(request.use_split, [], f"The file {arrays.name}")
+        return columns.block(images, np.arange(len(images)), None, "no split")
+    words = arrays.read_column(split_key, len(images), "images")
+    splits = np.asarray([canonical_split(str(word)) for word in words])
+    if request.use_split is None:
+        rows = np.arange(len(images))
+    else:
+        refuse_missing_split(request.use_split, splits.tolist(), f"The file {arrays.name}")
+        rows = np.flatnonzero(splits == request.use_split)
+    return columns.block(images, rows, splits[rows], f"array {split_key} of the file")
+
+
+class _Columns:
+    """The arrays with one entry an image that belong to one array of images."""
+
+    def __init__(
+        self, arrays: NpzArrays, request: SourceRequest, images_key: str, num_rows: int, *, prefix: str = ""
+    ) -> None:
+        self.arrays = arrays
+        self.images_key = images_key
+        self.num_rows = num_rows
+        self.prefix = prefix
+        self.label_key = prefix + (request.label_column or "labels")
+        if request.group_column is not None:
+            self.group_key: str | None = prefix + request.group_column
+        else:
+            self.group_key = arrays.first_of([prefix + key for key in _GROUP_KEYS])
+
+    def block(
+        self, images: np.ndarray, rows: np.ndarray, splits: np.ndarray | None, split_method: str
+    ) -> _Block:
+        """All columns at ``rows``."""
+        split_keys = [] if self.prefix else [*_SPLIT_KEYS, *_CLASS_KEYS]
+        known = [self.images_key, self.label_key, self.group_key, *split_keys]
+        others = self.arrays.columns_beside(known, self.num_rows, prefix=self.prefix)
+        labels = self._read(self.label_key)[rows]
+        return _Block(
+            images=images,
+            rows=rows,
+            names=[f"{self.prefix.replace('_', ' ')}row {row}" for row in rows],
+            labels=self._checked(labels, rows),
+            group_key=None if self.group_key is None else self.group_key.removeprefix(self.prefix),
+            groups=None if self.group_key is None else self._read(self.group_key)[rows],
+            splits=splits,
+            split_method=split_method,
+            attributes={key.removeprefix(self.prefix): self._read(key)[rows] for key in others},
+        )
+
+    def _read(self, key: str) -> np.ndarray:
+        return self.arrays.read_column(key, self.num_rows, self.images_key)
+
+    def _checked(self, labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        where = f"array {self.label_key} of {self.arrays.name}"
+
+        def row_name(row: int) -> str:
+            return f"row {rows[row]}"
+
+        if labels.dtype.kind == "U":
+            return labels_from_text(labels.tolist(), where=where, row_name=row_name)
+        return labels_from_numbers(labels, where=where, row_name=row_name)
+
+
+def _source_rows(arrays: NpzArrays, blocks: Sequence[_Block]) -> SourceRows:
+    labels = _joined([block.labels for block in blocks])
+    groups = [block.groups for block in blocks if block.groups is not None]
+    splits = [block.splits for block in blocks if block.splits is not None]
+    shared = set.intersection(*(set(block.attributes) for block in blocks))
+    label_names, notices = _label_names(arrays, labels)
+    places = [(block.images, int(row)) for block in blocks for row in block.rows]
+    return SourceRows(
+        name=arrays.path.stem,
+        labels=labels,
+        image_names=[name for block in blocks for name in block.names],
+        decode=lambda row: image_in_row(*places[row]),
+        label_names=label_names,
+        splits=_joined(splits) if splits else None,
+        split_method=blocks[0].split_method,
+        groups=_joined(groups) if len(groups) == len(blocks) else None,
+        group_column=blocks[0].group_key if len(groups) == len(blocks) else None,
+        attributes={key: _joined([block.attributes[key] for block in blocks]) for key in sorted(shared)},
+        notices=notices,
+    )
+
+
+def _joined(columns: Sequence[np.ndarray]) -> np.ndarray:
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
+def _label_names(arrays: NpzArrays, labels: np.ndarray) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Names of the label numbers, if the file has them, and a notice about names without images."""
+    key = arrays.first_of(_CLASS_KEYS)
+    if key is None or labels.dtype.kind not in "iu":
+        return None, ()
+    names = tuple(str(name) for name in arrays.read(key).ravel())
+    if labels.min() < 0 or labels.max() >= len(names):
+        raise DataError(
+            f"The labels of {arrays.name} go from {labels.min()} to {labels.max()}, but its array {key} "
+            "names the classes "
+            f"0 to {len(names) - 1}. Labels must be places in {key}."
+        )
+    unused = [name for number, name in enumerate(names) if number not in set(labels.tolist())]
+    notices = (f"No image of the classes {', '.join(unused)} in the rows used.",) if unused else ()
+    return names, notices

@@ -1,0 +1,256 @@
+"""Train, validation and test rows as a record that can be saved, re-read and refused for other data.
+
+Splits keep the shares of the classes, and never put one patient (or writer, or lesion) into two parts: images
+of one patient resemble each other, so a model that has seen one of them is not tested by the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from pydantic import ValidationError, model_validator
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+from crossgraft.data._group_split import assign_groups, assign_images
+from crossgraft.data.dataset import Dataset
+from crossgraft.errors import DataError, UsageError
+from crossgraft.records import SCHEMA_VERSION, Record
+from crossgraft.runs.atomic import write_atomically
+from crossgraft.seeding import derive_seed
+from crossgraft.types import ClassIndices, Groups
+
+Part = Literal["train", "val", "test"]
+PARTS: tuple[Part, ...] = ("train", "val", "test")
+
+
+class Split(Record):
+    """Row numbers of the parts of one data set, and how they came about.
+
+    Attributes:
+        data_fingerprint: Of the data that were split; empty if unknown.
+        num_images: Rows that were split.
+        method: How, in words.
+        seed: None for a split that was not drawn.
+        train: Row numbers, ascending.
+        val: Row numbers, ascending; may be empty.
+        test: Row numbers, ascending; may be empty.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["split"] = "split"
+    data_fingerprint: str
+    num_images: int
+    method: str
+    seed: int | None
+    train: tuple[int, ...]
+    val: tuple[int, ...] = ()
+    test: tuple[int, ...] = ()
+
+    @model_validator(mode="after")
+    def _rows_are_disjoint(self) -> Split:
+        rows = [*self.train, *self.val, *self.test]
+        if len(set(rows)) != len(rows):
+            raise ValueError("a row is in two parts")
+        if rows and (min(rows) < 0 or max(rows) >= self.num_images):
+            raise ValueError(f"a row is not between 0 and {self.num_images - 1}")
+        return self
+
+    def rows(self, part: Part) -> np.ndarray:
+        """Row numbers of one part."""
+        return np.asarray(getattr(self, part), dtype=np.int64)
+
+    def apply(self, dataset: Dataset, part: Part = "train") -> Dataset:
+        """The rows of one part of ``dataset``.
+
+        Raises:
+            DataError: The split was made for other data, or the part is empty.
+        """
+        if len(dataset) != self.num_images or self.data_fingerprint not in ("", dataset.fingerprint):
+            raise DataError(
+                f"The split was made for other data: {self.num_images} images with fingerprint "
+                f"{self.data_fingerprint[:12]}, "
+                f"but {dataset.name} has {len(dataset)} images with fingerprint {dataset.fingerprint[:12]}. "
+                "Open the data as they "
+                "were when the split was made, or make a new split."
+            )
+        rows = self.rows(part)
+        if rows.size == 0:
+            raise DataError(f"The split has no {part} rows ({self.method}).")
+        return dataset.take(
+            rows, rows_used=f"{part} rows of the split ({dataset.rows_used})", split_method=self.method
+        )
+
+    def save(self, path: Path) -> None:
+        """Write the split as JSON; the file appears whole or not at all.
+
+        Raises:
+            StorageError: The file can not be written.
+        """
+        write_atomically(path, self.model_dump_json(indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Split:
+        """Read a split that ``save`` wrote.
+
+        Raises:
+            DataError: There is no such file, or it is not a split.
+        """
+        try:
+            return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(f"Cannot read the split {path}: {error}.") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"])) or "the whole file"
+            raise DataError(
+                f"{path} is not a split that crossgraft saved: {first['msg']} ({where})."
+            ) from error
+
+
+def make_split(
+    targets: ClassIndices,
+    groups: Groups | None = None,
+    *,
+    fractions: Mapping[Part, float],
+    seed: int,
+    data_fingerprint: str = "",
+) -> Split:
+    """Draw parts of given sizes, stratified by class, no group in two parts.
+
+    Args:
+        targets: Class of each row, 0 … C−1.
+        groups: Patient (or the like) of each row.
+        fractions: Share of each part; they add up to 1, for example ``{"train": 0.8, "test": 0.2}``.
+        seed: Decides which rows (or groups) go where.
+        data_fingerprint: Of the data, so that the split is refused for others.
+
+    Returns:
+        Every class is in every part. With groups the shares are as near as whole groups allow (greedy,
+        largest groups first); O(groups × parts × classes).
+
+    Raises:
+        UsageError: The fractions make no sense.
+        DataError: A class has fewer images, or images of fewer groups, than there are parts.
+    """
+    parts: list[Part] = [part for part in PARTS if part in fractions]
+    shares = np.array([fractions[part] for part in parts], dtype=np.float64)
+    if "train" not in parts or (shares <= 0).any() or abs(shares.sum() - 1) > 1e-9:
+        given = ", ".join(f"{part} {fraction:g}" for part, fraction in fractions.items())
+        raise UsageError(f"Split fractions must be positive, include train and add up to 1. Given: {given}.")
+    _refuse_rare_classes(targets, groups, len(parts), f"each of {', '.join(parts)}")
+    if groups is None:
+        assigned = assign_images(targets, shares, seed)
+    else:
+        assigned = assign_groups(targets, groups, shares, seed)
+    part_names = np.asarray(parts)[assigned]
+    described = " / ".join(f"{fraction:.0%} {part}" for part, fraction in zip(parts, shares, strict=True))
+    return Split(
+        data_fingerprint=data_fingerprint,
+        num_images=len(targets),
+        method=f"{described}, drawn at random, {_stratified_in_words(groups)}",
+        seed=seed,
+        train=_rows_of(part_names == "train"),
+        val=_rows_of(part_names == "val"),
+        test=_rows_of(part_names == "test"),
+    )
+
+
+def k_folds(
+    targets: ClassIndices,
+    groups: Groups | None = None,
+    *,
+    num_folds: int,
+    seed: int,
+    data_fingerprint: str = "",
+) -> tuple[Split, ...]:
+    """Cut the rows into folds, stratified by class, no group in two folds; split i tests on fold i.
+
+    Uses scikit-learn's ``StratifiedGroupKFold`` (or ``StratifiedKFold`` without groups).
+
+    Raises:
+        UsageError: Fewer than two folds.
+        DataError: A class has fewer images than folds, there are fewer groups than folds, or all images of a
+            class are of one group.
+    """
+    if num_folds < 2:
+        raise UsageError(f"--folds must be at least 2, not {num_folds}.")
+    _refuse_rare_classes(targets, None, num_folds, f"each of {num_folds} folds")
+    random_state = derive_seed(seed, "folds")
+    if groups is None:
+        splitter = StratifiedKFold(num_folds, shuffle=True, random_state=random_state)
+    else:
+        _refuse_few_groups(targets, groups, num_folds)
+        splitter = StratifiedGroupKFold(num_folds, shuffle=True, random_state=random_state)
+    folds = splitter.split(np.zeros(len(targets)), targets, groups)
+    return tuple(
+        Split(
+            data_fingerprint=data_fingerprint,
+            num_images=len(targets),
+            method=f"fold {fold} of {num_folds} is the test, {_stratified_in_words(groups)}",
+            seed=seed,
+            train=tuple(train.tolist()),
+            test=tuple(test.tolist()),
+        )
+        for fold, (train, test) in enumerate(folds, start=1)
+    )
+
+
+def official_split(dataset: Dataset) -> Split:
+    """The split that came with the data, which were opened with ``use_split=None``.
+
+    Rows of splits with names other than train, val and test are in no part.
+
+    Raises:
+        DataError: The data have no splits, or none is called train.
+    """
+    if dataset.splits is None or "train" not in dataset.splits:
+        found = (
+            "no splits" if dataset.splits is None else "the splits " + ", ".join(np.unique(dataset.splits))
+        )
+        raise DataError(f"{dataset.name} has {found}; there is no official split with train rows to keep.")
+    return Split(
+        data_fingerprint=dataset.fingerprint,
+        num_images=len(dataset),
+        method=dataset.split_method,
+        seed=None,
+        train=_rows_of(dataset.splits == "train"),
+        val=_rows_of(dataset.splits == "val"),
+        test=_rows_of(dataset.splits == "test"),
+    )
+
+
+def _rows_of(mask: np.ndarray) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(mask).tolist())
+
+
+def _stratified_in_words(groups: Groups | None) -> str:
+    if groups is None:
+        return "stratified by class; patient leakage not checked (no groups)"
+    return "stratified by class, no group in two parts"
+
+
+def _refuse_rare_classes(targets: ClassIndices, groups: Groups | None, num_parts: int, parts: str) -> None:
+    """A class must be able to be in every part."""
+    for index in np.unique(targets):
+        members = targets == index
+        count = int(members.sum()) if groups is None else len(np.unique(groups[members]))
+        if count < num_parts:
+            what = "images" if groups is None else "groups (patients)"
+            raise DataError(
+                f"Class number {index} has {count} {what} and can not be in {parts}. Collect more, join "
+                "classes, or ask for fewer "
+                "parts."
+            )
+
+
+def _refuse_few_groups(targets: ClassIndices, groups: Groups, num_folds: int) -> None:
+    num_groups = len(np.unique(groups))
+    if num_groups < num_folds:
+        raise DataError(
+            f"There are {num_groups} groups (patients) for {num_folds} folds. Ask for at most {num_groups} "
+            "folds."
+        )
+    _refuse_rare_classes(targets, groups, 2, "both the train and the test rows")

@@ -1,0 +1,183 @@
+"""From pixels to the input of a backbone: resize with antialiasing, scale to [0, 1], normalise, stack.
+
+8-bit images are resized in 8 bits by Pillow, as the evaluation transforms of timm and torchvision do it, so
+that a backbone sees what it was evaluated on. Images of 16 bits or floats are resized in float and keep their
+range: 65535 is white, and nothing is clipped on the way. Normalisation runs once on the whole batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float32
+from PIL import Image
+from torch import Tensor
+
+from crossgraft.errors import UsageError
+from crossgraft.types import Interpolation, Preprocessing
+
+_RESAMPLING: dict[Interpolation, Image.Resampling] = {
+    "nearest": Image.Resampling.NEAREST,
+    "bilinear": Image.Resampling.BILINEAR,
+    "bicubic": Image.Resampling.BICUBIC,
+    "lanczos": Image.Resampling.LANCZOS,
+}
+_FULL_RANGE = {"uint8": 255, "uint16": 65535, "float32": 1}
+_LUMINANCE = np.array(
+    [0.299, 0.587, 0.114], dtype=np.float32
+)  # ITU-R BT.601, as Pillow's own conversion to grey
+
+
+class _Placement(NamedTuple):
+    """Which part of the source goes where in the input (all in pixels)."""
+
+    source_box: tuple[float, float, float, float]  # left, top, right, bottom
+    width: int
+    height: int
+    left: int
+    top: int
+
+
+def prepare_batch(
+    images: Sequence[np.ndarray], preprocessing: Preprocessing
+) -> Float32[Tensor, "num_images channels height width"]:
+    """Make one batch of backbone inputs.
+
+    Args:
+        images: (height, width, 1 or 3) each, uint8, uint16 or float32 in [0, 1]; sizes and types may differ.
+        preprocessing: Size, resize policy, interpolation, channels, mean and standard deviation.
+
+    Returns:
+        (x − mean) / std with x in [0, 1]; grey images are repeated over three channels, colour images become
+        luminance where one channel is asked for.
+
+    Raises:
+        UsageError: No image, or a preprocessing without a meaning.
+    """
+    _refuse_bad_preprocessing(images, preprocessing)
+    in_8_bits = all(image.dtype == np.uint8 for image in images)
+    # A batch of grey images stays grey until it is normalised: a third of the work.
+    grey = preprocessing.channels == 1 or all(image.shape[-1] == 1 for image in images)
+    height, width = preprocessing.height_pixels, preprocessing.width_pixels
+    batch = np.zeros(
+        (len(images), height, width, 1 if grey else 3), dtype=np.uint8 if in_8_bits else np.float32
+    )
+    for image, place in zip(images, batch, strict=True):
+        _resize_into(place, image, preprocessing, in_8_bits=in_8_bits)
+    return _normalise(batch, preprocessing, full_range=255 if in_8_bits else 1)
+
+
+def _normalise(batch: np.ndarray, preprocessing: Preprocessing, *, full_range: int) -> Tensor:
+    """(x / full_range − mean) / std, channels first."""
+    mean = torch.tensor(preprocessing.mean).view(1, -1, 1, 1)
+    std = torch.tensor(preprocessing.std).view(1, -1, 1, 1)
+    channels_first = torch.from_numpy(batch).permute(0, 3, 1, 2)
+    inputs = torch.empty((len(batch), preprocessing.channels, *batch.shape[1:3]))
+    inputs.copy_(channels_first.expand_as(inputs))
+    return inputs.mul_(1 / (full_range * std)).sub_(mean / std)
+
+
+def _resize_into(
+    place: np.ndarray, image: np.ndarray, preprocessing: Preprocessing, *, in_8_bits: bool
+) -> None:
+    """Write one resized image into its place of the batch; the borders stay black."""
+    placement = _place(image.shape[0], image.shape[1], preprocessing)
+    rows = slice(placement.top, placement.top + placement.height)
+    columns = slice(placement.left, placement.left + placement.width)
+    resampling = _RESAMPLING[preprocessing.interpolation]
+    to_grey = place.shape[-1] == 1 and image.shape[-1] == 3
+    if image.dtype == np.uint8:
+        resized = _resize_8_bits(image, placement, resampling, to_grey=to_grey)
+        place[rows, columns] = resized if in_8_bits else resized.astype(np.float32) / 255
+    else:
+        place[rows, columns] = _resize_float(image, placement, resampling, to_grey=to_grey)
+
+
+def _resize_8_bits(
+    image: np.ndarray, placement: _Placement, resampling: Image.Resampling, *, to_grey: bool
+) -> np.ndarray:
+    picture = Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image)
+    if to_grey:
+        picture = picture.convert("L")
+    resized = np.asarray(
+        picture.resize((placement.width, placement.height), resampling, box=placement.source_box)
+    )
+    return resized[..., np.newaxis] if resized.ndim == 2 else resized
+
+
+def _resize_float(
+    image: np.ndarray, placement: _Placement, resampling: Image.Resampling, *, to_grey: bool
+) -> np.ndarray:
+    samples = image.astype(np.float32) / _FULL_RANGE[image.dtype.name]
+    if to_grey:
+        samples = (samples @ _LUMINANCE)[..., np.newaxis]
+    size = (placement.width, placement.height)
+    planes = [
+        np.asarray(Image.fromarray(samples[..., channel]).resize(size, resampling, box=placement.source_box))
+        for channel in range(samples.shape[-1])
+    ]
+    # Bicubic and Lanczos overshoot at edges; in 8 bits Pillow cuts that off, so do the same here.
+    return np.clip(np.stack(planes, axis=-1), 0, 1)
+
+
+def _place(height: int, width: int, preprocessing: Preprocessing) -> _Placement:
+    """Where an image of this size goes under the resize policy."""
+    full_height, full_width = preprocessing.height_pixels, preprocessing.width_pixels
+    if preprocessing.resize_policy == "squash":
+        return _Placement((0, 0, width, height), full_width, full_height, 0, 0)
+    if preprocessing.resize_policy == "pad":
+        scale = min(full_height / height, full_width / width)
+        new_height = min(full_height, max(1, round(height * scale)))
+        new_width = min(full_width, max(1, round(width * scale)))
+        left, top = (full_width - new_width) // 2, (full_height - new_height) // 2
+        return _Placement((0, 0, width, height), new_width, new_height, left, top)
+    return _place_crop(height, width, preprocessing)
+
+
+def _place_crop(height: int, width: int, preprocessing: Preprocessing) -> _Placement:
+    """Cut the centre of the image resized to ``size / crop_fraction``, without making the rest of it.
+
+    Sizes and offsets are rounded as timm and torchvision do: ``floor(size / crop_fraction)`` for the side
+    that fits, the other side cut down to a whole number, the offset rounded half to even.
+    """
+    full_height, full_width = preprocessing.height_pixels, preprocessing.width_pixels
+    scaled_height = int(full_height / preprocessing.crop_fraction)
+    scaled_width = int(full_width / preprocessing.crop_fraction)
+    if scaled_height * width >= scaled_width * height:
+        resized_height, resized_width = scaled_height, scaled_height * width // height
+    else:
+        resized_height, resized_width = scaled_width * height // width, scaled_width
+    left, top = round((resized_width - full_width) / 2), round((resized_height - full_height) / 2)
+    across, down = width / resized_width, height / resized_height
+    box = (
+        left * across,
+        top * down,
+        min((left + full_width) * across, width),
+        min((top + full_height) * down, height),
+    )
+    return _Placement(box, full_width, full_height, 0, 0)
+
+
+def _refuse_bad_preprocessing(images: Sequence[np.ndarray], preprocessing: Preprocessing) -> None:
+    if not images:
+        raise UsageError("There is no image to prepare: the batch is empty.")
+    if (
+        preprocessing.height_pixels < 1
+        or preprocessing.width_pixels < 1
+        or not 0 < preprocessing.crop_fraction <= 1
+    ):
+        raise UsageError(
+            f"No image can be prepared for {preprocessing.describe()}: sizes must be positive, crop in (0, "
+            "1]."
+        )
+    if preprocessing.channels not in (1, 3):
+        raise UsageError(f"Inputs have 1 or 3 channels, not {preprocessing.channels}.")
+    if not len(preprocessing.mean) == len(preprocessing.std) == preprocessing.channels:
+        raise UsageError(
+            f"{len(preprocessing.mean)} means and {len(preprocessing.std)} standard deviations were given "
+            "for "
+            f"{preprocessing.channels} channels."
+        )
