@@ -70,6 +70,10 @@ class StorageError(CrossgraftError, OSError):
         return str(self.args[0])
 
 
+class OutOfMemoryError(CrossgraftError, MemoryError):
+    """Not even one image at a time fits into memory."""
+
+
 class MissingError(CrossgraftError):
     """Something that can be installed or downloaded is not here."""
 

@@ -1,0 +1,113 @@
+"""Feature extraction against its floor, and the cache against both.
+
+    python benchmarks/extraction.py           # 1024 images, mobilenetv2_100 and vit_tiny; a few minutes
+    python benchmarks/extraction.py --smoke   # seconds
+
+Prints, for each network: images a second of the bare ``model(images)`` on tensors in memory, of
+``extract_features`` on images that still have to be resized, their ratio (target: at least 0.95), and the
+second run from the cache as a share of the first (target: at most 0.02). Both rates are measured in turns in
+the same process with the same batch size and number of threads, and the best of the rounds counts, because
+other programs can only slow a round down.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from crossgraft.compute import available_cores, limit_threads
+from crossgraft.data.dataset import Dataset, dataset_from_arrays
+from crossgraft.features import extract_features
+from crossgraft.models import Backbone, ModelSpec, load_backbone
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    torch.manual_seed(0)
+    print(
+        f"{arguments.images} images, batch {arguments.batch_size}, {arguments.threads} thread(s), "
+        f"{arguments.device}"
+    )
+    for name in arguments.models.split(","):
+        spec = ModelSpec(name=name, source=name, weights="random")
+        backbone = load_backbone(spec, device=arguments.device, image_size=arguments.image_size)
+        measure(backbone, make_images(arguments.images, arguments.pixels), arguments)
+
+
+def measure(backbone: Backbone, dataset: Dataset, arguments: argparse.Namespace) -> None:
+    bare_seconds, first_seconds, second_seconds = [], [], []
+    for _ in range(arguments.rounds):
+        bare_seconds.append(run_bare(backbone, len(dataset), arguments.batch_size, arguments.threads))
+        with tempfile.TemporaryDirectory() as folder:
+            first_seconds.append(run_extraction(backbone, dataset, Path(folder), arguments))
+            second_seconds.append(run_extraction(backbone, dataset, Path(folder), arguments))
+    bare, first, second = min(bare_seconds), min(first_seconds), min(second_seconds)
+    print(
+        f"{backbone.name:24} bare {len(dataset) / bare:7.1f} images/s   extraction "
+        f"{len(dataset) / first:7.1f} images/s   "
+        f"ratio {bare / first:.3f}   second run {second / first:.4f} of the first ({1000 * second:.1f} ms)"
+    )
+
+
+def run_bare(backbone: Backbone, num_images: int, batch_size: int, threads: int) -> float:
+    """Seconds of ``model(images)`` alone, the tensors being ready."""
+    shape = (
+        backbone.preprocessing.channels,
+        backbone.preprocessing.height_pixels,
+        backbone.preprocessing.width_pixels,
+    )
+    batch = torch.randn(batch_size, *shape, device=backbone.device)
+    with limit_threads(threads), torch.inference_mode():
+        backbone.module(batch[:2])
+        start = time.perf_counter()
+        for first in range(0, num_images, batch_size):
+            output = backbone.module(batch[: min(batch_size, num_images - first)])
+        output.cpu()
+        return time.perf_counter() - start
+
+
+def run_extraction(
+    backbone: Backbone, dataset: Dataset, folder: Path, arguments: argparse.Namespace
+) -> float:
+    start = time.perf_counter()
+    found = extract_features(
+        dataset,
+        backbone,
+        cache_dir=folder,
+        batch_size=arguments.batch_size,
+        num_threads=arguments.threads,
+    )
+    found.features.sum()  # touch every page of the memory map
+    return time.perf_counter() - start
+
+
+def make_images(num_images: int, pixels: int) -> Dataset:
+    """Grey 8-bit images in memory; their content does not change the time."""
+    values = np.random.default_rng(0).integers(0, 256, (num_images, pixels, pixels), dtype=np.uint8)
+    return dataset_from_arrays(values, np.arange(num_images) % 2, name="benchmark")
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--smoke", action="store_true", help="a tiny run that only shows that it works")
+    parser.add_argument("--models", default="mobilenetv2_100,vit_tiny_patch16_224")
+    parser.add_argument("--images", type=int, default=1024)
+    parser.add_argument("--pixels", type=int, default=28, help="side of the images before they are resized")
+    parser.add_argument("--image-size", type=int, default=None, help="side of the network's input")
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--threads", type=int, default=available_cores())
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--device", default="cpu")
+    arguments = parser.parse_args()
+    if arguments.smoke:
+        arguments.models, arguments.images, arguments.batch_size, arguments.rounds = "test_resnet", 16, 8, 1
+    return arguments
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""Look at every image once: prepare, run the backbone, keep the features."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import timm
+import torch
+from torch import Tensor
+
+from crossgraft.compute import available_cores, limit_threads
+from crossgraft.errors import DataError, StorageError, UsageError
+from crossgraft.features._tensor_file import FloatArray
+from crossgraft.features.batches import BatchLoader, ImageSource, is_out_of_memory
+from crossgraft.features.cost import estimate_cost
+from crossgraft.features.feature_set import FeatureSet
+from crossgraft.features.store import ROWS_PER_SHARD, FeatureStore, cache_folder, feature_key
+from crossgraft.models import Backbone
+from crossgraft.models.penultimate import BackboneOutput
+from crossgraft.progress import Reporter, Stage
+from crossgraft.version import __version__
+
+_NAMED_ROWS = 5
+_ATTEMPTS = 3
+
+
+def extract_features(
+    dataset: ImageSource,
+    backbone: Backbone,
+    *,
+    cache_dir: str | Path | None = None,
+    batch_size: int = 64,
+    num_threads: int | None = None,
+    reporter: Reporter | None = None,
+    title: str | None = None,
+) -> FeatureSet:
+    """Penultimate features and source logits of every image, from the cache where they are there already.
+
+    The same command again goes on where a killed one stopped and gives the same bytes as an uninterrupted
+    one: batches never reach over a shard. Another batch size or another number of threads can change the last
+    digits of a float32.
+
+    Args:
+        dataset: Images in a fixed order.
+        backbone: Decides the preprocessing.
+        cache_dir: Folder of all features; by default ``$CROSSGRAFT_CACHE/features`` or the user's cache
+            folder.
+        batch_size: Images at once, at most one shard (512); halved when memory runs out.
+        num_threads: For the network; one more thread prepares images. By default torch's, but at most the
+            cores that this process may use.
+        reporter: Told the estimate, the progress and every warning.
+        title: Of the progress line.
+
+    Raises:
+        UsageError: The batch size or the number of threads is below 1.
+        DataError: There are no images, or features are NaN or infinite; the message names model and rows.
+        StorageError: The features can not be written; finished shards stay.
+        OutOfMemoryError: A single image does not fit.
+    """
+    reporter = reporter or Reporter(quiet=True)
+    title = title or f"Looking at {len(dataset)} images with {backbone.name}"
+    if batch_size < 1 or (num_threads is not None and num_threads < 1):
+        raise UsageError(f"Batch size and threads must be at least 1, found {batch_size} and {num_threads}.")
+    if len(dataset) == 0:
+        raise DataError(f"{title}: there are no images to look at.")
+    key = feature_key(dataset.fingerprint, backbone)
+    store = FeatureStore(cache_folder(cache_dir) / key[:2] / key, len(dataset))
+    stored = store.read()
+    if stored is not None:
+        reporter.say(f"{title}: read from the cache")
+        return stored
+    threads = num_threads or min(torch.get_num_threads(), available_cores())
+    with limit_threads(threads):
+        extraction = _Extraction(dataset, backbone, store, min(batch_size, ROWS_PER_SHARD), reporter)
+        for _ in range(_ATTEMPTS):  # a second one only when another process or a fault took shards away
+            extraction.run(title)
+            finished = store.finish()
+            if finished is not None:
+                return replace(finished, from_cache=False)
+    raise StorageError(
+        f"Features written into {store.folder} come back damaged, {_ATTEMPTS} times in a row. Check that disk, or set "
+        "CROSSGRAFT_CACHE to a folder on another one."
+    )
+
+
+class _Extraction:
+    """One data set, one backbone, one folder."""
+
+    def __init__(
+        self,
+        dataset: ImageSource,
+        backbone: Backbone,
+        store: FeatureStore,
+        batch_size: int,
+        reporter: Reporter,
+    ) -> None:
+        self.dataset = dataset
+        self.backbone = backbone
+        self.store = store
+        self.batch_size = batch_size
+        self.reporter = reporter
+
+    def run(self, title: str) -> None:
+        """Compute every missing shard."""
+        missing = self.store.missing_shards()
+        for name in self.store.damaged:
+            self.reporter.warn(
+                f"The stored features {name} of {self.backbone.name} are damaged; computing them again."
+            )
+        self.store.damaged.clear()
+        if not missing:
+            return
+        self.store.write_manifest(self._facts())
+        spans = [self.store.rows(shard) for shard in missing]
+        num_left = sum(map(len, spans))
+        loader = BatchLoader(
+            self.dataset,
+            self.backbone.preprocessing,
+            spans,
+            batch_size=self.batch_size,
+            reporter=self.reporter,
+        )
+        self._announce(title, loader, num_left)
+        with (
+            self.reporter.stage(title, total=num_left, unit="images") as stage,
+            closing(self._outputs(loader, stage)) as outputs,
+        ):
+            self._compute(missing, outputs)
+        self.batch_size = loader.batch_size
+
+    def _announce(self, title: str, loader: BatchLoader, num_left: int) -> None:
+        num_samples = len(self.dataset)
+        try:
+            estimate = estimate_cost(self.backbone, loader, num_left=num_left, num_samples=num_samples)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            return  # the real run meets the same limit and deals with it
+        done = num_samples - num_left
+        resumed = f" (an earlier run left {done} of {num_samples})" if done else ""
+        self.reporter.say(f"{title}{resumed}: {estimate.describe()}")
+
+    def _compute(self, missing: list[int], outputs: Iterator[BackboneOutput]) -> None:
+        for shard in missing:
+            start = time.perf_counter()
+            rows = self.store.rows(shard)
+            features = np.empty((len(rows), self.backbone.num_features), np.float32)
+            num_classes = self.backbone.num_source_classes
+            logits = None if num_classes is None else np.empty((len(rows), num_classes), np.float32)
+            filled = 0
+            while filled < len(rows):
+                output = next(outputs)
+                end = filled + len(output.features)
+                features[filled:end] = output.features.cpu().numpy()
+                if logits is not None and output.source_logits is not None:
+                    logits[filled:end] = output.source_logits.cpu().numpy()
+                filled = end
+            self._refuse_not_finite(rows, features, logits)
+            self.store.write_shard(shard, features, logits, seconds=time.perf_counter() - start)
+
+    def _outputs(self, loader: BatchLoader, stage: Stage) -> Generator[BackboneOutput]:
+        """What the backbone says, piece by piece in the order of the rows."""
+        for batch in loader:
+            images = batch.images
+            while len(images) > 0:
+                output, error = self._try(images[: loader.batch_size])
+                if output is None:
+                    loader.shrink(error or MemoryError())
+                    continue
+                yield output
+                stage.advance(len(output.features))
+                images = images[len(output.features) :]
+
+    def _try(self, images: Tensor) -> tuple[BackboneOutput | None, BaseException | None]:
+        """A forward pass, or the memory error it met."""
+        try:
+            return self.backbone(images), None
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+            return None, error.with_traceback(None)  # a traceback would keep the batch's activations alive
+
+    def _refuse_not_finite(self, rows: range, features: FloatArray, logits: FloatArray | None) -> None:
+        finite = np.isfinite(features).all(axis=1)
+        if logits is not None:
+            finite &= np.isfinite(logits).all(axis=1)
+        bad = [rows[int(position)] for position in np.flatnonzero(~finite)]
+        if bad:
+            names = ", ".join(f"row {row} ({self.dataset.image_name(row)})" for row in bad[:_NAMED_ROWS])
+            more = f" and {len(bad) - _NAMED_ROWS} more" if len(bad) > _NAMED_ROWS else ""
+            raise DataError(
+                f"{self.backbone.name} gives NaN or infinite values for {names}{more}. Check these images, "
+                "the weights "
+                "and the preprocessing of the model."
+            )
+
+    def _facts(self) -> dict[str, object]:
+        return {
+            "model": self.backbone.name,
+            "architecture": self.backbone.architecture_key,
+            "weights_fingerprint": self.backbone.weights_fingerprint,
+            "preprocessing": self.backbone.preprocessing.describe(),
+            "data_fingerprint": self.dataset.fingerprint,
+            "num_samples": len(self.dataset),
+            "num_features": self.backbone.num_features,
+            "num_source_classes": self.backbone.num_source_classes,
+            "batch_size": self.batch_size,
+            "threads": torch.get_num_threads(),
+            "device": self.backbone.device,
+            "versions": {
+                "crossgraft": __version__,
+                "torch": torch.__version__,
+                "timm": timm.__version__,
+                "python": platform.python_version(),
+            },
+        }

@@ -1,0 +1,197 @@
+"""Where features live between runs: one folder for each (data, weights, structure, preprocessing).
+
+While images are being looked at, every ``ROWS_PER_SHARD`` of them become one shard, written atomically, so a
+killed run loses at most one shard. At the end the shards become one file that is read as a memory map. Two
+processes with one key may work side by side: both write the same rows under names of their own, and whoever
+is first gives them their place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import platformdirs
+
+from crossgraft.features._atomic_file import atomic_file, remove_leftovers
+from crossgraft.features._tensor_file import FloatArray, TensorFile, checksum, map_tensors, write_tensors
+from crossgraft.features.feature_set import FeatureSet
+from crossgraft.models import Backbone
+
+FORMAT_VERSION = 1
+ROWS_PER_SHARD = 512
+
+_FEATURES = "features"
+_LOGITS = "source_logits"
+
+
+def cache_folder(cache_dir: str | Path | None = None) -> Path:
+    """``cache_dir``, else ``$CROSSGRAFT_CACHE/features``, else the user's cache folder."""
+    if cache_dir is not None:
+        return Path(cache_dir)
+    stated = os.environ.get("CROSSGRAFT_CACHE")
+    return (Path(stated) if stated else platformdirs.user_cache_path("crossgraft")) / "features"
+
+
+def feature_key(data_fingerprint: str, backbone: Backbone) -> str:
+    """SHA-256 over everything that is meant to change the numbers, and nothing else.
+
+    Batch size, threads, device and package versions can change the last digits; they are recorded, not part
+    of the key.
+    """
+    facts = {
+        "format": FORMAT_VERSION,
+        "data": data_fingerprint,
+        "weights": backbone.weights_fingerprint,
+        "structure": backbone.structure_fingerprint,
+        "preprocessing": asdict(backbone.preprocessing),
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+class FeatureStore:
+    """The folder of one key.
+
+    Args:
+        folder: Of this key alone.
+        num_samples: Rows of the data set.
+    """
+
+    def __init__(self, folder: Path, num_samples: int) -> None:
+        self.folder = folder
+        self.num_samples = num_samples
+        self.num_shards = -(-num_samples // ROWS_PER_SHARD)
+        self.damaged: list[str] = []
+
+    @property
+    def path(self) -> Path:
+        """The finished file."""
+        return self.folder / "features.safetensors"
+
+    def rows(self, shard: int) -> range:
+        """The images of one shard."""
+        return range(shard * ROWS_PER_SHARD, min((shard + 1) * ROWS_PER_SHARD, self.num_samples))
+
+    def read(self) -> FeatureSet | None:
+        """The finished features as a memory map; None when they are not there or fail their checksum.
+
+        Cost: one pass over the file, at the speed of memory once the system holds it.
+        """
+        stored = self._read_checked(self.path, self.num_samples)
+        if stored is None:
+            return None
+        return FeatureSet(
+            features=stored.tensors[_FEATURES],
+            source_logits=stored.tensors.get(_LOGITS),
+            seconds=float(stored.metadata["seconds"]),
+            from_cache=True,
+        )
+
+    def missing_shards(self) -> list[int]:
+        """Shards that are not there or fail their checksum."""
+        return [shard for shard in range(self.num_shards) if self._read_shard(shard) is None]
+
+    def write_manifest(self, facts: dict[str, object]) -> None:
+        """Say in words what this folder holds; for people, nothing reads it back.
+
+        Raises:
+            StorageError: Disk full, no permission …
+        """
+        with atomic_file(self.folder / "manifest.json") as file:
+            file.write(json.dumps(facts, indent=2, ensure_ascii=False).encode())
+
+    def write_shard(
+        self, shard: int, features: FloatArray, source_logits: FloatArray | None, *, seconds: float
+    ) -> None:
+        """Keep the rows of one shard.
+
+        Raises:
+            StorageError: Disk full, no permission …; nothing half-written stays.
+        """
+        tensors = (
+            {_FEATURES: features} if source_logits is None else {_FEATURES: features, _LOGITS: source_logits}
+        )
+        metadata = {name: str(checksum(array)) for name, array in tensors.items()} | {
+            "seconds": repr(seconds)
+        }
+        with atomic_file(self._shard_path(shard)) as file:
+            shapes = {name: array.shape for name, array in tensors.items()}
+            write_tensors(file, shapes, tensors.values(), metadata)
+
+    def finish(self) -> FeatureSet | None:
+        """Join the shards into one file and map it; None when a shard is missing and nobody else finished.
+
+        Raises:
+            StorageError: Disk full, no permission …; the shards stay.
+        """
+        try:
+            self._join()
+        except _ShardLostError:
+            return self.read()
+        for shard in range(self.num_shards):
+            self._shard_path(shard).unlink(missing_ok=True)
+        remove_leftovers(self.folder)
+        return self.read()
+
+    def _join(self) -> None:
+        shapes, sums, seconds = self._totals()
+        metadata = {name: str(total) for name, total in sums.items()} | {"seconds": repr(seconds)}
+        with atomic_file(self.path) as file:
+            write_tensors(file, shapes, self._pieces(list(shapes)), metadata)
+
+    def _totals(self) -> tuple[dict[str, tuple[int, ...]], dict[str, int], float]:
+        """Shapes and checksums of the joined arrays, and the seconds of all shards."""
+        widths: dict[str, int] = {}
+        sums: dict[str, int] = {}
+        seconds = 0.0
+        for shard in range(self.num_shards):
+            stored = self._shard_or_lost(shard)
+            seconds += float(stored.metadata["seconds"])
+            for name, array in stored.tensors.items():
+                widths[name] = array.shape[1]
+                sums[name] = (sums.get(name, 0) + int(stored.metadata[name])) % 2**64
+        return {name: (self.num_samples, width) for name, width in widths.items()}, sums, seconds
+
+    def _pieces(self, names: list[str]) -> Iterator[FloatArray]:
+        for name in names:
+            for shard in range(self.num_shards):
+                yield self._shard_or_lost(shard).tensors[name]
+
+    def _shard_or_lost(self, shard: int) -> TensorFile:
+        stored = map_tensors(self._shard_path(shard))
+        if stored is None:
+            raise _ShardLostError
+        return stored
+
+    def _shard_path(self, shard: int) -> Path:
+        return self.folder / f"shard-{shard:05d}.safetensors"
+
+    def _read_shard(self, shard: int) -> TensorFile | None:
+        return self._read_checked(self._shard_path(shard), len(self.rows(shard)))
+
+    def _read_checked(self, path: Path, num_rows: int) -> TensorFile | None:
+        stored = map_tensors(path)
+        if stored is not None and _is_sound(stored, num_rows):
+            return stored
+        if path.exists():
+            self.damaged.append(path.name)
+        return None
+
+
+class _ShardLostError(Exception):
+    """Another process finished and removed the shards, or one was damaged meanwhile."""
+
+
+def _is_sound(stored: TensorFile, num_rows: int) -> bool:
+    return (
+        _FEATURES in stored.tensors
+        and "seconds" in stored.metadata
+        and all(
+            array.ndim == 2 and len(array) == num_rows and stored.metadata.get(name) == str(checksum(array))
+            for name, array in stored.tensors.items()
+        )
+    )
