@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from markupsafe import Markup
 
-from crossgraft.records import CheckRecord, Reference, Thumbnail
+from crossgraft.records import CheckRecord, Reference
 from crossgraft.report.tables import Table
 
 Part = Literal["verdict", "evidence", "checks", "how it was made", "references"]
@@ -62,10 +62,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Small images with the class they belong to."""
+    """Small images by class: name → PNG files in base64."""
 
     template: ClassVar[str] = "block_gallery.html"
-    thumbnails: Sequence[Thumbnail]
+    images: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)

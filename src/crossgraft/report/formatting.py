@@ -1,7 +1,7 @@
 """How numbers look in words and tables, for the report and the terminal alike.
 
-A column of numbers shows the same decimals in every row, and no more than its intervals justify: the width of the
-median interval keeps two significant digits.
+A column of numbers shows the same decimals in every row, and no more than its intervals justify: the width of
+the median interval keeps two significant digits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
 
 _DIGITS_OF_WIDTH = 2  # significant digits of an interval's width: the usual rule for an uncertainty
-_DIGITS_WITHOUT_INTERVAL = 3
 _MOST_DECIMALS = 6
 _LARGEST_PLAIN = 1e7
 
@@ -35,19 +34,25 @@ class NumberFormat:
 
     @classmethod
     def for_column(
-        cls, values: Iterable[float | None], *, interval_widths: Iterable[float | None] = ()
+        cls, values: Iterable[float | None], *, interval_widths: Iterable[float | None] = (), digits: int = 3
     ) -> NumberFormat:
-        """Choose the decimals for ``values`` from the widths of their intervals, or from their size without any."""
+        """Choose the decimals for ``values``.
+
+        Args:
+            values: The numbers of the column.
+            interval_widths: Widths of their intervals; the median one decides.
+            digits: Significant digits of the largest value, for a column without intervals.
+        """
         sizes = [abs(value) for value in _finite(values) if value != 0]
         widths = [width for width in _finite(interval_widths) if width > 0]
         if widths:
             decimals = _DIGITS_OF_WIDTH - 1 - _exponent(statistics.median(widths))
         elif sizes:
-            decimals = _DIGITS_WITHOUT_INTERVAL - 1 - _exponent(max(sizes))
+            decimals = digits - 1 - _exponent(max(sizes))
         else:
             decimals = 0
         if decimals > _MOST_DECIMALS or (sizes and max(sizes) >= _LARGEST_PLAIN):
-            return cls(decimals=_DIGITS_WITHOUT_INTERVAL - 1, scientific=True)
+            return cls(decimals=digits - 1, scientific=True)
         return cls(decimals=max(decimals, 0))
 
     def __call__(self, value: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -46,12 +46,18 @@ class RunPart:
     has_images: bool
     record_json: Markup
 
+    @property
+    def parts(self) -> list[tuple[str, list[Section]]]:
+        """Sections under the part of the page they belong to, in order."""
+        names = dict.fromkeys(section.part for section in self.sections)
+        return [(name, [section for section in self.sections if section.part == name]) for name in names]
+
 
 def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str | Path | None = None) -> Path:
     """Write one self-contained HTML page for one run, or for several side by side.
 
-    Reads ``run.json``, ``report.json`` and, when there, ``thumbnails.json`` of each run; computes no number anew. The same
-    records give the same bytes.
+    Reads ``run.json``, ``report.json`` and, when there, ``thumbnails.json`` of each run; computes nothing.
+    The same records give the same bytes.
 
     Args:
         run_directory: The folder of one run, or a sequence of folders.
@@ -68,7 +74,9 @@ def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str |
     single = isinstance(run_directory, str | Path)
     directories = [Path(run_directory)] if single else [Path(directory) for directory in run_directory]
     if not directories:
-        raise UsageError("No run directory was given. Name at least one folder that a crossgraft command wrote.")
+        raise UsageError(
+            "No run directory was given. Name at least one folder that a crossgraft command wrote."
+        )
     if out is None and len(directories) > 1:
         raise UsageError("A page of several runs needs a file to go to: give out=… (--out FILE).")
     target = directories[0] / "report.html" if out is None else Path(out)
@@ -78,7 +86,9 @@ def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str |
 def render_page(directories: Sequence[Path]) -> str:
     """The HTML of one page for ``directories``; see ``write_report``."""
     record_types = {kind: entry.record_type for kind, entry in KINDS.items()}
-    prefixes = [""] if len(directories) == 1 else [f"run-{index}-" for index in range(1, len(directories) + 1)]
+    prefixes = (
+        [""] if len(directories) == 1 else [f"run-{index}-" for index in range(1, len(directories) + 1)]
+    )
     parts = [
         _run_part(read_run(directory, record_types, prefix=prefix))
         for directory, prefix in zip(directories, prefixes, strict=True)
@@ -145,21 +155,13 @@ def _without(value: object, field: str) -> object:
 
 
 def _environment() -> Environment:
-    environment = Environment(
+    return Environment(
         loader=PackageLoader("crossgraft.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["grouped_by_part"] = _grouped_by_part
-    return environment
-
-
-def _grouped_by_part(sections: Sequence[Section]) -> Iterator[tuple[str, list[Section]]]:
-    """Sections under the part of the page they belong to, in order."""
-    for part in dict.fromkeys(section.part for section in sections):
-        yield part, [section for section in sections if section.part == part]
 
 
 def _static(name: str) -> str:

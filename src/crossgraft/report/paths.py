@@ -13,9 +13,9 @@ _BARE = re.compile(rf"(?<![\w./:\\…]){_START}(?:\\.|[^\s'\",;()\[\]])+")
 
 
 def without_absolute_paths(text: str) -> str:
-    """``text`` with every absolute path cut to ``…/`` and its last part.
+    r"""``text`` with every absolute path cut to ``…/`` and its last part.
 
-    >>> without_absolute_paths("rank /home/jane/breast.npz --out 'C:\\\\my runs\\\\a' --models zoo/b.yaml")
+    >>> without_absolute_paths("rank /home/jane/breast.npz --out 'C:\\my runs\\a' --models zoo/b.yaml")
     "rank …/breast.npz --out '…/a' --models zoo/b.yaml"
     """
     text = _QUOTED.sub(lambda found: found["quote"] + _last_part(found["path"]) + found["quote"], text)

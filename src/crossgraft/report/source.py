@@ -16,6 +16,7 @@ from crossgraft.errors import DataError
 from crossgraft.records import SCHEMA_VERSION, RankingRecord, Record, RunRecord, Thumbnail
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)
+OtherT = TypeVar("OtherT", bound=Record)
 LARGEST_THUMBNAIL_PIXELS = 96
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
@@ -36,6 +37,10 @@ class Source(Generic[RecordT]):
     thumbnails: tuple[Thumbnail, ...]
     prefix: str = ""
 
+    def showing(self, record: OtherT) -> Source[OtherT]:
+        """The same run with another record in view."""
+        return Source(run=self.run, record=record, thumbnails=self.thumbnails, prefix=self.prefix)
+
 
 def read_run(directory: Path, record_types: dict[str, type[Record]], *, prefix: str = "") -> Source[Any]:
     """Read ``run.json``, ``report.json`` and, when there, ``thumbnails.json``.
@@ -46,10 +51,12 @@ def read_run(directory: Path, record_types: dict[str, type[Record]], *, prefix: 
         prefix: See ``Source``.
 
     Raises:
-        DataError: A file is missing, damaged, of a newer crossgraft, or contradicts itself; the message names it.
+        DataError: A file, named in the message, is missing, damaged, newer, or contradicts itself.
     """
     if not directory.is_dir():
-        raise DataError(f"No such run directory: {directory}. Pass the folder that a crossgraft command wrote (--out).")
+        raise DataError(
+            f"No such run directory: {directory}. Pass the folder that a crossgraft command wrote (--out)."
+        )
     run = _validated(directory / "run.json", RunRecord)
     report = directory / "report.json"
     kind = _kind(report)
@@ -59,7 +66,9 @@ def read_run(directory: Path, record_types: dict[str, type[Record]], *, prefix: 
     ranking = getattr(record, "ranking", record)  # a demo wraps a ranking
     if isinstance(ranking, RankingRecord):
         _check_ranking(ranking, report)
-    return Source(run=run, record=record, thumbnails=_thumbnails(directory / "thumbnails.json"), prefix=prefix)
+    return Source(
+        run=run, record=record, thumbnails=_thumbnails(directory / "thumbnails.json"), prefix=prefix
+    )
 
 
 def _text(path: Path) -> str:
@@ -67,7 +76,7 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise DataError(
-            f"{path} is missing, so there is nothing to report on. Run the command again into the same directory."
+            f"{path} is missing, so there is nothing to report on. Run the command again into this directory."
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"Cannot read {path}: {error}.") from error
@@ -83,7 +92,7 @@ def _kind(path: Path) -> str:
     version = document.get("schema_version", SCHEMA_VERSION)
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise DataError(
-            f"{path} has schema version {version}, this crossgraft reads up to {SCHEMA_VERSION}. Upgrade crossgraft."
+            f"{path} has schema version {version}; this crossgraft reads up to {SCHEMA_VERSION}. Upgrade it."
         )
     return str(document.get("kind"))
 
@@ -128,7 +137,8 @@ def _png_size(png_base64: str, *, where: str) -> tuple[int, int]:
 def _damaged(path: Path, error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(str(part) for part in first["loc"])
-    return f"{path} is damaged: {first['msg']}{f' at {where}' if where else ''}. Run the command again to rewrite it."
+    place = f" at {where}" if where else ""
+    return f"{path} is damaged: {first['msg']}{place}. Run the command again to rewrite it."
 
 
 def _check_ranking(record: RankingRecord, path: Path) -> None:
@@ -138,9 +148,12 @@ def _check_ranking(record: RankingRecord, path: Path) -> None:
     cells = {(cell.model, cell.score) for cell in record.cells}
     ranked = {(row.model, ranking.score) for ranking in record.rankings for row in ranking.rows}
     if record.primary_score not in {ranking.score for ranking in record.rankings}:
-        raise DataError(f"{path} has no ranking by its primary score {record.primary_score}. Run the command again.")
+        raise DataError(
+            f"{path} has no ranking by its primary score {record.primary_score}. Run the command again."
+        )
     for model, score in sorted(ranked | cells):
         if model not in models or score not in scores or (model, score) not in cells:
             raise DataError(
-                f"{path} mentions {score} of {model}, but lacks the model, the score or its value. Run the command again."
+                f"{path} mentions {score} of {model}, but lacks the model, the score or its value. "
+                "Run the command again."
             )

@@ -1,4 +1,4 @@
-"""Realistic run directories: twelve models of three families, three controls, six scores, and every awkward case."""
+"""Realistic run directories: twelve models of three families, three controls, six scores, awkward names."""
 
 from __future__ import annotations
 
@@ -36,9 +36,8 @@ from crossgraft.records import (
 
 EVIL = "<script>alert(1)</script>"
 FAMILIES = ("MobileNet v1", "MobileNet v2", "Vision transformer")
-LONG_NAME = "mobilenetv2_100.ra_in1k · ImageNet-21k, then iNaturalist 2021 birds, 300 epochs, exponential moving average"
+LONG_NAME = "mobilenetv2_100.ra_in1k · ImageNet-21k, then iNaturalist 2021 birds, 300 epochs, moving average"
 WITHOUT_HEAD = "vit_tiny_patch16_224.dino · self-supervised"
-NUM_IMAGES = 546
 
 CANDIDATES = {
     "mobilenetv1_100 · ImageNet": 0,
@@ -60,15 +59,17 @@ SCORES = {  # name: title, height of the best model, spread, shuffled height
     "leep": ("LEEP", -0.31, 0.22, -0.58),
     "nleep": ("N-LEEP", -0.28, 0.24, -0.60),
     "regularized_h_score": ("Regularised H-score", 0.52, 0.35, 0.12),
-    "knn": ("k-nearest neighbours (accuracy)", 0.84, 0.14, 0.70),
-    "linear_probe": ("Linear probe (accuracy)", 0.88, 0.15, 0.68),
+    "knn": ("k-NN probe", 0.84, 0.14, 0.70),
+    "linear_probe": ("Linear probe", 0.88, 0.15, 0.68),
 }
 
 
 def ranking_record(*, class_names: tuple[str, ...] = ("malignant", EVIL), seed: int = 0) -> RankingRecord:
     """A ranking as ``crossgraft rank`` writes it."""
     rng = np.random.default_rng(seed)
-    quality = dict(zip(CANDIDATES, np.sort(rng.beta(2.5, 1.5, size=len(CANDIDATES)))[::-1].tolist(), strict=True))
+    quality = dict(
+        zip(CANDIDATES, np.sort(rng.beta(2.5, 1.5, size=len(CANDIDATES)))[::-1].tolist(), strict=True)
+    )
     quality |= dict.fromkeys(CONTROLS, 0.03)
     cells = [_cell(model, score, quality[model], rng) for score in SCORES for model in quality]
     rankings = [_rank(score, cells) for score in SCORES]
@@ -104,7 +105,13 @@ def ranking_record(*, class_names: tuple[str, ...] = ("malignant", EVIL), seed: 
         ),
         agreement=[
             AgreementRecord(
-                score=score, family=None, num_models=9, weighted_kendall=0.61, p_value=0.021, low=0.18, high=0.93
+                score=score,
+                family=None,
+                num_models=9,
+                weighted_kendall=0.61,
+                p_value=0.021,
+                low=0.18,
+                high=0.93,
             )
             for score in SCORES
         ]
@@ -125,13 +132,19 @@ def ranking_record(*, class_names: tuple[str, ...] = ("malignant", EVIL), seed: 
             CheckRecord(
                 title="Patient leakage",
                 severity="not assessed",
-                text="No group column was given, so images of one patient may lie on both sides of any split.",
+                text="No group column was given, so images of one patient may lie on both sides.",
             ),
-            CheckRecord(title="Unreadable images", severity="warning", text="2 unreadable images were left out."),
-            CheckRecord(title="Order of neighbours", severity="notice", text="7 of 11 neighbours are not separable."),
+            CheckRecord(
+                title="Unreadable images", severity="warning", text="2 unreadable images were left out."
+            ),
+            CheckRecord(
+                title="Order of neighbours", severity="notice", text="7 of 11 neighbours are not separable."
+            ),
         ],
         references=[
-            Reference(key="LogME", text="You et al., LogME: practical assessment of pre-trained models, ICML 2021."),
+            Reference(
+                key="LogME", text="You et al., LogME: practical assessment of pre-trained models, ICML 2021."
+            ),
             Reference(key="LEEP", text="Nguyen et al., LEEP: a new measure of transferability, ICML 2020."),
         ],
     )
@@ -180,7 +193,12 @@ def run_record(*, command: str = "rank") -> RunRecord:
         command=command,
         command_line=f"crossgraft {command} /home/jane/private/breastmnist.npz --models zoo.yaml --seed 7",
         crossgraft_version="0.1.0",
-        config={"data": "/home/jane/private/breastmnist.npz", "models": ["zoo.yaml"], "seed": 7, "no_images": False},
+        config={
+            "data": "/home/jane/private/breastmnist.npz",
+            "models": ["zoo.yaml"],
+            "seed": 7,
+            "no_images": False,
+        },
         config_hash="sha256:77aa0b1c2d3e4f556677",
         seed=7,
         versions={"torch": "2.6.0", "numpy": "2.2.1", "scikit-learn": "1.6.0"},
@@ -190,7 +208,10 @@ def run_record(*, command: str = "rank") -> RunRecord:
         started_at="2026-08-01T10:00:00Z",
         finished_at="2026-08-01T10:03:20Z",
         state="done",
-        stages=[StageRecord(name="Looking at the images", seconds=181.2), StageRecord(name="Scores", seconds=16.04)],
+        stages=[
+            StageRecord(name="Looking at the images", seconds=181.2),
+            StageRecord(name="Scores", seconds=16.04),
+        ],
     )
 
 
@@ -200,7 +221,9 @@ def thumbnails(class_names: list[str], *, side: int = 64) -> list[Thumbnail]:
     return [Thumbnail(class_name=name, png_base64=_png(rng, side)) for name in class_names for _ in range(4)]
 
 
-def write_run(directory: Path, record: Record, *, run: RunRecord | None = None, images: list[Thumbnail] | None = None) -> Path:
+def write_run(
+    directory: Path, record: Record, *, run: RunRecord | None = None, images: list[Thumbnail] | None = None
+) -> Path:
     """Write a run directory without its report."""
     directory.mkdir(parents=True, exist_ok=True)
     run = run or run_record(command="demo" if isinstance(record, DemoRecord) else "rank")
@@ -278,7 +301,9 @@ def _cell(model: str, score: str, quality: float, rng: np.random.Generator) -> S
         shuffled_values=shuffled,
         largest_shuffled=max(shuffled),
         above_shuffled=value > max(shuffled),
-        warnings=["The covariance is singular; its pseudo-inverse was used."] if score == "regularized_h_score" else [],
+        warnings=["The covariance is singular; its pseudo-inverse was used."]
+        if score == "regularized_h_score"
+        else [],
         seconds=0.0021 + 1.9 * (score == "linear_probe"),
         peak_bytes=5_592_064,
     )
@@ -295,7 +320,9 @@ def _rank(score: str, cells: list[ScoreCell]) -> RankingByScore:
             model=cell.model,
             role="candidate",
             rank=rank,
-            not_separable_from=[other for other, twin in enumerate(ranked, 1) if other != rank and _overlap(cell, twin)],
+            not_separable_from=[
+                other for other, twin in enumerate(ranked, 1) if other != rank and _overlap(cell, twin)
+            ],
         )
         for rank, cell in enumerate(ranked, start=1)
     ]
@@ -304,7 +331,9 @@ def _rank(score: str, cells: list[ScoreCell]) -> RankingByScore:
         for cell in of_score
         if cell.value is None
     ]
-    rows += [RankRow(model=model, role="random weights", rank=None, not_separable_from=[]) for model in CONTROLS]
+    rows += [
+        RankRow(model=model, role="random weights", rank=None, not_separable_from=[]) for model in CONTROLS
+    ]
     pairs = [
         PairRecord(
             first=first.model,
@@ -317,7 +346,9 @@ def _rank(score: str, cells: list[ScoreCell]) -> RankingByScore:
         for first, second in itertools.pairwise(ranked)
     ]
     shuffled = [value for cell in of_score for value in cell.shuffled_values]
-    return RankingByScore(score=score, rows=rows, pairs=pairs, best_shuffled=max(shuffled), num_shuffled=len(shuffled))
+    return RankingByScore(
+        score=score, rows=rows, pairs=pairs, best_shuffled=max(shuffled), num_shuffled=len(shuffled)
+    )
 
 
 def _overlap(one: ScoreCell, other: ScoreCell) -> bool:

@@ -10,6 +10,12 @@ from crossgraft.report.plots.split_comparison import split_figure as split_figur
 from crossgraft.report.plots.style import family_marks as family_marks
 
 __all__ = [
-    "class_balance_figure", "ranking_figure", "scatter_figure", "split_figure",
-    "Interval", "Point", "family_marks", "is_drawable",
+    "class_balance_figure",
+    "ranking_figure",
+    "scatter_figure",
+    "split_figure",
+    "Interval",
+    "Point",
+    "family_marks",
+    "is_drawable",
 ]

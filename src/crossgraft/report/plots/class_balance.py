@@ -31,7 +31,9 @@ def class_balance_figure(dataset: DatasetRecord, *, identifier: str) -> Markup:
 
     def paint(figure: Figure) -> None:
         left = 6 if named else 62
-        axes = figure.add_axes((left / _WIDTH, _BELOW / height, (_WIDTH - left - 14) / _WIDTH, middle / height))
+        axes = figure.add_axes(
+            (left / _WIDTH, _BELOW / height, (_WIDTH - left - 14) / _WIDTH, middle / height)
+        )
         if named:
             _draw_bars(axes, dataset)
         else:
@@ -47,6 +49,7 @@ def _draw_bars(axes: Axes, dataset: DatasetRecord) -> None:
     axes.set_ylim(len(dataset.class_names) - 0.5, -0.5)
     axes.set_xlim(0, max(1, max(dataset.class_counts)))
     axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     axes.set_xlabel("Images")
     for row, (name, images) in enumerate(zip(dataset.class_names, dataset.class_counts, strict=True)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from markupsafe import Markup
 from matplotlib.axes import Axes
@@ -27,10 +27,12 @@ from crossgraft.report.plots.style import (
 from crossgraft.report.plots.svg import POINTS_PER_INCH, draw
 
 _GAP_BEFORE_CONTROLS = 0.5  # rows
+_LONGEST_NAME_BESIDE = 42  # characters
 _RANK_COLUMN = 28  # pixels
 _BRACKET_LANE = 11  # pixels
 _LEGEND_LINE = 22  # pixels
-_BELOW = 52  # pixels for tick labels, the axis label and the label of the shuffled line
+_ABOVE_FIRST_ROW = 0.55  # rows, for the label of the shuffled line
+_BELOW = 46  # pixels, for tick labels and the axis label
 
 
 class _Layout(NamedTuple):
@@ -47,8 +49,8 @@ class _Layout(NamedTuple):
 def ranking_figure(record: RankingRecord, score: str, *, identifier: str, narrow: bool = False) -> Markup:
     """Draw the order of the models by ``score``.
 
-    Families differ by colour and marker, controls are hollow and faint, a dashed line marks the best value under
-    shuffled labels, and brackets on the right join runs of ranks that no pair of which is separable.
+    Families differ by colour and marker, controls are hollow and faint, a dashed line marks the best value
+    under shuffled labels, and brackets on the right join runs of ranks of which no two are separable.
 
     Args:
         record: The ranking.
@@ -64,7 +66,7 @@ def ranking_figure(record: RankingRecord, score: str, *, identifier: str, narrow
     rows = _row_positions(ranking.rows)
     layout = _layout([row.model for row in ranking.rows], narrow=narrow)
     above = _LEGEND_LINE * math.ceil((len(marks) + controls) / layout.legend_columns) + 4
-    middle = (rows[-1] + 1) * layout.row_height
+    middle = (rows[-1] + 1 + _ABOVE_FIRST_ROW) * layout.row_height
     height = above + middle + _BELOW
     across = layout.width - layout.left - 14 - _BRACKET_LANE * len(lanes)
 
@@ -72,7 +74,7 @@ def ranking_figure(record: RankingRecord, score: str, *, identifier: str, narrow
         axes = figure.add_axes(
             (layout.left / layout.width, _BELOW / height, across / layout.width, middle / height)
         )
-        axes.set_ylim(rows[-1] + 0.5, -0.5)
+        axes.set_ylim(rows[-1] + 0.5, -0.5 - _ABOVE_FIRST_ROW)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.set_xlabel(f"{title} (larger is better)")
@@ -84,12 +86,12 @@ def ranking_figure(record: RankingRecord, score: str, *, identifier: str, narrow
         _draw_brackets(axes, lanes, rows, first_lane=layout.left + across + 10)
         _draw_legend(figure, marks, controls=controls, columns=layout.legend_columns)
 
-    label = f"Ranking of {len(rows)} models by {title} with intervals; the table of this score holds the same numbers."
+    label = f"Ranking of {len(rows)} models by {title} with intervals; its table holds the same numbers."
     return draw(layout.width, height, paint, identifier=identifier, label=label)
 
 
 def inseparable_runs(rows: Sequence[RankRow]) -> list[tuple[int, int]]:
-    """First and last index of each longest run of rows of which no two are separable; runs of one are left out."""
+    """First and last index of each longest run of rows of which no two are separable, if longer than one."""
     runs: list[tuple[int, int]] = []
     for first in range(len(rows)):
         last = first
@@ -120,10 +122,12 @@ def _lanes(runs: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
 
 def _layout(names: Sequence[str], *, narrow: bool) -> _Layout:
     if narrow:
-        return _Layout(340, 42, left=6, longest_label=46, names_above=True, legend_columns=2)
-    longest = min(max(len(name) for name in names), 42)
+        return _Layout(340, 42, left=_RANK_COLUMN, longest_label=34, names_above=True, legend_columns=2)
+    longest = min(max(len(name) for name in names), _LONGEST_NAME_BESIDE)
     left = _RANK_COLUMN + longest * PIXELS_PER_CHARACTER + 14
-    return _Layout(760, 27, left=left, longest_label=42, names_above=False, legend_columns=4)
+    return _Layout(
+        860, 27, left=left, longest_label=_LONGEST_NAME_BESIDE, names_above=False, legend_columns=4
+    )
 
 
 def _row_positions(rows: Sequence[RankRow]) -> list[float]:
@@ -135,24 +139,32 @@ def _row_positions(rows: Sequence[RankRow]) -> list[float]:
 
 def _across(axes: Axes) -> Transform:
     """Horizontal pixels from the left edge of the figure; vertical rows."""
-    figure = axes.get_figure(root=True)
+    figure = cast("Figure", axes.get_figure(root=True))
     pixels = Affine2D().scale(1 / POINTS_PER_INCH) + figure.dpi_scale_trans
     return blended_transform_factory(pixels, axes.transData)
 
 
-def _draw_row(axes: Axes, position: float, row: RankRow, cell: ScoreCell, mark: Mark, layout: _Layout) -> None:
+def _draw_row(
+    axes: Axes, position: float, row: RankRow, cell: ScoreCell, mark: Mark, layout: _Layout
+) -> None:
     control = row.role != "candidate"
     dot_at = position + (0.22 if layout.names_above else 0)
     _draw_name(axes, position - (0.2 if layout.names_above else 0), row, layout)
     axes.axhline(dot_at, color=INK, alpha=0.12, linewidth=0.8, zorder=0)
     if cell.value is None or not math.isfinite(cell.value):
         axes.text(
-            layout.left + 6, dot_at, "no value", transform=_across(axes), va="center", alpha=0.75, size=SMALL_PIXELS
+            layout.left + 6,
+            dot_at,
+            "no value",
+            transform=_across(axes),
+            va="center",
+            alpha=0.75,
+            size=SMALL_PIXELS,
         )
         return
     mark = CONTROL if control else mark
     look: dict[str, Any] = {"color": mark.colour, "alpha": CONTROL_ALPHA if control else 1.0}
-    if cell.low is not None and cell.high is not None:
+    if cell.low is not None and cell.high is not None and math.isfinite(cell.high - cell.low):
         axes.plot([cell.low, cell.high], [dot_at, dot_at], linewidth=1.8, solid_capstyle="butt", **look)
     # A disc in the colour of the page keeps the interval out of the hollow marker.
     axes.plot(cell.value, dot_at, mark.marker, color=PAPER, zorder=3)
@@ -176,11 +188,12 @@ def _draw_shuffled(axes: Axes, ranking: RankingByScore) -> None:
     in_right_half = best_shuffled > (low + high) / 2
     axes.annotate(
         f"best of {ranking.num_shuffled} shuffled-label values",
-        (best_shuffled, 0),
+        (best_shuffled, 1),
         xycoords=("data", "axes fraction"),
-        xytext=(-5 if in_right_half else 5, 4),
+        xytext=(-5 if in_right_half else 5, -2),
         textcoords="offset points",
         ha="right" if in_right_half else "left",
+        va="top",
         alpha=0.75,
         size=SMALL_PIXELS,
     )
@@ -189,7 +202,7 @@ def _draw_shuffled(axes: Axes, ranking: RankingByScore) -> None:
 def _draw_brackets(
     axes: Axes, lanes: Sequence[Sequence[tuple[int, int]]], heights: Sequence[float], first_lane: float
 ) -> None:
-    """One bracket for each run, open to the left; ``first_lane`` is in pixels from the left edge of the figure."""
+    """One bracket for each run; ``first_lane`` is in pixels from the left edge of the figure."""
     for index, lane in enumerate(lanes):
         x = first_lane + index * _BRACKET_LANE
         for first, last in lane:
@@ -211,7 +224,9 @@ def _draw_legend(figure: Figure, marks: Mapping[str, Mark], *, controls: bool, c
         for family, mark in marks.items()
     ]
     if controls:
-        hollow = Line2D([], [], linestyle="none", marker=CONTROL.marker, fillstyle="none", color=INK, label="control")
+        hollow = Line2D(
+            [], [], linestyle="none", marker=CONTROL.marker, fillstyle="none", color=INK, label="control"
+        )
         handles.append(hollow)
     figure.legend(
         handles=handles,

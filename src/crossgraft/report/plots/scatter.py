@@ -11,10 +11,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from crossgraft.report.plots.style import CONTROL, CONTROL_ALPHA, INK, PAPER, SMALL_PIXELS, Mark
+from crossgraft.report.plots.style import (
+    CONTROL,
+    CONTROL_ALPHA,
+    PAPER,
+    PIXELS_PER_CHARACTER,
+    SMALL_PIXELS,
+    Mark,
+    shortened,
+)
 from crossgraft.report.plots.svg import draw
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 12, 12, 50  # pixels
+_LEFT, _RIGHT, _TOP, _BOTTOM = 48, 14, 34, 46  # pixels
+_TICK_STEPS = [1, 2, 2.5, 5, 10]
 
 
 class Interval(NamedTuple):
@@ -24,14 +33,21 @@ class Interval(NamedTuple):
     low: float | None = None
     high: float | None = None
 
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Both ends, or None when one is missing or not finite."""
+        if self.low is None or self.high is None or not math.isfinite(self.high - self.low):
+            return None
+        return self.low, self.high
+
 
 class Point(NamedTuple):
-    """One model: where it lies, how it is marked (None: a control) and what is written beside it."""
+    """One model: where it lies, how it is marked (None: a control) and the rank written beside it, if any."""
 
     x: Interval
     y: Interval
     mark: Mark | None
-    label: str = ""
+    rank: int | None = None
 
 
 def scatter_figure(
@@ -58,9 +74,12 @@ def scatter_figure(
         size = ((width - _LEFT - _RIGHT) / width, (height - _BOTTOM - _TOP) / height)
         axes = figure.add_axes((_LEFT / width, _BOTTOM / height, *size))
         axes.set_xlabel(x_label)
-        axes.set_ylabel(y_label)
-        axes.xaxis.set_major_locator(MaxNLocator(4))
-        axes.yaxis.set_major_locator(MaxNLocator(5))
+        # Across the top, not along the axis: room for a long name, and nobody has to turn their head.
+        figure.text(
+            4 / width, 1 - 4 / height, shortened(y_label, int(width / PIXELS_PER_CHARACTER)), va="top"
+        )
+        axes.xaxis.set_major_locator(MaxNLocator(4, steps=_TICK_STEPS))
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=_TICK_STEPS))
         axes.margins(0.08)
         for point in filter(is_drawable, points):
             _draw_point(axes, point)
@@ -77,22 +96,29 @@ def is_drawable(point: Point) -> bool:
 
 def _draw_point(axes: Axes, point: Point) -> None:
     mark = point.mark or CONTROL
+    x, y = point.x.value or 0.0, point.y.value or 0.0
+    faint: dict[str, Any] = {"color": mark.colour, "alpha": 0.45, "linewidth": 1.0}
+    if (ends := point.x.ends) is not None:
+        axes.plot(ends, (y, y), **faint)
+    if (ends := point.y.ends) is not None:
+        axes.plot((x, x), ends, **faint)
     look: dict[str, Any] = {"color": mark.colour, "alpha": 1.0 if point.mark else CONTROL_ALPHA}
-    (x, x_low, x_high), (y, y_low, y_high) = point.x, point.y
-    faint = {"color": mark.colour, "alpha": 0.45, "linewidth": 1.0}
-    if x_low is not None and x_high is not None:
-        axes.plot([x_low, x_high], [y, y], **faint)
-    if y_low is not None and y_high is not None:
-        axes.plot([x, x], [y_low, y_high], **faint)
     axes.plot(x, y, mark.marker, color=PAPER, markersize=6, zorder=3)
     axes.plot(x, y, mark.marker, fillstyle="full" if point.mark else "none", markersize=6, zorder=4, **look)
-    if point.label:
-        axes.annotate(
-            point.label,
-            (x, y),
-            xytext=(6, 5),
-            textcoords="offset points",
-            size=SMALL_PIXELS,
-            color=INK,
-            zorder=5,
-        )
+    if point.rank is not None:
+        _draw_rank(axes, x, y, point.rank)
+
+
+def _draw_rank(axes: Axes, x: float, y: float, rank: int) -> None:
+    """Ranks go above left and below right in turn, off the rising line that a good score draws."""
+    odd = rank % 2 == 1
+    axes.annotate(
+        str(rank),
+        (x, y),
+        xytext=(-5, 4) if odd else (5, -4),
+        textcoords="offset points",
+        ha="right" if odd else "left",
+        va="bottom" if odd else "top",
+        size=SMALL_PIXELS,
+        zorder=5,
+    )

@@ -9,13 +9,13 @@ INK = "#000000"  # becomes currentColor
 PAPER = "#fefefe"  # becomes the page's background: the inside of hollow markers
 FONT_PIXELS = 12.5
 SMALL_PIXELS = 11.5
-PIXELS_PER_CHARACTER = 6.7  # of a system sans at FONT_PIXELS, a little generous
+PIXELS_PER_CHARACTER = 7.2  # of a system sans at FONT_PIXELS, the widest of the common ones
 
 # M. Okabe and K. Ito, Color universal design (2008). Yellow is left out: it vanishes on white.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
-SETTINGS: dict[str, Any] = {
+SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "crossgraft",  # ids inside the file do not change from run to run
     "text.parse_math": False,  # a class named "$x$" is a name, not an equation
@@ -64,7 +64,9 @@ def family_marks(families: Iterable[str]) -> dict[str, Mark]:
 
 def shortened(text: str, most_characters: int) -> str:
     """``text`` with its middle left out when it is too long; both ends tell models apart."""
-    text = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    text = "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
+    )
     if len(text) <= most_characters:
         return text
     head = (most_characters - 1) * 3 // 5

@@ -22,7 +22,9 @@ _FONT = re.compile(r"font: (?:[a-z0-9]+ )*?([\d.]+px) [^;]*")
 _ID_REFERENCE = re.compile(r"url\(#")
 
 
-def draw(width: float, height: float, paint: Callable[[Figure], None], *, identifier: str, label: str) -> Markup:
+def draw(
+    width: float, height: float, paint: Callable[[Figure], None], *, identifier: str, label: str
+) -> Markup:
     """Paint on a fresh figure and return it as inline SVG.
 
     Args:
@@ -34,7 +36,7 @@ def draw(width: float, height: float, paint: Callable[[Figure], None], *, identi
     """
     # Settings are read when artists are made; the context also keeps them out of the user's own figures.
     with rc_context(SETTINGS), warnings.catch_warnings():
-        # Only widths are measured with matplotlib's font; the browser draws the text with fonts that have the glyph.
+        # Only widths are measured with matplotlib's font; the browser draws with one that has the glyph.
         warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from font")
         figure = Figure(figsize=(width / POINTS_PER_INCH, height / POINTS_PER_INCH))
         paint(figure)

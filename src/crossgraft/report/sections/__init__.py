@@ -1,4 +1,4 @@
-"""Which sections a report of each kind has, in order. A new command adds its files here and one line to ``KINDS``."""
+"""The sections of each kind of report, in order. A new command adds its files and one line to ``KINDS``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SectionBuilder = Callable[[Source[Any]], Section | None]
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of report: its record, its heading, and the builders of its sections in the order of the page."""
+    """One kind of report: its record, its heading, and its sections in the order of the page."""
 
     record_type: type[Record]
     heading: Callable[[Source[Any]], Heading]

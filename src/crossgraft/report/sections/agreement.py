@@ -5,8 +5,9 @@ from __future__ import annotations
 from crossgraft.records import AgreementRecord, GroundTruthRecord, RankingRecord
 from crossgraft.report.blocks import Block, Figure, Paragraph, Section
 from crossgraft.report.formatting import NumberFormat, counted
-from crossgraft.report.plots import Interval, Point, family_marks, is_drawable, scatter_figure
-from crossgraft.report.sections._lookup import cells_by_model, joined, score_title
+from crossgraft.report.plots import Interval, is_drawable, scatter_figure
+from crossgraft.report.sections._lookup import joined, score_title
+from crossgraft.report.sections._points import against_primary
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
 
@@ -26,25 +27,19 @@ def agreement_section(source: Source[RankingRecord]) -> Section | None:
         blocks.append(_table(record))
     if record.ground_truth is not None and record.ground_truth.unmatched:
         names = joined(record.ground_truth.unmatched)
-        blocks.append(Paragraph(f"Fine-tuned results without a ranked model of that name: {names}.", tone="quiet"))
-    return Section(name="agreement", title="Agreement with fine-tuned results", part="evidence", blocks=blocks)
+        blocks.append(
+            Paragraph(f"Fine-tuned results without a ranked model of that name: {names}.", tone="quiet")
+        )
+    return Section(
+        name="agreement", title="Agreement with fine-tuned results", part="evidence", blocks=blocks
+    )
 
 
 def _figure(source: Source[RankingRecord], truth: GroundTruthRecord) -> Figure:
     record = source.record
     title = score_title(record, record.primary_score)
-    marks = family_marks(model.family for model in record.models if model.role == "candidate")
-    cells = cells_by_model(record, record.primary_score)
-    points = [
-        Point(
-            x=Interval(cells[row.model].value, cells[row.model].low, cells[row.model].high),
-            y=Interval(truth.values.get(row.model)),
-            mark=marks[record.model(row.model).family],
-            label=str(row.rank),
-        )
-        for row in record.ranking(record.primary_score).rows
-        if row.rank is not None
-    ]
+    results = {model: Interval(value) for model, value in truth.values.items()}
+    points = [point for point in against_primary(record, results, last_rank=len(results)) if point.mark]
     drawing = scatter_figure(
         points,
         x_label=f"{title} (score)",
@@ -53,10 +48,9 @@ def _figure(source: Source[RankingRecord], truth: GroundTruthRecord) -> Figure:
         width=460,
         height=320,
     )
-    caption = (
-        f"{truth.column} of {counted(sum(map(is_drawable, points)), 'fine-tuned model')} against {title} with its 95 % "
-        f"interval. A useful score rises from left to right; numbers are ranks by {title}."
-    )
+    models = counted(sum(map(is_drawable, points)), "fine-tuned model")
+    caption = f"{truth.column} of {models} against {title} with its 95 % interval. "
+        f"A useful score rises from left to right; numbers are ranks by {title}."
     return Figure(drawings=[drawing], caption=caption)
 
 

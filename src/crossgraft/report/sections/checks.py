@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from crossgraft.records import CheckRecord, RankingRecord, RunRecord, Severity
 from crossgraft.report.blocks import Checks, Items, Paragraph, Section
@@ -17,7 +18,7 @@ def checks_section(source: Source[RankingRecord]) -> Section:
     checks = [*_unfinished(source.run), *source.record.checks]
     ordered = sorted(checks, key=lambda check: _MOST_URGENT_FIRST.index(check.severity))
     blocks = [Checks(ordered)] if ordered else [Paragraph("No checks were recorded.", tone="quiet")]
-    return Section(name="checks", title="Checks", part="checks", blocks=blocks)
+    return Section(name="checks", title="What was checked", part="checks", blocks=blocks)
 
 
 def warnings_section(source: Source[RankingRecord]) -> Section:
@@ -27,15 +28,22 @@ def warnings_section(source: Source[RankingRecord]) -> Section:
     for cell in record.cells:
         for warning in cell.warnings:
             models[cell.score, warning].append(cell.model)
-    items = [f"{score_title(record, score)}, {joined(names)}: {text}" for (score, text), names in models.items()]
+    items = [
+        f"{score_title(record, score)}, {_whom(names, among=len(record.models))}: {text}"
+        for (score, text), names in models.items()
+    ]
     blocks = [Items(items)] if items else [Paragraph("No score gave a warning.", tone="quiet")]
     return Section(name="warnings", title="Warnings of scores", part="checks", blocks=blocks)
 
 
+def _whom(names: Sequence[str], *, among: int) -> str:
+    return "every model" if len(names) == among else joined(names)
+
+
 def _unfinished(run: RunRecord) -> list[CheckRecord]:
     if run.state in ("interrupted", "failed"):
-        text = f"This run is marked as {run.state}; numbers may be missing. Run the same command again to finish it."
+        text = (
+            f"This run is marked as {run.state}; numbers may be missing. The same command again finishes it."
+        )
         return [CheckRecord(title="Run not finished", severity="warning", text=text)]
     return []
-
-

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from crossgraft.records import DatasetRecord, RankingRecord
+import itertools
+from collections import defaultdict
+from collections.abc import Sequence
+
+from crossgraft.records import DatasetRecord, RankingRecord, Thumbnail
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Gallery, Items, Paragraph, Section
 from crossgraft.report.formatting import count, counted, short_fingerprint
 from crossgraft.report.plots import class_balance_figure
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
+
+_MOST_IMAGE_CHARACTERS = 700_000  # of base64: a third of the two megabytes that a page may have
 
 
 def data_section(source: Source[RankingRecord]) -> Section:
@@ -18,17 +24,36 @@ def data_section(source: Source[RankingRecord]) -> Section:
         skipped = f"{counted(len(dataset.skipped_unreadable), 'unreadable file')} left out"
         blocks.append(Folded(skipped, [Items(dataset.skipped_unreadable)]))
     if source.thumbnails:
-        blocks.append(Gallery(source.thumbnails))
+        blocks += _gallery(source.thumbnails)
     else:
-        blocks.append(Paragraph("No images are shown: none were kept with this run (--no-images).", tone="quiet"))
+        blocks.append(
+            Paragraph("No images are shown: none were kept with this run (--no-images).", tone="quiet")
+        )
     return Section(name="data", title="Data", part="checks", blocks=blocks)
+
+
+def _gallery(thumbnails: Sequence[Thumbnail]) -> list[Block]:
+    """The first images of every class, as many as keep the page small."""
+    by_class: defaultdict[str, list[str]] = defaultdict(list)
+    for thumbnail in thumbnails:
+        by_class[thumbnail.class_name].append(thumbnail.png_base64)
+    shown: defaultdict[str, list[str]] = defaultdict(list)
+    characters = 0
+    for one_of_each in itertools.zip_longest(*by_class.values()):
+        for name, image in zip(by_class, one_of_each, strict=True):
+            if image is not None and characters + len(image) <= _MOST_IMAGE_CHARACTERS:
+                shown[name].append(image)
+                characters += len(image)
+    left_out = len(thumbnails) - sum(map(len, shown.values()))
+    note = f"{counted(left_out, 'image')} more are not shown, to keep the page below 2 MB."
+    return [Gallery(dict(shown)), *([Paragraph(note, tone="quiet")] if left_out else [])]
 
 
 def _facts(dataset: DatasetRecord) -> Facts:
     kinds = sorted(dataset.image_kinds.items(), key=lambda item: -item[1])
     return Facts(
         [
-            ("Images", f"{count(dataset.num_images)} from {dataset.source}"),
+            ("Images", f"{count(dataset.num_images)} from {dataset.source.replace('_', ' ')}"),
             ("Classes", count(len(dataset.class_names))),
             ("Rows used", dataset.rows_used),
             ("Split", dataset.split_method),

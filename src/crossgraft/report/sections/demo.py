@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from crossgraft.records import DemoRecord, FineTunedRow, RankingRecord
-from crossgraft.report.blocks import Block, Figure, Items, Paragraph, Section
+from crossgraft.report.blocks import Block, Figure, Heading, Items, Paragraph, Section
 from crossgraft.report.formatting import NumberFormat, counted
-from crossgraft.report.plots import Interval, Point, family_marks, scatter_figure, split_figure
-from crossgraft.report.sections._lookup import cells_by_model, score_title
+from crossgraft.report.plots import Interval, scatter_figure, split_figure
+from crossgraft.report.sections._lookup import score_title
+from crossgraft.report.sections._points import against_primary
 from crossgraft.report.sections.verdict import ranking_heading
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
@@ -21,12 +22,12 @@ def of_its_ranking(
     builder: Callable[[Source[RankingRecord]], Section | None],
 ) -> Callable[[Source[DemoRecord]], Section | None]:
     """Let a section of a ranking read the ranking inside a demo."""
-    return lambda source: builder(replace(source, record=source.record.ranking))
+    return lambda source: builder(source.showing(source.record.ranking))
 
 
 def demo_heading(source: Source[DemoRecord]) -> Heading:
     """The heading of the ranking, marked as a demo."""
-    heading = ranking_heading(replace(source, record=source.record.ranking))
+    heading = ranking_heading(source.showing(source.record.ranking))
     return replace(heading, title=f"Demo: {heading.title}")
 
 
@@ -35,8 +36,8 @@ def split_section(source: Source[DemoRecord]) -> Section:
     comparison = source.record.split_comparison
     gap = comparison.shuffled_accuracy - comparison.grouped_accuracy
     caption = (
-        f"Test accuracy of {comparison.probe} with 95 % intervals. The difference of {_ACCURACY(gap)} is what a shuffled "
-        "split promises and new groups do not keep."
+        f"Test accuracy of {comparison.probe} with 95 % intervals. The shuffled split "
+        f"shows {_ACCURACY(gap)} more than new groups will bear out."
     )
     figure = Figure([split_figure(comparison, identifier=f"{source.prefix}split")], caption=caption)
     return Section(
@@ -63,7 +64,7 @@ def _figure(source: Source[DemoRecord]) -> Figure:
     title = score_title(record, record.primary_score)
     drawings = [
         scatter_figure(
-            _points(record, {row.model: accuracy(row) for row in rows}),
+            against_primary(record, {row.model: accuracy(row) for row in rows}, last_rank=len(rows)),
             x_label=f"{title} (score)",
             y_label=f"{what} (fraction)",
             identifier=f"{source.prefix}fine-tuned-{index}",
@@ -76,8 +77,9 @@ def _figure(source: Source[DemoRecord]) -> Figure:
     ]
     images = counted(max(row.num_test_images for row in rows), "test image")
     caption = (
-        f"Test accuracy of {counted(len(rows), 'model')} on {images} against {title}, with 95 % intervals; controls "
-        f"hollow. Left the whole network was tuned, right only a linear layer. Numbers are ranks by {title}."
+        f"Test accuracy of {counted(len(rows), 'model')} on {images} against {title}, with 95 % intervals; "
+        "controls hollow. Left the whole network was tuned, right only a linear layer. "
+        f"Numbers are ranks by {title}."
     )
     return Figure(drawings, caption=caption)
 
@@ -88,21 +90,6 @@ def _full(row: FineTunedRow) -> Interval:
 
 def _linear(row: FineTunedRow) -> Interval:
     return Interval(row.linear_accuracy, row.linear_low, row.linear_high)
-
-
-def _points(record: RankingRecord, accuracies: dict[str, Interval]) -> list[Point]:
-    marks = family_marks(model.family for model in record.models if model.role == "candidate")
-    cells = cells_by_model(record, record.primary_score)
-    return [
-        Point(
-            x=Interval(cells[row.model].value, cells[row.model].low, cells[row.model].high),
-            y=accuracies[row.model],
-            mark=marks[record.model(row.model).family] if row.role == "candidate" else None,
-            label=str(row.rank or ""),
-        )
-        for row in record.ranking(record.primary_score).rows
-        if row.model in accuracies
-    ]
 
 
 def _table(rows: Sequence[FineTunedRow]) -> Table:

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from crossgraft.records import RankingRecord, RankRow, ScoreCell
 from crossgraft.report.blocks import Block, Figure, Folded, Section
 from crossgraft.report.formatting import NumberFormat, counted
-from crossgraft.report.plots import Interval, Point, family_marks, is_drawable, scatter_figure
+from crossgraft.report.plots import is_drawable, scatter_figure
 from crossgraft.report.sections._lookup import cells_by_model, joined, score_format, score_title
+from crossgraft.report.sections._points import against_primary, as_interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words, yes_or_no
 
@@ -29,7 +30,10 @@ def rankings_section(source: Source[RankingRecord]) -> Section:
     """One full table a score; the primary one is open."""
     record = source.record
     others = [ranking.score for ranking in record.rankings if ranking.score != record.primary_score]
-    folded = [Folded(f"Ranking by {score_title(record, score)}", [_ranking_table(record, score)]) for score in others]
+    folded = [
+        Folded(f"Ranking by {score_title(record, score)}", [_ranking_table(record, score)])
+        for score in others
+    ]
     return Section(
         name="rankings",
         title="Ranking by each score",
@@ -48,7 +52,11 @@ def _overview(record: RankingRecord) -> Table:
         [
             words(row.model),
             *(
-                _value(cells.get((row.model, score.name)), formats[score.name], strong=best.get(score.name) == row.model)
+                _value(
+                    cells.get((row.model, score.name)),
+                    formats[score.name],
+                    strong=best.get(score.name) == row.model,
+                )
                 for score in record.scores
             ),
         ]
@@ -61,7 +69,7 @@ def _overview(record: RankingRecord) -> Table:
         file_name="scores",
         muted_rows=_controls(order),
         notes=[
-            "Scores have different scales: compare within a column. Bold: best, and separable from every other model.",
+            "Scales differ: compare within a column. Bold: best, and separable from every other model.",
             *_reasons_without_value(record),
         ],
     )
@@ -95,7 +103,7 @@ def _ranking_table(record: RankingRecord, score: str) -> Table:
     cells = cells_by_model(record, score)
     ordered = [cells[row.model] for row in ranking.rows]
     as_text = score_format(record, score)
-    seconds = NumberFormat.for_column([max((cell.seconds for cell in ordered), default=0.0)])
+    seconds = NumberFormat.for_column([max((cell.seconds for cell in ordered), default=0.0)], digits=2)
     best = _separable_best(ranking.rows)
     columns = [
         Column("Rank", numeric=True),
@@ -156,7 +164,14 @@ def _score_against_score(source: Source[RankingRecord]) -> Figure:
     record = source.record
     primary = score_title(record, record.primary_score)
     others = [score for score in record.scores if score.name != record.primary_score]
-    points = {score.name: _points(record, score.name) for score in others}
+    points = {
+        score.name: against_primary(
+            record,
+            {model: as_interval(cell) for model, cell in cells_by_model(record, score.name).items()},
+            last_rank=_MOST_LABELLED,
+        )
+        for score in others
+    }
     drawings = [
         scatter_figure(
             points[score.name],
@@ -167,32 +182,12 @@ def _score_against_score(source: Source[RankingRecord]) -> Figure:
         for index, score in enumerate(others)
     ]
     drawn = [sum(map(is_drawable, points[score.name])) for score in others]
-    models = counted(max(drawn), "model") if len(set(drawn)) == 1 else f"{min(drawn)} to {max(drawn)} models"
+    dots = counted(max(drawn), "dot") if len(set(drawn)) == 1 else f"{min(drawn)} to {max(drawn)} dots"
     top = [row.model for row in record.ranking(record.primary_score).rows if row.rank][:_MOST_LABELLED]
     numbered = ", ".join(f"{rank} {name}" for rank, name in enumerate(top, start=1))
     caption = (
-        f"{primary} against each other score, {models} a panel, with 95 % intervals; controls hollow. "
-        "Dots along a rising line: the two scores agree on the order. "
+        f"{primary} against each other score, {dots} a panel, one a model, with 95 % intervals; "
+        "controls hollow. Dots along a rising line: the two scores agree on the order. "
         f"Numbers are ranks by {primary}: {numbered}."
     )
     return Figure(drawings=drawings, caption=caption)
-
-
-def _points(record: RankingRecord, score: str) -> list[Point]:
-    """Each model's primary score against ``score``, marked by family."""
-    marks = family_marks(model.family for model in record.models if model.role == "candidate")
-    first, second = cells_by_model(record, record.primary_score), cells_by_model(record, score)
-    return [
-        Point(
-            x=_as_interval(first[row.model]),
-            y=_as_interval(second[row.model]),
-            mark=marks[record.model(row.model).family] if row.role == "candidate" else None,
-            label=str(row.rank) if row.rank and row.rank <= _MOST_LABELLED else "",
-        )
-        for row in record.ranking(record.primary_score).rows
-        if row.model in second
-    ]
-
-
-def _as_interval(cell: ScoreCell) -> Interval:
-    return Interval(cell.value, cell.low, cell.high)
