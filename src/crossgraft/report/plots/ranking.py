@@ -122,7 +122,7 @@ def _lanes(runs: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
 
 def _layout(names: Sequence[str], *, narrow: bool) -> _Layout:
     if narrow:
-        return _Layout(340, 42, left=_RANK_COLUMN, longest_label=34, names_above=True, legend_columns=2)
+        return _Layout(340, 42, left=_RANK_COLUMN, longest_label=36, names_above=True, legend_columns=2)
     longest = min(max(len(name) for name in names), _LONGEST_NAME_BESIDE)
     left = _RANK_COLUMN + longest * PIXELS_PER_CHARACTER + 14
     return _Layout(

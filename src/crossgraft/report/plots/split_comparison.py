@@ -11,7 +11,7 @@ from crossgraft.records import SplitComparison
 from crossgraft.report.plots.style import OKABE_ITO, PAPER, SMALL_PIXELS
 from crossgraft.report.plots.svg import draw
 
-_WIDTH = 460
+_WIDTH = 400
 _ROW_HEIGHT = 50
 _BELOW = 48
 

@@ -49,8 +49,10 @@ def _figure(source: Source[RankingRecord], truth: GroundTruthRecord) -> Figure:
         height=320,
     )
     models = counted(sum(map(is_drawable, points)), "fine-tuned model")
-    caption = f"{truth.column} of {models} against {title} with its 95 % interval. "
-        f"A useful score rises from left to right; numbers are ranks by {title}."
+    caption = (
+        f"{truth.column} of {models} against {title} with its 95 % interval. A useful score rises from left to "
+        f"right; numbers are ranks by {title}."
+    )
     return Figure(drawings=[drawing], caption=caption)
 
 

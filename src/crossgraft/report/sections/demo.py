@@ -36,8 +36,8 @@ def split_section(source: Source[DemoRecord]) -> Section:
     comparison = source.record.split_comparison
     gap = comparison.shuffled_accuracy - comparison.grouped_accuracy
     caption = (
-        f"Test accuracy of {comparison.probe} with 95 % intervals. The shuffled split "
-        f"shows {_ACCURACY(gap)} more than new groups will bear out."
+        f"Test accuracy of {comparison.probe} with 95 % intervals. Shuffled minus "
+        f"grouped: {_ACCURACY(gap)}; what is above 0 does not carry over to new groups."
     )
     figure = Figure([split_figure(comparison, identifier=f"{source.prefix}split")], caption=caption)
     return Section(
@@ -78,7 +78,7 @@ def _figure(source: Source[DemoRecord]) -> Figure:
     images = counted(max(row.num_test_images for row in rows), "test image")
     caption = (
         f"Test accuracy of {counted(len(rows), 'model')} on {images} against {title}, with 95 % intervals; "
-        "controls hollow. Left the whole network was tuned, right only a linear layer. "
+        "colours as in the ranking, controls hollow. Left the whole network was tuned, right only a linear layer. "
         f"Numbers are ranks by {title}."
     )
     return Figure(drawings, caption=caption)
