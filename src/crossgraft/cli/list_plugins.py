@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import textwrap
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from crossgraft.cli import options
-from crossgraft.cli.text_table import text_table
+from crossgraft.cli.text_table import WIDTH, text_table
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -38,7 +38,21 @@ def list_plugins(
     if json:
         typer.echo(json_module.dumps({"schema_version": SCHEMA_VERSION, kind: rows}))
     else:
-        typer.echo(text_table(list(rows[0]), [[str(value) for value in row.values()] for row in rows]) if rows else "None.")
+        typer.echo(_as_text(rows))
+
+
+def _as_text(rows: Rows) -> str:
+    """A table, and below it what is too long for a column."""
+    if not rows:
+        return "None."
+    columns = [name for name in rows[0] if name != "reference"]
+    table = text_table(columns, [[str(row[name]) for name in columns] for row in rows])
+    references = [
+        textwrap.fill(f"{row[columns[0]]}: {row['reference']}", WIDTH, subsequent_indent="  ")
+        for row in rows
+        if "reference" in row
+    ]
+    return "\n\n".join([table, *(["\n".join(references)] if references else [])])
 
 
 def _scores() -> Rows:

@@ -10,17 +10,18 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-import click
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from crossgraft.errors import CrossgraftError
+from crossgraft.errors import CrossgraftError, UnknownNameError
 from crossgraft.version import __version__
 
 EXIT_INTERNAL = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+
+INTERRUPTED = "Interrupted. What was finished is kept; the same command goes on from there."
 
 COMMANDS = {
     "demo": "crossgraft.cli.demo",
@@ -33,20 +34,24 @@ COMMANDS = {
 class LazyGroup(TyperGroup):
     """Imports the file of a command when the command is named."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: typer.Context) -> list[str]:
         """The verbs, in the order of a first visit."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one verb."""
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> TyperCommand:
+        """Import one verb.
+
+        Raises:
+            UnknownNameError: With the nearest verbs.
+        """
         if cmd_name not in COMMANDS:
-            return None
+            raise UnknownNameError("command", cmd_name, COMMANDS, hint="Try: crossgraft --help")
         command = get_command(importlib.import_module(COMMANDS[cmd_name]).app)
         command.name = cmd_name
         return command
 
 
-app = typer.Typer(cls=LazyGroup, add_completion=True, no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=LazyGroup, invoke_without_command=True, rich_markup_mode=None)
 
 
 def _show_version(wanted: bool) -> None:
@@ -57,6 +62,7 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def crossgraft(
+    context: typer.Context,
     version: bool = typer.Option(
         False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
     ),
@@ -67,33 +73,36 @@ def crossgraft(
 
     Research use, not a medical device. Nothing is downloaded without --allow-download.
     """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 ok, 1 internal, 2 usage, 3 data, 4 missing extra or weights, 130 interrupted."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(_run(arguments))
+    sys.exit(main(arguments))
 
 
-def _run(arguments: list[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line and return the exit code; for tests and programs that must not exit."""
     debug = "--debug" in arguments
     try:
-        outcome: object = get_command(app).main(args=arguments, prog_name="crossgraft", standalone_mode=False)
+        outcome: object = get_command(app).main(args=list(arguments), prog_name="crossgraft", standalone_mode=False)
     except CrossgraftError as error:
         _complain(str(error), debug=debug)
         return error.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show(file=sys.stderr)
+    except typer.TyperException as error:
+        message = " ".join(error.format_message().split())
+        _complain(f"{message} Try: {_command_path(error)} --help", debug=debug)
         return EXIT_USAGE
-    except click.ClickException as error:
-        _complain(_usage_message(error), debug=debug)
-        return EXIT_USAGE
-    except (KeyboardInterrupt, click.Abort):
-        _complain("Interrupted. What was finished is kept; the same command goes on from there.", debug=False)
+    except (KeyboardInterrupt, typer.Abort):
+        _complain(INTERRUPTED, debug=False)
         return EXIT_INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last net: a bug must not end in a page of traceback
         _complain(f"Internal error: {type(error).__name__}: {error}. Run again with --debug and report it.", debug=debug)
         return EXIT_INTERNAL
+    if outcome == EXIT_INTERRUPTED:  # Typer turns Ctrl-C into this exit code
+        _complain(INTERRUPTED, debug=False)
     return outcome if isinstance(outcome, int) else 0
 
 
@@ -103,7 +112,5 @@ def _complain(message: str, *, debug: bool) -> None:
     typer.echo(f"Error: {message}", err=True)
 
 
-def _usage_message(error: click.ClickException) -> str:
-    context = getattr(error, "ctx", None)
-    path = context.command_path if isinstance(context, click.Context) else "crossgraft"
-    return f"{error.format_message()} Try: {path} --help"
+def _command_path(error: typer.TyperException) -> str:
+    return getattr(getattr(error, "ctx", None), "command_path", "crossgraft")

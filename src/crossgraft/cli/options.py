@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
 
 from crossgraft.progress import Reporter
@@ -49,13 +48,14 @@ NOT_ARGUMENTS = {"json", "quiet", "config", "debug", "data"}
 """Flags of the terminal, which the public functions do not have."""
 
 
-def typed_flags(context: click.Context) -> dict[str, object]:
+def typed_flags(context: typer.Context) -> dict[str, object]:
     """The arguments that were typed, under the names of the public function; defaults are left to it."""
     return {
         name: value
         for name, value in context.params.items()
         if name not in NOT_ARGUMENTS
-        and context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+        and (origin := context.get_parameter_source(name)) is not None
+        and origin.name != "DEFAULT"
     }
 
 

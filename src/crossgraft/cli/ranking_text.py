@@ -9,7 +9,6 @@ from crossgraft.cli.text_table import text_table
 from crossgraft.records import AgreementRecord, RankingByScore, RankingRecord, RankRow, ScoreCell
 from crossgraft.report.formatting import MISSING, NumberFormat, counted, duration
 
-WIDTH = 100
 MAX_MODEL_NAME = 38
 MAX_CLASSES_SHOWN = 8
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+WIDTH = 100
+"""Columns that a terminal is expected to have."""
+
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[str] = ()) -> str:
     """Align columns with two spaces between them; columns named in ``right`` are right-aligned.

@@ -11,6 +11,7 @@ from crossgraft.data.class_names import index_classes
 from crossgraft.data.fingerprint import dataset_fingerprint
 from crossgraft.data.inspection import InspectedImages, inspect_images, summarise_kinds
 from crossgraft.errors import DataError, UsageError
+from crossgraft.records import Record
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,7 @@ class Dataset:
         rows_used: Which rows of the source these are, in words.
         split_method: How the splits were made, in words.
         skipped_unreadable: Names of images that were left out because they can not be decoded.
+        split: The ``Split`` that was drawn or read when the data were opened, or None.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Dataset:
     skipped_unreadable: tuple[str, ...]
     _images: InspectedImages = field(repr=False)
     _image_rows: np.ndarray = field(repr=False)
+    split: Record | None = None
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -9,10 +9,11 @@ import numpy as np
 from crossgraft.data.class_names import index_classes
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.inspection import inspect_images
-from crossgraft.data.sampling import limit_rows, take_per_class
+from crossgraft.data.selection import RowSelection
 from crossgraft.data.sources import SOURCES, DataSource, SourceRequest, SourceRows
 from crossgraft.data.sources._locations import location_error
-from crossgraft.errors import DataError, UsageError
+from crossgraft.data.splits import Split
+from crossgraft.errors import DataError
 from crossgraft.progress import Reporter
 
 
@@ -25,6 +26,10 @@ def open_dataset(
     path_column: str | None = None,
     image_root: str | Path | None = None,
     skip_unreadable: bool = False,
+    split: str | Path | None = None,
+    holdout: float | None = None,
+    folds: int | None = None,
+    fold: int = 0,
     limit: int | None = None,
     per_class: int | None = None,
     seed: int = 0,
@@ -45,9 +50,13 @@ def open_dataset(
         image_root: Folder that the image files of a table are relative to; by default the folder of the
             table.
         skip_unreadable: Leave out images that can not be decoded, and list them.
+        split: File of a saved split; only its train rows are used.
+        holdout: Set this share of the images aside as test in a new split and use the rest; whole groups stay together.
+        folds: Make this many folds and use all but one of them.
+        fold: Which fold is set aside, from 0.
         limit: Use at most this many images; classes keep their shares.
         per_class: Use this many images of each class.
-        seed: Decides which images ``limit`` and ``per_class`` draw.
+        seed: Decides what ``holdout``, ``folds``, ``limit`` and ``per_class`` draw.
         num_threads: Threads that decode images; by default one a core, at most 8.
         reporter: Told about progress and about what the user should know.
 
@@ -58,6 +67,15 @@ def open_dataset(
         UsageError: An option has no meaning for this kind of data.
     """
     reporter = reporter if reporter is not None else Reporter(quiet=True)
+    selection = RowSelection(
+        split=None if split is None else Path(split),
+        holdout=holdout,
+        folds=folds,
+        fold=fold,
+        limit=limit,
+        per_class=per_class,
+        seed=seed,
+    )
     source = _find_source(str(location))
     root = None if image_root is None else Path(image_root)
     if root is not None and not root.is_dir():
@@ -71,7 +89,9 @@ def open_dataset(
         reporter.warn(notice)
     class_names, targets = index_classes(rows.labels, rows.label_names)
     _refuse_bad_classes(rows, class_names)
-    chosen = _choose_rows(targets, class_names, limit=limit, per_class=per_class, seed=seed)
+    drawn = selection.make_split(rows, targets)
+    chosen = np.arange(len(targets)) if drawn is None else drawn.rows("train")
+    chosen = chosen[selection.fewer(targets[chosen], class_names)]
     inspected = inspect_images(
         [rows.image_names[int(row)] for row in chosen],
         lambda index: rows.decode(int(chosen[index])),
@@ -89,8 +109,9 @@ def open_dataset(
         group_column=rows.group_column,
         splits=None if rows.splits is None else rows.splits[chosen],
         attributes={name: values[chosen] for name, values in rows.attributes.items()},
-        rows_used=_describe_rows(rows, use_split, limit=limit, per_class=per_class),
-        split_method=rows.split_method,
+        rows_used=selection.describe(_rows_in_words(rows, use_split, drawn), len(targets)),
+        split_method=rows.split_method if drawn is None else drawn.method,
+        split=drawn,
         skipped_unreadable=tuple(inspected.names[row] for row in inspected.unreadable),
         _images=inspected,
         _image_rows=np.arange(len(chosen)),
@@ -122,30 +143,12 @@ def _refuse_bad_classes(rows: SourceRows, class_names: tuple[str, ...]) -> None:
         )
 
 
-def _choose_rows(
-    targets: np.ndarray, class_names: tuple[str, ...], *, limit: int | None, per_class: int | None, seed: int
-) -> np.ndarray:
-    if limit is not None and per_class is not None:
-        raise UsageError("--limit and --per-class both choose how many images are used. Give one of them.")
-    if per_class is not None:
-        return take_per_class(targets, per_class, seed=seed, class_names=class_names)
-    if limit is not None:
-        return limit_rows(targets, limit, seed=seed)
-    return np.arange(len(targets))
-
-
-def _describe_rows(
-    rows: SourceRows, use_split: str | None, *, limit: int | None, per_class: int | None
-) -> str:
+def _rows_in_words(rows: SourceRows, use_split: str | None, drawn: Split | None) -> str:
+    if drawn is not None:
+        return "train rows of the split"
     if rows.splits is None:
-        used = "all rows (no split given)"
-    else:
-        used = "all rows of all splits" if use_split is None else f"split {use_split}"
-    if per_class is not None:
-        return f"{used}, {per_class} images of each class"
-    if limit is not None and limit < len(rows.labels):
-        return f"{used}, {limit} of {len(rows.labels)} images"
-    return used
+        return "all rows (no split given)"
+    return "all rows of all splits" if use_split is None else f"split {use_split}"
 
 
 def _without_unreadable(dataset: Dataset, unreadable: np.ndarray, reporter: Reporter) -> Dataset:

@@ -10,7 +10,7 @@ from crossgraft.rank.evaluate import ModelEvaluation
 from crossgraft.rank.ground_truth import agreement
 from crossgraft.rank.order import order_models
 from crossgraft.records import GroundTruthRecord, RankingRecord
-from crossgraft.scores import Score
+from crossgraft.scores import AnyScore
 
 PRIMARY_REASONS = {
     "logme": "default: a closed form that needs neither a source head nor a random start; no score is best everywhere",
@@ -19,7 +19,7 @@ PRIMARY_REASONS = {
 
 def assemble_record(
     dataset: Dataset,
-    scores: Sequence[Score],
+    scores: Sequence[AnyScore],
     primary: str,
     evaluations: Sequence[ModelEvaluation],
     truth: GroundTruthRecord | None,

@@ -7,20 +7,20 @@ import numpy as np
 
 from crossgraft.rank.evaluate import Evaluation, ModelEvaluation, RawValue
 from crossgraft.records import ScoreCell
-from crossgraft.scores import Score
+from crossgraft.scores import AnyScore, ZooScore
 from crossgraft.statistics import jackknife_interval
 
 
-def build_cells(score: Score, models: Sequence[ModelEvaluation]) -> list[ScoreCell]:
+def build_cells(score: AnyScore, models: Sequence[ModelEvaluation]) -> list[ScoreCell]:
     """One cell a model for ``score``."""
     evaluations = [next(e for e in model.evaluations if e.score == score.name) for model in models]
-    if score.kind == "zoo":
+    if isinstance(score, ZooScore):
         evaluations = combine_over_zoo(score, models, evaluations)
     return [_cell(model.model.name, evaluation) for model, evaluation in zip(models, evaluations, strict=True)]
 
 
 def combine_over_zoo(
-    score: Score, models: Sequence[ModelEvaluation], evaluations: Sequence[Evaluation]
+    score: ZooScore[...], models: Sequence[ModelEvaluation], evaluations: Sequence[Evaluation]
 ) -> list[Evaluation]:
     """Give every evaluation of a zoo-level score its values.
 

@@ -13,7 +13,7 @@ from PIL import Image
 from crossgraft.data import Dataset
 from crossgraft.models import Backbone
 from crossgraft.records import DatasetRecord, ModelRecord, PreprocessingRecord, Reference, Role, ScoreRecord, Thumbnail
-from crossgraft.scores import SCORES, Score
+from crossgraft.scores import SCORES, AnyScore
 from crossgraft.types import Preprocessing
 
 THUMBNAIL_PIXELS = 96
@@ -64,7 +64,7 @@ def describe_preprocessing(preprocessing: Preprocessing) -> PreprocessingRecord:
     return PreprocessingRecord(**fields, description=preprocessing.describe())
 
 
-def describe_score(score: Score) -> ScoreRecord:
+def describe_score(score: AnyScore) -> ScoreRecord:
     """One score as the report shows it."""
     return ScoreRecord(
         name=score.name,
@@ -76,7 +76,7 @@ def describe_score(score: Score) -> ScoreRecord:
     )
 
 
-def cite(scores: Sequence[Score]) -> list[Reference]:
+def cite(scores: Sequence[AnyScore]) -> list[Reference]:
     """The papers behind the numbers of a ranking."""
     statistics: Mapping[str, str] = {
         "jackknife": "Efron and Stein, The jackknife estimate of variance, Annals of Statistics 9(3), 1981.",

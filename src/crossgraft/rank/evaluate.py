@@ -9,7 +9,7 @@ from crossgraft.compute import measure_cost
 from crossgraft.errors import DataError, NotApplicable
 from crossgraft.progress import Stage
 from crossgraft.records import ModelRecord, Record
-from crossgraft.scores import Score, ScoreInputs, ScoreValue
+from crossgraft.scores import AnyScore, ScoreInputs, ZooScore
 from crossgraft.seeding import generator
 from crossgraft.statistics import jackknife_blocks
 from crossgraft.statistics.jackknife import Block
@@ -71,7 +71,7 @@ def plan_resampling(targets: ClassIndices, groups: Groups | None, *, seed: int) 
 
 
 def evaluate_scores(
-    scores: Sequence[Score],
+    scores: Sequence[AnyScore],
     inputs: ScoreInputs,
     resampling: Resampling,
     *,
@@ -125,7 +125,7 @@ def evaluate_scores(
     ]
 
 
-def _evaluate_once(score: Score, inputs: ScoreInputs) -> Evaluation:
+def _evaluate_once(score: AnyScore, inputs: ScoreInputs) -> Evaluation:
     reason = score.missing_inputs(inputs)
     if reason is not None:
         return Evaluation(score=score.name, reason=reason)
@@ -137,8 +137,8 @@ def _evaluate_once(score: Score, inputs: ScoreInputs) -> Evaluation:
     return Evaluation(score=score.name, full=full, seconds=cost.seconds, peak_bytes=cost.peak_bytes)
 
 
-def _raw(score: Score, inputs: ScoreInputs) -> RawValue:
-    if score.kind == "zoo":
-        return RawValue(value=None, parts=dict(score.parts(inputs)))
-    value: ScoreValue = score.evaluate(inputs)
+def _raw(score: AnyScore, inputs: ScoreInputs) -> RawValue:
+    if isinstance(score, ZooScore):
+        return RawValue(value=None, parts=score.parts(inputs))
+    value = score.evaluate(inputs)
     return RawValue(value=float(value), parts=dict(value.parts), warnings=list(value.warnings))

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from crossgraft.compute import available_cores, resolve_device
 from crossgraft.data import Dataset, open_dataset
-from crossgraft.errors import UsageError
+from crossgraft.errors import DataError, UsageError
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.progress import Reporter
 from crossgraft.rank.assemble import assemble_record
@@ -24,7 +24,7 @@ from crossgraft.rank.zoo import ZooSettings, ZooWalk, with_controls
 from crossgraft.records import RankingRecord, Thumbnail
 from crossgraft.report import write_report
 from crossgraft.runs import RunDirectory, open_run
-from crossgraft.scores import DEFAULT_SCORES, SCORES, Score
+from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
 from crossgraft.types import ResizePolicy
 
 DEFAULT_PRIMARY = "logme"
@@ -164,7 +164,7 @@ def rank_models(
         return _finish(record, dataset, run, no_images=no_images)
 
 
-def choose_scores(scores: str | Sequence[str]) -> list[Score]:
+def choose_scores(scores: str | Sequence[str]) -> list[AnyScore]:
     """Look up ``default``, ``all`` or names separated by commas, in the given order and each once.
 
     Raises:
@@ -179,7 +179,7 @@ def choose_scores(scores: str | Sequence[str]) -> list[Score]:
     return [SCORES.get(name) for name in wanted]
 
 
-def _choose_primary(by: str, chosen: Sequence[Score]) -> str:
+def _choose_primary(by: str, chosen: Sequence[AnyScore]) -> str:
     names = [score.name for score in chosen]
     if by in names:
         return by
@@ -217,13 +217,18 @@ def _open(data: str | Path | Dataset, *, reporter: Reporter, **options: Any) -> 
     given = [name for name, value in options.items() if value and name != "seed"]
     if given:
         raise UsageError(f"{given[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset.")
-    return data.only_split("train")
+    if data.splits is None:
+        return data
+    is_train = data.splits == "train"
+    if not is_train.any():
+        raise DataError(f"{data.name} has the splits {', '.join(sorted(set(data.splits)))} but no split train.")
+    return data.take(is_train, rows_used="split train")
 
 
 def _walk(
     dataset: Dataset,
     specs: Sequence[ModelSpec],
-    scores: Sequence[Score],
+    scores: Sequence[AnyScore],
     settings: ZooSettings,
     *,
     run: RunDirectory | None,
@@ -246,6 +251,8 @@ def _finish(record: RankingRecord, dataset: Dataset, run: RunDirectory | None, *
     run.update(weights_fingerprints={model.name: model.weights_fingerprint for model in record.models})
     run.write_record("report.json", record)
     run.write("scores.csv", ranking.to_frame().to_csv(index=False))
+    if dataset.split is not None:
+        run.write_record("split.json", dataset.split)
     if not no_images:
         run.write("thumbnails.json", TypeAdapter(list[Thumbnail]).dump_json(make_thumbnails(dataset)))
     return Ranking(record, out=run.path, report=write_report(run.path))

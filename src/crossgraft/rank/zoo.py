@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +13,13 @@ from crossgraft.data import Dataset
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.features import FeatureSet, extract_features
 from crossgraft.models import Backbone, ModelSpec, load_backbone, random_weights_control
+from crossgraft.models.spec import RANDOM
 from crossgraft.progress import Reporter
 from crossgraft.rank.describe import describe_model
-from crossgraft.rank.evaluate import ModelEvaluation, Resampling, evaluate_scores
+from crossgraft.rank.evaluate import Evaluation, ModelEvaluation, Resampling, evaluate_scores
 from crossgraft.records import Role
 from crossgraft.runs import RunDirectory
-from crossgraft.scores import Score, ScoreInputs
+from crossgraft.scores import AnyScore, ScoreInputs
 from crossgraft.types import ResizePolicy
 from crossgraft.version import __version__
 
@@ -49,17 +50,13 @@ class Member:
 
 def with_controls(specs: Sequence[ModelSpec]) -> list[Member]:
     """The zoo and one random-weight network for each distinct architecture that has none yet."""
-    members = [Member(spec, "random weights" if spec.weights == "random" else "candidate") for spec in specs]
-    covered = {_architecture(member.spec) for member in members if member.role == "random weights"}
+    members = [Member(spec, "random weights" if spec.weights == RANDOM else "candidate") for spec in specs]
+    covered = {member.spec.architecture_key for member in members if member.role == "random weights"}
     for spec in specs:
-        if _architecture(spec) not in covered:
-            covered.add(_architecture(spec))
+        if spec.architecture_key not in covered:
+            covered.add(spec.architecture_key)
             members.append(Member(random_weights_control(spec), "random weights"))
     return members
-
-
-def _architecture(spec: ModelSpec) -> str:
-    return json.dumps([spec.source, spec.kwargs], sort_keys=True, default=str)
 
 
 class ZooWalk:
@@ -68,7 +65,7 @@ class ZooWalk:
     def __init__(
         self,
         dataset: Dataset,
-        scores: Sequence[Score],
+        scores: Sequence[AnyScore],
         resampling: Resampling,
         settings: ZooSettings,
         *,
@@ -127,7 +124,7 @@ class ZooWalk:
 
     def _score(
         self, backbone: Backbone, feature_set: FeatureSet, member: Member, position: str
-    ) -> list:
+    ) -> list[Evaluation]:
         inputs = score_inputs(self.dataset, backbone, feature_set, member.spec, self.scores)
         rounds = 1 + len(self.resampling.blocks) + len(self.resampling.shuffled_labels)
         title = f"Scoring {member.spec.name} ({position})"
@@ -155,7 +152,7 @@ class ZooWalk:
 
 
 def score_inputs(
-    dataset: Dataset, backbone: Backbone, feature_set: FeatureSet, spec: ModelSpec, scores: Sequence[Score]
+    dataset: Dataset, backbone: Backbone, feature_set: FeatureSet, spec: ModelSpec, scores: Sequence[AnyScore]
 ) -> ScoreInputs:
     """Everything that the chosen scores may look at; images and model only for scores that ask for them."""
     needs_model = any("model" in score.inputs for score in scores)

@@ -1,0 +1,203 @@
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from crossgraft.records import RankingRecord, RunRecord
+
+FLAGS = ("--models", "zoo.yaml", "--scores", "leep,logme,knn_probe", "--workers", "1")
+
+
+@pytest.fixture
+def ranked(workspace, crossgraft):
+    outcome = crossgraft("rank", "images", *FLAGS, "--out", "run")
+    assert outcome.code == 0, outcome.err
+    return outcome
+
+
+def numbers(record):
+    """A record without what differs from run to run: seconds, memory, cache."""
+    text = json.loads(record)
+    for cell in text["cells"]:
+        cell["seconds"] = cell["peak_bytes"] = 0
+    for model in text["models"]:
+        model["feature_seconds"], model["features_from_cache"] = 0, True
+    return text
+
+
+def test_the_terminal_shows_table_advice_and_report(ranked):
+    lines = ranked.out.splitlines()
+    assert lines[0].startswith("images · 24 images, all rows (no split given) · 2 classes (12 / 12)")
+    assert "patient leakage not checked (no group column)" in lines[0]
+    assert any(line.split()[:3] == ["rank", "model", "LogME"] for line in lines)
+    assert sum("control" in line for line in lines) >= 3  # two random networks and the shuffled labels
+    assert lines[-1].endswith("Report: run/report.html")
+    assert max(map(len, lines[3:-2])) <= 100
+
+
+def test_progress_goes_to_stderr_in_the_users_words(ranked):
+    assert "Looking at 24 images with narrow (1 of 4)" in ranked.err
+    assert "Scoring wide (2 of 4)" in ranked.err
+
+
+def test_the_run_directory_holds_the_whole_run(ranked, workspace):
+    run = RunRecord.model_validate_json((workspace / "run" / "run.json").read_bytes())
+    assert run.state == "done"
+    assert run.command_line.startswith("crossgraft rank images --models zoo.yaml")
+    assert run.config["seed" if "seed" in run.config else "by"] is not None
+    assert set(run.weights_fingerprints) >= {"narrow", "wide"}
+    record = RankingRecord.model_validate_json((workspace / "run" / "report.json").read_bytes())
+    assert {model.role for model in record.models} == {"candidate", "random weights"}
+    cell = record.cell("wide", "logme")
+    assert cell.low < cell.value < cell.high
+    assert len(cell.jackknife_values) == 20
+    assert len(cell.shuffled_values) == 5
+    html = (workspace / "run" / "report.html").read_text()
+    assert str(workspace) not in html
+    assert str(workspace) not in (workspace / "run" / "run.json").read_text()
+
+
+def test_json_is_one_document_with_a_schema_version(workspace, crossgraft):
+    outcome = crossgraft("rank", "images", *FLAGS, "--json", "--quiet")
+    assert json.loads(outcome.out)["schema_version"] == 1
+    assert outcome.err == ""
+
+
+def test_the_same_command_again_reads_back_and_gives_the_same_numbers(ranked, workspace, crossgraft):
+    before = (workspace / "run" / "report.json").read_text()
+    again = crossgraft("rank", "images", *FLAGS, "--out", "run")
+    assert "read back from the run directory" in again.err
+    assert (workspace / "run" / "report.json").read_text() == before
+
+
+def test_another_directory_gives_the_same_numbers(ranked, workspace, crossgraft):
+    crossgraft("rank", "images", *FLAGS, "--out", "other", "--cache-dir", "fresh")
+    first, second = ((workspace / run / "report.json").read_text() for run in ("run", "other"))
+    assert numbers(first) == numbers(second)
+
+
+def test_a_run_killed_between_models_goes_on_with_the_next(workspace, crossgraft, monkeypatch, ranked):
+    from crossgraft.rank import zoo
+
+    original = zoo.ZooWalk.evaluate
+
+    def killed(self, member, position):
+        if position.startswith("3 "):
+            raise KeyboardInterrupt
+        return original(self, member, position)
+
+    monkeypatch.setattr(zoo.ZooWalk, "evaluate", killed)
+    interrupted = crossgraft("rank", "images", *FLAGS, "--out", "killed")
+    assert interrupted.code == 130
+    assert "the same command goes on from there" in interrupted.err
+    monkeypatch.setattr(zoo.ZooWalk, "evaluate", original)
+    resumed = crossgraft("rank", "images", *FLAGS, "--out", "killed")
+    assert resumed.err.count("read back from the run directory") == 2
+    first, second = ((workspace / run / "report.json").read_text() for run in ("run", "killed"))
+    assert numbers(first) == numbers(second)
+
+
+def split_folder(workspace, *, poisoned):
+    """images/ cut into train and test; a poisoned test folder holds garbage, another class and other counts."""
+    folder = workspace / ("poisoned" if poisoned else "clean") / "data"
+    for name in ("benign", "malignant"):
+        files = sorted((workspace / "images" / name).iterdir())
+        for part, members in (("train", files[:9]), ("test", files[9:])):
+            (folder / part / name).mkdir(parents=True)
+            for file in members:
+                shutil.copy(file, folder / part / name)
+    if poisoned:
+        for file in (folder / "test").rglob("*.png"):
+            file.write_bytes(b"poison")
+        (folder / "test" / "alien").mkdir()
+        (folder / "test" / "alien" / "x.png").write_bytes(b"poison")
+        (folder / "test" / "benign" / "09.png").unlink()
+    return folder
+
+
+def split_npz(workspace, *, poisoned):
+    rng = np.random.default_rng(0)
+    arrays = {
+        "train_images": rng.integers(0, 255, (20, 12, 12), dtype=np.uint8),
+        "train_labels": np.arange(20) % 2,
+        "test_images": rng.integers(0, 255, (6, 12, 12), dtype=np.uint8),
+        "test_labels": np.arange(6) % 2,
+    }
+    if poisoned:
+        arrays |= {"test_images": np.full((3, 7), np.nan), "test_labels": np.arange(9) + 5}
+    path = workspace / ("poisoned" if poisoned else "clean") / "data.npz"
+    path.parent.mkdir(exist_ok=True)
+    np.savez(path, **arrays)
+    return path
+
+
+def split_table(workspace, *, poisoned):
+    folder = workspace / ("poisoned" if poisoned else "clean")
+    folder.mkdir(exist_ok=True)
+    shutil.copytree(workspace / "images", folder / "images")
+    rows = ["path,label,split,patient"]
+    for name in ("benign", "malignant"):
+        for i in range(12):
+            part = "train" if i < 9 else "test"
+            row = f"images/{name}/{i:02d}.png,{name},{part},{name}{i // 2}"
+            rows.append(f"images/gone.png,alien,{part}," if poisoned and part == "test" else row)
+    (folder / "data.csv").write_text("\n".join(rows) + "\n")
+    return folder / "data.csv"
+
+
+@pytest.mark.parametrize("make", [split_folder, split_npz, split_table])
+def test_rank_never_opens_test(workspace, crossgraft, make):
+    records = {}
+    for poisoned in (False, True):
+        data = make(workspace, poisoned=poisoned)
+        outcome = crossgraft("rank", data, *FLAGS, "--json", "--out", f"run-{poisoned}", "--cache-dir", f"c{poisoned}")
+        assert outcome.code == 0, outcome.err
+        records[poisoned] = numbers(outcome.out)
+    assert "split train" in records[True]["dataset"]["rows_used"]
+    assert records[False] == records[True]
+
+
+def test_groups_stay_together_in_the_intervals(workspace, crossgraft):
+    data = split_table(workspace, poisoned=False)
+    outcome = crossgraft("rank", data, *FLAGS, "--group-column", "patient", "--json")
+    record = RankingRecord.model_validate_json(outcome.out)
+    assert record.dataset.num_groups == 10
+    assert len(record.cell("wide", "logme").jackknife_values) == 10  # one block a patient
+    assert next(check for check in record.checks if check.title == "Patient leakage").severity == "passed"
+
+
+def test_ground_truth_is_compared(workspace, crossgraft):
+    (workspace / "results.csv").write_text("model,accuracy\nnarrow,0.7\nwide,0.9\n")
+    outcome = crossgraft("rank", "images", *FLAGS, "--ground-truth", "results.csv")
+    assert "Agreement of logme with accuracy over 2 models: needs at least 3 models" in outcome.out
+
+
+def test_a_config_file_gives_flags_and_typed_flags_win(workspace, crossgraft):
+    (workspace / "c.yaml").write_text("models: zoo.yaml\nscores: logme\nper_class: 5\nseed: 7\n")
+    outcome = crossgraft("rank", "images", "--config", "c.yaml", "--per-class", "6", "--json")
+    record = RankingRecord.model_validate_json(outcome.out)
+    assert record.dataset.class_counts == [6, 6]
+    assert [score.name for score in record.scores] == ["logme"]
+
+
+def test_no_images_writes_no_thumbnail(workspace, crossgraft, ranked):
+    assert json.loads((workspace / "run" / "thumbnails.json").read_text())
+    crossgraft("rank", "images", *FLAGS, "--no-images", "--out", "private")
+    assert not (workspace / "private" / "thumbnails.json").exists()
+    assert "data:image/png" not in (workspace / "private" / "report.html").read_text()
+
+
+def test_python_and_the_command_line_give_the_same_numbers(ranked, workspace):
+    import crossgraft
+
+    ranking = crossgraft.rank_models(
+        "images", models="zoo.yaml", scores=["leep", "logme", "knn_probe"], workers=1
+    )
+    assert numbers(ranking.to_json()) == numbers((workspace / "run" / "report.json").read_text())
+    assert ranking.report is None
+    frame = ranking.to_frame()
+    assert list(frame.columns[:5]) == ["model", "role", "score", "rank", "value"]
+    assert len(frame) == 12
+    assert frame.loc[0, "rank"] == 1
+    assert "<table" in ranking._repr_html_()
