@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from crossgraft.data.class_names import index_classes
-from crossgraft.data.fingerprint import dataset_fingerprint
+from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint
 from crossgraft.data.inspection import InspectedImages, inspect_images, summarise_kinds
 from crossgraft.errors import DataError, UsageError
 from crossgraft.records import Record
@@ -63,6 +63,12 @@ class Dataset:
         """64 hexadecimal digits: equal only if pixels, labels and groups are equal, in the same order."""
         digests = [self._images.digests[int(row)] for row in self._image_rows]
         return dataset_fingerprint(digests, self.labels, self.groups)
+
+    @property
+    def listing_fingerprint(self) -> str:
+        """64 hexadecimal digits of names, labels and groups: what a ``Split`` of these rows belongs to."""
+        names = [self.image_name(index) for index in range(len(self))]
+        return listing_fingerprint(names, self.labels, self.groups)
 
     @property
     def class_counts(self) -> tuple[int, ...]:

@@ -1,12 +1,14 @@
-"""What makes two data sets the same: the decoded pixels, the labels and the groups, in order.
+"""What makes two data sets the same.
 
-File names, formats and folders are left out on purpose: a renamed folder is the same data, an edited image is
-not.
+The fingerprint of a data set covers decoded pixels, labels and groups in row order. File names, formats and
+folders are left out on purpose: a renamed folder is the same data, an edited image is not. A split is drawn
+before any image is opened, so it carries the fingerprint of the listing instead: names, labels and groups.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -37,3 +39,9 @@ def dataset_fingerprint(digests: Sequence[bytes], labels: np.ndarray, groups: np
         fingerprint.update(digest)
         fingerprint.update(text.encode())
     return fingerprint.hexdigest()
+
+
+def listing_fingerprint(names: Sequence[str], labels: np.ndarray, groups: np.ndarray | None) -> str:
+    """64 hexadecimal digits that identify names, labels and groups in row order, without opening an image."""
+    columns = [list(names), labels.tolist(), None if groups is None else groups.tolist()]
+    return hashlib.sha256(json.dumps(columns).encode()).hexdigest()

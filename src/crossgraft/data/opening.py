@@ -51,7 +51,8 @@ def open_dataset(
             table.
         skip_unreadable: Leave out images that can not be decoded, and list them.
         split: File of a saved split; only its train rows are used.
-        holdout: Set this share of the images aside as test in a new split and use the rest; whole groups stay together.
+        holdout: Set this share of the images aside as test in a new split and use the rest; whole groups stay
+            together.
         folds: Make this many folds and use all but one of them.
         fold: Which fold is set aside, from 0.
         limit: Use at most this many images; classes keep their shares.

@@ -1,24 +1,23 @@
-"""Which of the listed rows to use: a part of a split, then fewer images. Decided before any image is decoded."""
+"""Which of the listed rows to use (a part of a split, then fewer images), before any image is decoded."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from crossgraft.data.fingerprint import listing_fingerprint
 from crossgraft.data.sampling import limit_rows, take_per_class
 from crossgraft.data.sources import SourceRows
-from crossgraft.data.splits import Split, k_folds, make_split
-from crossgraft.errors import DataError, UsageError
+from crossgraft.data.splits import Part, Split, k_folds, make_split
+from crossgraft.errors import UsageError
 from crossgraft.types import ClassIndices
 
 
 @dataclass(frozen=True)
 class RowSelection:
-    """What the user asked for; at most one of ``split``, ``holdout``, ``folds`` and of ``limit``, ``per_class``.
+    """What the user asked for; at most one of ``split holdout folds`` and one of ``limit per_class``.
 
     Attributes:
         split: Saved split whose train rows are used.
@@ -46,13 +45,17 @@ class RowSelection:
         if self.folds is not None and not 0 <= self.fold < self.folds:
             raise UsageError(f"--fold must lie between 0 and {self.folds - 1}, not {self.fold}.")
         if self.folds is None and self.fold:
-            raise UsageError("--fold says which of several folds is set aside; give their number with --folds.")
+            raise UsageError(
+                "--fold says which of several folds is set aside; give their number with --folds."
+            )
 
     @staticmethod
     def _refuse_both(**flags: object) -> None:
         given = [f"--{name.replace('_', '-')}" for name, value in flags.items() if value is not None]
         if len(given) > 1:
-            raise UsageError(f"{' and '.join(given)} choose the same thing in different ways. Give one of them.")
+            raise UsageError(
+                f"{' and '.join(given)} choose the same thing in different ways. Give one of them."
+            )
 
     def make_split(self, rows: SourceRows, targets: ClassIndices) -> Split | None:
         """The split that was asked for; None when all rows are used.
@@ -61,23 +64,23 @@ class RowSelection:
             DataError: A saved split belongs to other rows, or the rows can not be split as asked.
             UsageError: The data have an official split already.
         """
-        listing = fingerprint_listing(rows)
+        listing = listing_fingerprint(rows.image_names, rows.labels, rows.groups)
         if self.split is not None:
             split = Split.load(self.split)
-            if split.num_images != len(targets) or split.data_fingerprint != listing:
-                raise DataError(
-                    f"{self.split} was made for other rows than those of {rows.name}: names, labels or groups differ. "
-                    "Open the data as they were then (same flags), or make a new split."
-                )
+            split.refuse_other_rows(len(targets), listing, rows.name)
             return split
         if self.holdout is None and self.folds is None:
             return None
         if rows.splits is not None:
-            raise UsageError(f"{rows.name} has a split of its own, which is kept. Leave out --holdout and --folds.")
+            raise UsageError(
+                f"{rows.name} has a split of its own, which is kept. Leave out --holdout and --folds."
+            )
         if self.folds is not None:
-            folds = k_folds(targets, rows.groups, num_folds=self.folds, seed=self.seed, data_fingerprint=listing)
+            folds = k_folds(
+                targets, rows.groups, num_folds=self.folds, seed=self.seed, data_fingerprint=listing
+            )
             return folds[self.fold]
-        fractions = {"train": 1 - (self.holdout or 0), "test": self.holdout or 0}
+        fractions: dict[Part, float] = {"train": 1 - (self.holdout or 0), "test": self.holdout or 0}
         return make_split(targets, rows.groups, fractions=fractions, seed=self.seed, data_fingerprint=listing)
 
     def fewer(self, targets: ClassIndices, class_names: tuple[str, ...]) -> np.ndarray:
@@ -95,9 +98,3 @@ class RowSelection:
         if self.limit is not None and self.limit < num_rows:
             return f"{used}, {self.limit} of {num_rows} images"
         return used
-
-
-def fingerprint_listing(rows: SourceRows) -> str:
-    """Hash of names, labels and groups in order: what a split depends on, known before any image is decoded."""
-    columns = [list(rows.image_names), rows.labels.tolist(), None if rows.groups is None else rows.groups.tolist()]
-    return hashlib.sha256(json.dumps(columns, default=str).encode()).hexdigest()

@@ -30,7 +30,7 @@ class Split(Record):
     """Row numbers of the parts of one data set, and how they came about.
 
     Attributes:
-        data_fingerprint: Of the data that were split; empty if unknown.
+        data_fingerprint: ``Dataset.listing_fingerprint`` of the rows that were split; empty if unknown.
         num_images: Rows that were split.
         method: How, in words.
         seed: None for a split that was not drawn.
@@ -68,20 +68,25 @@ class Split(Record):
         Raises:
             DataError: The split was made for other data, or the part is empty.
         """
-        if len(dataset) != self.num_images or self.data_fingerprint not in ("", dataset.fingerprint):
-            raise DataError(
-                f"The split was made for other data: {self.num_images} images with fingerprint "
-                f"{self.data_fingerprint[:12]}, "
-                f"but {dataset.name} has {len(dataset)} images with fingerprint {dataset.fingerprint[:12]}. "
-                "Open the data as they "
-                "were when the split was made, or make a new split."
-            )
+        self.refuse_other_rows(len(dataset), dataset.listing_fingerprint, dataset.name)
         rows = self.rows(part)
         if rows.size == 0:
             raise DataError(f"The split has no {part} rows ({self.method}).")
         return dataset.take(
             rows, rows_used=f"{part} rows of the split ({dataset.rows_used})", split_method=self.method
         )
+
+    def refuse_other_rows(self, num_images: int, listing_fingerprint: str, name: str) -> None:
+        """Raise if the split does not belong to these rows.
+
+        Raises:
+            DataError: Names, labels or groups differ.
+        """
+        if num_images != self.num_images or self.data_fingerprint not in ("", listing_fingerprint):
+            raise DataError(
+                f"The split was made for {self.num_images} other images than the {num_images} of {name}: names, "
+                "labels or groups differ. Open the data as they were then (same options), or make a new split."
+            )
 
     def save(self, path: Path) -> None:
         """Write the split as JSON; the file appears whole or not at all.
@@ -125,7 +130,7 @@ def make_split(
         groups: Patient (or the like) of each row.
         fractions: Share of each part; they add up to 1, for example ``{"train": 0.8, "test": 0.2}``.
         seed: Decides which rows (or groups) go where.
-        data_fingerprint: Of the data, so that the split is refused for others.
+        data_fingerprint: ``Dataset.listing_fingerprint``, so that the split is refused for other rows.
 
     Returns:
         Every class is in every part. With groups the shares are as near as whole groups allow (greedy,
@@ -212,7 +217,7 @@ def official_split(dataset: Dataset) -> Split:
         )
         raise DataError(f"{dataset.name} has {found}; there is no official split with train rows to keep.")
     return Split(
-        data_fingerprint=dataset.fingerprint,
+        data_fingerprint=dataset.listing_fingerprint,
         num_images=len(dataset),
         method=dataset.split_method,
         seed=None,

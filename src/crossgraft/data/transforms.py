@@ -7,6 +7,7 @@ range: 65535 is white, and nothing is clipped on the way. Normalisation runs onc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -32,11 +33,12 @@ _LUMINANCE = np.array(
 
 
 class _Placement(NamedTuple):
-    """Which part of the source goes where in the input (all in pixels)."""
+    """How large an image becomes, which part of that is seen, and where it stands in the input; in pixels."""
 
-    source_box: tuple[float, float, float, float]  # left, top, right, bottom
     width: int
     height: int
+    cut_left: int
+    cut_top: int
     left: int
     top: int
 
@@ -85,15 +87,16 @@ def _resize_into(
 ) -> None:
     """Write one resized image into its place of the batch; the borders stay black."""
     placement = _place(image.shape[0], image.shape[1], preprocessing)
-    rows = slice(placement.top, placement.top + placement.height)
-    columns = slice(placement.left, placement.left + placement.width)
     resampling = _RESAMPLING[preprocessing.interpolation]
     to_grey = place.shape[-1] == 1 and image.shape[-1] == 3
     if image.dtype == np.uint8:
         resized = _resize_8_bits(image, placement, resampling, to_grey=to_grey)
-        place[rows, columns] = resized if in_8_bits else resized.astype(np.float32) / 255
+        resized = resized if in_8_bits else resized.astype(np.float32) / 255
     else:
-        place[rows, columns] = _resize_float(image, placement, resampling, to_grey=to_grey)
+        resized = _resize_float(image, placement, resampling, to_grey=to_grey)
+    target = place[placement.top :, placement.left :]
+    seen = resized[placement.cut_top :, placement.cut_left :][: target.shape[0], : target.shape[1]]
+    target[: seen.shape[0], : seen.shape[1]] = seen
 
 
 def _resize_8_bits(
@@ -102,9 +105,7 @@ def _resize_8_bits(
     picture = Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image)
     if to_grey:
         picture = picture.convert("L")
-    resized = np.asarray(
-        picture.resize((placement.width, placement.height), resampling, box=placement.source_box)
-    )
+    resized = np.asarray(picture.resize((placement.width, placement.height), resampling))
     return resized[..., np.newaxis] if resized.ndim == 2 else resized
 
 
@@ -114,9 +115,10 @@ def _resize_float(
     samples = image.astype(np.float32) / _FULL_RANGE[image.dtype.name]
     if to_grey:
         samples = (samples @ _LUMINANCE)[..., np.newaxis]
-    size = (placement.width, placement.height)
     planes = [
-        np.asarray(Image.fromarray(samples[..., channel]).resize(size, resampling, box=placement.source_box))
+        np.asarray(
+            Image.fromarray(samples[..., channel]).resize((placement.width, placement.height), resampling)
+        )
         for channel in range(samples.shape[-1])
     ]
     # Bicubic and Lanczos overshoot at edges; in 8 bits Pillow cuts that off, so do the same here.
@@ -127,38 +129,42 @@ def _place(height: int, width: int, preprocessing: Preprocessing) -> _Placement:
     """Where an image of this size goes under the resize policy."""
     full_height, full_width = preprocessing.height_pixels, preprocessing.width_pixels
     if preprocessing.resize_policy == "squash":
-        return _Placement((0, 0, width, height), full_width, full_height, 0, 0)
+        return _Placement(full_width, full_height, 0, 0, 0, 0)
     if preprocessing.resize_policy == "pad":
         scale = min(full_height / height, full_width / width)
         new_height = min(full_height, max(1, round(height * scale)))
         new_width = min(full_width, max(1, round(width * scale)))
         left, top = (full_width - new_width) // 2, (full_height - new_height) // 2
-        return _Placement((0, 0, width, height), new_width, new_height, left, top)
+        return _Placement(new_width, new_height, 0, 0, left, top)
     return _place_crop(height, width, preprocessing)
 
 
 def _place_crop(height: int, width: int, preprocessing: Preprocessing) -> _Placement:
-    """Cut the centre of the image resized to ``size / crop_fraction``, without making the rest of it.
-
-    Sizes and offsets are rounded as timm and torchvision do: ``floor(size / crop_fraction)`` for the side
-    that fits, the other side cut down to a whole number, the offset rounded half to even.
-    """
+    """Resize until the image covers ``size / crop_fraction``, then cut the centre; offsets round half to even."""
     full_height, full_width = preprocessing.height_pixels, preprocessing.width_pixels
-    scaled_height = int(full_height / preprocessing.crop_fraction)
-    scaled_width = int(full_width / preprocessing.crop_fraction)
-    if scaled_height * width >= scaled_width * height:
-        resized_height, resized_width = scaled_height, scaled_height * width // height
-    else:
-        resized_height, resized_width = scaled_width * height // width, scaled_width
-    left, top = round((resized_width - full_width) / 2), round((resized_height - full_height) / 2)
-    across, down = width / resized_width, height / resized_height
-    box = (
-        left * across,
-        top * down,
-        min((left + full_width) * across, width),
-        min((top + full_height) * down, height),
+    resized_height, resized_width = _covering_size(
+        height,
+        width,
+        math.floor(full_height / preprocessing.crop_fraction),
+        math.floor(full_width / preprocessing.crop_fraction),
     )
-    return _Placement(box, full_width, full_height, 0, 0)
+    cut_left, cut_top = round((resized_width - full_width) / 2), round((resized_height - full_height) / 2)
+    return _Placement(resized_width, resized_height, cut_left, cut_top, 0, 0)
+
+
+def _covering_size(height: int, width: int, least_height: int, least_width: int) -> tuple[int, int]:
+    """The smallest size of the same shape that covers the least one, rounded as timm does it.
+
+    Weights were evaluated with that rounding: for square inputs torchvision cuts the longer side down to a
+    whole number; for others timm rounds it. One pixel more or less moves the whole crop.
+    """
+    if least_height == least_width:
+        short = least_height
+        return (
+            (short, int(short * width / height)) if height <= width else (int(short * height / width), short)
+        )
+    ratio = min(height / least_height, width / least_width)
+    return round(height / ratio), round(width / ratio)
 
 
 def _refuse_bad_preprocessing(images: Sequence[np.ndarray], preprocessing: Preprocessing) -> None:
