@@ -1,0 +1,71 @@
+"""``write_demo``: the demo as a run directory with a report."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from crossgraft.data import open_dataset
+from crossgraft.demo.steps import run_demo
+from crossgraft.demo.target_task import divide_digits
+from crossgraft.progress import Reporter
+from crossgraft.rank.describe import make_thumbnails
+from crossgraft.records import DemoRecord, Thumbnail
+from crossgraft.report import write_report
+from crossgraft.runs import open_run
+
+
+def write_demo(
+    *,
+    out: str | Path,
+    seed: int = 0,
+    cache_dir: str | Path | None = None,
+    fast: bool = False,
+    no_images: bool = False,
+    overwrite: bool = False,
+    reporter: Reporter | None = None,
+) -> tuple[DemoRecord, Path]:
+    """Run the demo; write ``run.json``, ``report.json``, ``fine_tuned.csv`` and ``report.html``.
+
+    Args:
+        out: Run directory.
+        seed: Of every random choice.
+        cache_dir: Where the toy zoo is kept.
+        fast: Fewer models and steps.
+        no_images: Put no thumbnails into the report.
+        overwrite: Replace another run in ``out``.
+        reporter: Where progress goes; silent when None.
+
+    Returns:
+        What was measured, and the path of the report.
+
+    Raises:
+        RunDirectoryError: ``out`` is in use or holds another run.
+        UsageError: The call is not guarded (see ``run_demo``).
+        StorageError: Something can not be written.
+    """
+    path = Path(out)
+    config: dict[str, object] = {"seed": seed, "fast": fast, "no_images": no_images}
+    words = [
+        "crossgraft",
+        "demo",
+        "--out",
+        path.name if path.is_absolute() else str(path),
+        "--seed",
+        str(seed),
+    ]
+    words += ["--fast"] * fast + ["--no-images"] * no_images
+    with open_run(
+        path, command="demo", command_line=shlex.join(words), config=config, seed=seed, overwrite=overwrite
+    ) as run:
+        with run.stage("demo"):
+            record = run_demo(out=path, seed=seed, cache_dir=cache_dir, fast=fast, reporter=reporter)
+        fingerprints = {model.name: model.weights_fingerprint for model in record.ranking.models}
+        run.update(data_fingerprint=record.ranking.dataset.fingerprint, weights_fingerprints=fingerprints)
+        run.write_record("report.json", record)
+        if not no_images:
+            train = divide_digits(open_dataset("digits"), seed=seed).train
+            run.write("thumbnails.json", TypeAdapter(list[Thumbnail]).dump_json(make_thumbnails(train)))
+    return record, write_report(path)
