@@ -84,8 +84,8 @@ def extract_features(
             if finished is not None:
                 return replace(finished, from_cache=False)
     raise StorageError(
-        f"Features written into {store.folder} come back damaged, {_ATTEMPTS} times in a row. Check that disk, or set "
-        "CROSSGRAFT_CACHE to a folder on another one."
+        f"Features written into {store.folder} came back damaged {_ATTEMPTS} times. Check that disk, "
+        "or set CROSSGRAFT_CACHE to a folder on another one."
     )
 
 

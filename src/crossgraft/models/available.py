@@ -47,9 +47,7 @@ def list_available_models(weights_dir: str | Path | None = None) -> list[Availab
     names = [*DEFAULT_ZOO, *(name for name in cached if name not in default_weights)]
     rows = [_timm_row(name, folder) for name in names]
     if folder is not None:
-        rows += [
-            _checkpoint_row(path) for path in sorted(folder.glob("*.safetensors")) if path.stem not in names
-        ]
+        rows += [_checkpoint_row(path) for path in sorted(folder.glob("*.safetensors")) if path.stem not in names]
     return sorted(rows, key=lambda row: not row.available)
 
 
@@ -57,9 +55,7 @@ def _timm_row(name: str, weights_dir: Path | None) -> AvailableModel:
     path = find_pretrained(name, weights_dir)
     if path is None:
         repository = pretrained_config(name).get("hf_hub_id")
-        return AvailableModel(
-            name, family_of(name), None, False, f"huggingface.co/{repository} (--allow-download)"
-        )
+        return AvailableModel(name, family_of(name), None, False, f"huggingface.co/{repository} (--allow-download)")
     return AvailableModel(name, family_of(name), _count_parameters(path), True, str(path))
 
 
@@ -67,11 +63,7 @@ def _checkpoint_row(path: Path) -> AvailableModel:
     architecture = read_header(path).architecture
     if architecture and is_architecture(architecture):
         return AvailableModel(path.name, family_of(architecture), _count_parameters(path), True, str(path))
-    what = (
-        f"the architecture {architecture} is not in timm"
-        if architecture
-        else "the file names no architecture"
-    )
+    what = f"the architecture {architecture} is not in timm" if architecture else "the file names no architecture"
     return AvailableModel(
         path.name,
         family_of(architecture or path.stem),

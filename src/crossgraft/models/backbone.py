@@ -89,7 +89,11 @@ class Backbone:
             UsageError: The images do not have the channels that ``preprocessing`` states.
         """
         with torch.inference_mode():
-            return self._read_out(self.module, self._accept(images))
+            output = self._read_out(self.module, self._accept(images))
+        # tensors of inference mode are refused by autograd later; a copy made outside of it is not
+        return BackboneOutput(
+            output.features.clone(), None if output.source_logits is None else output.source_logits.clone()
+        )
 
     def activations(self, images: Images, layers: Sequence[str]) -> dict[str, Tensor]:
         """Outputs of named layers for prepared images, in the order asked for, in each layer's own shape.

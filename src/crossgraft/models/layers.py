@@ -60,9 +60,8 @@ def _keep(name: str, outputs: dict[str, Tensor]) -> Callable[[nn.Module, tuple[o
     def hook(_module: nn.Module, _inputs: tuple[object, ...], output: object) -> None:
         if not isinstance(output, Tensor):
             raise UsageError(
-                f"The layer {name} returns a {type(output).__name__}, not a tensor. Choose a layer inside or "
-                "after it."
+                f"The layer {name} returns a {type(output).__name__}, not a tensor. Choose a layer inside or after it."
             )
-        outputs[name] = output.detach()
+        outputs[name] = output.detach().clone()  # an in-place ReLU behind the layer would change it
 
     return hook

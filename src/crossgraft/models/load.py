@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from torch import nn
 
@@ -82,15 +83,11 @@ def load_backbone(
     )
 
 
-def _load_timm(
-    spec: ModelSpec, seed: int, pretrained_file: Path | None
-) -> tuple[nn.Module, Mapping[str, object]]:
-    said = pretrained_config(spec.source)
+def _load_timm(spec: ModelSpec, seed: int, pretrained_file: Path | None) -> tuple[nn.Module, Mapping[str, object]]:
+    said = _with_stated_input(pretrained_config(spec.source), spec.kwargs)
     if spec.weights == RANDOM:
         said.pop("license", None)  # nobody's weights
-        return build_random(
-            lambda: build_architecture(spec.source, spec.kwargs), seed, source=spec.source
-        ), said
+        return build_random(lambda: build_architecture(spec.source, spec.kwargs), seed, source=spec.source), said
     if pretrained_file is not None:
         return build_seeded(lambda: build_pretrained(spec.source, spec.kwargs, pretrained_file), seed), said
     said.pop("license", None)  # of timm's weights, not of this file's
@@ -102,6 +99,14 @@ def _load_timm(
     module = build_seeded(lambda: build_architecture(spec.source, kwargs), seed)
     load_weights(module, state, file=path.name, model=f"{spec.name} ({spec.architecture})")
     return module, said
+
+
+def _with_stated_input(said: dict[str, object], kwargs: Mapping[str, object]) -> dict[str, object]:
+    """The arguments ``img_size`` and ``in_chans`` of an architecture change the input that timm states."""
+    channels, height, width = cast("Sequence[int]", said.get("input_size", (3, 224, 224)))
+    size = kwargs.get("img_size", (height, width))
+    height, width = (size, size) if isinstance(size, int) else cast("Sequence[int]", size)
+    return {**said, "input_size": (kwargs.get("in_chans", channels), height, width)}
 
 
 def _load_factory(spec: ModelSpec, seed: int) -> tuple[nn.Module, Mapping[str, object]]:
@@ -118,9 +123,7 @@ def _load_factory(spec: ModelSpec, seed: int) -> tuple[nn.Module, Mapping[str, o
         module = build_seeded(build, seed, "factory", spec.source)
     if spec.has_checkpoint:
         path = Path(str(spec.weights))
-        load_weights(
-            module, read_state_dict(path), file=path.name, model=f"{spec.name} ({spec.architecture})"
-        )
+        load_weights(module, read_state_dict(path), file=path.name, model=f"{spec.name} ({spec.architecture})")
     return module, factory_config(module)
 
 

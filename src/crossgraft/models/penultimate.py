@@ -140,6 +140,5 @@ def pool_positions(output: Tensor) -> Float[Tensor, "num_samples num_features"]:
     if output.ndim == 2:
         return output.float()
     raise UsageError(
-        f"Penultimate features must be (n, d), (n, t, d) or (n, d, h, w); the network returned "
-        f"{tuple(output.shape)}."
+        f"Penultimate features must be (n, d), (n, t, d) or (n, d, h, w); the network returned {tuple(output.shape)}."
     )

@@ -51,9 +51,7 @@ def resolve_preprocessing(
         crop_fraction=_crop_fraction(said.get("crop_pct", defaults.crop_fraction), model),
     )
     if min(chosen.std) <= 0:
-        raise UsageError(
-            f"The std of the model {model} must be positive in every channel, found {chosen.std}."
-        )
+        raise UsageError(f"The std of the model {model} must be positive in every channel, found {chosen.std}.")
     if image_size is not None:
         if image_size < 1:
             raise UsageError(f"The image size must be at least 1 pixel, found {image_size}.")

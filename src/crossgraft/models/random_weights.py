@@ -37,11 +37,7 @@ def build_random(build: Callable[[], nn.Module], seed: int, *, source: str) -> n
     other = build_seeded(build, seed, "random weights, second look", source)
     loaded = _loaded_parameters(module, other)
     owners = sorted({name.rpartition(".")[0] for name in loaded})
-    fixed = [
-        owner
-        for owner in owners
-        if not callable(getattr(module.get_submodule(owner), "reset_parameters", None))
-    ]
+    fixed = [owner for owner in owners if not callable(getattr(module.get_submodule(owner), "reset_parameters", None))]
     if fixed:
         raise UsageError(
             f"No random-weight control for {source}: the function loads weights by itself, and "

@@ -62,9 +62,7 @@ def read_zoo(
         models = [part.strip() for part in str(models).split(",") if part.strip()]
     specs = [resolve_spec(spec, weights_dir=folder) for item in models for spec in _read_item(item)]
     if not specs:
-        raise UsageError(
-            "The list of models is empty. Name at least one, or leave --models out for the default zoo."
-        )
+        raise UsageError("The list of models is empty. Name at least one, or leave --models out for the default zoo.")
     repeated = [name for name, count in Counter(spec.name for spec in specs).items() if count > 1]
     if repeated:
         raise UsageError(f"Each model needs a name of its own; found twice: {', '.join(repeated)}.")
@@ -92,9 +90,7 @@ def _read_yaml(path: Path) -> list[ModelSpec]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UsageError(f"The zoo file {path.name} is not valid YAML: {error}") from error
     if not isinstance(content, list):
-        raise UsageError(
-            f"The zoo file {path.name} must be a list of entries that each begin with `- name: …`."
-        )
+        raise UsageError(f"The zoo file {path.name} must be a list of entries that each begin with `- name: …`.")
     specs: list[ModelSpec] = []
     for number, entry in enumerate(content, start=1):
         where = f"{path.name}, entry {number}"

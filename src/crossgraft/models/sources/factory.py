@@ -40,15 +40,11 @@ def find_factory(source: str, folders: Sequence[Path]) -> Factory:
                 f"packages and in {places}."
             ) from error
     if not hasattr(module, function_name):
-        public = [
-            name for name, value in vars(module).items() if callable(value) and not name.startswith("_")
-        ]
+        public = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
         raise UnknownNameError(f"function in {module_name}", function_name, public)
     factory = getattr(module, function_name)
     if not callable(factory):
-        raise UsageError(
-            f"{source} is a {type(factory).__name__}, not a function that returns a torch.nn.Module."
-        )
+        raise UsageError(f"{source} is a {type(factory).__name__}, not a function that returns a torch.nn.Module.")
     return factory
 
 
@@ -71,14 +67,11 @@ def _refuse_namesake(module_name: str, folders: Sequence[Path]) -> None:
         return
     if Path(found.origin).resolve() != Path(cast(str, loaded.__file__)).resolve():
         raise UsageError(
-            f"Two modules are called {found.name}: {loaded.__file__}, already imported, and {found.origin}. "
-            "Rename one."
+            f"Two modules are called {found.name}: {loaded.__file__}, already imported, and {found.origin}. Rename one."
         )
 
 
-def build_from_factory(
-    factory: Factory, source: str, kwargs: Mapping[str, object], *, random: bool
-) -> nn.Module:
+def build_from_factory(factory: Factory, source: str, kwargs: Mapping[str, object], *, random: bool) -> nn.Module:
     """Call the factory.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,19 +57,13 @@ def find_checkpoint(weights: str, folders: Sequence[Path], *, model: str) -> Pat
     for candidate in candidates:
         if candidate.is_file():
             return candidate.resolve()
-    siblings = [
-        file.name for folder in (c.parent for c in candidates) if folder.is_dir() for file in folder.iterdir()
-    ]
+    siblings = [file.name for folder in (c.parent for c in candidates) if folder.is_dir() for file in folder.iterdir()]
     near = nearest_names(path.name, siblings)
     raise MissingWeightsError(
         f"The model {model} needs the file {path.name}, which is in none of: "
         + ", ".join(str(candidate.parent) for candidate in candidates)
         + "."
-        + (
-            f" Did you mean {' or '.join(near)}?"
-            if near
-            else " Put it there, or name its folder with --weights-dir."
-        )
+        + (f" Did you mean {' or '.join(near)}?" if near else " Put it there, or name its folder with --weights-dir.")
     )
 
 
@@ -86,9 +81,7 @@ def _check_format(path: Path) -> None:
             "package.module:factory in a zoo file."
         )
     if suffix not in CHECKPOINT_SUFFIXES:
-        raise UsageError(
-            f"{path.name} is no checkpoint that can be read: use {', '.join(CHECKPOINT_SUFFIXES)}."
-        )
+        raise UsageError(f"{path.name} is no checkpoint that can be read: use {', '.join(CHECKPOINT_SUFFIXES)}.")
 
 
 def read_header(path: Path) -> CheckpointHeader:
@@ -107,9 +100,7 @@ def read_header(path: Path) -> CheckpointHeader:
     kwargs = _decode(metadata, "kwargs", path)
     num_classes = _decode(metadata, "num_classes", path)
     if not isinstance(kwargs, dict | None) or not isinstance(num_classes, int | None):
-        raise DataError(
-            f"The header of {path.name} must state kwargs as a mapping and num_classes as a whole number."
-        )
+        raise DataError(f"The header of {path.name} must state kwargs as a mapping and num_classes as a whole number.")
     words = ("interpolation", "resize_policy")
     preprocessing = {
         key: metadata[key] if key in words else _decode(metadata, key, path)
@@ -131,9 +122,7 @@ def _decode(metadata: Mapping[str, str], key: str, path: Path) -> object:
     try:
         return json.loads(metadata[key])
     except json.JSONDecodeError as error:
-        raise DataError(
-            f"The header of {path.name} states {key} as {metadata[key]!r}, which is not JSON."
-        ) from error
+        raise DataError(f"The header of {path.name} states {key} as {metadata[key]!r}, which is not JSON.") from error
 
 
 def read_state_dict(path: Path) -> StateDict:
@@ -151,7 +140,9 @@ def read_state_dict(path: Path) -> StateDict:
         except (SafetensorError, OSError) as error:
             raise _damaged(path, error) from error
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Detected pickle protocol", category=UserWarning)
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise DataError(
             f"{path.name} holds more than tensors, and reading that would run code from the file. In the "
@@ -170,11 +161,7 @@ def _unwrap(content: object, path: Path) -> StateDict:
         if inner is None:
             break
         content = inner
-    if (
-        not isinstance(content, Mapping)
-        or not content
-        or not all(isinstance(v, Tensor) for v in content.values())
-    ):
+    if not isinstance(content, Mapping) or not content or not all(isinstance(v, Tensor) for v in content.values()):
         raise DataError(f"{path.name} is no state dict: it must map parameter names to tensors.")
     state = cast("Mapping[str, Tensor]", content)
     if all(name.startswith("module.") for name in state):

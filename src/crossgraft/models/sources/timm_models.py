@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -91,9 +92,7 @@ def accept_input_size(module: nn.Module, preprocessing: Preprocessing, *, name: 
     if not config.get("fixed_input_size", False):
         return
     size = (preprocessing.height_pixels, preprocessing.width_pixels)
-    built_for = getattr(getattr(module, "patch_embed", None), "img_size", None) or tuple(
-        config["input_size"][-2:]
-    )
+    built_for = getattr(getattr(module, "patch_embed", None), "img_size", None) or tuple(config["input_size"][-2:])
     if tuple(built_for) == size:
         return
     set_input_size = getattr(module, "set_input_size", None)
@@ -103,4 +102,6 @@ def accept_input_size(module: nn.Module, preprocessing: Preprocessing, *, name: 
             "choose a "
             "convolutional network."
         )
-    set_input_size(img_size=size)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"torch\.searchsorted", category=UserWarning)  # of speed only
+        set_input_size(img_size=size)
