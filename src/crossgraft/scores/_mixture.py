@@ -5,18 +5,21 @@ covariances Σ_k + 1e-6 I, maximum likelihood. Two things make it fast:
 
 * **Low rank.** A component that owns m rows of dimension q > 2m has Σ_k = AᵀA + εI with A of m rows, so its distances
   need m products instead of q²: ‖·‖²_{Σ⁻¹} = ‖x−μ‖²/ε − ‖W(x−μ)‖².
-* **Pruning.** Distances are sums of squares over whitened coordinates. Summing them block by block, a row is dropped
-  from a component as soon as its density there is e⁻⁴⁵ of the density that it has elsewhere, which no double sees.
+* **Screening.** A few whitened coordinates bound a distance from below, and one matrix product gives them for many
+  components. A row is left out of a component where the bound puts its density e⁻⁴⁵ below the density that the row has
+  elsewhere, which no double sees.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import cholesky
+from scipy.linalg.lapack import dtrtri
 
 CovarianceKind = Literal["full", "diag"]
 Points = Float64[np.ndarray, "num_samples num_dimensions"]
@@ -30,8 +33,14 @@ _TOLERANCE = 1e-3
 """Change of the mean log likelihood at which the fit has converged; scikit-learn's ``tol``."""
 _NEGLIGIBLE = 45.0
 """Nats below a row's density elsewhere: e⁻⁴⁵ = 3e-20, below the resolution of a double even for 1000 components."""
-_BLOCK = 32
-"""Whitened coordinates added between two prunings."""
+_SAME_RESPONSIBILITY = 1e-9
+"""Change of all responsibilities below which EM stands still."""
+_SCREEN_ROWS = 8
+"""Whitened coordinates that bound the distances of a full component."""
+_SECOND_SCREEN_ROWS = 48
+"""Whitened coordinates that bound them again, for the rows that are left."""
+_COMPONENTS_A_PRODUCT = 64
+"""Means that are multiplied with the points at a time."""
 
 
 class Mixture(NamedTuple):
@@ -64,12 +73,18 @@ def fit_mixture(points: Points, start: Posterior, *, covariance: CovarianceKind)
     iteration = 0
     while iteration < _MAX_ITERATIONS and not converged:
         iteration += 1
-        previous = log_likelihood
-        responsibilities, log_likelihood = _step(points, responsibilities, covariance)
+        before, previous = responsibilities, log_likelihood
+        responsibilities, log_likelihood = _step(points, before, covariance)
+        if np.abs(responsibilities - before).max() < _SAME_RESPONSIBILITY:  # every further step is this one again
+            return _mixture(responsibilities, log_likelihood, iteration, converged=True)
         converged = abs(log_likelihood - previous) < _TOLERANCE
     # scikit-learn reports the posterior one step after the one that met the tolerance.
     responsibilities, log_likelihood = _step(points, responsibilities, covariance)
-    return Mixture(np.ascontiguousarray(responsibilities.T), log_likelihood, iteration, converged)
+    return _mixture(responsibilities, log_likelihood, iteration, converged=converged)
+
+
+def _mixture(responsibilities: np.ndarray, log_likelihood: float, num_iterations: int, *, converged: bool) -> Mixture:
+    return Mixture(np.ascontiguousarray(responsibilities.T), log_likelihood, num_iterations, converged)
 
 
 def _step(points: Points, responsibilities: Responsibilities, covariance: CovarianceKind) -> tuple[np.ndarray, float]:
@@ -78,68 +93,73 @@ def _step(points: Points, responsibilities: Responsibilities, covariance: Covari
     return _expect(points, components, responsibilities.argmax(axis=0))
 
 
-class _Component(Protocol):
-    """One weighted Gaussian."""
-
-    def log_joint(self, points: Points, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rows whose ln π_k p(x | k) may reach ``floor``, and its values there."""
-        ...
-
-
 @dataclass(frozen=True)
-class _FullComponent:
-    """Σ = LLᵀ; ``whitening`` is L⁻ᵀ, so block j of (x−μ)L⁻ᵀ needs the first j blocks of x only."""
+class _Component:
+    """One weighted Gaussian, and a cheap lower bound of its squared distances.
+
+    The bound is ``near``·‖x−μ‖² + ``sign``·‖S(x−μ)‖², with few rows in S, so that one product bounds many components.
+    """
 
     log_scale: float
     mean: np.ndarray
+    near: float
+    sign: float
+    screen: np.ndarray
+
+    def distances(self, points: Points) -> np.ndarray:
+        """(x−μ)ᵀ Σ⁻¹ (x−μ) of each row."""
+        raise NotImplementedError
+
+    def log_joint(self, points: Points, floor: np.ndarray) -> np.ndarray:
+        """ln π_k p(x | k) of each row; it may be −∞ where it lies below ``floor``."""
+        del floor
+        return self.log_scale - self.distances(points) / 2
+
+
+@dataclass(frozen=True)
+class _FullComponent(_Component):
+    """Σ = LLᵀ; ``whitening`` is L⁻¹.
+
+    The screen is its last rows: the coordinates whose variance given all others is the smallest, which tell foreign
+    rows apart at once.
+    """
+
     whitening: np.ndarray
 
-    def log_joint(self, points: Points, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rows = np.arange(len(points))
-        distances = np.zeros(len(points))
-        num_dimensions = len(self.mean)
-        for start in range(0, num_dimensions, _BLOCK):
-            stop = min(start + _BLOCK, num_dimensions)
-            known = points[:, :stop] if len(rows) == len(points) else points[rows, :stop]
-            whitening = self.whitening[:stop, start:stop]
-            whitened = known @ whitening - self.mean[:stop] @ whitening
-            distances += np.einsum("ij,ij->i", whitened, whitened)
-            alive = self.log_scale - distances / 2 >= floor[rows]
-            if not alive.all():
-                rows, distances = rows[alive], distances[alive]
-        return rows, self.log_scale - distances / 2
+    def distances(self, points: Points) -> np.ndarray:
+        return self._partial_distances(points, self.whitening)
+
+    def _partial_distances(self, points: Points, whitening: np.ndarray) -> np.ndarray:
+        whitened = points @ whitening.T - whitening @ self.mean
+        return np.einsum("ij,ij->i", whitened, whitened)
+
+    def log_joint(self, points: Points, floor: np.ndarray) -> np.ndarray:
+        bound = self.log_scale - self._partial_distances(points, self.whitening[-_SECOND_SCREEN_ROWS:]) / 2
+        rows = np.flatnonzero(bound >= floor)
+        values = np.full(len(points), -np.inf)
+        values[rows] = self.log_scale - self.distances(points[rows]) / 2
+        return values
 
 
 @dataclass(frozen=True)
-class _LowRankComponent:
-    """Σ = AᵀA + εI; ``directions`` is W with WᵀW = ε⁻¹I − Σ⁻¹, and ``largest`` the largest eigenvalue of Σ."""
+class _LowRankComponent(_Component):
+    """Σ = AᵀA + εI; the screen is W with WᵀW = ε⁻¹I − Σ⁻¹, so the bound is the distance itself."""
 
-    log_scale: float
-    mean: np.ndarray
-    directions: np.ndarray
-    largest: float
-
-    def log_joint(self, points: Points, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def distances(self, points: Points) -> np.ndarray:
         offsets = points - self.mean
-        squared = np.einsum("ij,ij->i", offsets, offsets)
-        rows = np.flatnonzero(self.log_scale - squared / (2 * self.largest) >= floor)
-        explained = offsets[rows] @ self.directions.T
-        distances = squared[rows] / _RIDGE - np.einsum("ij,ij->i", explained, explained)
-        return rows, self.log_scale - np.maximum(distances, 0.0) / 2
+        explained = offsets @ self.screen.T
+        distances = np.einsum("ij,ij->i", offsets, offsets) / _RIDGE - np.einsum("ij,ij->i", explained, explained)
+        return np.maximum(distances, 0.0)
 
 
 @dataclass(frozen=True)
-class _DiagonalComponent:
-    """Σ = diag(variances)."""
+class _DiagonalComponent(_Component):
+    """Σ = diag(variances); the bound uses the largest of them."""
 
-    log_scale: float
-    mean: np.ndarray
     variances: np.ndarray
 
-    def log_joint(self, points: Points, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        del floor  # so cheap that nothing is worth leaving out
-        distances = np.square(points - self.mean) @ (1 / self.variances)
-        return np.arange(len(points)), self.log_scale - distances / 2
+    def distances(self, points: Points) -> np.ndarray:
+        return np.square(points - self.mean) @ (1 / self.variances)
 
 
 def _maximise(points: Points, responsibility: np.ndarray, covariance: CovarianceKind) -> _Component:
@@ -150,40 +170,67 @@ def _maximise(points: Points, responsibility: np.ndarray, covariance: Covariance
     shares = responsibility[rows] / mass
     mean = shares @ points[rows]
     scaled = np.sqrt(shares)[:, None] * (points[rows] - mean)  # A, with AᵀA the covariance
-    log_scale = np.log(mass / num_samples) - num_dimensions / 2 * np.log(2 * np.pi)
+    log_scale = float(np.log(mass / num_samples) - num_dimensions / 2 * np.log(2 * np.pi))
     if covariance == "diag":
-        variances = np.square(scaled).sum(axis=0) + _RIDGE
-        return _DiagonalComponent(log_scale - np.log(variances).sum() / 2, mean, variances)
+        return _diagonal(log_scale, mean, scaled)
     if 2 * len(rows) < num_dimensions:
         return _low_rank(log_scale, mean, scaled)
-    factor = cholesky(scaled.T @ scaled + _RIDGE * np.eye(num_dimensions), lower=True, check_finite=False)
-    whitening = solve_triangular(factor, np.eye(num_dimensions), lower=True, check_finite=False).T
-    return _FullComponent(log_scale - np.log(np.diagonal(factor)).sum(), mean, whitening)
+    return _full(log_scale, mean, scaled)
 
 
-def _low_rank(log_scale: float, mean: np.ndarray, scaled: np.ndarray) -> _LowRankComponent:
+def _diagonal(log_scale: float, mean: np.ndarray, scaled: np.ndarray) -> _Component:
+    variances = np.square(scaled).sum(axis=0) + _RIDGE
+    no_screen = np.zeros((0, len(mean)))
+    log_scale -= float(np.log(variances).sum()) / 2
+    return _DiagonalComponent(log_scale, mean, 1 / variances.max(), 1.0, no_screen, variances)
+
+
+def _low_rank(log_scale: float, mean: np.ndarray, scaled: np.ndarray) -> _Component:
     _, singular_values, directions = np.linalg.svd(scaled, full_matrices=False)
     variances = np.square(singular_values)
     shrinkage = np.sqrt(variances / (_RIDGE * (variances + _RIDGE)))
-    num_dimensions = len(mean)
-    log_determinant = np.log1p(variances / _RIDGE).sum() + num_dimensions * np.log(_RIDGE)
-    largest = variances.max(initial=0.0) + _RIDGE
-    return _LowRankComponent(log_scale - log_determinant / 2, mean, shrinkage[:, None] * directions, largest)
+    log_scale -= float(np.log1p(variances / _RIDGE).sum() + len(mean) * np.log(_RIDGE)) / 2
+    return _LowRankComponent(log_scale, mean, 1 / _RIDGE, -1.0, shrinkage[:, None] * directions)
 
 
-def _expect(points: Points, components: list[_Component], likely: np.ndarray) -> tuple[np.ndarray, float]:
+def _full(log_scale: float, mean: np.ndarray, scaled: np.ndarray) -> _Component:
+    matrix = scaled.T @ scaled
+    matrix.flat[:: len(mean) + 1] += _RIDGE
+    factor = cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+    whitening, _ = dtrtri(factor, lower=1)
+    log_scale -= float(np.log(np.diagonal(factor)).sum())
+    return _FullComponent(log_scale, mean, 0.0, 1.0, whitening[-_SCREEN_ROWS:], whitening)
+
+
+def _expect(points: Points, components: Sequence[_Component], likely: np.ndarray) -> tuple[np.ndarray, float]:
     """Responsibilities and mean log likelihood; ``likely`` names a component of each row where its density is high."""
     num_samples = len(points)
-    log_joint = np.full((len(components), num_samples), -np.inf)
     floor = np.empty(num_samples)
     for index, component in enumerate(components):
         own = np.flatnonzero(likely == index)
-        floor[own] = component.log_joint(points[own], np.full(len(own), -np.inf))[1]
-    floor -= _NEGLIGIBLE
-    for index, component in enumerate(components):
-        rows, values = component.log_joint(points, floor)
-        log_joint[index, rows] = values
+        floor[own] = component.log_scale - component.distances(points[own]) / 2 - _NEGLIGIBLE
+    log_joint = np.full((len(components), num_samples), -np.inf)
+    for index, rows in enumerate(_candidates(points, components, floor)):
+        log_joint[index, rows] = components[index].log_joint(points[rows], floor[rows])
     largest = log_joint.max(axis=0)
-    joint = np.exp(log_joint - largest)
+    log_joint -= largest
+    joint = np.exp(log_joint, out=log_joint)
     total = joint.sum(axis=0)
-    return joint / total, float(np.mean(largest + np.log(total)))
+    joint /= total
+    return joint, float(np.mean(largest + np.log(total)))
+
+
+def _candidates(points: Points, components: Sequence[_Component], floor: np.ndarray) -> Iterator[np.ndarray]:
+    """For each component, the rows whose bounded distance lets them reach ``floor``; its own rows among them."""
+    squared_norms = np.einsum("ij,ij->i", points, points)
+    for start in range(0, len(components), _COMPONENTS_A_PRODUCT):
+        some = components[start : start + _COMPONENTS_A_PRODUCT]
+        near = squared_norms - 2 * np.array([component.mean for component in some]) @ points.T
+        screened = np.concatenate([component.screen for component in some]) @ points.T
+        stop = 0
+        for component, products in zip(some, near, strict=True):
+            first, stop = stop, stop + len(component.screen)
+            coordinates = screened[first:stop] - (component.screen @ component.mean)[:, None]
+            bound = component.near * (products + component.mean @ component.mean)
+            bound += component.sign * np.einsum("ji,ji->i", coordinates, coordinates)
+            yield np.flatnonzero(component.log_scale - bound / 2 >= floor)

@@ -13,72 +13,103 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Float64, Int
+from scipy.linalg import get_blas_funcs
 
 from crossgraft.types import Features
 
-BLOCK_ROWS = 4096
-"""Rows of one float32 product; the sums over blocks are float64."""
+BLOCK_ROWS = 512
+"""Rows that stay in the processor's cache while they are shifted, summed and multiplied."""
+BLOCKS_A_SUM = 16
+"""Blocks that are added up in the dtype of the features before the sum moves on to float64."""
 BLOCK_COLUMNS = 4096
-"""Columns of one float32 product in the dual form."""
+"""Columns of one product in the dual form."""
 
 RowIndices = Int[np.ndarray, " num_rows"]
 
 
-def row_blocks(features: np.ndarray) -> Iterator[np.ndarray]:
-    """Consecutive row blocks, so that no pass needs a second copy of the features."""
-    for start in range(0, len(features), BLOCK_ROWS):
-        yield features[start : start + BLOCK_ROWS]
-
-
 def near_mean(features: Features) -> Float[np.ndarray, " num_features"]:
-    """A point near the mean, in the dtype of the features."""
-    return features.mean(axis=0)
+    """A point near the mean, in the dtype of the features: the mean of some 500 rows spread over all of them."""
+    return features[:: max(1, len(features) // BLOCK_ROWS)].mean(axis=0)
+
+
+def shifted_blocks(features: Features, shift: np.ndarray) -> Iterator[np.ndarray]:
+    """``features − shift`` in row blocks; one buffer serves all blocks, so use each before asking for the next."""
+    buffer = np.empty((min(BLOCK_ROWS, len(features)), features.shape[1]), dtype=features.dtype)
+    for start in range(0, len(features), BLOCK_ROWS):
+        block = features[start : start + BLOCK_ROWS]
+        yield np.subtract(block, shift, out=buffer[: len(block)])
 
 
 @dataclass(frozen=True)
 class PrimalMoments:
-    """The d×d form, for n ≥ d: Σ (x−s)(x−s)ᵀ and Σ (x−s) for a fixed shift s. Cost n·d²/2."""
+    """The d×d form, for n ≥ d: Σ (x−s)(x−s)ᵀ, Σ (x−s) and each ‖x−s‖² for a fixed shift s. Cost n·d²/2."""
 
-    num_samples: int
     shift: np.ndarray
     product: Float64[np.ndarray, "num_features num_features"]
     total: Float64[np.ndarray, " num_features"]
+    squared_norms: Float[np.ndarray, " num_samples"]
 
     @classmethod
     def of(cls, features: Features, shift: np.ndarray) -> PrimalMoments:
         """Sum over the rows of ``features``."""
-        num_features = features.shape[1]
-        product = np.zeros((num_features, num_features))
+        num_samples, num_features = features.shape
+        syrk = get_blas_funcs("syrk", dtype=features.dtype)
+        lower = np.zeros((num_features, num_features))
         total = np.zeros(num_features)
-        for block in row_blocks(features):
-            shifted = block - shift
-            product += shifted.T @ shifted
+        squared_norms = np.empty(num_samples, dtype=features.dtype)
+        recent = np.zeros((num_features, num_features), dtype=features.dtype, order="F")
+        for index, shifted in enumerate(shifted_blocks(features, shift)):
+            recent = syrk(1.0, shifted.T, beta=1.0, c=recent, overwrite_c=True)  # the upper triangle, by columns
             total += shifted.sum(axis=0)
-        return cls(len(features), shift, product, total)
+            start = index * BLOCK_ROWS
+            stop = start + len(shifted)
+            squared_norms[start:stop] = np.einsum("ij,ij->i", shifted, shifted)
+            if (index + 1) % BLOCKS_A_SUM == 0 or stop == num_samples:
+                lower += recent.T
+                recent.fill(0)
+        product = lower + lower.T
+        product.flat[:: num_features + 1] /= 2
+        return cls(shift, product, total, squared_norms)
 
     def without(self, features: Features, rows: RowIndices) -> PrimalMoments:
         """Take ``rows`` of ``features`` out: their products are formed alone and subtracted. Cost ``len(rows)``·d²/2."""
         removed = PrimalMoments.of(features[rows], self.shift)
         return PrimalMoments(
-            self.num_samples - removed.num_samples,
             self.shift,
             self.product - removed.product,
             self.total - removed.total,
+            np.delete(self.squared_norms, rows),
         )
+
+    @property
+    def num_samples(self) -> int:
+        """n."""
+        return len(self.squared_norms)
 
     def mean(self) -> Float64[np.ndarray, " num_features"]:
         """The mean of the rows."""
         return self.shift + self.total / self.num_samples
 
+    def spread(self) -> float:
+        """Σ ‖x−m‖², the trace of the scatter."""
+        return float(np.trace(self.product) - self.total @ self.total / self.num_samples)
+
+    def centred_norms(self, features: Features) -> Float64[np.ndarray, " num_samples"]:
+        """‖x−m‖² of every row; ``features`` are the rows that these moments are of. Cost n·d."""
+        offset = self.total / self.num_samples  # m − s
+        along = features @ offset.astype(features.dtype) - self.shift @ offset
+        return self.squared_norms - 2 * along + offset @ offset
+
     def scatter(self) -> Float64[np.ndarray, "num_features num_features"]:
         """Σ (x−m)(x−m)ᵀ, m the mean."""
-        offset = self.total / self.num_samples
-        return self.product - np.outer(self.total, offset)
+        return self.product - np.outer(self.total, self.total / self.num_samples)
 
     def gram(self) -> Float64[np.ndarray, "num_features num_features"]:
         """Σ x xᵀ."""
         mean = self.mean()
-        return self.scatter() + np.outer(self.num_samples * mean, mean)
+        matrix = self.scatter()
+        matrix += np.outer(self.num_samples * mean, mean)
+        return matrix
 
 
 @dataclass(frozen=True)
@@ -105,6 +136,10 @@ class DualMoments:
     def without(self, kept: RowIndices) -> DualMoments:
         """Keep the rows and columns of ``kept``; nothing is formed again."""
         return DualMoments(self.product[np.ix_(kept, kept)], self.along_shift[kept], self.shift_norm)
+
+    def spread(self) -> float:
+        """Σ ‖x−m‖², the trace of the scatter."""
+        return float(np.trace(self.product) - self.product.sum() / len(self.product))
 
     def scatter(self) -> Float64[np.ndarray, "num_samples num_samples"]:
         """(x_i−m)·(x_j−m), m the mean."""

@@ -17,11 +17,14 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.sparse import csr_array
 
-from crossgraft.scores._moments import DualMoments, PrimalMoments, RowIndices, near_mean, row_blocks
+from crossgraft.scores._moments import DualMoments, PrimalMoments, RowIndices, near_mean, shifted_blocks
 from crossgraft.scores._reduction import reduce_when_large
 from crossgraft.types import ClassIndices, Features
 
 R = TypeVar("R")
+
+_SUMMED_ROWS = 1024
+"""Rows that are added up in the dtype of the features before the sum moves on to float64."""
 
 
 class Spectrum(NamedTuple):
@@ -92,17 +95,14 @@ class FeatureStatistics:
     def is_constant(self) -> bool:
         """Whether all rows are the same image to the precision of their dtype."""
         resolution = np.finfo(self.features.dtype).eps
-        spread = np.trace(self.moments.scatter())
-        return bool(spread <= 16 * self.num_samples * resolution**2 * np.square(self.mean).sum())
+        return bool(self.moments.spread() <= 16 * self.num_samples * resolution**2 * np.square(self.mean).sum())
 
     @cached_property
     def squared_norms(self) -> Float64[np.ndarray, " num_samples"]:
         """‖x_i − m‖² of every row."""
         if isinstance(self.moments, DualMoments):
             return np.diagonal(self.moments.scatter()).copy()
-        center = self.mean.astype(self.features.dtype)
-        parts = [np.einsum("ij,ij->i", centred, centred) for block in row_blocks(self.features) for centred in [block - center]]
-        return np.concatenate(parts).astype(np.float64)
+        return self.moments.centred_norms(self.features)
 
     @cached_property
     def gram_spectrum(self) -> Spectrum:
@@ -129,7 +129,8 @@ class FeatureStatistics:
             return leading * np.sqrt(values[:num_kept])
         directions = np.ascontiguousarray(leading, dtype=self.features.dtype)
         center = self.mean.astype(self.features.dtype)
-        return np.concatenate([(block - center) @ directions for block in row_blocks(self.features)]).astype(np.float64)
+        parts = [shifted @ directions for shifted in shifted_blocks(self.features, center)]
+        return np.concatenate(parts).astype(np.float64)
 
 
 def _spectrum(matrix: np.ndarray) -> Spectrum:
@@ -157,23 +158,18 @@ class Statistics:
         """n_c."""
         return np.bincount(self.targets, minlength=self.num_classes).astype(np.float64)
 
-    def class_sums(self, values: np.ndarray, *, center: np.ndarray | None = None) -> Float64[np.ndarray, "num_classes width"]:
-        """Sums of the rows of ``values − center`` over each class: ``onehot(y)ᵀ @ values`` without the zeros."""
+    def class_sums(self, values: np.ndarray) -> Float64[np.ndarray, "num_classes width"]:
+        """Sums of the rows of ``values`` over each class: ``onehot(y)ᵀ values`` without the zeros."""
         sums = np.zeros((self.num_classes, values.shape[1]))
-        start = 0
-        for block in row_blocks(values):
-            targets = self.targets[start : start + len(block)]
-            start += len(block)
-            membership = csr_array(
-                (np.ones(len(block), dtype=values.dtype), (targets, np.arange(len(block)))),
-                shape=(self.num_classes, len(block)),
-            )
-            sums += membership @ (block if center is None else block - center)
+        for start in range(0, self.num_samples, _SUMMED_ROWS):
+            block = values[start : start + _SUMMED_ROWS]
+            ones = np.ones(len(block), dtype=values.dtype)
+            targets = self.targets[start : start + _SUMMED_ROWS]
+            sums += csr_array((ones, (targets, np.arange(len(block)))), shape=(self.num_classes, len(block))) @ block
         return sums
 
     @cached_property
     def mean_offsets(self) -> Float64[np.ndarray, "num_classes num_features"]:
         """μ_c − m: how far each class mean lies from the mean."""
-        shift = near_mean(self.label_free.features)
-        means = self.class_sums(self.label_free.features, center=shift) / self.class_counts[:, None]
+        means = self.class_sums(self.label_free.features) / self.class_counts[:, None]
         return means - (self.class_counts @ means) / self.num_samples

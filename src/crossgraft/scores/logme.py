@@ -62,12 +62,11 @@ def logme(
     if variant == "released" and num_samples < num_features:
         per_class = per_class + (num_features - num_samples) / (2 * num_samples) * result.log_prior_precision
         warnings.append("The released variant is no evidence for n < d: it depends on the number of features.")
-    if not result.converged.all():
-        warnings.append(f"α/β did not settle for {np.sum(~result.converged)} of {len(per_class)} classes.")
     parts = {
         "lowest_class": per_class.min(),
         "highest_class": per_class.max(),
         "iterations": result.num_iterations.max(),
+        "unsettled_classes": np.sum(~result.converged),
     }
     return ScoreValue(per_class.mean(), parts=parts, warnings=warnings)
 
@@ -76,6 +75,7 @@ def _projections(statistics: Statistics) -> np.ndarray:
     """(vᵀ Xᵀ t_c)² for each eigenvector v of XᵀX and class c; XᵀT of one-hot columns is the matrix of class sums."""
     spectrum = statistics.label_free.gram_spectrum
     if statistics.label_free.is_dual:  # Xv = √σ q for the eigenvector q of XXᵀ
-        return np.maximum(spectrum.values, 0.0)[:, None] * np.square(statistics.class_sums(spectrum.vectors).T)
+        along = statistics.class_sums(spectrum.vectors).T
+        return np.maximum(spectrum.values, 0.0)[:, None] * np.square(along)
     class_means = statistics.mean_offsets + statistics.label_free.mean
     return np.square(spectrum.vectors.T @ (class_means * statistics.class_counts[:, None]).T)
