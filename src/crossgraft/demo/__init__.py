@@ -9,8 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crossgraft.demo.steps import run_demo as run_demo
     from crossgraft.demo.run_directory import write_demo as write_demo
+    from crossgraft.demo.steps import run_demo as run_demo
 
 _HOME = {"run_demo": "crossgraft.demo.steps", "write_demo": "crossgraft.demo.run_directory"}
 

@@ -114,9 +114,7 @@ def _logistic_regression(features: Tensor, labels: Tensor, num_classes: int) -> 
     layer = nn.Linear(features.shape[1], num_classes)
     nn.init.zeros_(layer.weight)
     nn.init.zeros_(layer.bias)
-    optimizer = torch.optim.LBFGS(
-        layer.parameters(), max_iter=PROBE_ITERATIONS, line_search_fn="strong_wolfe"
-    )
+    optimizer = torch.optim.LBFGS(layer.parameters(), max_iter=PROBE_ITERATIONS, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
         optimizer.zero_grad()

@@ -103,9 +103,7 @@ def _prepare(train: Dataset, test: Dataset, backbone: Backbone) -> TargetTask:
         prepare_batch([part.read(row) for row in range(len(part))], backbone.preprocessing).numpy()
         for part in (train, test)
     )
-    return TargetTask(
-        train_images, train.targets.astype(np.int64), test_images, test.targets.astype(np.int64)
-    )
+    return TargetTask(train_images, train.targets.astype(np.int64), test_images, test.targets.astype(np.int64))
 
 
 def _row(name: str, result: FineTuned, writers: np.ndarray) -> FineTunedRow:

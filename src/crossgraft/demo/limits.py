@@ -61,9 +61,7 @@ def _agreement_sentence(title: str, row: AgreementRecord) -> str:
     among = f"Among the {row.num_models} models" + (f" of the family {row.family}" if row.family else "")
     if row.weighted_kendall is None:
         return f"{among}, {title} can not be compared with fine-tuning: {row.reason}."
-    measured = (
-        f"{among}, {title} agrees with fine-tuning with a weighted Kendall of {row.weighted_kendall:+.2f}"
-    )
+    measured = f"{among}, {title} agrees with fine-tuning with a weighted Kendall of {row.weighted_kendall:+.2f}"
     if row.low is None or row.high is None:
         return f"{measured}, without an interval: {row.reason}."
     measured += f", 95 % interval [{row.low:+.2f}, {row.high:+.2f}]"
@@ -109,15 +107,9 @@ def _random_weights(ranking: RankingRecord, check: HonestCheck) -> list[str]:
     """How many pretrained models beat no pretraining at all, once they are fine-tuned?"""
     sentences: list[str] = []
     for control in (model for model in ranking.models if model.role == "random weights"):
-        others = [
-            name
-            for name in check.full_shares
-            if check.family[name] == control.family and name != control.name
-        ]
+        others = [name for name in check.full_shares if check.family[name] == control.family and name != control.name]
         baseline = check.full_shares[control.name]
-        better = sum(
-            accuracy_difference(check.full_shares[name], baseline, check.writers).low > 0 for name in others
-        )
+        better = sum(accuracy_difference(check.full_shares[name], baseline, check.writers).low > 0 for name in others)
         sentences.append(
             f"Fine-tuned from random weights, the {control.family} reaches {baseline.mean():.3f}; {better} "
             f"of its {len(others)} pretrained versions are better by more than the interval of the "

@@ -43,7 +43,6 @@ def write_demo(
 
     Raises:
         RunDirectoryError: ``out`` is in use or holds another run.
-        UsageError: The call is not guarded (see ``run_demo``).
         StorageError: Something can not be written.
     """
     path = Path(out)
@@ -60,8 +59,7 @@ def write_demo(
     with open_run(
         path, command="demo", command_line=shlex.join(words), config=config, seed=seed, overwrite=overwrite
     ) as run:
-        with run.stage("demo"):
-            record = run_demo(out=path, seed=seed, cache_dir=cache_dir, fast=fast, reporter=reporter)
+        record = run_demo(out=path, seed=seed, cache_dir=cache_dir, fast=fast, reporter=reporter, timed=run.stage)
         fingerprints = {model.name: model.weights_fingerprint for model in record.ranking.models}
         run.update(data_fingerprint=record.ranking.dataset.fingerprint, weights_fingerprints=fingerprints)
         run.write_record("report.json", record)

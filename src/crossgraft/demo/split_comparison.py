@@ -55,15 +55,11 @@ def explain(shuffled: float, grouped: float, difference: Estimate) -> str:
         f"{difference.high:+.3f}]"
     )
     if difference.low > 0:
-        return (
-            f"{measured}: shuffled folds promise more than new writers give. Patients are like writers here."
-        )
+        return f"{measured}: shuffled folds promise more than new writers give. Patients are like writers here."
     return f"{measured}: with so few writers, this shows no advantage of shuffled folds."
 
 
-def _cross_validate(
-    digits: Dataset, groups: np.ndarray | None, *, seed: int
-) -> Bool[np.ndarray, " num_samples"]:
+def _cross_validate(digits: Dataset, groups: np.ndarray | None, *, seed: int) -> Bool[np.ndarray, " num_samples"]:
     """Is each image right when the fold that holds it is the test fold?"""
     pixels = _pixels(digits)
     correct = np.zeros(len(digits), dtype=bool)

@@ -47,12 +47,8 @@ def divide_digits(digits: Dataset, *, seed: int) -> DemoData:
     is_training = np.isin(digits.groups, training_writers)
     pool = digits.take(is_training)
     target_pool = pool.select_classes(TARGET_DIGITS)
-    rows = take_per_class(
-        target_pool.targets, IMAGES_PER_CLASS, seed=seed, class_names=target_pool.class_names
-    )
-    used = (
-        f"{IMAGES_PER_CLASS} images of each digit 5–9 from {len(training_writers)} of {len(writers)} writers"
-    )
+    rows = take_per_class(target_pool.targets, IMAGES_PER_CLASS, seed=seed, class_names=target_pool.class_names)
+    used = f"{IMAGES_PER_CLASS} images of each digit 5–9 from {len(training_writers)} of {len(writers)} writers"
     return DemoData(
         source=pool.select_classes(SOURCE_DIGITS),
         train=target_pool.take(rows, rows_used=used),

@@ -18,9 +18,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from crossgraft.types import Preprocessing
 
 IMAGE_PIXELS = 8
-PREPROCESSING = Preprocessing(
-    IMAGE_PIXELS, IMAGE_PIXELS, channels=1, mean=(0.5,), std=(0.5,), resize_policy="squash"
-)
+PREPROCESSING = Preprocessing(IMAGE_PIXELS, IMAGE_PIXELS, channels=1, mean=(0.5,), std=(0.5,), resize_policy="squash")
 """How images become inputs, in pretraining, ranking and fine-tuning alike."""
 
 

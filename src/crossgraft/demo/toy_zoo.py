@@ -45,9 +45,7 @@ RANDOM_WEIGHTS = "random weights"
 
 def default_cache_dir() -> Path:
     """``CROSSGRAFT_CACHE`` if it is set, else the user's cache folder."""
-    return Path(
-        os.environ.get("CROSSGRAFT_CACHE") or platformdirs.user_cache_dir("crossgraft", appauthor=False)
-    )
+    return Path(os.environ.get("CROSSGRAFT_CACHE") or platformdirs.user_cache_dir("crossgraft", appauthor=False))
 
 
 def model_name(family: Family, source: str) -> str:
@@ -140,8 +138,6 @@ def _file_name(family: Family, task: SourceTask) -> str:
 
 def _recipe_hash(tasks: Sequence[SourceTask], recipe: TrainingRecipe, seed: int) -> str:
     """The numbers of another torch version differ in the last digits, so they are another zoo."""
-    digests = {
-        task.name: hashlib.sha256(task.images.tobytes() + task.labels.tobytes()).hexdigest() for task in tasks
-    }
+    digests = {task.name: hashlib.sha256(task.images.tobytes() + task.labels.tobytes()).hexdigest() for task in tasks}
     facts = {"version": ZOO_VERSION, "torch": torch.__version__, "seed": seed}
     return config_hash({**facts, "recipe": asdict(recipe), "tasks": digests})

@@ -62,9 +62,7 @@ def train(
         seed: Of the order of the images.
         stream: Name of the random stream.
     """
-    optimizer = torch.optim.AdamW(
-        module.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
-    )
+    optimizer = torch.optim.AdamW(module.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, recipe.learning_rate, total_steps=recipe.steps)
     batches = _shuffled_batches(len(images), recipe.batch_size, torch_generator(seed, stream))
     module.train()

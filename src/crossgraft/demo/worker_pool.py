@@ -6,25 +6,23 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from types import ModuleType
 from typing import TypeVar
 
 from crossgraft.compute import available_cores
-from crossgraft.errors import CrossgraftError, UsageError
+from crossgraft.errors import CrossgraftError
 from crossgraft.progress import Stage
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 MAX_WORKERS = 2
-_GUARD_ADVICE = (
-    "In a script, put the call of the demo under `if __name__ == '__main__':`, because its worker processes "
-    "import the script."
-)
 
 
 @contextmanager
@@ -33,11 +31,7 @@ def worker_pool(num_workers: int | None = None) -> Generator[ProcessPoolExecutor
 
     Args:
         num_workers: Processes; two by default, one on a single core.
-
-    Raises:
-        UsageError: This process is itself such a worker that is importing the user's script.
     """
-    refuse_unguarded_script()
     pool = ProcessPoolExecutor(
         num_workers or min(MAX_WORKERS, available_cores()),
         mp_context=multiprocessing.get_context("spawn"),  # forking after torch has started threads can hang
@@ -47,17 +41,6 @@ def worker_pool(num_workers: int | None = None) -> Generator[ProcessPoolExecutor
         yield pool
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def refuse_unguarded_script() -> None:
-    """Stop a worker whose import of the user's script has reached the demo again.
-
-    Raises:
-        UsageError: With the way to guard the call.
-    """
-    # The flag by which multiprocessing itself recognises this case, when it is too late for a clear message.
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise UsageError(f"The demo was called while one of its workers was starting. {_GUARD_ADVICE}")
 
 
 def prepare_worker() -> None:
@@ -91,6 +74,21 @@ def _ctrl_c_ignored() -> Generator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+@contextmanager
+def _script_hidden() -> Generator[None]:
+    """Processes that start inside do not import the user's script.
+
+    They need nothing from it. Importing it would run it again if it has no ``if __name__ == "__main__":``, and would
+    fail if it came from stdin.
+    """
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
 def run_jobs(
     pool: ProcessPoolExecutor, function: Callable[[Job], Result], jobs: Sequence[Job], *, stage: Stage
 ) -> list[Result]:
@@ -106,7 +104,7 @@ def run_jobs(
         CrossgraftError: A worker process died, or what ``function`` raised.
     """
     try:
-        with _ctrl_c_ignored():
+        with _ctrl_c_ignored(), _script_hidden():
             futures: list[Future[Result]] = [pool.submit(function, job) for job in jobs]
         waiting = set(futures)
         while waiting:
@@ -116,7 +114,7 @@ def run_jobs(
                 stage.advance()
     except BrokenProcessPool as error:
         raise CrossgraftError(
-            "A worker process of the demo ended before its work was done, which most often means too little "
-            f"memory or a script that calls the demo without a guard. {_GUARD_ADVICE}"
+            "A worker process of the demo was ended from outside, most often for want of memory. Close other "
+            "programs and start the demo again: models that were finished are kept."
         ) from error
     return [future.result() for future in futures]
