@@ -40,7 +40,16 @@ def test_the_score_is_listed_with_its_origin(installed):
 @pytest.mark.slow
 def test_the_score_takes_part_in_a_ranking(installed, workspace):
     environment = {**installed, "PYTHONPATH": os.pathsep.join([installed["PYTHONPATH"], str(workspace)])}
-    flags = ["--models", "zoo.yaml", "--scores", "logme,class_spread", "--by", "class_spread", "--json", "--quiet"]
+    flags = [
+        "--models",
+        "zoo.yaml",
+        "--scores",
+        "logme,class_spread",
+        "--by",
+        "class_spread",
+        "--json",
+        "--quiet",
+    ]
     record = json.loads(crossgraft(environment, "rank", "images", *flags, "--workers", "1"))
     cells = [cell for cell in record["cells"] if cell["score"] == "class_spread"]
     assert len(cells) == 4  # two models, two random-weight controls

@@ -27,7 +27,8 @@ def test_an_unknown_key_is_answered_with_the_nearest(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [("- 1\n- 2\n", "must hold a mapping"), ("a: [", "not a YAML file"), (None, "No such")]
+    ("content", "message"),
+    [("- 1\n- 2\n", "must hold a mapping"), ("a: [", "not a YAML file"), (None, "No such")],
 )
 def test_a_bad_file_is_named(tmp_path, content, message):
     file = tmp_path / "a.yaml"
@@ -38,7 +39,7 @@ def test_a_bad_file_is_named(tmp_path, content, message):
 
 
 def test_a_wrong_type_names_the_key():
-    with pytest.raises(UsageError, match="seed: .*got 'many'"):
+    with pytest.raises(UsageError, match=r"seed: .*got 'many'"):
         resolve(MODEL, file=None, given={"seed": "many"})
 
 

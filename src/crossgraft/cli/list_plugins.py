@@ -76,7 +76,12 @@ def _models(available: bool, weights_dir: Path | None) -> Rows:
 
     rows = list_available_models(weights_dir=weights_dir)
     return [
-        {"model": row.name, "family": row.family, "available": "yes" if row.available else "no", "weights": row.where}
+        {
+            "model": row.name,
+            "family": row.family,
+            "available": "yes" if row.available else "no",
+            "weights": row.where,
+        }
         for row in rows
         if row.available or not available
     ]
@@ -85,6 +90,4 @@ def _models(available: bool, weights_dir: Path | None) -> Rows:
 def _sources() -> Rows:
     from crossgraft.data import SOURCES
 
-    return [
-        {"source": name, "reads": source.reads, "from": SOURCES.origin(name)} for name, source in SOURCES
-    ]
+    return [{"source": name, "reads": source.description, "from": SOURCES.origin(name)} for name, source in SOURCES]

@@ -9,9 +9,10 @@ import importlib
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from crossgraft.errors import CrossgraftError, UnknownNameError
@@ -34,11 +35,11 @@ COMMANDS = {
 class LazyGroup(TyperGroup):
     """Imports the file of a command when the command is named."""
 
-    def list_commands(self, ctx: typer.Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         """The verbs, in the order of a first visit."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: typer.Context, cmd_name: str) -> TyperCommand:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import one verb.
 
         Raises:
@@ -98,8 +99,11 @@ def main(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         _complain(INTERRUPTED, debug=False)
         return EXIT_INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - the last net: a bug must not end in a page of traceback
-        _complain(f"Internal error: {type(error).__name__}: {error}. Run again with --debug and report it.", debug=debug)
+    except Exception as error:
+        _complain(
+            f"Internal error: {type(error).__name__}: {error}. Run again with --debug and report it.",
+            debug=debug,
+        )
         return EXIT_INTERNAL
     if outcome == EXIT_INTERRUPTED:  # Typer turns Ctrl-C into this exit code
         _complain(INTERRUPTED, debug=False)

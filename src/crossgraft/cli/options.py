@@ -15,7 +15,8 @@ Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:N o
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Threads. [default: all cores]")]
 LabelColumn = Annotated[str | None, typer.Option("--label-column", help="Column of labels of a table.")]
 GroupColumn = Annotated[
-    str | None, typer.Option("--group-column", help="Column of patients: groups stay together in splits and intervals.")
+    str | None,
+    typer.Option("--group-column", help="Column of patients: groups stay together in splits and intervals."),
 ]
 PathColumn = Annotated[str | None, typer.Option("--path-column", help="Column of image paths of a table.")]
 ImageRoot = Annotated[Path | None, typer.Option("--image-root", help="Folder that the paths of a table start from.")]
@@ -27,9 +28,7 @@ Folds = Annotated[int | None, typer.Option("--folds", help="Make this many folds
 Fold = Annotated[int, typer.Option("--fold", help="Which fold is held out, from 0.")]
 PerClass = Annotated[int | None, typer.Option("--per-class", min=1, help="At most this many images of each class.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most this many images, class shares kept.")]
-SkipUnreadable = Annotated[
-    bool, typer.Option("--skip-unreadable", help="Leave unreadable images out and count them.")
-]
+SkipUnreadable = Annotated[bool, typer.Option("--skip-unreadable", help="Leave unreadable images out and count them.")]
 Models = Annotated[
     str | None,
     typer.Option("--models", help="Names or checkpoints with commas, or a zoo YAML file. [default: what is offline]"),

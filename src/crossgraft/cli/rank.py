@@ -20,7 +20,8 @@ def rank(
     scores: Annotated[str, typer.Option("--scores", help="default, all, or names with commas.")] = "default",
     by: Annotated[str, typer.Option("--by", help="Score that orders the ranking.")] = "logme",
     ground_truth: Annotated[
-        Path | None, typer.Option("--ground-truth", help="CSV of fine-tuned results: model, and a column of numbers.")
+        Path | None,
+        typer.Option("--ground-truth", help="CSV of fine-tuned results: model, and a column of numbers."),
     ] = None,
     ground_truth_column: Annotated[
         str | None, typer.Option("--ground-truth-column", help="Which column, when there are several.")

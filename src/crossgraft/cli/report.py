@@ -16,7 +16,8 @@ app = typer.Typer(rich_markup_mode=None)
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run directories; several are put into one page.")],
     out: Annotated[
-        Path | None, typer.Option("--out", help="File to write. [default: report.html in the (first) run directory]")
+        Path | None,
+        typer.Option("--out", help="File to write. [default: report.html in the (first) run directory]"),
     ] = None,
     debug: options.Debug = False,
 ) -> None:

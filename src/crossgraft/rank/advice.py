@@ -39,17 +39,28 @@ def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell]
         sentence = f"Start with {_either(names)}: {title} cannot tell them apart."
     else:
         sentence = f"Start with {best.model}: {title} separates it from every other model here."
-    controls = [row.model for row in ranking.rows if row.role != "candidate"]
-    equal = [name for name in controls if not separable(by_model[best.model], by_model[name])]
-    beaten = [name for name in equal if _value(by_model[name]) > _value(by_model[best.model])]
-    if beaten or equal:
-        relation = "scores higher than the best model" if beaten else "cannot be told apart from the best model"
-        sentence += f" Take care: a network with random weights ({(beaten or equal)[0]}) {relation}."
-    return sentence
+    return sentence + _caution(
+        by_model[best.model], [by_model[row.model] for row in ranking.rows if row.role != "candidate"]
+    )
+
+
+def _caution(best: ScoreCell, controls: Sequence[ScoreCell]) -> str:
+    """A random network that is as good as the best model says that pretraining is not what is measured."""
+    higher = [cell.model for cell in controls if _value(cell) > _value(best)]
+    equal = [cell.model for cell in controls if cell.value is not None and not separable(best, cell)]
+    if higher:
+        return f" Take care: a network with random weights ({higher[0]}) scores higher than the best model."
+    if equal:
+        return f" Take care: a network with random weights ({equal[0]}) cannot be told apart from the best model."
+    return ""
 
 
 def write_checks(
-    dataset: Dataset, models: Sequence[ModelRecord], title: str, ranking: RankingByScore, cells: Sequence[ScoreCell]
+    dataset: Dataset,
+    models: Sequence[ModelRecord],
+    title: str,
+    ranking: RankingByScore,
+    cells: Sequence[ScoreCell],
 ) -> list[CheckRecord]:
     """Everything that was looked at and everything that was not, for the report."""
     return [

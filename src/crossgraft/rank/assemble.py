@@ -9,7 +9,7 @@ from crossgraft.rank.describe import cite, describe_dataset, describe_score
 from crossgraft.rank.evaluate import ModelEvaluation
 from crossgraft.rank.ground_truth import agreement
 from crossgraft.rank.order import order_models
-from crossgraft.records import GroundTruthRecord, RankingRecord
+from crossgraft.records import GroundTruthRecord, RankingRecord, Role
 from crossgraft.scores import AnyScore
 
 PRIMARY_REASONS = {
@@ -38,7 +38,7 @@ def assemble_record(
     """
     models = [evaluation.model for evaluation in evaluations]
     cells = {score.name: build_cells(score, evaluations) for score in scores}
-    roles = {model.name: model.role for model in models}
+    roles: dict[str, Role] = {model.name: model.role for model in models}
     rankings = {name: order_models(name, of_score, roles) for name, of_score in cells.items()}
     title = next(score.title for score in scores if score.name == primary)
     return RankingRecord(

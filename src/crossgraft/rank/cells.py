@@ -64,35 +64,38 @@ def _raw_at(evaluation: Evaluation, block: int | None) -> RawValue:
 
 
 def _cell(model: str, evaluation: Evaluation) -> ScoreCell:
-    common = {
-        "model": model,
-        "score": evaluation.score,
-        "seconds": evaluation.seconds,
-        "peak_bytes": evaluation.peak_bytes,
-    }
+    cell = ScoreCell(
+        model=model,
+        score=evaluation.score,
+        value=None,
+        reason=evaluation.reason,
+        seconds=evaluation.seconds,
+        peak_bytes=evaluation.peak_bytes,
+    )
     full = evaluation.full
     if full is None or full.value is None:
-        return ScoreCell(value=None, reason=evaluation.reason, **common)
+        return cell
     if not math.isfinite(full.value):
         reason = " ".join(full.warnings) or f"The score is {full.value} on these features."
-        return ScoreCell(value=None, reason=reason, parts=full.parts, warnings=full.warnings, **common)
+        return cell.model_copy(update={"reason": reason, "parts": full.parts, "warnings": full.warnings})
     shuffled = [raw.value for raw in evaluation.shuffled if raw.value is not None and math.isfinite(raw.value)]
     replicates = [raw.value for raw in evaluation.blocks if raw.value is not None]
     no_interval = evaluation.no_interval_reason
     if no_interval is None and not np.isfinite(replicates).all():
         no_interval = "The score is not finite when one block of images is left out."
     estimate = jackknife_interval(full.value, replicates) if no_interval is None else None
-    return ScoreCell(
-        value=full.value,
-        standard_error=estimate.standard_error if estimate else None,
-        low=estimate.low if estimate else None,
-        high=estimate.high if estimate else None,
-        no_interval_reason=no_interval,
-        jackknife_values=replicates if estimate else [],
-        shuffled_values=shuffled,
-        largest_shuffled=max(shuffled, default=None),
-        above_shuffled=full.value > max(shuffled) if shuffled else None,
-        parts=full.parts,
-        warnings=full.warnings,
-        **common,
+    return cell.model_copy(
+        update={
+            "value": full.value,
+            "standard_error": estimate.standard_error if estimate else None,
+            "low": estimate.low if estimate else None,
+            "high": estimate.high if estimate else None,
+            "no_interval_reason": no_interval,
+            "jackknife_values": replicates if estimate else [],
+            "shuffled_values": shuffled,
+            "largest_shuffled": max(shuffled, default=None),
+            "above_shuffled": full.value > max(shuffled) if shuffled else None,
+            "parts": full.parts,
+            "warnings": full.warnings,
+        }
     )

@@ -12,7 +12,15 @@ from PIL import Image
 
 from crossgraft.data import Dataset
 from crossgraft.models import Backbone
-from crossgraft.records import DatasetRecord, ModelRecord, PreprocessingRecord, Reference, Role, ScoreRecord, Thumbnail
+from crossgraft.records import (
+    DatasetRecord,
+    ModelRecord,
+    PreprocessingRecord,
+    Reference,
+    Role,
+    ScoreRecord,
+    Thumbnail,
+)
 from crossgraft.scores import SCORES, AnyScore
 from crossgraft.types import Preprocessing
 
@@ -60,8 +68,7 @@ def describe_model(backbone: Backbone, role: Role, *, seconds: float, from_cache
 
 def describe_preprocessing(preprocessing: Preprocessing) -> PreprocessingRecord:
     """Size, interpolation, resize policy, mean and standard deviation."""
-    fields = asdict(preprocessing) | {"mean": list(preprocessing.mean), "std": list(preprocessing.std)}
-    return PreprocessingRecord(**fields, description=preprocessing.describe())
+    return PreprocessingRecord.model_validate({**asdict(preprocessing), "description": preprocessing.describe()})
 
 
 def describe_score(score: AnyScore) -> ScoreRecord:
@@ -88,11 +95,11 @@ def cite(scores: Sequence[AnyScore]) -> list[Reference]:
 
 def make_thumbnails(dataset: Dataset) -> list[Thumbnail]:
     """The first few images of each class, at most 96 pixels a side."""
-    thumbnails: list[Thumbnail] = []
-    for class_index, class_name in enumerate(dataset.class_names[:THUMBNAIL_CLASSES]):
-        for row in np.flatnonzero(dataset.targets == class_index)[:THUMBNAILS_PER_CLASS]:
-            thumbnails.append(Thumbnail(class_name=class_name, png_base64=_png(dataset.read(int(row)))))
-    return thumbnails
+    return [
+        Thumbnail(class_name=class_name, png_base64=_png(dataset.read(int(row))))
+        for class_index, class_name in enumerate(dataset.class_names[:THUMBNAIL_CLASSES])
+        for row in np.flatnonzero(dataset.targets == class_index)[:THUMBNAILS_PER_CLASS]
+    ]
 
 
 def _png(pixels: np.ndarray) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from pydantic import Field
 
 from crossgraft.compute import measure_cost
 from crossgraft.errors import DataError, NotApplicable
@@ -24,8 +25,8 @@ class RawValue(Record):
     """What one evaluation of a score gave; zoo-level scores have parts and get their value from the whole zoo."""
 
     value: float | None
-    parts: dict[str, float] = {}
-    warnings: list[str] = []
+    parts: dict[str, float] = Field(default_factory=dict)
+    warnings: list[str] = Field(default_factory=list)
 
 
 class Evaluation(Record):
@@ -34,8 +35,8 @@ class Evaluation(Record):
     score: str
     reason: str | None = None
     full: RawValue | None = None
-    blocks: list[RawValue] = []
-    shuffled: list[RawValue] = []
+    blocks: list[RawValue] = Field(default_factory=list)
+    shuffled: list[RawValue] = Field(default_factory=list)
     no_interval_reason: str | None = None
     seconds: float = 0.0
     peak_bytes: int = 0
@@ -116,9 +117,7 @@ def evaluate_scores(
             update={
                 "blocks": blocks.get(evaluation.score, []),
                 "shuffled": shuffled.get(evaluation.score, []),
-                "no_interval_reason": "no interval (cost)"
-                if evaluation.score in slow
-                else resampling.no_blocks_reason,
+                "no_interval_reason": "no interval (cost)" if evaluation.score in slow else resampling.no_blocks_reason,
             }
         )
         for evaluation in first

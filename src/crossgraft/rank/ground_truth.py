@@ -87,7 +87,12 @@ def _only_numeric_column(path: Path, header: Sequence[str], rows: Sequence[Mappi
 
 
 def agreement(
-    score: str, cells: Sequence[ScoreCell], models: Sequence[ModelRecord], truth: GroundTruthRecord, *, seed: int
+    score: str,
+    cells: Sequence[ScoreCell],
+    models: Sequence[ModelRecord],
+    truth: GroundTruthRecord,
+    *,
+    seed: int,
 ) -> list[AgreementRecord]:
     """Weighted Kendall of one score with fine-tuned results: over all candidates and within each family of ≥ 4."""
     value = {cell.model: cell.value for cell in cells if cell.value is not None}
@@ -107,7 +112,13 @@ def _agree(
 ) -> AgreementRecord:
     number = len(values)
     empty = AgreementRecord(
-        score=score, family=family, num_models=number, weighted_kendall=None, p_value=None, low=None, high=None
+        score=score,
+        family=family,
+        num_models=number,
+        weighted_kendall=None,
+        p_value=None,
+        low=None,
+        high=None,
     )
     if number < MIN_MODELS:
         return empty.model_copy(update={"reason": f"needs at least {MIN_MODELS} models with both numbers"})

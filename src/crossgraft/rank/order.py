@@ -1,6 +1,7 @@
 """The order that one score gives, and which neighbours it can tell apart."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -57,7 +58,7 @@ def order_models(score: str, cells: Sequence[ScoreCell], roles: Mapping[str, Rol
     return RankingByScore(
         score=score,
         rows=rows,
-        pairs=[_pair(first, second) for first, second in zip(ranked, ranked[1:], strict=False)],
+        pairs=[_pair(first, second) for first, second in pairwise(ranked)],
         best_shuffled=max(shuffled, default=None),
         num_shuffled=len(shuffled),
     )

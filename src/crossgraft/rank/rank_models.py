@@ -121,7 +121,9 @@ def rank_models(
     chosen = choose_scores(scores)
     primary = _choose_primary(by, chosen)
     specs = read_zoo(models, weights_dir=weights_dir)
-    truth = ground_truth and read_ground_truth(ground_truth, [s.name for s in specs], column=ground_truth_column)
+    truth = None
+    if ground_truth is not None:
+        truth = read_ground_truth(ground_truth, [spec.name for spec in specs], column=ground_truth_column)
     zoo_settings = ZooSettings(
         seed=seed,
         device=resolve_device(device),
@@ -160,7 +162,7 @@ def rank_models(
         if run:
             run.describe_data(dataset.fingerprint)
         evaluations = _walk(dataset, specs, chosen, zoo_settings, run=run, reporter=reporter)
-        record = assemble_record(dataset, chosen, primary, evaluations, truth or None, seed=seed)
+        record = assemble_record(dataset, chosen, primary, evaluations, truth, seed=seed)
         return _finish(record, dataset, run, no_images=no_images)
 
 
@@ -216,7 +218,9 @@ def _open(data: str | Path | Dataset, *, reporter: Reporter, **options: Any) -> 
         return open_dataset(data, use_split="train", reporter=reporter, **options)
     given = [name for name, value in options.items() if value and name != "seed"]
     if given:
-        raise UsageError(f"{given[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset.")
+        raise UsageError(
+            f"{given[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset."
+        )
     if data.splits is None:
         return data
     is_train = data.splits == "train"
@@ -237,6 +241,7 @@ def _walk(
     resampling = plan_resampling(dataset.targets, dataset.groups, seed=settings.seed)
     walk = ZooWalk(dataset, scores, resampling, settings, run=run, reporter=reporter)
     members = with_controls(specs)
+    walk.check_weights([member.spec for member in members if member.role == "candidate"])
     evaluations: list[ModelEvaluation] = []
     for number, member in enumerate(members, start=1):
         with run.stage(member.spec.name) if run else nullcontext():

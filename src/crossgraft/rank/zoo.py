@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from crossgraft.compute import limit_threads
 from crossgraft.data import Dataset
 from crossgraft.data.transforms import prepare_batch
@@ -79,6 +81,18 @@ class ZooWalk:
         self.run = run
         self.reporter = reporter
 
+    def check_weights(self, specs: Sequence[ModelSpec]) -> None:
+        """Load every model once before the long work, so that missing weights do not stop it after an hour.
+
+        Raises:
+            MissingWeightsError: Weights are not on this machine.
+            WeightsMismatchError: A checkpoint does not fit its architecture.
+        """
+        with self.reporter.stage("Checking the weights", total=len(specs), unit="models") as stage:
+            for spec in specs:
+                self._load(spec)
+                stage.advance()
+
     def evaluate(self, member: Member, position: str) -> ModelEvaluation:
         """Features and scores of one member; read back when an earlier attempt of the same run finished them.
 
@@ -86,16 +100,7 @@ class ZooWalk:
             member: Of the zoo.
             position: For messages, for example ``2 of 7``.
         """
-        settings = self.settings
-        backbone = load_backbone(
-            member.spec,
-            seed=settings.seed,
-            device=settings.device,
-            weights_dir=settings.weights_dir,
-            allow_download=settings.allow_download,
-            image_size=settings.image_size,
-            resize_policy=settings.resize_policy,
-        )
+        backbone = self._load(member.spec)
         key = self._key(backbone)
         file = f"models/{key}.json"
         finished = self.run.read_record(file, ModelEvaluation) if self.run else None
@@ -105,26 +110,34 @@ class ZooWalk:
         feature_set = extract_features(
             self.dataset,
             backbone,
-            cache_dir=settings.cache_dir,
-            batch_size=settings.batch_size,
-            num_threads=settings.num_threads,
+            cache_dir=self.settings.cache_dir,
+            batch_size=self.settings.batch_size,
+            num_threads=self.settings.num_threads,
             reporter=self.reporter,
             title=f"Looking at {len(self.dataset)} images with {member.spec.name} ({position})",
         )
         evaluation = ModelEvaluation(
             key=key,
-            model=describe_model(
-                backbone, member.role, seconds=feature_set.seconds, from_cache=feature_set.from_cache
-            ),
+            model=describe_model(backbone, member.role, seconds=feature_set.seconds, from_cache=feature_set.from_cache),
             evaluations=self._score(backbone, feature_set, member, position),
         )
         if self.run:
             self.run.write_record(file, evaluation)
         return evaluation
 
-    def _score(
-        self, backbone: Backbone, feature_set: FeatureSet, member: Member, position: str
-    ) -> list[Evaluation]:
+    def _load(self, spec: ModelSpec) -> Backbone:
+        settings = self.settings
+        return load_backbone(
+            spec,
+            seed=settings.seed,
+            device=settings.device,
+            weights_dir=settings.weights_dir,
+            allow_download=settings.allow_download,
+            image_size=settings.image_size,
+            resize_policy=settings.resize_policy,
+        )
+
+    def _score(self, backbone: Backbone, feature_set: FeatureSet, member: Member, position: str) -> list[Evaluation]:
         inputs = score_inputs(self.dataset, backbone, feature_set, member.spec, self.scores)
         rounds = 1 + len(self.resampling.blocks) + len(self.resampling.shuffled_labels)
         title = f"Scoring {member.spec.name} ({position})"
@@ -167,5 +180,5 @@ def score_inputs(
     )
 
 
-def _all_images(dataset: Dataset, backbone: Backbone) -> object:
-    return prepare_batch([dataset.read(i) for i in range(len(dataset))], backbone.preprocessing)
+def _all_images(dataset: Dataset, backbone: Backbone) -> np.ndarray:
+    return prepare_batch([dataset.read(i) for i in range(len(dataset))], backbone.preprocessing).numpy()

@@ -41,7 +41,5 @@ def permutation_p_value(
         hits = sum(statistic(first.tolist(), list(order)) >= observed for order in permutations(second.tolist()))
         return hits / math.factorial(len(second))
     rng = generator(seed, "permutation p")
-    hits = sum(
-        statistic(first.tolist(), rng.permutation(second).tolist()) >= observed for _ in range(num_permutations)
-    )
+    hits = sum(statistic(first.tolist(), rng.permutation(second).tolist()) >= observed for _ in range(num_permutations))
     return (1 + hits) / (1 + num_permutations)

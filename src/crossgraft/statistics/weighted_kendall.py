@@ -42,4 +42,4 @@ def weighted_kendall(score: ModelValues, transfer_accuracy: ModelValues) -> floa
         raise DataError("score and transfer_accuracy must be finite; leave out models without a value.")
     if np.ptp(first) == 0 or np.ptp(second) == 0:
         return float("nan")
-    return float(stats.weightedtau(first, second).statistic)
+    return float(np.asarray(stats.weightedtau(first, second))[0])

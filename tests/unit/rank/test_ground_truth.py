@@ -3,38 +3,9 @@ import pytest
 
 from crossgraft.errors import DataError, UsageError
 from crossgraft.rank.ground_truth import agreement, read_ground_truth
-from crossgraft.records import GroundTruthRecord, ModelRecord, PreprocessingRecord, ScoreCell
+from crossgraft.records import GroundTruthRecord, ScoreCell
 from crossgraft.statistics import weighted_kendall
-
-PREPROCESSING = PreprocessingRecord(
-    height_pixels=8,
-    width_pixels=8,
-    channels=3,
-    mean=[0.5] * 3,
-    std=[0.5] * 3,
-    interpolation="bilinear",
-    resize_policy="crop",
-    crop_fraction=1.0,
-    description="",
-)
-
-
-def model(name, family="f", role="candidate"):
-    return ModelRecord(
-        name=name,
-        role=role,
-        architecture=name,
-        source="factory",
-        family=family,
-        licence=None,
-        num_parameters=1,
-        num_features=1,
-        num_source_classes=None,
-        weights_fingerprint="",
-        preprocessing=PREPROCESSING,
-        feature_seconds=0.0,
-        features_from_cache=False,
-    )
+from support.model_records import model_record
 
 
 def cells(values):
@@ -42,7 +13,7 @@ def cells(values):
 
 
 def agree(values, truth, families=None):
-    models = [model(name, (families or {}).get(name, "f")) for name in values]
+    models = [model_record(name, family=(families or {}).get(name, "f")) for name in values]
     return agreement("s", cells(values), models, GroundTruthRecord(column="accuracy", values=truth), seed=0)
 
 

@@ -44,7 +44,10 @@ def test_a_finished_run_says_so_and_the_same_command_resumes(tmp_path):
 def test_another_configuration_is_refused_and_named_unless_overwritten(tmp_path):
     with opened(tmp_path) as run:
         run.write("old.txt", "old")
-    with pytest.raises(RunDirectoryError, match=r"different: limit.*--overwrite"), opened(tmp_path, config={"limit": 4}):
+    with (
+        pytest.raises(RunDirectoryError, match=r"different: limit.*--overwrite"),
+        opened(tmp_path, config={"limit": 4}),
+    ):
         pass
     with pytest.raises(RunDirectoryError, match="seed 0"), opened(tmp_path, seed=1):
         pass
@@ -105,7 +108,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_temporary_one(tmp_path, monkeypa
     with pytest.raises(StorageError, match=r"Cannot write .*No space left"):
         write_atomically(target, "new")
     assert target.read_text() == "old"
-    assert os.listdir(tmp_path) == ["a.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
 def test_stages_are_kept_across_a_resume(tmp_path):

@@ -1,0 +1,215 @@
+"""Every row of docs/errors.md: the case is made, the command is run, exit code and message are compared."""
+
+import errno
+import os
+import re
+import shutil
+import types
+from pathlib import Path
+
+import pytest
+
+from crossgraft.runs import open_run
+from support.tiny import make_images
+
+PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
+MODELS = ("--models", "zoo.yaml", "--scores", "logme", "--workers", "1")
+PLAIN = ("rank", "images", *MODELS, "--out", "run")
+
+
+def documented():
+    """Case → (exit code, message) from the table of the page."""
+    rows = re.findall(r"^\| ([a-z0-9_]+) \| (\d+) \| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    return {case: (int(code), message.strip()) for case, code, message in rows}
+
+
+def missing_folder(folder, _):
+    return "rank", "imges", *MODELS
+
+
+def empty_folder(folder, _):
+    (folder / "void").mkdir()
+    return "rank", "void", *MODELS
+
+
+def one_class(folder, _):
+    make_images(folder / "single", {"benign": 4})
+    return "rank", "single", *MODELS
+
+
+def class_with_one_image(folder, _):
+    make_images(folder / "rare", {"benign": 8, "malignant": 1})
+    return "rank", "rare", *MODELS
+
+
+def empty_class(folder, _):
+    (folder / "images" / "normal").mkdir()
+    return PLAIN
+
+
+def dicom_folder(folder, _):
+    for name in ("benign", "malignant"):
+        (folder / "scans" / name).mkdir(parents=True)
+        (folder / "scans" / name / "1.dcm").write_bytes(b"\0" * 128 + b"DICM")
+    return "rank", "scans", *MODELS
+
+
+def table(folder, label, *, column="label"):
+    rows = [f"images/{name}/{i:02d}.png,{label(name, i)}" for name in ("benign", "malignant") for i in range(12)]
+    (folder / "table.csv").write_text("\n".join([f"path,{column}", *rows]) + "\n")
+    return "rank", "table.csv", *MODELS
+
+
+def float_labels(folder, _):
+    return table(folder, lambda name, i: f"{0.13 * i:.2f}")
+
+
+def labels_do_not_match(folder, _):
+    import numpy as np
+
+    np.savez(folder / "a.npz", images=np.zeros((6, 8, 8), np.uint8), labels=np.arange(5) % 2)
+    return "rank", "a.npz", *MODELS
+
+
+def missing_label_column(folder, _):
+    return table(folder, lambda name, i: name, column="finding")
+
+
+def truncate(folder):
+    from PIL import Image
+
+    for file in sorted((folder / "images" / "benign").iterdir()):
+        Image.open(file).resize((64, 64)).save(file.with_suffix(".jpg"))
+        file.unlink()
+    broken = folder / "images" / "benign" / "05.jpg"
+    broken.write_bytes(broken.read_bytes()[:-400])
+
+
+def truncated_image(folder, _):
+    truncate(folder)
+    return PLAIN
+
+
+def skip_unreadable(folder, _):
+    truncate(folder)
+    return *PLAIN, "--skip-unreadable"
+
+
+def images_of_different_sizes(folder, _):
+    make_images(folder / "images", {"small": 6}, size=9)
+    make_images(folder / "images", {"large": 6}, size=40)
+    return PLAIN
+
+
+def model_typo(folder, _):
+    return "rank", "images", "--models", "resnet81"
+
+
+def score_typo(folder, _):
+    return "rank", "images", "--models", "zoo.yaml", "--scores", "logmee"
+
+
+def wrong_weights(folder, _):
+    shutil.copy(folder / "wide.safetensors", folder / "narrow.safetensors")
+    return PLAIN
+
+
+def missing_weights(folder, monkeypatch):
+    monkeypatch.setenv("HF_HUB_CACHE", str(folder / "hub"))
+    return "rank", "images", "--models", "resnet18"
+
+
+def nan_features(folder, _):
+    zoo = '- {name: broken, source: "tiny_models:broken"}\n'
+    (folder / "zoo.yaml").write_text(zoo)
+    return PLAIN
+
+
+def disk_full(folder, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    from crossgraft.features import _atomic_file
+
+    full_disk = types.SimpleNamespace(**{**vars(os), "fsync": full})
+    monkeypatch.setattr(_atomic_file, "os", full_disk)  # only features meet the full disk
+    return PLAIN
+
+
+def interrupted(folder, monkeypatch):
+    from crossgraft.rank import zoo
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(zoo, "extract_features", stop)
+    return PLAIN
+
+
+def another_configuration(folder, _):
+    from crossgraft.cli.main import main
+
+    assert main([*PLAIN, "--quiet"]) == 0
+    return *PLAIN, "--per-class", "6"
+
+
+def foreign_folder(folder, _):
+    (folder / "thesis").mkdir()
+    (folder / "thesis" / "chapter1.tex").write_text("precious")
+    return "rank", "images", *MODELS, "--out", "thesis"
+
+
+def unknown_config_key(folder, _):
+    (folder / "c.yaml").write_text("limitt: 3\n")
+    return *PLAIN, "--config", "c.yaml"
+
+
+def contradicting_flags(folder, _):
+    return *PLAIN, "--limit", "8", "--per-class", "3"
+
+
+def unknown_command(folder, _):
+    return ("rnk",)
+
+
+def matches(message, text):
+    """Does the documented message, with … for anything, occur in what was printed?"""
+    pattern = ".*".join(re.escape(part.strip()) for part in message.split("…"))
+    return re.search(pattern, " ".join(text.split())) is not None
+
+
+def test_every_documented_case_is_made_here():
+    assert set(documented()) - {"two_runs_in_one_directory"} <= set(globals())
+    assert len(documented()) >= 20
+
+
+@pytest.mark.parametrize("case", [case for case in documented() if case != "two_runs_in_one_directory"])
+def test_what_is_said(case, workspace, crossgraft, monkeypatch):
+    code, message = documented()[case]
+    outcome = crossgraft(*globals()[case](workspace, monkeypatch))
+    assert outcome.code == code, outcome.err
+    assert matches(message, outcome.err), f"documented: {message}\nsaid: {outcome.err}"
+    assert "Traceback" not in outcome.err
+    if code:
+        assert outcome.out == ""
+    leftovers = [path for path in workspace.rglob("*") if re.search(r"\.tmp|\.partial|^\..*\.json\.", path.name)]
+    assert leftovers == []
+
+
+def test_two_runs_in_one_directory(workspace, crossgraft):
+    code, message = documented()["two_runs_in_one_directory"]
+    with open_run(workspace / "run", command="rank", command_line="", config={}, seed=0):
+        outcome = crossgraft(*PLAIN)
+    assert outcome.code == code
+    assert matches(message, outcome.err)
+
+
+def test_a_wrong_message_would_be_noticed():
+    assert matches("No such folder: … Did you mean images?", "Error: No such folder: imges. Did you mean images?")
+    assert not matches("No such folder: … Did you mean pictures?", "Error: No such folder: imges. Did you mean images?")
+
+
+def test_debug_shows_the_traceback(workspace, crossgraft):
+    outcome = crossgraft("rank", "nothing", "--models", "zoo.yaml", "--debug")
+    assert "Traceback" in outcome.err
+    assert outcome.code == 3

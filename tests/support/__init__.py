@@ -1,0 +1,1 @@
+"""Helpers that several test folders import: `from support.tiny import …`."""

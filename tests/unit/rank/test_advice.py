@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+
+from crossgraft.data import dataset_from_arrays
+from crossgraft.rank.advice import write_advice, write_checks
+from crossgraft.rank.order import order_models
+from crossgraft.records import ScoreCell
+from support.model_records import model_record
+
+NOISE = np.random.default_rng(0).normal(size=(4, 20))
+
+
+def cell(number, model, value, *, spread=0.001, above=True):
+    return ScoreCell(
+        model=model,
+        score="s",
+        value=value,
+        jackknife_values=(value + spread * NOISE[number]).tolist(),
+        shuffled_values=[0.0],
+        above_shuffled=above,
+    )
+
+
+def advise(cells, roles=None):
+    roles = {cell.model: "candidate" for cell in cells} | (roles or {})
+    return write_advice("LogME", order_models("s", cells, roles), cells)
+
+
+def test_a_separable_winner_is_named():
+    text = advise([cell(0, "a", 0.9), cell(1, "b", 0.1)])
+    assert text == "Start with a: LogME separates it from every other model here."
+
+
+def test_what_can_not_be_told_apart_from_the_best_is_named_with_it():
+    text = advise([cell(0, "a", 0.9, spread=0.1), cell(1, "b", 0.85, spread=0.1), cell(2, "c", -9.0)])
+    assert text == "Start with a or b: LogME cannot tell them apart."
+
+
+def test_where_nothing_is_separable_it_says_so():
+    text = advise([cell(0, "a", 0.9, spread=1), cell(1, "b", 0.8, spread=1)])
+    assert text.startswith("LogME cannot tell the 2 models apart")
+
+
+def test_nothing_above_the_shuffled_labels_is_no_evidence():
+    text = advise([cell(0, "a", 0.9, above=False), cell(1, "b", 0.1, above=False)])
+    assert "no evidence for any of them" in text
+
+
+def test_a_random_network_as_good_as_the_best_is_a_warning():
+    roles = {"r": "random weights"}
+    text = advise([cell(0, "a", 0.9), cell(1, "b", 0.1), cell(2, "r", 2.0)], roles)
+    assert "Take care: a network with random weights (r) scores higher" in text
+    text = advise([cell(0, "a", 0.9), cell(1, "b", 0.1), cell(2, "r", 0.1)], roles)
+    assert "Take care" not in text
+
+
+def test_one_model_or_none_has_no_ranking():
+    assert "nothing to compare" in advise([cell(0, "a", 0.9)])
+    assert "no ranking" in advise([ScoreCell(model="a", score="s", value=None, reason="x")])
+
+
+@pytest.fixture
+def images():
+    return [np.full((4, 4, 1), i, np.uint8) for i in range(24)]
+
+
+def checks(images, cells, models, *, groups=None, labels=None):
+    dataset = dataset_from_arrays(images, labels or [i % 2 for i in range(24)], groups=groups)
+    roles = {model.name: model.role for model in models}
+    found = write_checks(dataset, models, "LogME", order_models("s", cells, roles), cells)
+    return {check.title: check for check in found}
+
+
+def test_checks_are_silent_on_a_sound_case(images):
+    models = [
+        model_record("a"),
+        model_record("b"),
+        model_record("a · random", role="random weights", architecture="a"),
+    ]
+    cells = [cell(0, "a", 0.9), cell(1, "b", 0.5), cell(2, "a · random", 0.1)]
+    found = checks(images, cells, models, groups=[i // 2 for i in range(24)])
+    assert {check.severity for check in found.values()} == {"passed"}
+
+
+def test_checks_fire_on_a_case_built_to_fail(images):
+    models = [
+        model_record("a"),
+        model_record("b"),
+        model_record("a · random", role="random weights", architecture="a"),
+    ]
+    cells = [cell(0, "a", 0.9, above=False), cell(1, "b", 0.9), cell(2, "a · random", 1.5)]
+    found = checks(images, cells, models, labels=[0] * 4 + [1] * 20)
+    severities = {title: check.severity for title, check in found.items()}
+    assert severities == {
+        "Patient leakage": "not assessed",
+        "Class sizes": "warning",
+        "Shuffled labels": "warning",
+        "Random weights": "warning",
+        "Order of neighbours": "notice",
+    }
+    assert "0 (4)" in found["Class sizes"].text
+    assert "a" in found["Random weights"].text.rpartition(":")[2]

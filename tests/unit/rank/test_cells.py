@@ -1,0 +1,183 @@
+import math
+
+import numpy as np
+import pytest
+
+from crossgraft.rank.cells import build_cells
+from crossgraft.rank.evaluate import Evaluation, ModelEvaluation, RawValue, evaluate_scores, plan_resampling
+from crossgraft.scores import ScoreInputs, ScoreValue, logme, scale_over_zoo, score, zoo_score
+from crossgraft.statistics import jackknife_interval
+from support.model_records import model_record
+
+
+class Silent:
+    def __init__(self):
+        self.done = 0
+
+    def advance(self, amount=1):
+        self.done += amount
+
+
+def combine_scaled(parts):
+    return scale_over_zoo([part["spread"] for part in parts])
+
+
+@zoo_score(title="Scaled spread", reference="made up", combine=combine_scaled)
+def scaled_spread(features):
+    return {"spread": float(np.var(features))}
+
+
+@score(title="Brightness", reference="made up")
+def brightness(model, images):
+    """Needs the model and its images."""
+    return float(np.mean(images)) * model
+
+
+@score(title="Shift", reference="made up")
+def shift(features, source_features):
+    return -float(np.linalg.norm(features.mean(axis=0) - source_features.mean(axis=0)))
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(0)
+    targets = np.arange(40) % 2
+    features = rng.normal(size=(40, 6)) + 0.5 * targets[:, None]
+    return features, targets
+
+
+def evaluate(features, targets, scores, **inputs):
+    resampling = plan_resampling(targets, None, seed=0)
+    bundle = ScoreInputs(features=features, labels=targets, **inputs)
+    return evaluate_scores(scores, bundle, resampling, all_intervals=False, stage=Silent())
+
+
+def as_model(name, evaluations, role="candidate"):
+    return ModelEvaluation(key=name, model=model_record(name, role=role), evaluations=evaluations)
+
+
+def test_an_array_score_has_value_interval_and_shuffled_values(problem):
+    features, targets = problem
+    (evaluation,) = evaluate(features, targets, [logme])
+    (cell,) = build_cells(logme, [as_model("a", [evaluation])])
+    assert cell.value == logme(features=features, labels=targets)
+    assert len(cell.jackknife_values) == 20
+    resampling = plan_resampling(targets, None, seed=0)
+    literal = [
+        logme(features=np.delete(features, block, axis=0), labels=np.delete(targets, block))
+        for block in resampling.blocks
+    ]
+    np.testing.assert_allclose(cell.jackknife_values, literal, rtol=1e-9)
+    estimate = jackknife_interval(cell.value, literal)
+    assert (cell.low, cell.high) == pytest.approx((estimate.low, estimate.high), rel=1e-9)
+    shuffled = [logme(features=features, labels=labels) for labels in resampling.shuffled_labels]
+    np.testing.assert_allclose(cell.shuffled_values, shuffled, rtol=1e-9)
+    assert cell.above_shuffled
+    assert cell.seconds > 0
+    assert cell.peak_bytes > 0
+
+
+def test_scores_of_source_features_and_of_model_and_images_take_part(problem):
+    features, targets = problem
+    images = np.linspace(0, 1, 40)[:, None]
+    both = evaluate(features, targets, [shift, brightness], source_features=features[:7] + 1, model=2, images=images)
+    cells = [build_cells(s, [as_model("a", both)])[0] for s in (shift, brightness)]
+    assert cells[0].value == pytest.approx(shift(features=features, source_features=features[:7] + 1))
+    assert cells[1].value == pytest.approx(1.0)
+    assert all(len(cell.jackknife_values) == 20 for cell in cells)
+    missing = evaluate(features, targets, [shift, brightness])
+    assert "none were given" in missing[0].reason
+    assert "model itself" in missing[1].reason
+    assert build_cells(shift, [as_model("a", missing)])[0].value is None
+
+
+def test_a_zoo_level_score_is_scaled_over_candidates_and_controls_do_not_move_them(problem):
+    features, targets = problem
+    zoo = [
+        as_model(name, evaluate(features * width, targets, [scaled_spread]), role)
+        for name, width, role in (
+            ("narrow", 1.0, "candidate"),
+            ("wide", 2.0, "candidate"),
+            ("middle", 1.5, "candidate"),
+            ("control", 9.0, "random weights"),
+        )
+    ]
+    cells = {cell.model: cell for cell in build_cells(scaled_spread, zoo)}
+    assert (cells["narrow"].value, cells["wide"].value) == (0.0, 1.0)
+    assert cells["middle"].value == pytest.approx((1.5**2 - 1) / 3)
+    assert cells["control"].value == 1.0  # as one more member it is the widest
+    assert len(cells["middle"].jackknife_values) == 20
+    alone = build_cells(scaled_spread, zoo[:3])
+    assert [cell.value for cell in alone] == [cells[name].value for name in ("narrow", "wide", "middle")]
+
+
+def raw(value):
+    return RawValue(value=value)
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "expected"),
+    [
+        (Evaluation(score="logme", reason="needs source logits"), "needs source logits"),
+        (Evaluation(score="logme", full=RawValue(value=math.nan, warnings=["All equal."])), "All equal."),
+        (Evaluation(score="logme", full=raw(math.inf)), "The score is inf"),
+    ],
+)
+def test_no_value_has_a_reason(evaluation, expected):
+    (cell,) = build_cells(logme, [as_model("a", [evaluation])])
+    assert cell.value is None
+    assert expected in cell.reason
+
+
+@pytest.mark.parametrize(
+    ("blocks", "reason", "expected"),
+    [
+        ([], "no interval (cost)", "no interval (cost)"),
+        ([raw(1.0), raw(math.nan), raw(1.1)], None, "not finite when one block"),
+    ],
+)
+def test_no_interval_has_a_reason(blocks, reason, expected):
+    evaluation = Evaluation(score="logme", full=raw(1.0), blocks=blocks, no_interval_reason=reason)
+    (cell,) = build_cells(logme, [as_model("a", [evaluation])])
+    assert cell.value == 1.0
+    assert cell.low is None
+    assert expected in cell.no_interval_reason
+
+
+def test_a_slow_score_has_no_interval_unless_asked(problem, monkeypatch):
+    from crossgraft.rank import evaluate as module
+
+    monkeypatch.setattr(module, "INTERVAL_COST_LIMIT_SECONDS", 0.0)
+    (evaluation,) = evaluate(*problem, [logme])
+    assert evaluation.no_interval_reason == "no interval (cost)"
+    assert evaluation.blocks == []
+    assert len(evaluation.shuffled) == 5
+    features, targets = problem
+    bundle = ScoreInputs(features=features, labels=targets)
+    resampling = plan_resampling(targets, None, seed=0)
+    (asked,) = evaluate_scores([logme], bundle, resampling, all_intervals=True, stage=Silent())
+    assert len(asked.blocks) == 20
+
+
+def test_a_value_not_above_its_shuffled_values_is_marked():
+    evaluation = Evaluation(score="logme", full=raw(0.5), shuffled=[raw(0.4), raw(0.5)], no_interval_reason="x")
+    (cell,) = build_cells(logme, [as_model("a", [evaluation])])
+    assert cell.above_shuffled is False
+    assert cell.largest_shuffled == 0.5
+
+
+def test_blocks_that_would_leave_one_class_give_no_interval():
+    targets = np.array([0, 0, 0, 0, 1])
+    groups = np.array([0, 1, 2, 3, 3])
+    plan = plan_resampling(targets, groups, seed=0)
+    assert plan.blocks == ()
+    assert "all images of all classes but one" in plan.no_blocks_reason
+
+
+def test_score_values_keep_their_parts_and_warnings(problem):
+    @score(title="T", reference="r")
+    def talkative(features):
+        return ScoreValue(1.0, parts={"a": 2.0}, warnings=["Careful."])
+
+    (cell,) = build_cells(talkative, [as_model("a", evaluate(*problem, [talkative]))])
+    assert (cell.parts, cell.warnings) == ({"a": 2.0}, ["Careful."])
