@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from crossgraft.errors import DataError
-from crossgraft.records import SCHEMA_VERSION, RankingRecord, Record, RunRecord, Thumbnail
+from crossgraft.records import SCHEMA_VERSION, DemoRecord, RankingRecord, Record, RunRecord, Thumbnail
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)
 OtherT = TypeVar("OtherT", bound=Record)
@@ -63,7 +63,7 @@ def read_run(directory: Path, record_types: dict[str, type[Record]], *, prefix: 
     if kind not in record_types:
         raise DataError(f"{report} is a report of kind {kind!r}; known kinds: {', '.join(record_types)}.")
     record = _validated(report, record_types[kind])
-    ranking = getattr(record, "ranking", record)  # a demo wraps a ranking
+    ranking = record.ranking if isinstance(record, DemoRecord) else record
     if isinstance(ranking, RankingRecord):
         _check_ranking(ranking, report)
     return Source(

@@ -67,9 +67,7 @@ SCORES = {  # name: title, height of the best model, spread, shuffled height
 def ranking_record(*, class_names: tuple[str, ...] = ("malignant", EVIL), seed: int = 0) -> RankingRecord:
     """A ranking as ``crossgraft rank`` writes it."""
     rng = np.random.default_rng(seed)
-    quality = dict(
-        zip(CANDIDATES, np.sort(rng.beta(2.5, 1.5, size=len(CANDIDATES)))[::-1].tolist(), strict=True)
-    )
+    quality = dict(zip(CANDIDATES, np.sort(rng.beta(2.5, 1.5, size=len(CANDIDATES)))[::-1].tolist(), strict=True))
     quality |= dict.fromkeys(CONTROLS, 0.03)
     cells = [_cell(model, score, quality[model], rng) for score in SCORES for model in quality]
     rankings = [_rank(score, cells) for score in SCORES]
@@ -134,17 +132,11 @@ def ranking_record(*, class_names: tuple[str, ...] = ("malignant", EVIL), seed: 
                 severity="not assessed",
                 text="No group column was given, so images of one patient may lie on both sides.",
             ),
-            CheckRecord(
-                title="Unreadable images", severity="warning", text="2 unreadable images were left out."
-            ),
-            CheckRecord(
-                title="Order of neighbours", severity="notice", text="7 of 11 neighbours are not separable."
-            ),
+            CheckRecord(title="Unreadable images", severity="warning", text="2 unreadable images were left out."),
+            CheckRecord(title="Order of neighbours", severity="notice", text="7 of 11 neighbours are not separable."),
         ],
         references=[
-            Reference(
-                key="LogME", text="You et al., LogME: practical assessment of pre-trained models, ICML 2021."
-            ),
+            Reference(key="LogME", text="You et al., LogME: practical assessment of pre-trained models, ICML 2021."),
             Reference(key="LEEP", text="Nguyen et al., LEEP: a new measure of transferability, ICML 2020."),
         ],
     )
@@ -301,9 +293,7 @@ def _cell(model: str, score: str, quality: float, rng: np.random.Generator) -> S
         shuffled_values=shuffled,
         largest_shuffled=max(shuffled),
         above_shuffled=value > max(shuffled),
-        warnings=["The covariance is singular; its pseudo-inverse was used."]
-        if score == "regularized_h_score"
-        else [],
+        warnings=["The covariance is singular; its pseudo-inverse was used."] if score == "regularized_h_score" else [],
         seconds=0.0021 + 1.9 * (score == "linear_probe"),
         peak_bytes=5_592_064,
     )
@@ -331,9 +321,7 @@ def _rank(score: str, cells: list[ScoreCell]) -> RankingByScore:
         for cell in of_score
         if cell.value is None
     ]
-    rows += [
-        RankRow(model=model, role="random weights", rank=None, not_separable_from=[]) for model in CONTROLS
-    ]
+    rows += [RankRow(model=model, role="random weights", rank=None, not_separable_from=[]) for model in CONTROLS]
     pairs = [
         PairRecord(
             first=first.model,
@@ -346,9 +334,7 @@ def _rank(score: str, cells: list[ScoreCell]) -> RankingByScore:
         for first, second in itertools.pairwise(ranked)
     ]
     shuffled = [value for cell in of_score for value in cell.shuffled_values]
-    return RankingByScore(
-        score=score, rows=rows, pairs=pairs, best_shuffled=max(shuffled), num_shuffled=len(shuffled)
-    )
+    return RankingByScore(score=score, rows=rows, pairs=pairs, best_shuffled=max(shuffled), num_shuffled=len(shuffled))
 
 
 def _overlap(one: ScoreCell, other: ScoreCell) -> bool:

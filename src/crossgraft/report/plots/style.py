@@ -14,6 +14,7 @@ PIXELS_PER_CHARACTER = 7.2  # of a system sans at FONT_PIXELS, the widest of the
 # M. Okabe and K. Ito, Color universal design (2008). Yellow is left out: it vanishes on white.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+FAMILY_LIMIT = len(OKABE_ITO) * len(MARKERS)  # the two lengths share no factor
 
 SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -55,7 +56,7 @@ CONTROL_ALPHA = 0.6
 
 
 def family_marks(families: Iterable[str]) -> dict[str, Mark]:
-    """A mark for each family, in order of first appearance (42 differ before the first pair repeats)."""
+    """A mark for each family, in order of first appearance (``FAMILY_LIMIT`` differ before one repeats)."""
     return {
         family: Mark(OKABE_ITO[index % len(OKABE_ITO)], MARKERS[index % len(MARKERS)])
         for index, family in enumerate(dict.fromkeys(families))

@@ -18,7 +18,9 @@ from crossgraft.report.plots.style import INK, PAPER, SETTINGS
 
 POINTS_PER_INCH = 72  # matplotlib writes an SVG in points; one point becomes one CSS pixel here
 _HREF = "{http://www.w3.org/1999/xlink}href"
+# Older matplotlib writes one ``font`` property, newer ones ``font-size`` and ``font-family``.
 _FONT = re.compile(r"font: (?:[a-z0-9]+ )*?([\d.]+px) [^;]*")
+_FONT_FAMILY = re.compile(r"font-family: [^;]*;? ?")
 _ID_REFERENCE = re.compile(r"url\(#")
 
 
@@ -73,5 +75,5 @@ def _inline(svg: str, *, width: float, identifier: str, label: str) -> Markup:
 def _themed(value: str, identifier: str) -> str:
     """Black becomes the colour of the text around, the paper colour the page's; fonts are the page's own."""
     value = value.replace(INK, "currentColor").replace(PAPER, "var(--paper)")
-    value = _FONT.sub(r"font-size: \1", value)
+    value = _FONT_FAMILY.sub("", _FONT.sub(r"font-size: \1", value))
     return _ID_REFERENCE.sub(f"url(#{identifier}-", value)

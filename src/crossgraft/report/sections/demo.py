@@ -56,6 +56,8 @@ def fine_tuned_section(source: Source[DemoRecord]) -> Section | None:
         blocks += [_figure(source), _table(demo.fine_tuned)]
     if demo.limits:
         blocks += [Paragraph("What this demo cannot show:"), Items(demo.limits)]
+    if not blocks:
+        return None
     return Section(name="fine-tuned", title="Check against real fine-tuning", part="evidence", blocks=blocks)
 
 
@@ -78,8 +80,8 @@ def _figure(source: Source[DemoRecord]) -> Figure:
     images = counted(max(row.num_test_images for row in rows), "test image")
     caption = (
         f"Test accuracy of {counted(len(rows), 'model')} on {images} against {title}, with 95 % intervals; "
-        "colours as in the ranking, controls hollow. Left the whole network was tuned, right only a linear layer. "
-        f"Numbers are ranks by {title}."
+        "colours as in the ranking, controls hollow. Left the whole network was tuned, right only a "
+        f"linear layer. Numbers are ranks by {title}."
     )
     return Figure(drawings, caption=caption)
 

@@ -187,7 +187,7 @@ def _score_against_score(source: Source[RankingRecord]) -> Figure:
     numbered = ", ".join(f"{rank} {name}" for rank, name in enumerate(top, start=1))
     caption = (
         f"{primary} against each other score, {dots} a panel, one a model, with 95 % intervals; "
-        "colours as in the ranking, controls hollow. Dots along a rising line: the two scores agree on the order. "
-        f"Numbers are ranks by {primary}: {numbered}."
+        "colours as in the ranking, controls hollow. Dots along a rising line: the two scores agree "
+        f"on the order. Numbers are ranks by {primary}: {numbered}."
     )
     return Figure(drawings=drawings, caption=caption)

@@ -1,0 +1,62 @@
+"""Headless Chromium, and one written page of each kind to look at."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from crossgraft.report import write_report
+
+EXAMPLES = Path(__file__).parents[1] / "unit" / "report" / "example_runs.py"
+QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator:
+    """Debian's Chromium (or the one that CROSSGRAFT_CHROMIUM names)."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = Path(os.environ.get("CROSSGRAFT_CHROMIUM", "/usr/bin/chromium"))
+    if not chromium.is_file():
+        pytest.skip(f"no browser at {chromium}; install chromium or set CROSSGRAFT_CHROMIUM")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=str(chromium), args=list(QUIET))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def examples() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("example_runs", EXAMPLES)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def pages(examples, tmp_path_factory) -> dict[str, Path]:
+    """A page of a ranking, one of the demo, and one of both."""
+    folder = tmp_path_factory.mktemp("pages")
+    record = examples.ranking_record()
+    images = examples.thumbnails(record.dataset.class_names)
+    rank = examples.write_run(folder / "rank", record, images=images)
+    demo = examples.write_run(folder / "demo", examples.demo_record())
+    return {
+        "rank": write_report(rank),
+        "demo": write_report(demo),
+        "both": write_report([rank, demo], out=folder / "both.html"),
+    }

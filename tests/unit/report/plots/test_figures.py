@@ -1,0 +1,62 @@
+"""Scatter, class balance and split comparison."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from crossgraft.report.plots import (
+    Interval,
+    Point,
+    class_balance_figure,
+    is_drawable,
+    scatter_figure,
+    split_figure,
+)
+from crossgraft.report.plots.style import Mark
+
+
+def texts(svg: str) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+
+
+def num_marks(svg: str) -> int:
+    return len(re.findall(r"<use [^>]*#fefefe|<use [^>]*var\(--paper\)", svg))
+
+
+def test_scatter_draws_each_point_that_has_both_values():
+    mark = Mark("#0072B2", "o")
+    points = [
+        Point(Interval(0.1, 0.0, 0.2), Interval(0.5, 0.4, 0.6), mark, rank=1),
+        Point(Interval(0.2), Interval(0.6), None),
+        Point(Interval(None), Interval(0.6), mark),
+        Point(Interval(0.3), Interval(math.nan), mark),
+        Point(Interval(0.3, 0.2, math.inf), Interval(0.3), mark, rank=2),
+    ]
+    assert [is_drawable(point) for point in points] == [True, True, False, False, True]
+    svg = scatter_figure(points, x_label="LogME (score)", y_label="LEEP (score)", identifier="s")
+    assert num_marks(svg) == 3
+    assert {"1", "2", "LogME (score)", "LEEP (score)"} <= set(texts(svg))
+
+
+def test_scatter_without_points_is_an_empty_frame():
+    assert num_marks(scatter_figure([], x_label="x", y_label="y", identifier="s")) == 0
+
+
+def test_class_balance_names_and_counts_each_class(ranking, examples):
+    found = texts(class_balance_figure(ranking.dataset, identifier="c"))
+    assert {"malignant", "147", "399", "Images"} <= set(found)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in found
+
+
+def test_many_classes_become_a_profile(ranking):
+    names = [f"class {index}" for index in range(31)]
+    dataset = ranking.dataset.model_copy(update={"class_names": names, "class_counts": list(range(31))})
+    found = texts(class_balance_figure(dataset, identifier="c"))
+    assert "Classes, largest first" in found
+    assert not set(names) & set(found)
+
+
+def test_split_comparison_shows_both_accuracies(examples):
+    found = texts(split_figure(examples.demo_record().split_comparison, identifier="s"))
+    assert {"0.962", "0.914", "Accuracy of a linear probe (fraction of test images)"} <= set(found)

@@ -1,0 +1,289 @@
+"""What each section says, and that its numbers are those of the record."""
+
+from __future__ import annotations
+
+import csv
+import io
+from urllib.parse import unquote
+
+import pytest
+
+from crossgraft.records import CheckRecord
+from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Items, Paragraph
+from crossgraft.report.sections import KINDS
+from crossgraft.report.sections.agreement import agreement_section
+from crossgraft.report.sections.checks import checks_section, warnings_section
+from crossgraft.report.sections.controls import controls_section
+from crossgraft.report.sections.data import data_section
+from crossgraft.report.sections.demo import fine_tuned_section, split_section
+from crossgraft.report.sections.models import models_section
+from crossgraft.report.sections.provenance import provenance_section
+from crossgraft.report.sections.references import references_section
+from crossgraft.report.sections.scores import rankings_section, scores_section
+from crossgraft.report.sections.verdict import ranking_heading, verdict_section
+from crossgraft.report.tables import Table
+
+PARTS = ["verdict", "evidence", "checks", "how it was made", "references"]
+
+
+def blocks_of(section, kind):
+    """Blocks of one kind, those inside folded parts too."""
+    found = []
+    for block in section.blocks:
+        inner = block.blocks if isinstance(block, Folded) else [block]
+        found += [entry for entry in inner if isinstance(entry, kind)]
+    return found
+
+
+def csv_of(table: Table) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(unquote(table.csv_uri.partition(",")[2]))))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sections_follow_the_order_of_the_page_and_have_names_of_their_own(kind, examples, source_of):
+    record = examples.ranking_record() if kind == "ranking" else examples.demo_record()
+    sections = [section for builder in KINDS[kind].builders if (section := builder(source_of(record)))]
+    positions = [PARTS.index(section.part) for section in sections]
+    assert positions == sorted(positions)
+    assert set(positions) == set(range(len(PARTS)))
+    assert len({section.name for section in sections}) == len(sections)
+
+
+def test_the_verdict_is_the_advice_two_sentences_and_one_figure(ranking, source_of):
+    section = verdict_section(source_of(ranking))
+    advice, why, figure = section.blocks
+    assert advice == Paragraph(ranking.advice, tone="lead")
+    assert why.text == "Ordered by LogME: the default, best single score on the published benchmarks."
+    assert isinstance(figure, Figure)
+    assert figure.caption.startswith("12 models on 546 images.")
+    assert "3 controls" in figure.caption
+
+
+def test_a_verdict_figure_says_which_models_have_no_value(ranking, source_of, examples):
+    section = verdict_section(source_of(ranking.model_copy(update={"primary_score": "leep"})))
+    assert f"Without a value: {examples.WITHOUT_HEAD}." in section.blocks[-1].caption
+
+
+def test_the_heading_says_that_leakage_was_not_checked(ranking, source_of):
+    assert ranking_heading(source_of(ranking)).summary == (
+        "546 images · 2 classes · patient leakage not checked (no group column) · 12 models, 3 controls · 6 scores"
+    )
+    grouped = ranking.dataset.model_copy(update={"group_column": "patient_id", "num_groups": 61})
+    heading = ranking_heading(source_of(ranking.model_copy(update={"dataset": grouped})))
+    assert "61 groups by patient_id" in heading.summary
+
+
+def test_the_overview_holds_the_values_of_the_record(ranking, source_of):
+    (table,) = blocks_of(scores_section(source_of(ranking)), Table)
+    rows = csv_of(table)
+    assert len(rows) == 15
+    titles = {score.title: score.name for score in ranking.scores}
+    for row in rows:
+        for title, name in titles.items():
+            value = ranking.cell(row["Model"], name).value
+            assert row[title] == ("" if value is None else repr(value))
+    assert "the model has no source head" in " ".join(table.notes)
+
+
+def test_one_column_shows_one_number_of_decimals(ranking, source_of):
+    (table,) = blocks_of(scores_section(source_of(ranking)), Table)
+    for column in range(1, 7):
+        shown = [row[column].text for row in table.rows if row[column].values[0] is not None]
+        assert len({len(text.partition(".")[2]) for text in shown}) == 1
+
+
+def test_best_is_bold_only_when_separable_from_all(ranking, source_of):
+    def bold(record):
+        (table,) = blocks_of(scores_section(source_of(record)), Table)
+        return [row[0].text for row in table.rows if row[1].strong]
+
+    assert bold(ranking) == []
+    first, *rest = ranking.ranking("logme").rows
+    alone = ranking.ranking("logme").model_copy(
+        update={"rows": [first.model_copy(update={"not_separable_from": []}), *rest]}
+    )
+    separable = ranking.model_copy(update={"rankings": [alone, *ranking.rankings[1:]]})
+    assert bold(separable) == [first.model]
+
+
+def test_one_score_has_nothing_to_be_drawn_against(ranking, source_of):
+    only = ranking.model_copy(update={"scores": ranking.scores[:1], "cells": ranking.cells[:15]})
+    assert blocks_of(scores_section(source_of(only)), Figure) == []
+    (figure,) = blocks_of(scores_section(source_of(ranking)), Figure)
+    assert len(figure.drawings) == 5
+    assert "14 to 15 dots" in figure.caption
+
+
+def test_every_score_has_its_full_ranking(ranking, source_of):
+    tables = blocks_of(rankings_section(source_of(ranking)), Table)
+    assert [table.caption for table in tables] == [f"Ranking by {score.title}" for score in ranking.scores]
+    for table, order in zip(tables, ranking.rankings, strict=True):
+        rows = csv_of(table)
+        assert [row["Model"] for row in rows] == [row.model for row in order.rows]
+        for row, entry in zip(rows, order.rows, strict=True):
+            cell = ranking.cell(entry.model, order.score)
+            assert row["Rank"] == ("" if entry.rank is None else str(entry.rank))
+            assert row["low"] == ("" if cell.low is None else repr(cell.low))
+            assert row["high"] == ("" if cell.high is None else repr(cell.high))
+            assert row["Seconds"] == repr(cell.seconds)
+            assert row["Memory, MB"] == repr(cell.peak_bytes / 1e6)
+            assert row["Above shuffled"] == {True: "yes", False: "no", None: ""}[cell.above_shuffled]
+            if entry.rank:
+                ranks = entry.not_separable_from
+                assert row["not separable from ranks"] == (", ".join(map(str, ranks)) or "none: separable from all")
+
+
+def test_missing_values_and_intervals_are_explained_once(ranking, source_of, examples):
+    tables = {table.caption: table for table in blocks_of(rankings_section(source_of(ranking)), Table)}
+    assert tables["Ranking by LEEP"].notes == [f"No value: the model has no source head ({examples.WITHOUT_HEAD})."]
+    (note,) = tables["Ranking by Linear probe"].notes
+    assert note.startswith("No interval: more than a minute for one evaluation (")
+    assert tables["Ranking by LogME"].notes == []
+
+
+def test_controls_stand_beside_the_best_model(ranking, source_of):
+    (table,) = blocks_of(controls_section(source_of(ranking)), Table)
+    row = csv_of(table)[0]
+    values = {role: [] for role in ("candidate", "random weights")}
+    for cell in ranking.cells:
+        if cell.score == "logme":
+            values[ranking.model(cell.model).role].append(cell.value)
+    assert float(row["Best model"]) == max(values["candidate"])
+    assert float(row["Best random weights"]) == max(values["random weights"])
+    assert float(row["Best shuffled labels"]) == ranking.ranking("logme").best_shuffled
+    assert row["Shuffled values"] == "75"
+
+
+def test_models_not_above_their_shuffled_labels_are_named(ranking, source_of, examples):
+    cells = [
+        cell.model_copy(update={"above_shuffled": False}) if cell.model == examples.WITHOUT_HEAD else cell
+        for cell in ranking.cells
+    ]
+    (table,) = blocks_of(controls_section(source_of(ranking.model_copy(update={"cells": cells}))), Table)
+    assert csv_of(table)[0]["Not above their shuffled labels"] == examples.WITHOUT_HEAD
+
+
+def test_agreement_only_with_fine_tuned_results(ranking, source_of):
+    section = agreement_section(source_of(ranking))
+    (table,) = blocks_of(section, Table)
+    assert csv_of(table)[0]["Weighted Kendall"] == "0.61"
+    assert table.notes == ["LogME, Vision transformer: fewer than 4 models of this family have a fine-tuned result."]
+    (figure,) = blocks_of(section, Figure)
+    assert figure.caption.startswith("test_auc of 9 fine-tuned models against LogME")
+    assert "resnet18" in blocks_of(section, Paragraph)[0].text
+    bare = ranking.model_copy(update={"ground_truth": None, "agreement": []})
+    assert agreement_section(source_of(bare)) is None
+
+
+def test_checks_come_the_most_urgent_first(ranking, source_of, examples):
+    (checks,) = blocks_of(checks_section(source_of(ranking)), Checks)
+    assert [check.severity for check in checks.checks] == ["warning", "notice", "not assessed", "passed"]
+    failed = examples.run_record().model_copy(update={"state": "interrupted"})
+    (checks,) = blocks_of(checks_section(source_of(ranking, run=failed)), Checks)
+    assert checks.checks[0].title == "Run not finished"
+    assert all(isinstance(check, CheckRecord) for check in checks.checks)
+
+
+def test_a_record_without_checks_or_warnings_says_so(ranking, source_of):
+    cells = [cell.model_copy(update={"warnings": []}) for cell in ranking.cells]
+    bare = source_of(ranking.model_copy(update={"checks": [], "cells": cells}))
+    assert blocks_of(checks_section(bare), Paragraph)[0].text == "No checks were recorded."
+    assert blocks_of(warnings_section(bare), Paragraph)[0].text == "No score gave a warning."
+
+
+def test_a_warning_is_said_once_with_the_models_it_concerns(ranking, source_of):
+    (items,) = blocks_of(warnings_section(source_of(ranking)), Items)
+    text = "The covariance is singular; its pseudo-inverse was used."
+    assert items.items == [f"Regularised H-score, every model: {text}"]
+    cells = [cell.model_copy(update={"warnings": []}) for cell in ranking.cells[:-2]]
+    cells += [cell.model_copy(update={"warnings": ["slow"]}) for cell in ranking.cells[-2:]]
+    (items,) = blocks_of(warnings_section(source_of(ranking.model_copy(update={"cells": cells}))), Items)
+    assert items.items == ["Linear probe, mobilenetv2_100 · random and vit_tiny_patch16_224 · random: slow"]
+
+
+def test_data_say_what_was_left_out_and_whether_images_are_shown(ranking, source_of, examples):
+    without = data_section(source_of(ranking))
+    facts = dict(blocks_of(without, Facts)[0].rows)
+    assert facts["Groups"] == "patient leakage not checked (no group column)"
+    assert facts["Unreadable files left out"] == "2"
+    assert facts["Kinds of images"] == "28 × 28, grey, 8 bit: 540; 64 × 64, grey, 16 bit: 6"
+    assert blocks_of(without, Items)[0].items == ranking.dataset.skipped_unreadable
+    assert "--no-images" in blocks_of(without, Paragraph)[0].text
+    shown = data_section(source_of(ranking, thumbnails=examples.thumbnails(["a", "b"])))
+    (gallery,) = blocks_of(shown, Gallery)
+    assert {name: len(images) for name, images in gallery.images.items()} == {"a": 4, "b": 4}
+    assert blocks_of(shown, Paragraph) == []
+
+
+def test_images_never_fill_the_page(ranking, source_of, examples, monkeypatch):
+    images = examples.thumbnails(["a", "b", "c"])
+    monkeypatch.setattr("crossgraft.report.sections.data._MOST_IMAGE_CHARACTERS", 7 * len(images[0].png_base64))
+    section = data_section(source_of(ranking, thumbnails=images))
+    (gallery,) = blocks_of(section, Gallery)
+    shown = [len(files) for files in gallery.images.values()]
+    assert 5 <= sum(shown) < 12
+    assert max(shown) - min(shown) <= 1  # every class keeps its share
+    assert blocks_of(section, Paragraph)[0].text.startswith(f"{12 - sum(shown)} images more are not shown")
+
+
+def test_models_say_what_was_used_and_how(ranking, source_of, examples):
+    identity, use = blocks_of(models_section(source_of(ranking)), Table)
+    rows = {row["Model"]: row for row in csv_of(identity)}
+    assert rows[examples.WITHOUT_HEAD]["Source classes"] == ""
+    assert rows["mobilenetv2_100 · birds"] | {} == {
+        "Model": "mobilenetv2_100 · birds",
+        "Family": "MobileNet v2",
+        "Architecture": "mobilenetv2_100 (timm)",
+        "Parameters": "2224872",
+        "Features": "1280",
+        "Source classes": "1000",
+        "Licence": "not stated",
+    }
+    assert csv_of(use)[0]["Preprocessing"] == "224 × 224, centre crop of 87.5 %, bicubic"
+    assert use.notes == ["Features of 5 of 15 models were kept from an earlier run."]
+    assert identity.muted_rows == use.muted_rows == frozenset({12, 13, 14})
+
+
+def test_how_it_was_made_holds_everything_but_the_way_home(ranking, source_of):
+    section = provenance_section(source_of(ranking))
+    assert all(isinstance(block, Folded) for block in section.blocks)
+    command, configuration = blocks_of(section, Code)
+    assert command.text == "crossgraft rank …/breastmnist.npz --models zoo.yaml --seed 7"
+    assert "data: …/breastmnist.npz" in configuration.text
+    facts = {name: value for block in blocks_of(section, Facts) for name, value in block.rows}
+    assert facts["torch"] == "2.6.0"
+    assert facts["Data"] == "9f2b61c0d4e8"
+    assert facts["Seed"] == "7"
+    (stages,) = blocks_of(section, Table)
+    assert [float(row["Seconds"]) for row in csv_of(stages)] == [181.2, 16.04]
+    assert section.blocks[-1].summary == "Time spent: 3 min 17 s"
+
+
+def test_references_or_nothing(ranking, source_of):
+    assert references_section(source_of(ranking)).blocks[0].references == ranking.references
+    assert references_section(source_of(ranking.model_copy(update={"references": []}))) is None
+
+
+def test_the_demo_shows_the_split_the_fine_tuning_and_its_limits(examples, source_of):
+    source = source_of(examples.demo_record())
+    split = split_section(source)
+    assert split.blocks[0].text == source.record.split_comparison.explanation
+    assert "Shuffled minus grouped: 0.048" in split.blocks[1].caption
+    check = fine_tuned_section(source)
+    (figure,) = blocks_of(check, Figure)
+    assert len(figure.drawings) == 2
+    assert "15 models on 412 test images" in figure.caption
+    (table,) = blocks_of(check, Table)
+    for row, entry in zip(csv_of(table), source.record.fine_tuned, strict=True):
+        assert float(row["full accuracy"]) == entry.full_accuracy
+        assert float(row["linear low"]) == entry.linear_low
+    (limits,) = blocks_of(check, Items)
+    assert limits.items == source.record.limits
+
+
+def test_a_demo_without_fine_tuning_still_tells_its_limits(examples, source_of):
+    bare = examples.demo_record().model_copy(update={"fine_tuned": []})
+    section = fine_tuned_section(source_of(bare))
+    assert blocks_of(section, Figure) == []
+    assert blocks_of(section, Items)
+    assert fine_tuned_section(source_of(bare.model_copy(update={"limits": []}))) is None
