@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,7 @@ from jaxtyping import Float
 from crossgraft.data import Dataset, prepare_batch
 from crossgraft.demo.fine_tuning import FINE_TUNING, FineTuned, FineTuneJob, TargetTask, fine_tune_both
 from crossgraft.demo.training import TrainingRecipe
-from crossgraft.demo.worker_pool import run_jobs
+from crossgraft.demo.worker_pool import WorkerPool
 from crossgraft.metrics import accuracy
 from crossgraft.models import Backbone, ModelSpec, load_backbone
 from crossgraft.progress import Reporter
@@ -50,7 +49,7 @@ def check_zoo(
     train: Dataset,
     test: Dataset,
     *,
-    pool: ProcessPoolExecutor,
+    pool: WorkerPool,
     reporter: Reporter,
     seed: int = 0,
     num_seeds: int = NUM_SEEDS,
@@ -86,7 +85,7 @@ def check_zoo(
     ]
     title = f"Fine-tuning {len(jobs)} toy models to check the ranking"
     with reporter.stage(title, total=len(jobs), unit="models") as stage:
-        results = run_jobs(pool, fine_tune_both, jobs, stage=stage)
+        results = pool.run(fine_tune_both, jobs, stage=stage)
     by_name = {backbone.name: result for backbone, result in zip(backbones, results, strict=True)}
     writers = np.asarray(test.groups)
     return HonestCheck(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from crossgraft.demo.split_comparison import compare_splits
 from crossgraft.demo.target_task import DemoData, divide_digits
 from crossgraft.demo.toy_zoo import FAMILIES, Family, build_zoo, default_cache_dir
 from crossgraft.demo.training import TrainingRecipe
-from crossgraft.demo.worker_pool import worker_pool
+from crossgraft.demo.worker_pool import WorkerPool, worker_pool
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.progress import Reporter
 from crossgraft.rank import rank_models
@@ -112,7 +111,7 @@ def run_demo(
 
 
 def _make_zoo(
-    data: DemoData, plan: DemoPlan, *, pool: ProcessPoolExecutor, cache: Path, seed: int, reporter: Reporter
+    data: DemoData, plan: DemoPlan, *, pool: WorkerPool, cache: Path, seed: int, reporter: Reporter
 ) -> list[ModelSpec]:
     zoo_file = build_zoo(
         make_source_tasks(data.source, seed=seed),
@@ -131,7 +130,7 @@ def _check(
     data: DemoData,
     plan: DemoPlan,
     *,
-    pool: ProcessPoolExecutor,
+    pool: WorkerPool,
     seed: int,
     reporter: Reporter,
 ) -> HonestCheck:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from crossgraft.config import config_hash
 from crossgraft.demo.pretrain import PRETRAINING, PretrainJob, pretrain
 from crossgraft.demo.source_tasks import SourceTask
 from crossgraft.demo.training import TrainingRecipe
-from crossgraft.demo.worker_pool import run_jobs
+from crossgraft.demo.worker_pool import WorkerPool
 from crossgraft.progress import Reporter
 from crossgraft.runs import write_atomically
 
@@ -56,7 +55,7 @@ def model_name(family: Family, source: str) -> str:
 def build_zoo(
     tasks: Sequence[SourceTask],
     *,
-    pool: ProcessPoolExecutor,
+    pool: WorkerPool,
     cache_dir: Path,
     reporter: Reporter,
     seed: int = 0,
@@ -101,7 +100,7 @@ def build_zoo(
     if missing:
         title = f"Pretraining {len(missing)} toy models (kept for the next time)"
         with reporter.stage(title, total=len(missing), unit="models") as stage:
-            run_jobs(pool, pretrain, missing, stage=stage)
+            pool.run(pretrain, missing, stage=stage)
     else:
         reporter.say(f"The {len(jobs)} pretrained toy models are in the cache")
     entries = [_entry(family, task) for family in families for task in tasks]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from itertools import islice
 from types import ModuleType
 from typing import TypeVar
 
@@ -25,22 +26,61 @@ Result = TypeVar("Result")
 MAX_WORKERS = 2
 
 
+class WorkerPool:
+    """Runs jobs in other processes; made by ``worker_pool``."""
+
+    def __init__(self, executor: ProcessPoolExecutor, num_workers: int) -> None:
+        self._executor = executor
+        self._num_workers = num_workers
+
+    def run(self, function: Callable[[Job], Result], jobs: Sequence[Job], *, stage: Stage) -> list[Result]:
+        """Run ``function`` on every job, and return the results in the order of the jobs.
+
+        Args:
+            function: At the top level of a module.
+            jobs: What can be sent to another process.
+            stage: Advanced as jobs finish.
+
+        Raises:
+            CrossgraftError: A worker process died, or what ``function`` raised.
+        """
+        upcoming = iter(enumerate(jobs))
+        running: dict[Future[Result], int] = {}
+        results: dict[int, Result] = {}
+        try:
+            while len(results) < len(jobs):
+                # No more than one job a worker is handed out, so that Ctrl-C waits for those at work only.
+                with _ctrl_c_ignored(), _script_hidden():
+                    for index, job in islice(upcoming, self._num_workers - len(running)):
+                        running[self._executor.submit(function, job)] = index
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    results[running.pop(future)] = future.result()
+                    stage.advance()
+        except BrokenProcessPool as error:
+            raise CrossgraftError(
+                "A worker process of the demo was ended from outside, most often for want of memory. Close "
+                "other programs and start the demo again: models that were finished are kept."
+            ) from error
+        return [results[index] for index in range(len(jobs))]
+
+
 @contextmanager
-def worker_pool(num_workers: int | None = None) -> Generator[ProcessPoolExecutor]:
-    """Start workers on demand and end them with the block; on an error or Ctrl-C, waiting jobs are dropped.
+def worker_pool(num_workers: int | None = None) -> Generator[WorkerPool]:
+    """Start workers on demand, and end them with the block.
 
     Args:
         num_workers: Processes; two by default, one on a single core.
     """
-    pool = ProcessPoolExecutor(
-        num_workers or min(MAX_WORKERS, available_cores()),
+    num_workers = num_workers or min(MAX_WORKERS, available_cores())
+    executor = ProcessPoolExecutor(
+        num_workers,
         mp_context=multiprocessing.get_context("spawn"),  # forking after torch has started threads can hang
         initializer=prepare_worker,
     )
     try:
-        yield pool
+        yield WorkerPool(executor, num_workers)
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        executor.shutdown(wait=True, cancel_futures=True)
 
 
 def prepare_worker() -> None:
@@ -87,34 +127,3 @@ def _script_hidden() -> Generator[None]:
         yield
     finally:
         sys.modules["__main__"] = script
-
-
-def run_jobs(
-    pool: ProcessPoolExecutor, function: Callable[[Job], Result], jobs: Sequence[Job], *, stage: Stage
-) -> list[Result]:
-    """Run ``function`` on every job, and return the results in the order of the jobs.
-
-    Args:
-        pool: From ``worker_pool``.
-        function: At the top level of a module.
-        jobs: What can be sent to another process.
-        stage: Advanced as jobs finish.
-
-    Raises:
-        CrossgraftError: A worker process died, or what ``function`` raised.
-    """
-    try:
-        with _ctrl_c_ignored(), _script_hidden():
-            futures: list[Future[Result]] = [pool.submit(function, job) for job in jobs]
-        waiting = set(futures)
-        while waiting:
-            finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in finished:
-                future.result()
-                stage.advance()
-    except BrokenProcessPool as error:
-        raise CrossgraftError(
-            "A worker process of the demo was ended from outside, most often for want of memory. Close other "
-            "programs and start the demo again: models that were finished are kept."
-        ) from error
-    return [future.result() for future in futures]
