@@ -6,12 +6,13 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Protocol, TextIO
+from typing import Protocol, TextIO, runtime_checkable
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 
+@runtime_checkable
 class Stage(Protocol):
     """One piece of work that the user can name."""
 

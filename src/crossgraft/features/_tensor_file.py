@@ -16,6 +16,8 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from crossgraft.errors import StorageError
+
 FloatArray = NDArray[np.float32]
 
 _DTYPE = np.dtype("<f4")
@@ -61,7 +63,11 @@ def write_tensors(
 
 
 def map_tensors(path: Path) -> TensorFile | None:
-    """Memory-map a file of ``write_tensors``; None when it is missing, truncated or not such a file."""
+    """Memory-map a file of ``write_tensors``; None when it is missing, truncated or not such a file.
+
+    Raises:
+        StorageError: The file is there but may not be read.
+    """
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -69,8 +75,12 @@ def map_tensors(path: Path) -> TensorFile | None:
             if length > size:
                 return None
             header = json.loads(file.read(length))
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
+    except OSError as error:
+        raise StorageError(
+            f"Cannot read {path}: {error.strerror or error}. Allow reading it, or set CROSSGRAFT_CACHE to another folder."
+        ) from error
     start = _LENGTH_BYTES + length
     try:
         metadata = cast("dict[str, str]", header.pop("__metadata__"))
@@ -78,9 +88,7 @@ def map_tensors(path: Path) -> TensorFile | None:
         if start + max(entry["data_offsets"][1] for entry in entries.values()) != size:
             return None
         tensors = {
-            name: np.memmap(
-                path, _DTYPE, "r", offset=start + entry["data_offsets"][0], shape=tuple(entry["shape"])
-            )
+            name: np.memmap(path, _DTYPE, "r", offset=start + entry["data_offsets"][0], shape=tuple(entry["shape"]))
             for name, entry in entries.items()
         }
     except (AttributeError, KeyError, TypeError, ValueError):

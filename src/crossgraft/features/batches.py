@@ -107,9 +107,7 @@ class BatchLoader:
         self.batch_size //= 2
         self.reporter.warn(f"Out of memory; going on with batches of {self.batch_size} images.")
 
-    def _submit(
-        self, executor: ThreadPoolExecutor, rows: range | None
-    ) -> tuple[range, Future[Tensor]] | None:
+    def _submit(self, executor: ThreadPoolExecutor, rows: range | None) -> tuple[range, Future[Tensor]] | None:
         return None if rows is None else (rows, executor.submit(self.load, rows))
 
     def _following(self, rows: range | None) -> range | None:

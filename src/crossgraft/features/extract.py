@@ -110,9 +110,7 @@ class _Extraction:
         """Compute every missing shard."""
         missing = self.store.missing_shards()
         for name in self.store.damaged:
-            self.reporter.warn(
-                f"The stored features {name} of {self.backbone.name} are damaged; computing them again."
-            )
+            self.reporter.warn(f"The stored features {name} of {self.backbone.name} are damaged; computing them again.")
         self.store.damaged.clear()
         if not missing:
             return

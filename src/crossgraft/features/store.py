@@ -112,12 +112,8 @@ class FeatureStore:
         Raises:
             StorageError: Disk full, no permission …; nothing half-written stays.
         """
-        tensors = (
-            {_FEATURES: features} if source_logits is None else {_FEATURES: features, _LOGITS: source_logits}
-        )
-        metadata = {name: str(checksum(array)) for name, array in tensors.items()} | {
-            "seconds": repr(seconds)
-        }
+        tensors = {_FEATURES: features} if source_logits is None else {_FEATURES: features, _LOGITS: source_logits}
+        metadata = {name: str(checksum(array)) for name, array in tensors.items()} | {"seconds": repr(seconds)}
         with atomic_file(self._shard_path(shard)) as file:
             shapes = {name: array.shape for name, array in tensors.items()}
             write_tensors(file, shapes, tensors.values(), metadata)

@@ -34,7 +34,7 @@ def structure_fingerprint(module: nn.Module, architecture_key: str) -> str:
     if not type(module).__module__.startswith(("timm.", "torch.", "torchvision.")):
         try:
             source_file = inspect.getsourcefile(type(module))
-        except TypeError:  # a class typed into an interactive session has no file
+        except (TypeError, OSError):  # a class typed into an interactive session has no file
             source_file = None
         if source_file is not None and Path(source_file).is_file():
             digest.update(Path(source_file).read_bytes())
