@@ -74,9 +74,7 @@ def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str |
     single = isinstance(run_directory, str | Path)
     directories = [Path(run_directory)] if single else [Path(directory) for directory in run_directory]
     if not directories:
-        raise UsageError(
-            "No run directory was given. Name at least one folder that a crossgraft command wrote."
-        )
+        raise UsageError("No run directory was given. Name at least one folder that a crossgraft command wrote.")
     if out is None and len(directories) > 1:
         raise UsageError("A page of several runs needs a file to go to: give out=… (--out FILE).")
     target = directories[0] / "report.html" if out is None else Path(out)
@@ -86,9 +84,7 @@ def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str |
 def render_page(directories: Sequence[Path]) -> str:
     """The HTML of one page for ``directories``; see ``write_report``."""
     record_types = {kind: entry.record_type for kind, entry in KINDS.items()}
-    prefixes = (
-        [""] if len(directories) == 1 else [f"run-{index}-" for index in range(1, len(directories) + 1)]
-    )
+    prefixes = [""] if len(directories) == 1 else [f"run-{index}-" for index in range(1, len(directories) + 1)]
     parts = [
         _run_part(read_run(directory, record_types, prefix=prefix))
         for directory, prefix in zip(directories, prefixes, strict=True)

@@ -54,9 +54,7 @@ def read_run(directory: Path, record_types: dict[str, type[Record]], *, prefix: 
         DataError: A file, named in the message, is missing, damaged, newer, or contradicts itself.
     """
     if not directory.is_dir():
-        raise DataError(
-            f"No such run directory: {directory}. Pass the folder that a crossgraft command wrote (--out)."
-        )
+        raise DataError(f"No such run directory: {directory}. Pass the folder that a crossgraft command wrote (--out).")
     run = _validated(directory / "run.json", RunRecord)
     report = directory / "report.json"
     kind = _kind(report)
@@ -66,9 +64,7 @@ def read_run(directory: Path, record_types: dict[str, type[Record]], *, prefix: 
     ranking = record.ranking if isinstance(record, DemoRecord) else record
     if isinstance(ranking, RankingRecord):
         _check_ranking(ranking, report)
-    return Source(
-        run=run, record=record, thumbnails=_thumbnails(directory / "thumbnails.json"), prefix=prefix
-    )
+    return Source(run=run, record=record, thumbnails=_thumbnails(directory / "thumbnails.json"), prefix=prefix)
 
 
 def _text(path: Path) -> str:
@@ -148,9 +144,7 @@ def _check_ranking(record: RankingRecord, path: Path) -> None:
     cells = {(cell.model, cell.score) for cell in record.cells}
     ranked = {(row.model, ranking.score) for ranking in record.rankings for row in ranking.rows}
     if record.primary_score not in {ranking.score for ranking in record.rankings}:
-        raise DataError(
-            f"{path} has no ranking by its primary score {record.primary_score}. Run the command again."
-        )
+        raise DataError(f"{path} has no ranking by its primary score {record.primary_score}. Run the command again.")
     for model, score in sorted(ranked | cells):
         if model not in models or score not in scores or (model, score) not in cells:
             raise DataError(

@@ -109,7 +109,8 @@ def test_a_class_named_like_a_script_is_text_everywhere(html, outline, examples)
 
 
 @pytest.mark.parametrize(
-    "name", ["</script><script>alert(1)</script>", "<!--<script>", '"onload="alert(1)', "a&b", "]]>"]
+    "name",
+    ["</script><script>alert(1)</script>", "<!--<script>", '"onload="alert(1)', "a&b", "]]>"],
 )
 def test_hostile_names_of_models_data_and_scores(tmp_path, examples, ranking, name):
     text = ranking.model_dump_json().replace("mobilenetv2_100 · birds", json.dumps(name)[1:-1])
@@ -127,6 +128,7 @@ def test_the_record_is_inside_without_its_replicates(outline, ranking):
     assert record["dataset"]["class_names"] == ranking.dataset.class_names
     assert record["cells"][0]["value"] == ranking.cells[0].value
     assert "jackknife_values" not in record["cells"][0]
+    assert not set("<>&") & set(outline.scripts[0])  # nothing in it can end the script element
 
 
 def test_anchors_are_unique_and_links_resolve(outline):

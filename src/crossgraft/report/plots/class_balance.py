@@ -12,7 +12,7 @@ from crossgraft.report.formatting import count
 from crossgraft.report.plots.style import FONT_PIXELS, INK, OKABE_ITO, SMALL_PIXELS, shortened
 from crossgraft.report.plots.svg import draw
 
-_WIDTH = 420
+_WIDTH = 380
 _ROW_HEIGHT = 36
 _BELOW = 46
 _MOST_NAMED_CLASSES = 30  # more rows than this are a wall; the sorted profile says the same
@@ -31,9 +31,7 @@ def class_balance_figure(dataset: DatasetRecord, *, identifier: str) -> Markup:
 
     def paint(figure: Figure) -> None:
         left = 6 if named else 62
-        axes = figure.add_axes(
-            (left / _WIDTH, _BELOW / height, (_WIDTH - left - 14) / _WIDTH, middle / height)
-        )
+        axes = figure.add_axes((left / _WIDTH, _BELOW / height, (_WIDTH - left - 14) / _WIDTH, middle / height))
         if named:
             _draw_bars(axes, dataset)
         else:

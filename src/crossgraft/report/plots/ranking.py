@@ -71,9 +71,7 @@ def ranking_figure(record: RankingRecord, score: str, *, identifier: str, narrow
     across = layout.width - layout.left - 14 - _BRACKET_LANE * len(lanes)
 
     def paint(figure: Figure) -> None:
-        axes = figure.add_axes(
-            (layout.left / layout.width, _BELOW / height, across / layout.width, middle / height)
-        )
+        axes = figure.add_axes((layout.left / layout.width, _BELOW / height, across / layout.width, middle / height))
         axes.set_ylim(rows[-1] + 0.5, -0.5 - _ABOVE_FIRST_ROW)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
@@ -125,9 +123,7 @@ def _layout(names: Sequence[str], *, narrow: bool) -> _Layout:
         return _Layout(340, 42, left=_RANK_COLUMN, longest_label=36, names_above=True, legend_columns=2)
     longest = min(max(len(name) for name in names), _LONGEST_NAME_BESIDE)
     left = _RANK_COLUMN + longest * PIXELS_PER_CHARACTER + 14
-    return _Layout(
-        860, 27, left=left, longest_label=_LONGEST_NAME_BESIDE, names_above=False, legend_columns=4
-    )
+    return _Layout(860, 27, left=left, longest_label=_LONGEST_NAME_BESIDE, names_above=False, legend_columns=4)
 
 
 def _row_positions(rows: Sequence[RankRow]) -> list[float]:
@@ -144,9 +140,7 @@ def _across(axes: Axes) -> Transform:
     return blended_transform_factory(pixels, axes.transData)
 
 
-def _draw_row(
-    axes: Axes, position: float, row: RankRow, cell: ScoreCell, mark: Mark, layout: _Layout
-) -> None:
+def _draw_row(axes: Axes, position: float, row: RankRow, cell: ScoreCell, mark: Mark, layout: _Layout) -> None:
     control = row.role != "candidate"
     dot_at = position + (0.22 if layout.names_above else 0)
     _draw_name(axes, position - (0.2 if layout.names_above else 0), row, layout)
@@ -224,9 +218,7 @@ def _draw_legend(figure: Figure, marks: Mapping[str, Mark], *, controls: bool, c
         for family, mark in marks.items()
     ]
     if controls:
-        hollow = Line2D(
-            [], [], linestyle="none", marker=CONTROL.marker, fillstyle="none", color=INK, label="control"
-        )
+        hollow = Line2D([], [], linestyle="none", marker=CONTROL.marker, fillstyle="none", color=INK, label="control")
         handles.append(hollow)
     figure.legend(
         handles=handles,

@@ -75,9 +75,7 @@ def scatter_figure(
         axes = figure.add_axes((_LEFT / width, _BOTTOM / height, *size))
         axes.set_xlabel(x_label)
         # Across the top, not along the axis: room for a long name, and nobody has to turn their head.
-        figure.text(
-            4 / width, 1 - 4 / height, shortened(y_label, int(width / PIXELS_PER_CHARACTER)), va="top"
-        )
+        figure.text(4 / width, 1 - 4 / height, shortened(y_label, int(width / PIXELS_PER_CHARACTER)), va="top")
         axes.xaxis.set_major_locator(MaxNLocator(4, steps=_TICK_STEPS))
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=_TICK_STEPS))
         axes.margins(0.08)

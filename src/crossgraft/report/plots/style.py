@@ -65,9 +65,7 @@ def family_marks(families: Iterable[str]) -> dict[str, Mark]:
 
 def shortened(text: str, most_characters: int) -> str:
     """``text`` with its middle left out when it is too long; both ends tell models apart."""
-    text = "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
-    )
+    text = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
     if len(text) <= most_characters:
         return text
     head = (most_characters - 1) * 3 // 5

@@ -24,9 +24,7 @@ _FONT_FAMILY = re.compile(r"font-family: [^;]*;? ?")
 _ID_REFERENCE = re.compile(r"url\(#")
 
 
-def draw(
-    width: float, height: float, paint: Callable[[Figure], None], *, identifier: str, label: str
-) -> Markup:
+def draw(width: float, height: float, paint: Callable[[Figure], None], *, identifier: str, label: str) -> Markup:
     """Paint on a fresh figure and return it as inline SVG.
 
     Args:

@@ -27,12 +27,8 @@ def agreement_section(source: Source[RankingRecord]) -> Section | None:
         blocks.append(_table(record))
     if record.ground_truth is not None and record.ground_truth.unmatched:
         names = joined(record.ground_truth.unmatched)
-        blocks.append(
-            Paragraph(f"Fine-tuned results without a ranked model of that name: {names}.", tone="quiet")
-        )
-    return Section(
-        name="agreement", title="Agreement with fine-tuned results", part="evidence", blocks=blocks
-    )
+        blocks.append(Paragraph(f"Fine-tuned results without a ranked model of that name: {names}.", tone="quiet"))
+    return Section(name="agreement", title="Agreement with fine-tuned results", part="evidence", blocks=blocks)
 
 
 def _figure(source: Source[RankingRecord], truth: GroundTruthRecord) -> Figure:
@@ -45,8 +41,8 @@ def _figure(source: Source[RankingRecord], truth: GroundTruthRecord) -> Figure:
         x_label=f"{title} (score)",
         y_label=f"{truth.column} (as given)",
         identifier=f"{source.prefix}agreement",
-        width=460,
-        height=320,
+        width=400,
+        height=300,
     )
     models = counted(sum(map(is_drawable, points)), "fine-tuned model")
     caption = (

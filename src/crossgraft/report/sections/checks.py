@@ -42,8 +42,6 @@ def _whom(names: Sequence[str], *, among: int) -> str:
 
 def _unfinished(run: RunRecord) -> list[CheckRecord]:
     if run.state in ("interrupted", "failed"):
-        text = (
-            f"This run is marked as {run.state}; numbers may be missing. The same command again finishes it."
-        )
+        text = f"This run is marked as {run.state}; numbers may be missing. The same command again finishes it."
         return [CheckRecord(title="Run not finished", severity="warning", text=text)]
     return []

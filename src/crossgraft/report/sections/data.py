@@ -26,9 +26,7 @@ def data_section(source: Source[RankingRecord]) -> Section:
     if source.thumbnails:
         blocks += _gallery(source.thumbnails)
     else:
-        blocks.append(
-            Paragraph("No images are shown: none were kept with this run (--no-images).", tone="quiet")
-        )
+        blocks.append(Paragraph("No images are shown: none were kept with this run (--no-images).", tone="quiet"))
     return Section(name="data", title="Data", part="checks", blocks=blocks)
 
 

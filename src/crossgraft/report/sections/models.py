@@ -51,8 +51,7 @@ def _identity(models: Sequence[ModelRecord], controls: frozenset[int]) -> Table:
         ],
         file_name="models",
         muted_rows=controls,
-        notes=["No source classes: the model has no classification head; scores that need one skip it."]
-        * headless,
+        notes=["No source classes: the model has no classification head; scores that need one skip it."] * headless,
     )
 
 
@@ -78,7 +77,5 @@ def _use(models: Sequence[ModelRecord], controls: frozenset[int]) -> Table:
         ],
         file_name="preprocessing",
         muted_rows=controls,
-        notes=[f"Features of {cached} of {len(models)} models were kept from an earlier run."]
-        if cached
-        else [],
+        notes=[f"Features of {cached} of {len(models)} models were kept from an earlier run."] if cached else [],
     )

@@ -30,10 +30,7 @@ def rankings_section(source: Source[RankingRecord]) -> Section:
     """One full table a score; the primary one is open."""
     record = source.record
     others = [ranking.score for ranking in record.rankings if ranking.score != record.primary_score]
-    folded = [
-        Folded(f"Ranking by {score_title(record, score)}", [_ranking_table(record, score)])
-        for score in others
-    ]
+    folded = [Folded(f"Ranking by {score_title(record, score)}", [_ranking_table(record, score)]) for score in others]
     return Section(
         name="rankings",
         title="Ranking by each score",

@@ -19,9 +19,7 @@ def verdict_section(source: Source[RankingRecord]) -> Section:
         part="verdict",
         blocks=[
             Paragraph(record.advice, tone="lead"),
-            Paragraph(
-                f"Ordered by {score_title(record, record.primary_score)}: {_sentence(record.primary_reason)}"
-            ),
+            Paragraph(f"Ordered by {score_title(record, record.primary_score)}: {_sentence(record.primary_reason)}"),
             _figure(source),
         ],
     )
