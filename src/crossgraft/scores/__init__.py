@@ -7,8 +7,6 @@ permutations. Other packages add scores through the entry-point group ``crossgra
 
 from __future__ import annotations
 
-from typing import Any
-
 from crossgraft.registry import Registry
 from crossgraft.scores._inputs import ScoreInputs as ScoreInputs
 from crossgraft.scores._score import Score as Score
@@ -26,7 +24,7 @@ from crossgraft.scores.logme import logme as logme
 from crossgraft.scores.nleep import nleep as nleep
 from crossgraft.scores.regularized_h_score import regularized_h_score as regularized_h_score
 
-AnyScore = Score[Any]
+AnyScore = Score[...]
 """A score, whatever its options."""
 
 SCORES: Registry[AnyScore] = Registry("score", group="crossgraft.scores", plugin_type=Score)

@@ -18,7 +18,7 @@ def empirical_prediction(
 
     A source class (or mixture component) without mass says nothing, so p(y | z) = p(y) there. Cost O(n·C·Z).
     """
-    num_samples, num_source = posterior.shape
+    num_samples = len(posterior)
     num_classes = int(targets.max()) + 1
     onehot = np.zeros((num_samples, num_classes))
     onehot[np.arange(num_samples), targets] = 1.0

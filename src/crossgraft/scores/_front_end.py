@@ -38,7 +38,7 @@ def float_matrix(name: str, values: ArrayLike) -> np.ndarray:
         raise DataError(f"`{name}` is empty: shape {matrix.shape}.")
     if matrix.dtype == np.float16:
         matrix = matrix.astype(np.float32)
-    elif matrix.dtype.kind in "iub" or (matrix.dtype.kind == "f" and matrix.dtype not in (np.float32, np.float64)):
+    elif matrix.dtype.kind in "iub" or (matrix.dtype.kind == "f" and matrix.dtype.itemsize not in (4, 8)):
         matrix = matrix.astype(np.float64)
     elif matrix.dtype.kind != "f":
         raise DataError(f"`{name}` must hold real numbers, got dtype {matrix.dtype}.")

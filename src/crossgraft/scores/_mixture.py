@@ -18,8 +18,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.linalg import cholesky
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg import cholesky, get_lapack_funcs
 
 CovarianceKind = Literal["full", "diag"]
 Points = Float64[np.ndarray, "num_samples num_dimensions"]
@@ -111,7 +110,7 @@ class _Component:
         raise NotImplementedError
 
     def log_joint(self, points: Points, floor: np.ndarray) -> np.ndarray:
-        """ln π_k p(x | k) of each row; it may be −∞ where it lies below ``floor``."""
+        """Ln π_k p(x | k) of each row; it may be −∞ where it lies below ``floor``."""
         del floor
         return self.log_scale - self.distances(points) / 2
 
@@ -197,7 +196,8 @@ def _full(log_scale: float, mean: np.ndarray, scaled: np.ndarray) -> _Component:
     matrix = scaled.T @ scaled
     matrix.flat[:: len(mean) + 1] += _RIDGE
     factor = cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
-    whitening, _ = dtrtri(factor, lower=1)
+    (invert_triangle,) = get_lapack_funcs(("trtri",), dtype=np.float64)
+    whitening, _ = invert_triangle(factor, lower=1)
     log_scale -= float(np.log(np.diagonal(factor)).sum())
     return _FullComponent(log_scale, mean, 0.0, 1.0, whitening[-_SCREEN_ROWS:], whitening)
 

@@ -53,7 +53,7 @@ class PrimalMoments:
     def of(cls, features: Features, shift: np.ndarray) -> PrimalMoments:
         """Sum over the rows of ``features``."""
         num_samples, num_features = features.shape
-        syrk = get_blas_funcs("syrk", dtype=features.dtype)
+        (syrk,) = get_blas_funcs(("syrk",), dtype=features.dtype)
         lower = np.zeros((num_features, num_features))
         total = np.zeros(num_features)
         squared_norms = np.empty(num_samples, dtype=features.dtype)
@@ -83,7 +83,7 @@ class PrimalMoments:
 
     @property
     def num_samples(self) -> int:
-        """n."""
+        """N."""
         return len(self.squared_norms)
 
     def mean(self) -> Float64[np.ndarray, " num_features"]:

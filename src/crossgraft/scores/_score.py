@@ -16,7 +16,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Literal, ParamSpec, cast
+from typing import Any, Generic, Literal, ParamSpec, SupportsFloat, cast
 
 from crossgraft.errors import NotApplicable, UsageError
 from crossgraft.scores._inputs import INPUT_NAMES, ScoreInputs
@@ -48,7 +48,7 @@ class ScoreValue(float):
     warnings: tuple[str, ...]
 
     def __new__(
-        cls, value: float, *, parts: Mapping[str, float] | None = None, warnings: Sequence[str] = ()
+        cls, value: float, *, parts: Mapping[str, SupportsFloat] | None = None, warnings: Sequence[str] = ()
     ) -> ScoreValue:
         self = super().__new__(cls, value)
         self.parts = {name: float(part) for name, part in (parts or {}).items()}
@@ -121,9 +121,7 @@ class Score(Generic[P]):
 
     def missing_inputs(self, inputs: ScoreInputs) -> str | None:
         """Why the score has no meaning for these inputs, in words; None when nothing is missing."""
-        missing = [
-            name for name in self.inputs if name not in self.optional_inputs and getattr(inputs, name) is None
-        ]
+        missing = [name for name in self.inputs if name not in self.optional_inputs and getattr(inputs, name) is None]
         return "; ".join(_WHY_MISSING[name] for name in missing) or None
 
     def evaluate(self, inputs: ScoreInputs, **options: Any) -> ScoreValue:
@@ -250,9 +248,7 @@ def zoo_score(
     """
 
     def decorate(function: Callable[P, dict[str, float]]) -> ZooScore[P]:
-        return ZooScore(
-            function, combine=combine, title=title, reference=reference, is_seeded=is_seeded, cost=cost
-        )
+        return ZooScore(function, combine=combine, title=title, reference=reference, is_seeded=is_seeded, cost=cost)
 
     return decorate
 

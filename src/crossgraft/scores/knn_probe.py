@@ -17,6 +17,10 @@ Metric = Literal["euclidean", "cosine"]
 
 _BLOCK_DISTANCES = 2**24
 """Distances held at a time."""
+_MOST_CANDIDATES = 256
+"""Rows with more candidates than this are not settled by exact differences."""
+_EQUAL_DISTANCES = 1e-12
+"""Relative difference below which two squared distances, computed in float64, are equal."""
 
 
 @score(
@@ -73,8 +77,8 @@ def knn_probe(
         raise NotApplicable("The k-NN probe needs images of at least two groups (patients).")
     key = ("neighbours", k, metric, left_out.tobytes())
     neighbours = statistics.label_free.remember(key, lambda: _neighbours(features, left_out, k, metric))
-    votes = neighbours @ np.eye(statistics.num_classes)[labels]
-    is_winner = votes == votes.max(axis=1, keepdims=True)
+    votes: np.ndarray = neighbours @ np.eye(statistics.num_classes)[labels]
+    is_winner = np.equal(votes, votes.max(axis=1)[:, None])
     hits = is_winner[np.arange(len(labels)), labels] / is_winner.sum(axis=1)
     majority = statistics.class_counts.max() / statistics.num_samples
     return ScoreValue(hits.mean(), parts={"majority_share": majority}, warnings=_warnings(labels, left_out))
@@ -94,21 +98,39 @@ def _neighbours(features: np.ndarray, left_out: np.ndarray, k: int, metric: Metr
     points = _normalised_rows(features) if metric == "cosine" else Standardization.fit(features).apply(features)
     num_samples = len(points)
     squared_norms = np.einsum("ij,ij->i", points, points)
-    # Distances carry rounding of the matrix product; rows closer than that to the k-th are as near as it.
+    # The matrix product rounds distances, so rows this close to the k-th are only candidates.
     resolution = 16 * np.finfo(points.dtype).eps * squared_norms.max()
     block = max(1, _BLOCK_DISTANCES // num_samples)
-    rows, columns = [], []
+    rows: list[np.ndarray] = []
+    columns: list[np.ndarray] = []
     for start in range(0, num_samples, block):
         stop = min(start + block, num_samples)
         distances = squared_norms - 2 * (points[start:stop] @ points.T) + squared_norms[start:stop, None]
         distances[left_out[start:stop, None] == left_out] = np.inf
         rank = min(k, num_samples) - 1
         kth = np.partition(distances, rank, axis=1)[:, rank, None]
-        row, column = np.nonzero((distances <= kth + resolution) & np.isfinite(distances))
+        is_near = (distances <= kth + resolution) & np.isfinite(distances)
+        for row in np.flatnonzero(is_near.sum(axis=1) > k):
+            _settle(is_near[row], points, start + row, k)
+        row, column = np.nonzero(is_near)
         rows.append(row + start)
         columns.append(column)
     ones = np.ones(sum(map(len, rows)))
     return csr_array((ones, (np.concatenate(rows), np.concatenate(columns))), shape=(num_samples, num_samples))
+
+
+def _settle(is_near: np.ndarray, points: np.ndarray, row: np.intp, k: int) -> None:
+    """Keep, in place, the candidates of one row that exact differences put no farther than the k-th.
+
+    Many candidates are copies of one image, whose distances are equal anyway; they all keep their vote.
+    """
+    candidates = np.flatnonzero(is_near)
+    if len(candidates) > _MOST_CANDIDATES:
+        return
+    differences = points[candidates].astype(np.float64) - points[row]
+    distances = np.einsum("ij,ij->i", differences, differences)
+    kth = np.partition(distances, k - 1)[k - 1]
+    is_near[candidates] = distances <= kth * (1 + _EQUAL_DISTANCES)
 
 
 def _normalised_rows(features: np.ndarray) -> np.ndarray:

@@ -76,7 +76,9 @@ def linear_probe(
         is_right[test] = predicted == labels[test]
         unsettled += not converged
     if unsettled:
-        notes.append(f"Logistic regression did not converge in {_MAX_ITERATIONS} steps in {unsettled} of {folds} folds.")
+        notes.append(
+            f"Logistic regression did not converge in {_MAX_ITERATIONS} steps in {unsettled} of {folds} folds."
+        )
     parts = {"folds": folds, "majority_share": np.bincount(labels).max() / len(labels)}
     return ScoreValue(is_right.mean(), parts=parts, warnings=notes)
 
@@ -94,7 +96,9 @@ def _feasible_folds(labels: np.ndarray, units: np.ndarray, wanted: int) -> tuple
     return folds, notes
 
 
-def _splits(labels: np.ndarray, groups: np.ndarray | None, folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def _splits(
+    labels: np.ndarray, groups: np.ndarray | None, folds: int, seed: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
     random_state = seeding.derive_seed(seed, "linear probe folds")
     kind = StratifiedKFold if groups is None else StratifiedGroupKFold
     splitter = kind(folds, shuffle=True, random_state=random_state)
@@ -120,4 +124,4 @@ def _fit_predict(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(train, labels)
-    return model.predict(test), bool((model.n_iter_ < _MAX_ITERATIONS).all())
+    return np.asarray(model.predict(test)), bool((model.n_iter_ < _MAX_ITERATIONS).all())

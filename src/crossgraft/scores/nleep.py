@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import get_args
 
 import numpy as np
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from crossgraft import seeding
 from crossgraft.errors import UsageError
@@ -68,11 +70,11 @@ def nleep(
     statistics = statistics or Statistics(FeatureStatistics(features), labels)
     num_components = min(ratio * statistics.num_classes, statistics.num_samples)
     mixture = _mixture(statistics.label_free, num_components, covariance, variance_kept, seed)
-    warnings = list(statistics.warnings)
+    notes = list(statistics.warnings)
     if statistics.label_free.is_constant:
-        warnings.append("All features are constant, so the mixture has nothing to separate.")
+        notes.append("All features are constant, so the mixture has nothing to separate.")
     if not mixture.converged:
-        warnings.append(f"The mixture did not converge in {mixture.num_iterations} steps.")
+        notes.append(f"The mixture did not converge in {mixture.num_iterations} steps.")
     parts = {
         "components": num_components,
         "full_covariance": covariance == "full",
@@ -80,7 +82,7 @@ def nleep(
         "log_likelihood": mixture.log_likelihood,
     }
     value = empirical_prediction(mixture.posterior, statistics.targets, log=log)
-    return ScoreValue(value, parts=parts, warnings=warnings)
+    return ScoreValue(value, parts=parts, warnings=notes)
 
 
 def _check_settings(ratio: int, covariance: str, variance_kept: float) -> None:
@@ -113,7 +115,11 @@ def _mixture(
 
 
 def _clusters(points: np.ndarray, num_clusters: int, seed: int) -> np.ndarray:
-    """One-hot k-means clusters. Fewer distinct rows than clusters leave some empty."""
+    """One-hot k-means clusters, at most as many as there are distinct rows."""
+    points = points.astype(np.float32)
     num_clusters = min(num_clusters, len(np.unique(points, axis=0)))
-    kmeans = KMeans(num_clusters, n_init=1, random_state=seeding.derive_seed(seed, "k-means"))
-    return np.eye(num_clusters)[kmeans.fit_predict(points)]
+    kmeans = KMeans(num_clusters, n_init=1, random_state=seeding.derive_seed(seed, "k-means"))  # pyright: ignore[reportArgumentType] - the stub knows "auto" only
+    with warnings.catch_warnings():  # rows that differ by rounding only may share a cluster; EM does not mind
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assigned = kmeans.fit_predict(points)
+    return np.eye(num_clusters)[assigned]

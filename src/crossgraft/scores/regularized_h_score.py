@@ -52,10 +52,8 @@ def regularized_h_score(features: Features, labels: Labels, *, statistics: Stati
         reason = "All features are constant, so there is no covariance to compare with."
         return ScoreValue(math.nan, warnings=(*statistics.warnings, reason))
     shrunk = label_free.remember("shrunk covariance", lambda: _ShrunkCovariance.of(label_free))
-    spread = statistics.class_counts @ _distances(shrunk, statistics) / (statistics.num_samples - 1)
-    return ScoreValue(
-        (1 - shrunk.alpha) * spread, parts={"shrinkage": shrunk.alpha}, warnings=statistics.warnings
-    )
+    spread = float(statistics.class_counts @ _distances(shrunk, statistics)) / (statistics.num_samples - 1)
+    return ScoreValue((1 - shrunk.alpha) * spread, parts={"shrinkage": shrunk.alpha}, warnings=statistics.warnings)
 
 
 class _ShrunkCovariance(NamedTuple):
