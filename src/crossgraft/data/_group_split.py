@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float64
 
+from crossgraft.data.sampling import share_out
 from crossgraft.seeding import generator
 from crossgraft.types import ClassIndices, Groups
 
@@ -22,7 +23,7 @@ def assign_images(targets: ClassIndices, shares: Shares, seed: int) -> ClassIndi
     assigned = np.empty(len(targets), dtype=np.int64)
     for index in np.unique(targets):
         rows = generator(seed, "split", index).permutation(np.flatnonzero(targets == index))
-        counts = _cut(len(rows), shares)
+        counts = share_out(shares, len(rows))
         assigned[rows] = np.repeat(np.arange(len(shares)), counts)
     return assigned
 
@@ -60,14 +61,3 @@ def assign_groups(targets: ClassIndices, groups: Groups, shares: Shares, seed: i
         filled[part] += counts[group]
         groups_left = groups_left - (counts[group] > 0)
     return part_of_group[group_of_row.ravel()]
-
-
-def _cut(num_images: int, shares: Shares) -> np.ndarray:
-    """Images a part: the shares rounded, largest remainders first, at least one each."""
-    spare = num_images - len(shares)
-    exact = np.maximum(shares * num_images - 1, 0)
-    exact *= spare / max(float(exact.sum()), 1e-12)
-    counts = np.floor(exact + 1e-9).astype(np.int64)
-    largest = np.argsort(-(exact - counts), kind="stable")[: spare - int(counts.sum())]
-    counts[largest] += 1
-    return counts + 1

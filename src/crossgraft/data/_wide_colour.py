@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 from PIL import Image, ImageFile, ImageOps
+
+from crossgraft.data._tiff_layouts import UnsupportedLayoutError
 
 # Rawmodes of Pillow that drop the low byte. B and L: big- and little-endian, N: the byte order of this
 # machine.
@@ -26,7 +29,7 @@ def is_wide_colour(image: Image.Image) -> bool:
     return any(";16" in raw for raw in _rawmodes(image)) and not image.mode.startswith(("I", "F"))
 
 
-def read_wide_colour(reopen: Callable[[], Image.Image]) -> np.ndarray:
+def read_wide_colour(reopen: Callable[[], AbstractContextManager[Image.Image]]) -> np.ndarray:
     """Decode all 16 bits.
 
     Args:
@@ -37,7 +40,7 @@ def read_wide_colour(reopen: Callable[[], Image.Image]) -> np.ndarray:
         rotation applied.
 
     Raises:
-        ValueError: The layout of the samples is one that can not be read byte by byte.
+        UnsupportedLayoutError: The layout of the samples is one that can not be read byte by byte.
     """
     with reopen() as image:
         if image.mode == "LA" or _rawmodes(image) == ["LA;16B"]:
@@ -53,7 +56,7 @@ def read_wide_colour(reopen: Callable[[], Image.Image]) -> np.ndarray:
 def _read_grey_with_alpha(image: Image.Image) -> np.ndarray:
     """A 16-bit grey-and-alpha pixel has the four bytes of an 8-bit RGBA pixel, and is unpacked as one."""
     if image.format != "PNG":
-        raise ValueError("16-bit grey with alpha is read from PNG only; save it without alpha")
+        raise UnsupportedLayoutError("16-bit grey with alpha is read from PNG only; save it without alpha")
     image._mode = "RGBA"
     _set_tiles(image, [tile._replace(args="RGBA") for tile in _tiles(image)])
     four_bytes = _transposed(image).astype(np.uint16)
@@ -84,8 +87,8 @@ def _low_byte_args(args: Any) -> Any:
     rawmode = args[0] if isinstance(args, tuple) else args
     stem, _, order = str(rawmode).partition(";16")
     if stem not in ("RGB", "RGBA") or order not in _OTHER_ORDER:
-        raise ValueError(
-            f"16-bit samples in the layout {rawmode} can not be read; save the image as 16-bit RGB PNG"
+        raise UnsupportedLayoutError(
+            f"its 16-bit samples have the layout {rawmode}, which is not read; save it as 16-bit RGB PNG"
         )
     other = f"{stem};16{_OTHER_ORDER[order]}"
     return (other, *args[1:]) if isinstance(args, tuple) else other

@@ -19,9 +19,7 @@ def natural_key(text: str) -> tuple[list[tuple[int, int, str]], str]:
     ['2', '10', 'A', 'b']
     """
     parts = [part for part in _DIGITS.split(text) if part]
-    return [
-        (0, int(part), "") if part[0] in "0123456789" else (1, 0, part.casefold()) for part in parts
-    ], text
+    return [(0, int(part), "") if part[0] in "0123456789" else (1, 0, part.casefold()) for part in parts], text
 
 
 def index_classes(labels: Labels, names: Sequence[str] | None = None) -> tuple[tuple[str, ...], ClassIndices]:

@@ -122,9 +122,7 @@ class Dataset:
             groups=None if self.groups is None else self.groups[rows],
             splits=None if self.splits is None else self.splits[rows],
             attributes={name: values[rows] for name, values in self.attributes.items()},
-            rows_used=rows_used
-            if rows_used is not None
-            else f"{len(rows)} of {len(self)} rows ({self.rows_used})",
+            rows_used=rows_used if rows_used is not None else f"{len(rows)} of {len(self)} rows ({self.rows_used})",
             split_method=split_method if split_method is not None else self.split_method,
             _image_rows=self._image_rows[rows],
         )
@@ -139,8 +137,7 @@ class Dataset:
         if unknown or len(set(class_names)) != len(class_names):
             wanted = ", ".join(class_names)
             raise UsageError(
-                f"Cannot select the classes {wanted}: the classes are {', '.join(self.class_names)}, each "
-                "once."
+                f"Cannot select the classes {wanted}: the classes are {', '.join(self.class_names)}, each once."
             )
         new_index = np.full(len(self.class_names), -1)
         for index, name in enumerate(class_names):
@@ -202,11 +199,7 @@ def dataset_from_arrays(
 
 def _as_image(pixels: np.ndarray, row: int) -> np.ndarray:
     image = pixels[..., np.newaxis] if pixels.ndim == 2 else pixels
-    if (
-        image.ndim != 3
-        or image.shape[-1] not in (1, 3)
-        or image.dtype.name not in ("uint8", "uint16", "float32")
-    ):
+    if image.ndim != 3 or image.shape[-1] not in (1, 3) or image.dtype.name not in ("uint8", "uint16", "float32"):
         raise DataError(
             f"Image {row} has shape {pixels.shape} and type {pixels.dtype}; expected (height, width) or "
             "(height, width, 1 or 3) of type uint8, uint16 or float32."

@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 from PIL import Image, ImageFile, ImageOps
 
+from crossgraft.data._tiff_layouts import UnsupportedLayoutError, is_white_zero, refuse_misread_layouts
 from crossgraft.data._wide_colour import is_wide_colour, read_wide_colour
 from crossgraft.errors import UnreadableImageError
 
@@ -28,7 +29,16 @@ MAX_PIXELS = 89_478_485
 """Larger images are refused: a small file can unpack into gigabytes. Pillow warns from this size on, too."""
 
 # Only these decoders are tried, whatever the extension says: some others of Pillow start external programs.
-_FORMATS = ("PNG", "JPEG", "MPO", "TIFF", "BMP", "DIB")
+_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "DIB")
+_TIFF_SIGNATURES = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+_OTHER_FORMATS = {
+    b"GIF8": "GIF",
+    b"RIFF": "WebP",
+    b"\0\0\0\x0cjP": "JPEG 2000",
+    b"%PDF": "PDF",
+    b"PK": "zip",
+    b"<": "web page (HTML or SVG)",
+}
 _PAGED_FORMATS = ("TIFF", "PNG")
 # What Pillow's decoders are known to raise on damaged files.
 _DECODER_ERRORS = (
@@ -36,7 +46,7 @@ _DECODER_ERRORS = (
     struct.error, zlib.error, Image.DecompressionBombError, Image.DecompressionBombWarning,
 )  # fmt: skip
 _MODES_READ_AS_GREY = ("1", "L", "LA", "La")
-_UINT16_MAX = 65535
+_UINT16_MAX = np.uint16(65535)
 
 
 def decode_file(path: Path, *, name: str | None = None) -> np.ndarray:
@@ -59,12 +69,13 @@ def decode_file(path: Path, *, name: str | None = None) -> np.ndarray:
         return _decode(path, where)
     except UnreadableImageError:
         raise
-    except Image.UnidentifiedImageError:
-        raise UnreadableImageError(where, _why_unidentified(path)) from None
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise UnreadableImageError(
-            where, f"it has more than {MAX_PIXELS:,} pixels; cut or shrink it"
-        ) from None
+    except UnsupportedLayoutError as error:
+        raise UnreadableImageError(where, str(error)) from error
+    except Image.UnidentifiedImageError as error:
+        raise UnreadableImageError(where, _why_unidentified(path)) from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        reason = f"it has more than {MAX_PIXELS:,} pixels; cut or shrink it"
+        raise UnreadableImageError(where, reason) from error
     except _DECODER_ERRORS as error:
         raise UnreadableImageError(where, _reason(error)) from error
 
@@ -87,14 +98,24 @@ def strict_decoding() -> Generator[None]:
 
 
 def _decode(path: Path, where: str) -> np.ndarray:
-    with Image.open(path, formats=_FORMATS) as image:
+    with _opened(path) as image:
         _refuse_oversized(image, where)
         _refuse_pages(image, where)
+        refuse_misread_layouts(image)
         if not is_wide_colour(image):
             return _to_samples(image, where)
         transparent_key = image.info.get("transparency")
-    pixels = read_wide_colour(lambda: Image.open(path, formats=_FORMATS))
+    pixels = read_wide_colour(lambda: _opened(path))
     return composite_on_black(_hide_key(pixels, transparent_key))
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[Image.Image]:
+    """The image, not yet decoded."""
+    # Pillow gets a file and not a path: given a path it may map an uncompressed TIFF into memory, and then (seen in
+    # Pillow 13.0) it scrambles the rows of one that is to be turned by 90°.
+    with path.open("rb") as file, Image.open(file, formats=_FORMATS) as image:
+        yield image
 
 
 def _refuse_oversized(image: Image.Image, where: str) -> None:
@@ -113,9 +134,11 @@ def _refuse_pages(image: Image.Image, where: str) -> None:
 def _to_samples(image: Image.Image, where: str) -> np.ndarray:
     """The array of an image whose samples Pillow keeps whole."""
     key = image.info.get("transparency") if image.mode.startswith("I") else None
+    white_is_zero = is_white_zero(image)
     image = ImageOps.exif_transpose(image)
     if image.mode.startswith("I"):
-        return _hide_key(_unsigned_16_bit(np.asarray(image), where), key)
+        samples = _hide_key(_unsigned_16_bit(np.asarray(image), where), key)
+        return _UINT16_MAX - samples if white_is_zero else samples
     if image.mode == "F":
         return _with_channel(np.asarray(image, dtype=np.float32))
     if image.has_transparency_data:
@@ -163,7 +186,12 @@ def _why_unidentified(path: Path) -> str:
         start = file.read(256)
     if not start:
         return "the file is empty"
-    if start.isascii() and start.decode("ascii").isprintable():
+    for signature, format_name in _OTHER_FORMATS.items():
+        if start.startswith(signature):
+            return f"it is a {format_name} file, which is not read; save it as PNG"
+    if start.startswith(_TIFF_SIGNATURES):
+        return "its kind of TIFF is not read, or it is damaged; save it as 8- or 16-bit grey or RGB PNG"
+    if start.isascii() and start.decode("ascii").replace("\n", "").replace("\r", "").isprintable():
         return "it is a text file"
     return "it is not a PNG, JPEG, TIFF or BMP image, or its first bytes are damaged"
 

@@ -43,27 +43,30 @@ def limit_rows(targets: ClassIndices, num_images: int, *, seed: int) -> np.ndarr
     counts = np.bincount(targets)
     if num_images < len(counts):
         raise UsageError(
-            f"--limit {num_images} is less than the {len(counts)} classes; ask for at least one image a "
-            "class."
+            f"--limit {num_images} is less than the {len(counts)} classes; ask for at least one image a class."
         )
     if num_images >= len(targets):
         return np.arange(len(targets))
     return _draw(targets, share_out(counts, num_images), seed, "limit")
 
 
-def share_out(counts: np.ndarray, total: int) -> np.ndarray:
-    """Split ``total`` over classes in proportion to ``counts``, at least one each (largest remainders win).
+def share_out(weights: np.ndarray, total: int) -> np.ndarray:
+    """Split ``total`` in proportion to ``weights``, as near as whole numbers allow, at least one each.
+
+    Args:
+        weights: Positive.
+        total: At least the number of weights.
 
     >>> share_out(np.array([60, 30, 1]), 10)
     array([6, 3, 1])
     """
-    rest = counts - 1
-    exact = rest * ((total - len(counts)) / max(int(rest.sum()), 1))
-    shares = np.floor(exact).astype(np.int64)
-    missing = total - len(counts) - int(shares.sum())
-    largest = np.argsort(-(exact - shares), kind="stable")[:missing]
-    shares[largest] += 1
-    return shares + 1
+    exact = weights * (total / weights.sum())
+    shares = np.maximum(np.floor(exact), 1).astype(np.int64)
+    while (missing := int(np.sign(total - shares.sum()))) != 0:
+        # One more for whom it was rounded down most, or one less for whom it was rounded up most.
+        gap = np.where((missing > 0) | (shares > 1), (exact - shares) * missing, -np.inf)
+        shares[np.argmax(gap)] += missing
+    return shares
 
 
 def _draw(targets: ClassIndices, shares: np.ndarray, seed: int, purpose: str) -> np.ndarray:

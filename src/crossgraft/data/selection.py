@@ -45,17 +45,13 @@ class RowSelection:
         if self.folds is not None and not 0 <= self.fold < self.folds:
             raise UsageError(f"--fold must lie between 0 and {self.folds - 1}, not {self.fold}.")
         if self.folds is None and self.fold:
-            raise UsageError(
-                "--fold says which of several folds is set aside; give their number with --folds."
-            )
+            raise UsageError("--fold says which of several folds is set aside; give their number with --folds.")
 
     @staticmethod
     def _refuse_both(**flags: object) -> None:
         given = [f"--{name.replace('_', '-')}" for name, value in flags.items() if value is not None]
         if len(given) > 1:
-            raise UsageError(
-                f"{' and '.join(given)} choose the same thing in different ways. Give one of them."
-            )
+            raise UsageError(f"{' and '.join(given)} choose the same thing in different ways. Give one of them.")
 
     def make_split(self, rows: SourceRows, targets: ClassIndices) -> Split | None:
         """The split that was asked for; None when all rows are used.
@@ -72,13 +68,9 @@ class RowSelection:
         if self.holdout is None and self.folds is None:
             return None
         if rows.splits is not None:
-            raise UsageError(
-                f"{rows.name} has a split of its own, which is kept. Leave out --holdout and --folds."
-            )
+            raise UsageError(f"{rows.name} has a split of its own, which is kept. Leave out --holdout and --folds.")
         if self.folds is not None:
-            folds = k_folds(
-                targets, rows.groups, num_folds=self.folds, seed=self.seed, data_fingerprint=listing
-            )
+            folds = k_folds(targets, rows.groups, num_folds=self.folds, seed=self.seed, data_fingerprint=listing)
             return folds[self.fold]
         fractions: dict[Part, float] = {"train": 1 - (self.holdout or 0), "test": self.holdout or 0}
         return make_split(targets, rows.groups, fractions=fractions, seed=self.seed, data_fingerprint=listing)

@@ -72,9 +72,7 @@ class Split(Record):
         rows = self.rows(part)
         if rows.size == 0:
             raise DataError(f"The split has no {part} rows ({self.method}).")
-        return dataset.take(
-            rows, rows_used=f"{part} rows of the split ({dataset.rows_used})", split_method=self.method
-        )
+        return dataset.take(rows, rows_used=f"{part} rows of the split ({dataset.rows_used})", split_method=self.method)
 
     def refuse_other_rows(self, num_images: int, listing_fingerprint: str, name: str) -> None:
         """Raise if the split does not belong to these rows.
@@ -110,9 +108,7 @@ class Split(Record):
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the whole file"
-            raise DataError(
-                f"{path} is not a split that crossgraft saved: {first['msg']} ({where})."
-            ) from error
+            raise DataError(f"{path} is not a split that crossgraft saved: {first['msg']} ({where}).") from error
 
 
 def make_split(
@@ -146,11 +142,10 @@ def make_split(
         given = ", ".join(f"{part} {fraction:g}" for part, fraction in fractions.items())
         raise UsageError(f"Split fractions must be positive, include train and add up to 1. Given: {given}.")
     _refuse_rare_classes(targets, groups, len(parts), f"each of {', '.join(parts)}")
-    if groups is None:
-        assigned = assign_images(targets, shares, seed)
-    else:
-        assigned = assign_groups(targets, groups, shares, seed)
-    part_names = np.asarray(parts)[assigned]
+    part_of_row = (
+        assign_images(targets, shares, seed) if groups is None else assign_groups(targets, groups, shares, seed)
+    )
+    part_names = np.asarray(parts)[part_of_row]
     described = " / ".join(f"{fraction:.0%} {part}" for part, fraction in zip(parts, shares, strict=True))
     return Split(
         data_fingerprint=data_fingerprint,
@@ -212,9 +207,7 @@ def official_split(dataset: Dataset) -> Split:
         DataError: The data have no splits, or none is called train.
     """
     if dataset.splits is None or "train" not in dataset.splits:
-        found = (
-            "no splits" if dataset.splits is None else "the splits " + ", ".join(np.unique(dataset.splits))
-        )
+        found = "no splits" if dataset.splits is None else "the splits " + ", ".join(np.unique(dataset.splits))
         raise DataError(f"{dataset.name} has {found}; there is no official split with train rows to keep.")
     return Split(
         data_fingerprint=dataset.listing_fingerprint,
@@ -255,7 +248,6 @@ def _refuse_few_groups(targets: ClassIndices, groups: Groups, num_folds: int) ->
     num_groups = len(np.unique(groups))
     if num_groups < num_folds:
         raise DataError(
-            f"There are {num_groups} groups (patients) for {num_folds} folds. Ask for at most {num_groups} "
-            "folds."
+            f"There are {num_groups} groups (patients) for {num_folds} folds. Ask for at most {num_groups} folds."
         )
     _refuse_rare_classes(targets, groups, 2, "both the train and the test rows")

@@ -27,9 +27,7 @@ _RESAMPLING: dict[Interpolation, Image.Resampling] = {
     "lanczos": Image.Resampling.LANCZOS,
 }
 _FULL_RANGE = {"uint8": 255, "uint16": 65535, "float32": 1}
-_LUMINANCE = np.array(
-    [0.299, 0.587, 0.114], dtype=np.float32
-)  # ITU-R BT.601, as Pillow's own conversion to grey
+_LUMINANCE = np.array([0.299, 0.587, 0.114], dtype=np.float32)  # ITU-R BT.601, as Pillow's own conversion to grey
 
 
 class _Placement(NamedTuple):
@@ -64,9 +62,7 @@ def prepare_batch(
     # A batch of grey images stays grey until it is normalised: a third of the work.
     grey = preprocessing.channels == 1 or all(image.shape[-1] == 1 for image in images)
     height, width = preprocessing.height_pixels, preprocessing.width_pixels
-    batch = np.zeros(
-        (len(images), height, width, 1 if grey else 3), dtype=np.uint8 if in_8_bits else np.float32
-    )
+    batch = np.zeros((len(images), height, width, 1 if grey else 3), dtype=np.uint8 if in_8_bits else np.float32)
     for image, place in zip(images, batch, strict=True):
         _resize_into(place, image, preprocessing, in_8_bits=in_8_bits)
     return _normalise(batch, preprocessing, full_range=255 if in_8_bits else 1)
@@ -82,9 +78,7 @@ def _normalise(batch: np.ndarray, preprocessing: Preprocessing, *, full_range: i
     return inputs.mul_(1 / (full_range * std)).sub_(mean / std)
 
 
-def _resize_into(
-    place: np.ndarray, image: np.ndarray, preprocessing: Preprocessing, *, in_8_bits: bool
-) -> None:
+def _resize_into(place: np.ndarray, image: np.ndarray, preprocessing: Preprocessing, *, in_8_bits: bool) -> None:
     """Write one resized image into its place of the batch; the borders stay black."""
     placement = _place(image.shape[0], image.shape[1], preprocessing)
     resampling = _RESAMPLING[preprocessing.interpolation]
@@ -116,9 +110,7 @@ def _resize_float(
     if to_grey:
         samples = (samples @ _LUMINANCE)[..., np.newaxis]
     planes = [
-        np.asarray(
-            Image.fromarray(samples[..., channel]).resize((placement.width, placement.height), resampling)
-        )
+        np.asarray(Image.fromarray(samples[..., channel]).resize((placement.width, placement.height), resampling))
         for channel in range(samples.shape[-1])
     ]
     # Bicubic and Lanczos overshoot at edges; in 8 bits Pillow cuts that off, so do the same here.
@@ -160,9 +152,7 @@ def _covering_size(height: int, width: int, least_height: int, least_width: int)
     """
     if least_height == least_width:
         short = least_height
-        return (
-            (short, int(short * width / height)) if height <= width else (int(short * height / width), short)
-        )
+        return (short, int(short * width / height)) if height <= width else (int(short * height / width), short)
     ratio = min(height / least_height, width / least_width)
     return round(height / ratio), round(width / ratio)
 
@@ -170,14 +160,9 @@ def _covering_size(height: int, width: int, least_height: int, least_width: int)
 def _refuse_bad_preprocessing(images: Sequence[np.ndarray], preprocessing: Preprocessing) -> None:
     if not images:
         raise UsageError("There is no image to prepare: the batch is empty.")
-    if (
-        preprocessing.height_pixels < 1
-        or preprocessing.width_pixels < 1
-        or not 0 < preprocessing.crop_fraction <= 1
-    ):
+    if preprocessing.height_pixels < 1 or preprocessing.width_pixels < 1 or not 0 < preprocessing.crop_fraction <= 1:
         raise UsageError(
-            f"No image can be prepared for {preprocessing.describe()}: sizes must be positive, crop in (0, "
-            "1]."
+            f"No image can be prepared for {preprocessing.describe()}: sizes must be positive, crop in (0, 1]."
         )
     if preprocessing.channels not in (1, 3):
         raise UsageError(f"Inputs have 1 or 3 channels, not {preprocessing.channels}.")

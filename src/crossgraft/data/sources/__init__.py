@@ -9,9 +9,7 @@ from crossgraft.data.sources.image_folder import ImageFolder as ImageFolder
 from crossgraft.data.sources.npz_file import NpzFile as NpzFile
 from crossgraft.registry import Registry
 
-SOURCES: Registry[DataSource] = Registry(
-    "data source", group="crossgraft.data_sources", plugin_type=DataSource
-)
+SOURCES: Registry[DataSource] = Registry("data source", group="crossgraft.data_sources", plugin_type=DataSource)
 """All kinds of data by name; the first that accepts a location opens it."""
 
 SOURCES.add("digits", Digits())

@@ -51,15 +51,12 @@ def labels_from_numbers(values: np.ndarray, *, where: str, row_name: Callable[[i
     if missing.size:
         others = f" and {missing.size - 1} more" if missing.size > 1 else ""
         raise DataError(
-            f"The label is not a number in {row_name(int(missing[0]))}{others} ({where}). Fill it in or "
-            "remove the row."
+            f"The label is not a number in {row_name(int(missing[0]))}{others} ({where}). Fill it in or remove the row."
         )
     fractional = np.flatnonzero(values != np.round(values))
     if fractional.size:
         row = int(fractional[0])
-        raise DataError(
-            f"The labels are not whole numbers: {values[row]:g} in {row_name(row)} ({where}). {_ADVICE}"
-        )
+        raise DataError(f"The labels are not whole numbers: {values[row]:g} in {row_name(row)} ({where}). {_ADVICE}")
     return values.astype(np.int64)
 
 

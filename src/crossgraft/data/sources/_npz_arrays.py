@@ -40,9 +40,7 @@ class NpzArrays:
             with zipfile.ZipFile(path) as archive:
                 members = archive.namelist()
         except (zipfile.BadZipFile, OSError) as error:
-            raise DataError(
-                f"{path} is not an .npz file, or it is damaged: {str(error).rstrip('.')}."
-            ) from error
+            raise DataError(f"{path} is not an .npz file, or it is damaged: {str(error).rstrip('.')}.") from error
         self.keys = tuple(member.removesuffix(".npy") for member in members if member.endswith(".npy"))
 
     def read(self, key: str) -> np.ndarray:
@@ -54,9 +52,7 @@ class NpzArrays:
         if key not in self.keys:
             near = nearest_names(key, self.keys)
             hint = f" Did you mean {' or '.join(near)}?" if near else ""
-            raise DataError(
-                f"{self.name} has no array {key}.{hint} Its arrays: {', '.join(self.keys) or 'none'}."
-            )
+            raise DataError(f"{self.name} has no array {key}.{hint} Its arrays: {', '.join(self.keys) or 'none'}.")
         try:
             with np.load(self.path, allow_pickle=False) as archive:
                 array = np.asarray(archive[key])
@@ -68,9 +64,7 @@ class NpzArrays:
                     "Save it as a "
                     "plain array: numbers, or text of a fixed width."
                 ) from error
-            raise DataError(
-                f"The array {key} of {self.name} is damaged: {str(error).rstrip('.')}."
-            ) from error
+            raise DataError(f"The array {key} of {self.name} is damaged: {str(error).rstrip('.')}.") from error
 
     def read_column(self, key: str, num_rows: int, images_key: str) -> np.ndarray:
         """An array with one entry an image, (n,) or (n, 1).
@@ -110,9 +104,7 @@ class NpzArrays:
             with zipfile.ZipFile(self.path) as archive, archive.open(f"{key}.npy") as file:
                 version = npy_format.read_magic(file)
                 read_header = (
-                    npy_format.read_array_header_1_0
-                    if version == (1, 0)
-                    else npy_format.read_array_header_2_0
+                    npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
                 )
                 shape, _, dtype = read_header(file)
         except _READ_ERRORS:

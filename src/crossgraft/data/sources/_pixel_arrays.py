@@ -22,8 +22,7 @@ def images_in_rows(array: np.ndarray, where: str) -> np.ndarray:
     """
     if array.dtype.kind not in "fb" and array.dtype.name not in ("uint8", "uint16"):
         raise DataError(
-            f"The {where} has pixels of type {array.dtype}, whose range is not known. Save them as "
-            f"{_MEANING}."
+            f"The {where} has pixels of type {array.dtype}, whose range is not known. Save them as {_MEANING}."
         )
     if array.ndim == 3:
         array = array[..., np.newaxis]

@@ -64,23 +64,17 @@ def read_table(path: Path) -> Table:
     if not text.strip():
         raise DataError(f"The table {path.name} is empty.")
     header = text.lstrip("\r\n").partition("\n")[0]
-    reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=max(_DELIMITERS, key=header.count), strict=True
-    )
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(_DELIMITERS, key=header.count), strict=True)
     try:
         filled = [(tuple(map(str.strip, row)), reader.line_num) for row in reader if any(map(str.strip, row))]
     except csv.Error as error:
         raise DataError(f"The table {path.name} is damaged near line {reader.line_num}: {error}.") from error
     (columns, _), *numbered = filled
     _refuse_bad_shape(path.name, columns, numbered)
-    return Table(
-        path.name, columns, tuple(row for row, _ in numbered), tuple(number for _, number in numbered)
-    )
+    return Table(path.name, columns, tuple(row for row, _ in numbered), tuple(number for _, number in numbered))
 
 
-def find_column(
-    table: Table, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str
-) -> str | None:
+def find_column(table: Table, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str) -> str | None:
     """The column called ``wanted``, or else the one column with a usual name.
 
     Args:
@@ -106,15 +100,11 @@ def find_column(
         raise DataError(f"The table {table.name} has no column {wanted}.{hint} {listed}")
     found = [column for column in table.columns if column.casefold().replace(" ", "_") in usual_names]
     if len(found) > 1:
-        raise DataError(
-            f"Several columns of {table.name} could hold the {kind}: {', '.join(found)}. {choose} {listed}"
-        )
+        raise DataError(f"Several columns of {table.name} could hold the {kind}: {', '.join(found)}. {choose} {listed}")
     return found[0] if found else None
 
 
-def require_column(
-    table: Table, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str
-) -> str:
+def require_column(table: Table, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str) -> str:
     """Like ``find_column``, for a column that must be there.
 
     Raises:
@@ -129,14 +119,10 @@ def require_column(
     return column
 
 
-def _refuse_bad_shape(
-    name: str, columns: tuple[str, ...], numbered: list[tuple[tuple[str, ...], int]]
-) -> None:
+def _refuse_bad_shape(name: str, columns: tuple[str, ...], numbered: list[tuple[tuple[str, ...], int]]) -> None:
     duplicated = [column for column, count in Counter(columns).items() if count > 1]
     if duplicated:
-        raise DataError(
-            f"The table {name} has several columns called {duplicated[0] or '(empty)'}. Rename them."
-        )
+        raise DataError(f"The table {name} has several columns called {duplicated[0] or '(empty)'}. Rename them.")
     for row, line_number in numbered:
         if len(row) != len(columns):
             raise DataError(

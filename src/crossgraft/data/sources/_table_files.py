@@ -69,9 +69,7 @@ def find_image_files(cells: Sequence[str], root: Path, *, row_name: Callable[[in
     return files
 
 
-def _raise_missing(
-    cells: Sequence[str], missing: list[int], root: Path, row_name: Callable[[int], str]
-) -> None:
+def _raise_missing(cells: Sequence[str], missing: list[int], root: Path, row_name: Callable[[int], str]) -> None:
     listed = "; ".join(f"{cells[row] or '(empty)'} in {row_name(row)}" for row in missing[:_NAMES_IN_MESSAGE])
     more = f"; and {len(missing) - _NAMES_IN_MESSAGE} more" if len(missing) > _NAMES_IN_MESSAGE else ""
     raise DataError(

@@ -34,9 +34,7 @@ class CsvTable(DataSource):
     """Columns are recognised by their usual names, or named by the user."""
 
     name = "csv_table"
-    description = (
-        "a .csv or .tsv table with the columns path and label, and perhaps split, patient and attributes"
-    )
+    description = "a .csv or .tsv table with the columns path and label, and perhaps split, patient and attributes"
 
     def accepts(self, location: str) -> bool:
         """Any existing file with the extension ``.csv`` or ``.tsv``."""
@@ -93,9 +91,7 @@ class _Columns:
             usual_names=GROUP_COLUMNS,
             choose="Name it with --group-column.",
         )
-        self.split = find_column(
-            table, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one."
-        )
+        self.split = find_column(table, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one.")
         taken = (self.path, self.label, self.group, self.split)
         self.attributes = [name for name in table.columns if name not in taken]
 
@@ -109,9 +105,7 @@ def _keep_split(table: Table, column: str | None, use_split: str | None) -> tupl
     splits = [canonical_split(cell) for cell in table.column(column)]
     unnamed = [row for row, split in enumerate(splits) if not split]
     if unnamed:
-        raise DataError(
-            f"The split is missing in {table.row_name(unnamed[0])} (column {column}). Fill it in."
-        )
+        raise DataError(f"The split is missing in {table.row_name(unnamed[0])} (column {column}). Fill it in.")
     if use_split is None:
         return table, np.asarray(splits)
     refuse_missing_split(use_split, splits, f"The table {table.name}")

@@ -42,8 +42,7 @@ class Digits(DataSource):
         )
         if request.group_column not in (None, "writer"):
             raise UsageError(
-                f"The built-in digits have no column {request.group_column}. Their only group column is "
-                "writer."
+                f"The built-in digits have no column {request.group_column}. Their only group column is writer."
             )
         if request.use_split not in (None, "train"):
             refuse_missing_split(request.use_split, [], "The built-in digits set")

@@ -47,9 +47,7 @@ class ImageFolder(DataSource):
                 refuse_missing_split(request.use_split, [], f"The folder {root}")
             return _rows(root, {None: root})
         if request.use_split is None:
-            return _rows(
-                root, {name: root / folder for name, folder in split_folders.items() if is_split_name(name)}
-            )
+            return _rows(root, {name: root / folder for name, folder in split_folders.items() if is_split_name(name)})
         refuse_missing_split(request.use_split, list(split_folders), f"The folder {root}")
         return _rows(root, {request.use_split: root / split_folders[request.use_split]})
 
@@ -94,8 +92,7 @@ def _split_folders(root: Path) -> dict[str, str]:
         split = canonical_split(name)
         if split in by_split:
             raise DataError(
-                f"The folders {by_split[split]} and {name} of {root} both hold the split {split}. Join or "
-                "rename them."
+                f"The folders {by_split[split]} and {name} of {root} both hold the split {split}. Join or rename them."
             )
         by_split[split] = name
     return by_split
@@ -105,8 +102,7 @@ def _files_by_class(folder: Path, notices: list[str]) -> dict[str, list[Path]]:
     """Class name → its image files, both in natural order."""
     loose = [path for path in _files(folder) if _is_image(path)]
     files = {
-        path.name: _images_below(path)
-        for path in sorted(_folders(folder), key=lambda path: natural_key(path.name))
+        path.name: _images_below(path) for path in sorted(_folders(folder), key=lambda path: natural_key(path.name))
     }
     if not any(files.values()):
         _raise_without_images(folder, loose)
@@ -119,9 +115,7 @@ def _files_by_class(folder: Path, notices: list[str]) -> dict[str, list[Path]]:
         )
     if loose:
         shown = ", ".join(path.name for path in loose[:_NAMES_IN_MESSAGE])
-        notices.append(
-            f"{len(loose)} images lie beside the class folders of {folder} and are not used: {shown}."
-        )
+        notices.append(f"{len(loose)} images lie beside the class folders of {folder} and are not used: {shown}.")
     return files
 
 
@@ -145,9 +139,7 @@ def _raise_without_images(folder: Path, loose: list[Path]) -> None:
             )
     tables = [path.name for path in _files(folder) if path.suffix.casefold() in _TABLE_EXTENSIONS]
     hint = f" It holds the table {tables[0]}: give that file instead of the folder." if tables else ""
-    found = ", ".join(
-        f"{count} {extension or 'without extension'}" for extension, count in extensions.most_common(3)
-    )
+    found = ", ".join(f"{count} {extension or 'without extension'}" for extension, count in extensions.most_common(3))
     raise DataError(
         f"No images in the folder {folder}: "
         + (f"found only files {found}." if found else "it is empty.")
@@ -156,35 +148,25 @@ def _raise_without_images(folder: Path, loose: list[Path]) -> None:
 
 
 def _images_below(folder: Path) -> list[Path]:
-    return sorted(
-        (path for path in _walk(folder) if _is_image(path)), key=lambda path: natural_key(path.as_posix())
-    )
+    return sorted((path for path in _walk(folder) if _is_image(path)), key=lambda path: natural_key(path.as_posix()))
 
 
 def _walk(folder: Path) -> list[Path]:
     """All files below, without the droppings of operating systems; linked folders below are not followed."""
     found: list[Path] = []
     for parent, folder_names, file_names in os.walk(folder):
-        folder_names[:] = [
-            name for name in folder_names if _is_visible(name) and name not in _IGNORED_FOLDERS
-        ]
-        found += [
-            Path(parent, name) for name in file_names if _is_visible(name) and name not in _IGNORED_FILES
-        ]
+        folder_names[:] = [name for name in folder_names if _is_visible(name) and name not in _IGNORED_FOLDERS]
+        found += [Path(parent, name) for name in file_names if _is_visible(name) and name not in _IGNORED_FILES]
     return found
 
 
 def _folders(folder: Path) -> list[Path]:
-    visible = [
-        path for path in folder.iterdir() if _is_visible(path.name) and path.name not in _IGNORED_FOLDERS
-    ]
+    visible = [path for path in folder.iterdir() if _is_visible(path.name) and path.name not in _IGNORED_FOLDERS]
     return sorted((path for path in visible if path.is_dir()), key=lambda path: natural_key(path.name))
 
 
 def _files(folder: Path) -> list[Path]:
-    visible = [
-        path for path in folder.iterdir() if _is_visible(path.name) and path.name not in _IGNORED_FILES
-    ]
+    visible = [path for path in folder.iterdir() if _is_visible(path.name) and path.name not in _IGNORED_FILES]
     return sorted((path for path in visible if path.is_file()), key=lambda path: natural_key(path.name))
 
 

@@ -118,9 +118,7 @@ class _Columns:
         else:
             self.group_key = arrays.first_of([prefix + key for key in _GROUP_KEYS])
 
-    def block(
-        self, images: np.ndarray, rows: np.ndarray, splits: np.ndarray | None, split_method: str
-    ) -> _Block:
+    def block(self, images: np.ndarray, rows: np.ndarray, splits: np.ndarray | None, split_method: str) -> _Block:
         """All columns at ``rows``."""
         split_keys = [] if self.prefix else [*_SPLIT_KEYS, *_CLASS_KEYS]
         known = [self.images_key, self.label_key, self.group_key, *split_keys]

@@ -1,0 +1,57 @@
+"""Fewer images, fairly drawn."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossgraft.data.sampling import limit_rows, share_out, take_per_class
+from crossgraft.errors import DataError, UsageError
+
+TARGETS = np.array([0] * 6 + [1] * 3 + [2])
+
+
+def test_the_same_number_of_each_class():
+    rows = take_per_class(np.array([0, 1, 0, 1, 0, 1, 1]), 2, seed=0)
+    assert rows.tolist() == sorted(rows)
+    assert np.array([0, 1, 0, 1, 0, 1, 1])[rows].tolist().count(0) == 2
+    assert len(set(rows)) == 4
+
+
+def test_draws_depend_on_the_seed_and_on_nothing_else():
+    draws = [take_per_class(np.repeat([0, 1], 50), 10, seed=seed).tolist() for seed in (0, 0, 1)]
+    assert draws[0] == draws[1] != draws[2]
+
+
+def test_a_class_with_too_few_images_is_named():
+    with pytest.raises(DataError, match="class rare has 1 images; 2"):
+        take_per_class(TARGETS, 2, seed=0, class_names=["a", "b", "rare"])
+
+
+def test_less_than_one_image_a_class_is_refused():
+    with pytest.raises(UsageError, match="at least 1"):
+        take_per_class(TARGETS, 0, seed=0)
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=6), st.integers(0, 80))
+def test_shares_are_kept(counts, extra):
+    counts = np.array(counts)
+    total = min(len(counts) + extra, int(counts.sum()))
+    shares = share_out(counts, total)
+    assert shares.sum() == total
+    assert (shares >= 1).all() and (shares <= counts).all()
+    targets = np.repeat(np.arange(len(counts)), counts)
+    np.testing.assert_array_equal(np.bincount(targets[limit_rows(targets, total, seed=0)]), shares)
+
+
+def test_proportions_of_a_large_sample():
+    np.testing.assert_array_equal(share_out(np.array([600, 300, 100]), 100), [60, 30, 10])
+
+
+def test_a_limit_above_the_number_of_images_keeps_all():
+    assert limit_rows(TARGETS, 99, seed=0).tolist() == list(range(10))
+
+
+def test_a_limit_below_the_number_of_classes_is_refused():
+    with pytest.raises(UsageError, match="--limit 2 is less than the 3 classes"):
+        limit_rows(TARGETS, 2, seed=0)
