@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from crossgraft.cli import options
-from crossgraft.cli.text_table import WIDTH, text_table
+from crossgraft.cli.text_table import text_table, wrap
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -47,11 +46,7 @@ def _as_text(rows: Rows) -> str:
         return "None."
     columns = [name for name in rows[0] if name != "reference"]
     table = text_table(columns, [[str(row[name]) for name in columns] for row in rows])
-    references = [
-        textwrap.fill(f"{row[columns[0]]}: {row['reference']}", WIDTH, subsequent_indent="  ")
-        for row in rows
-        if "reference" in row
-    ]
+    references = [wrap(f"{row[columns[0]]}: {row['reference']}", indent="  ") for row in rows if "reference" in row]
     return "\n\n".join([table, *(["\n".join(references)] if references else [])])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from crossgraft.cli.text_table import text_table
+from crossgraft.cli.text_table import text_table, wrap
 from crossgraft.records import AgreementRecord, RankingByScore, RankingRecord, RankRow, ScoreCell
 from crossgraft.report.formatting import MISSING, NumberFormat, counted, duration
 
@@ -16,7 +16,7 @@ MAX_CLASSES_SHOWN = 8
 def ranking_text(record: RankingRecord, report: Path | None) -> str:
     """Three lines about data and zoo, the table by the primary score, the advice, the path of the report."""
     ranking = record.ranking(record.primary_score)
-    end = f"{record.advice} Report: {report}" if report else record.advice
+    end = wrap(record.advice) + (f"\nReport: {report}" if report else "")
     parts = [_heading(record), _table(record, ranking), *_notes(record, ranking), end]
     return "\n\n".join(parts)
 
@@ -40,7 +40,7 @@ def _heading(record: RankingRecord) -> str:
             f"ordered by {title} ({record.primary_reason})",
         ]
     )
-    return f"{first}\n{second}"
+    return f"{wrap(first)}\n{wrap(second)}"
 
 
 def _table(record: RankingRecord, ranking: RankingByScore) -> str:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Collection, Sequence
 
 WIDTH = 100
 """Columns that a terminal is expected to have."""
+
+
+def wrap(text: str, *, indent: str = "") -> str:
+    """Break a sentence into lines of at most ``WIDTH`` columns."""
+    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[str] = ()) -> str:

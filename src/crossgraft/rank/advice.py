@@ -7,15 +7,18 @@ from crossgraft.rank.order import separable
 from crossgraft.records import CheckRecord, ModelRecord, RankingByScore, ScoreCell
 
 FEW_IMAGES_PER_CLASS = 10
+MOST_NAMES = 3
+"""More names than this make no advice."""
 
 
-def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell]) -> str:
+def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell], models: Sequence[ModelRecord]) -> str:
     """One or two sentences of advice, derived from intervals and controls only.
 
     Args:
         title: Of the score, for example ``LogME``.
         ranking: The order by this score.
         cells: Of this score, one a model.
+        models: All models of the ranking.
     """
     ranked = [row for row in ranking.rows if row.rank is not None]
     if not ranked:
@@ -35,12 +38,21 @@ def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell]
             "or bring more images."
         )
     elif best.not_separable_from:
-        names = [row.model for row in ranked if row.rank in [1, *best.not_separable_from]]
-        sentence = f"Start with {_either(names)}: {title} cannot tell them apart."
+        sentence = _several([row.model for row in ranked if row.rank in [1, *best.not_separable_from]], title, models)
     else:
         sentence = f"Start with {best.model}: {title} separates it from every other model here."
     return sentence + _caution(
         by_model[best.model], [by_model[row.model] for row in ranking.rows if row.role != "candidate"]
+    )
+
+
+def _several(names: Sequence[str], title: str, models: Sequence[ModelRecord]) -> str:
+    if len(names) <= MOST_NAMES:
+        return f"Start with {_either(names)}: {title} cannot tell them apart."
+    smallest = min((model for model in models if model.name in names), key=lambda model: model.num_parameters)
+    return (
+        f"Start with one of the {len(names)} models that {title} cannot tell apart from the best, {names[0]}; "
+        f"the smallest of them is {smallest.name}."
     )
 
 

@@ -49,7 +49,7 @@ def assemble_record(
         primary_score=primary,
         primary_reason=PRIMARY_REASONS.get(primary, "chosen with --by or --scores"),
         rankings=list(rankings.values()),
-        advice=write_advice(title, rankings[primary], cells[primary]),
+        advice=write_advice(title, rankings[primary], cells[primary], models),
         ground_truth=truth,
         agreement=[
             row

@@ -23,7 +23,8 @@ def cell(number, model, value, *, spread=0.001, above=True):
 
 def advise(cells, roles=None):
     roles = {cell.model: "candidate" for cell in cells} | (roles or {})
-    return write_advice("LogME", order_models("s", cells, roles), cells)
+    models = [model_record(cell.model, role=roles[cell.model]) for cell in cells]
+    return write_advice("LogME", order_models("s", cells, roles), cells, models)
 
 
 def test_a_separable_winner_is_named():
@@ -34,6 +35,12 @@ def test_a_separable_winner_is_named():
 def test_what_can_not_be_told_apart_from_the_best_is_named_with_it():
     text = advise([cell(0, "a", 0.9, spread=0.1), cell(1, "b", 0.85, spread=0.1), cell(2, "c", -9.0)])
     assert text == "Start with a or b: LogME cannot tell them apart."
+
+
+def test_many_that_can_not_be_told_apart_are_counted():
+    cells = [cell(i, name, 0.9 - 0.01 * i, spread=0.1) for i, name in enumerate("abcd")] + [cell(0, "e", -9.0)]
+    text = advise(cells)
+    assert text.startswith("Start with one of the 4 models that LogME cannot tell apart from the best, a; the smallest")
 
 
 def test_where_nothing_is_separable_it_says_so():

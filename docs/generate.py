@@ -1,0 +1,61 @@
+"""Write the catalogues of docs/catalogues/ from the registries and the command line. Command: python docs/generate.py.
+
+A test fails when a page is stale.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "catalogues"
+NOTE = "<!-- Written by docs/generate.py; do not edit. -->\n"
+
+
+def scores_page() -> str:
+    """One row a score of this package, with a link to its card."""
+    from crossgraft.scores import DEFAULT_SCORES, SCORES
+
+    rows = [
+        f"| [{score.title}](../methods/{name}.md) | `{name}` | {', '.join(score.inputs)} | "
+        f"{'yes' if name in DEFAULT_SCORES else 'with `--scores all` or by name'} | {score.cost} | {score.reference} |"
+        for name, score in SCORES
+        if SCORES.origin(name) == "crossgraft"
+    ]
+    head = "| score | name | needs | computed by default | cost | source |\n|---|---|---|---|---|---|"
+    text = "Larger is always better. `crossgraft list scores` also shows scores of other installed packages."
+    return "\n".join([NOTE, "# Scores", "", text, "", head, *rows, ""])
+
+
+def sources_page() -> str:
+    """One row a kind of data."""
+    from crossgraft.data import SOURCES
+
+    rows = [f"| `{name}` | {source.description} |" for name, source in SOURCES if SOURCES.origin(name) == "crossgraft"]
+    return "\n".join([NOTE, "# Kinds of data", "", "| kind | reads |", "|---|---|", *rows, ""])
+
+
+def commands_page() -> str:
+    """The help of every command."""
+    from typer.testing import CliRunner
+
+    from crossgraft.cli.main import COMMANDS, app
+
+    os.environ["TERMINAL_WIDTH"] = os.environ["COLUMNS"] = "100"
+    runner = CliRunner()
+    parts = [NOTE, "# Commands", ""]
+    for name in ["", *COMMANDS]:
+        result = runner.invoke(app, [*([name] if name else []), "--help"], prog_name="crossgraft")
+        title = f"crossgraft {name}".strip()
+        parts += [f"## {title}", "", "```text", result.output.strip(), "```", ""]
+    return "\n".join(parts)
+
+
+def pages() -> Mapping[str, str]:
+    """File name → text of every catalogue."""
+    return {"scores.md": scores_page(), "data-sources.md": sources_page(), "commands.md": commands_page()}
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,57 @@
+"""What the demo prints: three short chapters, and what to type next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from crossgraft.cli.ranking_text import MAX_MODEL_NAME, ranking_text, shorten
+from crossgraft.cli.text_table import text_table, wrap
+from crossgraft.records import DemoRecord
+
+NEXT = "On your own images: crossgraft rank my_images/ --group-column patient --models resnet18,mobilenetv2_100"
+
+
+def demo_text(record: DemoRecord, report: Path) -> str:
+    """Split comparison, ranking, the check by fine-tuning, limits, the path of the report."""
+    chapters = [
+        ("1. How the images are split changes what you measure", _split(record)),
+        ("2. Rank the toy models without fine-tuning them", ranking_text(record.ranking, None)),
+        ("3. Check: fine-tune every one of them and test on unseen writers", _fine_tuned(record)),
+        ("What this demo can not show", "\n".join(wrap(f"- {limit}", indent="  ") for limit in record.limits)),
+    ]
+    body = "\n\n".join(f"{title}\n\n{text}" for title, text in chapters)
+    return f"{body}\n\n{NEXT}\nReport: {report}"
+
+
+def _split(record: DemoRecord) -> str:
+    comparison = record.split_comparison
+    rows = [
+        [
+            "shuffled images",
+            _accuracy(comparison.shuffled_accuracy, comparison.shuffled_low, comparison.shuffled_high),
+        ],
+        [
+            "whole writers",
+            _accuracy(comparison.grouped_accuracy, comparison.grouped_low, comparison.grouped_high),
+        ],
+    ]
+    table = text_table(["folds made of", f"accuracy of {comparison.probe}"], rows)
+    return f"{table}\n\n{wrap(comparison.explanation)}"
+
+
+def _fine_tuned(record: DemoRecord) -> str:
+    ranks = {row.model: row.rank for row in record.ranking.ranking(record.ranking.primary_score).rows}
+    rows = [
+        [
+            shorten(row.model, MAX_MODEL_NAME),
+            str(ranks.get(row.model) or "control"),
+            _accuracy(row.linear_accuracy, row.linear_low, row.linear_high),
+            _accuracy(row.full_accuracy, row.full_low, row.full_high),
+        ]
+        for row in sorted(record.fine_tuned, key=lambda row: -row.full_accuracy)
+    ]
+    return text_table(["model", "rank", "linear probe", "full fine-tuning"], rows, right=["rank"])
+
+
+def _accuracy(value: float, low: float, high: float) -> str:
+    return f"{value:.3f} [{low:.3f}, {high:.3f}]"
