@@ -18,7 +18,7 @@ from crossgraft.types import ClassIndices, Groups, Replicates
 NUM_BLOCKS = 20
 MIN_BLOCKS = 3
 
-Block = Int[np.ndarray, " block_size"]
+Block = Int[np.ndarray, " _"]  # no name: blocks differ in size
 
 
 class Estimate(NamedTuple):
