@@ -23,12 +23,12 @@ def test_in_words(seconds, num_bytes, words):
     assert Estimate(seconds, num_bytes).describe() == words
 
 
-@pytest.mark.parametrize(("number", "looked_at"), [(5, 1), (300, 2), (5000, 4)])
+@pytest.mark.parametrize(("number", "looked_at"), [(5, 1), (600, 2), (5000, 4)])
 def test_it_looks_at_few_images(number, looked_at):
     net = Net()
     backbone = make_backbone(net)
     loader = BatchLoader(Images(8), backbone.preprocessing, [range(8)], batch_size=8, reporter=Reporter())
     found = estimate_cost(backbone, loader, num_left=number, num_samples=number)
-    assert net.calls == [looked_at] * 2
+    assert net.calls == [1, looked_at]
     assert found.num_bytes == number * (5 + 3) * 4
     assert found.seconds > 0
