@@ -36,7 +36,8 @@ def _missing(location: str, path: Path) -> str:
         return f"No such {what}: {location}. There is no folder {parent} either."
     siblings = [entry.name for entry in parent.iterdir() if not entry.name.startswith(".")]
     known = [*siblings, "digits"] if location == path.name else siblings
-    near = nearest_names(path.name, known)
+    alike = [name for name in known if Path(name).suffix.casefold() == path.suffix.casefold()]
+    near = nearest_names(path.name, alike) or nearest_names(path.name, known)
     if not near:
         return f"No such {what}: {location}."
     shown = [name if location == path.name else str(parent / name) for name in near]

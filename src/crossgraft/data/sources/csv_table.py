@@ -57,7 +57,7 @@ class CsvTable(DataSource):
                 table.column(columns.label), where=f"column {columns.label}", row_name=table.row_name
             ),
             image_names=names,
-            decode=lambda row: decode_file(files[row], name=f"{names[row]} ({table.row_name(row)})"),
+            decode=lambda row: decode_file(files[row], name=names[row]),
             splits=splits,
             split_method="no split" if columns.split is None else f"column {columns.split} of the table",
             groups=None if columns.group is None else _groups(table, columns.group),
