@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from crossgraft.compute import limit_threads
 from crossgraft.data import Dataset
 from crossgraft.data.splits import k_folds
+from crossgraft.errors import DataError
 from crossgraft.metrics import accuracy, accuracy_difference
 from crossgraft.records import SplitComparison
 from crossgraft.statistics import Estimate
@@ -29,8 +30,10 @@ def compare_splits(digits: Dataset, *, seed: int) -> SplitComparison:
         seed: Of the folds.
 
     Raises:
-        NotApplicable: There are fewer than two writers.
+        DataError: The images have no writers, or too few for the folds.
     """
+    if digits.groups is None:
+        raise DataError("Folds of whole writers need the writer of each image.")
     shuffled = _cross_validate(digits, None, seed=seed)
     grouped = _cross_validate(digits, digits.groups, seed=seed)
     first, second = accuracy(shuffled, digits.groups), accuracy(grouped, digits.groups)

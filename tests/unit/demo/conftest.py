@@ -1,0 +1,64 @@
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from crossgraft.data import open_dataset
+from crossgraft.demo import steps
+from crossgraft.demo.source_tasks import make_source_tasks
+from crossgraft.demo.target_task import divide_digits
+
+
+class InProcessPool:
+    """Runs jobs here and now; worker processes have tests of their own."""
+
+    def __init__(self):
+        self.jobs = []
+
+    def run(self, function, jobs, *, stage):
+        self.jobs += jobs
+        results = []
+        for job in jobs:
+            results.append(function(job))
+            stage.advance()
+        return results
+
+
+@pytest.fixture
+def pool():
+    return InProcessPool()
+
+
+@pytest.fixture(scope="session")
+def digits():
+    return open_dataset("digits")
+
+
+@pytest.fixture(scope="session")
+def demo_data(digits):
+    return divide_digits(digits, seed=0)
+
+
+@pytest.fixture(scope="session")
+def source_tasks(demo_data):
+    return make_source_tasks(demo_data.source, seed=0)
+
+
+@pytest.fixture
+def short(monkeypatch, pool):
+    """The whole path in this process, with hardly any training."""
+
+    @contextmanager
+    def in_process():
+        yield pool
+
+    monkeypatch.setattr(steps, "worker_pool", in_process)
+    for name in ("FULL", "FAST"):
+        plan = getattr(steps, name)
+        plan = replace(
+            plan,
+            pretraining=replace(plan.pretraining, steps=3),
+            fine_tuning=replace(plan.fine_tuning, steps=4),
+            num_seeds=1,
+        )
+        monkeypatch.setattr(steps, name, plan)

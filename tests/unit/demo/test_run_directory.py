@@ -1,0 +1,47 @@
+import pytest
+
+from crossgraft.demo import run_directory, write_demo
+from crossgraft.errors import RunDirectoryError
+from crossgraft.records import DemoRecord, RunRecord
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir() if path.name != ".lock"}
+
+
+def read_run(folder):
+    return RunRecord.model_validate_json((folder / "run.json").read_bytes())
+
+
+def test_the_run_directory_tells_how_the_demo_was_made(short, tmp_path):
+    out = tmp_path / "demo"
+    record, report = write_demo(out=out, fast=True)
+    assert names(out) == {"run.json", "report.json", "report.html", "fine_tuned.csv", "thumbnails.json"}
+    assert report == out / "report.html"
+    assert DemoRecord.model_validate_json((out / "report.json").read_bytes()) == record
+    run = read_run(out)
+    assert (run.command, run.state) == ("demo", "done")
+    assert run.command_line == "crossgraft demo --out demo --seed 0 --fast"
+    assert run.data_fingerprint == record.ranking.dataset.fingerprint
+    assert run.weights_fingerprints.keys() == {model.name for model in record.ranking.models}
+    assert [stage.name for stage in run.stages] == ["compare splits", "pretrain the toy zoo", "fine-tune", "rank"]
+    html = report.read_text(encoding="utf-8")
+    assert str(tmp_path) not in html
+    assert all(row.model in html for row in record.fine_tuned)
+
+    with pytest.raises(RunDirectoryError, match="another configuration"):
+        write_demo(out=out, fast=True, seed=1)
+    again, _ = write_demo(out=out, fast=True, no_images=True, overwrite=True)
+    assert again.fine_tuned == record.fine_tuned
+    assert names(out) == {"run.json", "report.json", "report.html", "fine_tuned.csv"}
+
+
+def test_ctrl_c_is_recorded_and_leaves_no_report(monkeypatch, tmp_path):
+    def interrupted(**_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_directory, "run_demo", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_demo(out=tmp_path / "demo", fast=True)
+    assert names(tmp_path / "demo") == {"run.json"}
+    assert read_run(tmp_path / "demo").state == "interrupted"

@@ -1,0 +1,93 @@
+import csv
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from crossgraft.demo import run_demo, steps
+from crossgraft.demo.toy_zoo import FAMILIES
+
+
+def numbers(record):
+    """What must be the same in two runs: everything but seconds, memory and what was in the cache."""
+    ranking = record.ranking.model_copy(
+        update={
+            "models": [
+                m.model_copy(update={"feature_seconds": 0.0, "features_from_cache": True})
+                for m in record.ranking.models
+            ],
+            "cells": [c.model_copy(update={"seconds": 0.0, "peak_bytes": 0}) for c in record.ranking.cells],
+        }
+    )
+    return record.model_copy(update={"ranking": ranking})
+
+
+def test_the_record_holds_the_ranking_of_what_was_fine_tuned(short, tmp_path, demo_data):
+    names = []
+
+    @contextmanager
+    def timed(name):
+        names.append(name)
+        yield
+
+    record = run_demo(fast=True, cache_dir=tmp_path, timed=timed)
+    assert names == ["compare splits", "pretrain the toy zoo", "fine-tune", "rank"]
+    assert len(record.fine_tuned) == len(record.ranking.models) == 6
+    assert record.ranking.dataset.fingerprint == demo_data.train.fingerprint
+    truth = record.ranking.ground_truth
+    candidates = [model.name for model in record.ranking.models if model.role == "candidate"]
+    assert len(candidates) == 5
+    assert {row.model: row.full_accuracy for row in record.fine_tuned}.items() >= {
+        name: truth.values[name] for name in candidates
+    }.items()
+    assert {row.num_models for row in record.ranking.agreement if row.family is None} == {5}
+    assert len(record.limits) >= 6
+    assert {path.name for path in tmp_path.iterdir()} == {"demo-zoo", "features"}
+
+
+def test_two_runs_give_the_same_numbers_and_the_second_pretrains_nothing(short, pool, tmp_path):
+    first = run_demo(fast=True, cache_dir=tmp_path)
+    made = len(pool.jobs)
+    second = run_demo(fast=True, cache_dir=tmp_path)
+    assert numbers(first) == numbers(second)
+    assert (made, len(pool.jobs)) == (5 + 6, 5 + 6 + 6)
+    assert all(model.features_from_cache for model in second.ranking.models)
+
+
+def test_another_seed_is_another_demo(short, tmp_path):
+    first, second = (run_demo(fast=True, cache_dir=tmp_path, seed=seed) for seed in (0, 1))
+    assert first.ranking.dataset.fingerprint != second.ranking.dataset.fingerprint
+    assert first.fine_tuned != second.fine_tuned
+
+
+@pytest.mark.slow
+def test_fast_leaves_out_an_architecture_and_full_does_not(short, tmp_path):
+    assert {model.family for model in run_demo(cache_dir=tmp_path).ranking.models} == {
+        family.name for family in FAMILIES
+    }
+    assert steps.FAST.families == FAMILIES[:1]
+
+
+def test_results_are_written_as_a_table_only_where_asked(short, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    record = run_demo(fast=True, out=tmp_path / "run")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    (table,) = (tmp_path / "run").iterdir()
+    with table.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["model"], float(row["full_accuracy"])) for row in rows] == [
+        (row.model, row.full_accuracy) for row in record.fine_tuned
+    ]
+    assert table == Path(tmp_path / "run" / "fine_tuned.csv")
+
+
+@pytest.mark.slow
+def test_a_script_without_a_guard_and_from_stdin_runs_it(tmp_path):
+    script = (
+        f"from crossgraft.demo import run_demo\nprint(len(run_demo(fast=True, cache_dir={str(tmp_path)!r}).limits))\n"
+    )
+    done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) >= 6

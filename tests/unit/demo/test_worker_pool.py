@@ -1,0 +1,44 @@
+import os
+import sys
+from unittest.mock import Mock
+
+import pytest
+
+from crossgraft.demo.worker_pool import worker_pool
+from crossgraft.errors import CrossgraftError
+
+# Worker processes can not import this file, so that the jobs are expressions for `eval`.
+
+
+def test_results_come_in_the_order_of_the_jobs_from_workers_with_one_thread():
+    script, stage = sys.modules["__main__"], Mock()
+    jobs = [
+        "__import__('time').sleep(0.3) or 'slow'",
+        "'fast'",
+        "__import__('torch').get_num_threads()",
+        "__import__('os').getpid()",
+        "'script' if hasattr(__import__('sys').modules['__main__'], '__file__') else 'no script'",
+        "__import__('signal').getsignal(__import__('signal').SIGINT) == __import__('signal').SIG_IGN",
+        "sorted({'timm', 'sklearn'} & set(__import__('sys').modules))",
+    ]
+    with worker_pool(2) as pool:
+        results = pool.run(eval, jobs, stage=stage)
+        assert pool.run(eval, [], stage=stage) == []
+        with pytest.raises(ZeroDivisionError):
+            pool.run(eval, ["1 / 0"], stage=stage)
+        assert pool.run(eval, ["2"], stage=stage) == [2], "a failed job does not end the workers"
+    assert results[:3] == ["slow", "fast", 1]
+    assert results[3] != os.getpid()
+    assert results[4:] == ["no script", True, []]
+    assert stage.advance.call_count == len(jobs) + 1
+    assert sys.modules["__main__"] is script
+
+
+def test_a_worker_that_dies_is_a_named_error_and_ends_the_work(monkeypatch):
+    submitted = []
+    with worker_pool(1) as pool:
+        submit = pool._executor.submit
+        monkeypatch.setattr(pool._executor, "submit", lambda f, job: submitted.append(job) or submit(f, job))
+        with pytest.raises(CrossgraftError, match="ended from outside"):
+            pool.run(os._exit, [1, 2, 3], stage=Mock())
+    assert submitted == [1], "one job a worker is handed out, so that Ctrl-C waits for that one only"
