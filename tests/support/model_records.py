@@ -15,7 +15,7 @@ PREPROCESSING = PreprocessingRecord(
 )
 
 
-def model_record(name, *, family="f", role="candidate", architecture=None):
+def model_record(name, *, family="f", role="candidate", architecture=None, num_parameters=1):
     return ModelRecord(
         name=name,
         role=role,
@@ -23,7 +23,7 @@ def model_record(name, *, family="f", role="candidate", architecture=None):
         source="factory",
         family=family,
         licence=None,
-        num_parameters=1,
+        num_parameters=num_parameters,
         num_features=1,
         num_source_classes=None,
         weights_fingerprint="",

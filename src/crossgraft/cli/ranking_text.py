@@ -75,7 +75,7 @@ def _row(record: RankingRecord, row: RankRow, cell: ScoreCell, as_text: NumberFo
 
 def _notes(record: RankingRecord, ranking: RankingByScore) -> list[str]:
     reasons = {row.model: record.cell(row.model, ranking.score).reason for row in ranking.rows}
-    without = [f"{model}: {reason}" for model, reason in reasons.items() if reason]
+    without = [wrap(f"{model}: {reason}", indent="  ") for model, reason in reasons.items() if reason]
     truth = record.ground_truth
     rows = [row for row in record.agreement if row.score == ranking.score]
     agreement = [_agreement_line(row, truth.column) for row in rows] if truth else []
@@ -86,9 +86,11 @@ def _agreement_line(row: AgreementRecord, column: str) -> str:
     among = counted(row.num_models, "model") + (f" of family {row.family}" if row.family else "")
     start = f"Agreement of {row.score} with {column} over {among}: "
     if row.weighted_kendall is None:
-        return f"{start}{row.reason}"
-    interval = "" if row.low is None else f" [{row.low:.2f}, {row.high:.2f}]"
-    return f"{start}weighted Kendall {row.weighted_kendall:.2f}{interval}, p = {row.p_value:.2g}"
+        return wrap(f"{start}{row.reason}", indent="  ")
+    as_text = NumberFormat(decimals=2)
+    interval = "" if row.low is None else f" {as_text.interval(row.low, row.high)}"
+    measured = f"weighted Kendall {as_text(row.weighted_kendall)}{interval}, p = {row.p_value:.2g}"
+    return wrap(start + measured, indent="  ")
 
 
 def compress_ranks(ranks: Sequence[int]) -> str:

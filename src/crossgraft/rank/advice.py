@@ -49,11 +49,10 @@ def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell]
 def _several(names: Sequence[str], title: str, models: Sequence[ModelRecord]) -> str:
     if len(names) <= MOST_NAMES:
         return f"Start with {_either(names)}: {title} cannot tell them apart."
-    smallest = min((model for model in models if model.name in names), key=lambda model: model.num_parameters)
-    return (
-        f"Start with one of the {len(names)} models that {title} cannot tell apart from the best, {names[0]}; "
-        f"the smallest of them is {smallest.name}."
-    )
+    sizes = {model.name: model.num_parameters for model in models if model.name in names}
+    smallest = min(names, key=lambda name: sizes[name])
+    advice = f"Start with one of the {len(names)} models that {title} cannot tell apart from the best, {names[0]}"
+    return advice + ("." if sizes[smallest] == sizes[names[0]] else f"; the smallest of them is {smallest}.")
 
 
 def _caution(best: ScoreCell, controls: Sequence[ScoreCell]) -> str:

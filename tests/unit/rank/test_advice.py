@@ -21,9 +21,12 @@ def cell(number, model, value, *, spread=0.001, above=True):
     )
 
 
-def advise(cells, roles=None):
+def advise(cells, roles=None, sizes=None):
     roles = {cell.model: "candidate" for cell in cells} | (roles or {})
-    models = [model_record(cell.model, role=roles[cell.model]) for cell in cells]
+    models = [
+        model_record(cell.model, role=roles[cell.model], num_parameters=(sizes or {}).get(cell.model, 1))
+        for cell in cells
+    ]
     return write_advice("LogME", order_models("s", cells, roles), cells, models)
 
 
@@ -40,7 +43,9 @@ def test_what_can_not_be_told_apart_from_the_best_is_named_with_it():
 def test_many_that_can_not_be_told_apart_are_counted():
     cells = [cell(i, name, 0.9 - 0.01 * i, spread=0.1) for i, name in enumerate("abcd")] + [cell(0, "e", -9.0)]
     text = advise(cells)
-    assert text.startswith("Start with one of the 4 models that LogME cannot tell apart from the best, a; the smallest")
+    assert text == "Start with one of the 4 models that LogME cannot tell apart from the best, a."
+    text = advise(cells, sizes={"a": 9, "b": 9, "c": 2, "d": 9, "e": 1})
+    assert text.endswith("from the best, a; the smallest of them is c.")
 
 
 def test_where_nothing_is_separable_it_says_so():
