@@ -28,6 +28,7 @@ PATH_COLUMNS = (
 LABEL_COLUMNS = ("label", "class", "target", "dx", "diagnosis")
 GROUP_COLUMNS = ("group", "patient", "patient_id", "subject", "subject_id", "lesion_id")
 SPLIT_COLUMNS = ("split", "partition", "subset")
+_NAMES_THAT_SAY_NOTHING = ("metadata", "labels", "table", "index", "data", "dataset", "images")
 
 
 class CsvTable(DataSource):
@@ -52,7 +53,7 @@ class CsvTable(DataSource):
         files = find_image_files(cells, root, row_name=table.row_name)
         names = [_display_name(cell) for cell in cells]
         return SourceRows(
-            name=path.stem,
+            name=_table_name(path),
             labels=labels_from_text(
                 table.column(columns.label), where=f"column {columns.label}", row_name=table.row_name
             ),
@@ -131,6 +132,12 @@ def _attribute(cells: list[str]) -> np.ndarray:
         return np.asarray([float(cell) if cell else np.nan for cell in cells])
     except ValueError:
         return np.asarray(cells)
+
+
+def _table_name(path: Path) -> str:
+    """The name of the table, or of its folder where every table is called so."""
+    folder = path.resolve().parent.name
+    return folder if path.stem.casefold() in _NAMES_THAT_SAY_NOTHING and folder else path.stem
 
 
 def _display_name(cell: str) -> str:

@@ -27,8 +27,17 @@ def test_paths_and_labels(table, pixels):
     dataset = open_dataset(table(BASIC))
     assert dataset.labels.tolist() == ["cat", "dog", "cat"]
     assert dataset.image_name(1) == "1.png"
-    assert (dataset.name, dataset.source) == ("table", "csv_table")
+    assert dataset.source == "csv_table"
     np.testing.assert_array_equal(dataset.read(1), pixels(1))
+
+
+@pytest.mark.parametrize(("file_name", "name"), [("Metadata.csv", "skin"), ("lesions.csv", "lesions")])
+def test_a_table_is_called_by_its_folder_where_its_own_name_says_nothing(tmp_path, write_image, file_name, name):
+    (tmp_path / "skin").mkdir()
+    (tmp_path / "skin" / file_name).write_text(BASIC)
+    for number in range(3):
+        write_image(tmp_path / "skin" / f"{number}.png")
+    assert open_dataset(tmp_path / "skin" / file_name).name == name
 
 
 @pytest.mark.parametrize(
@@ -101,7 +110,7 @@ def test_whole_numbers_are_classes_however_they_are_written(table):
         (["1", "0.37", "1"], "not whole numbers: 0.37 in line 3 of table.csv .*--label-column"),
         (["a", "", "a"], "label is missing in line 3 of table.csv "),
         (["a", "NaN", ""], "missing in line 3 of table.csv and 1 more"),
-        (["a", "a", "a"], "All 3 images of table have the class a"),
+        (["a", "a", "a"], "All 3 images of .* have the class a"),
         (["a", "b", "c"], "a label of its own"),
     ],
 )
