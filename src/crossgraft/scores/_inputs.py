@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,15 @@ ROW_ALIGNED = ("features", "labels", "groups", "source_logits", "images")
 """Inputs with one row an image."""
 INPUT_NAMES = (*ROW_ALIGNED, "source_features", "model")
 """Everything that a score can ask for."""
+
+
+@runtime_checkable
+class ImageRows(Protocol):
+    """An array or tensor (n, …), or a sequence of n images."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: Any, /) -> Any: ...
 
 
 class ScoreInputs:
@@ -48,7 +57,7 @@ class ScoreInputs:
         source_logits: ArrayLike | None = None,
         source_features: ArrayLike | None = None,
         model: object | None = None,
-        images: Sequence[object] | np.ndarray | None = None,
+        images: ImageRows | None = None,
     ) -> None:
         self.features = None if features is None else float_matrix("features", features)
         self.source_logits = None if source_logits is None else float_matrix("source_logits", source_logits)
@@ -144,7 +153,7 @@ class ScoreInputs:
         self.class_names = None if names is None else names[present]
 
 
-def _take(images: Sequence[object] | np.ndarray, kept: np.ndarray) -> Sequence[object] | np.ndarray:
+def _take(images: ImageRows, kept: np.ndarray) -> ImageRows:
     if hasattr(images, "shape"):  # an array or a tensor
-        return images[kept]  # type: ignore[index]  # a Sequence with a shape takes an index array
-    return [images[row] for row in kept]
+        return images[kept]
+    return [images[int(row)] for row in kept]

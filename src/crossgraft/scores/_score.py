@@ -16,7 +16,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Literal, ParamSpec, SupportsFloat, cast
+from typing import Any, Generic, Literal, ParamSpec, SupportsFloat, cast, get_args, get_origin, get_type_hints
 
 from crossgraft.errors import NotApplicable, UsageError
 from crossgraft.scores._inputs import INPUT_NAMES, ScoreInputs
@@ -145,11 +145,27 @@ class Score(Generic[P]):
         if unknown := [name for name in options if name not in parameters]:
             known = ", ".join(name for name in parameters if name not in self.inputs and name != "statistics")
             raise UsageError(f"{self.name} has no option {unknown[0]}. Its options: {known or 'none'}.")
+        self._require_known_choices(options)
         arguments: dict[str, object] = {name: getattr(inputs, name) for name in self.inputs}
         if "statistics" in parameters:
             arguments["statistics"] = inputs.statistics
         function = cast(Callable[..., object], self.function)
         return function(**{**arguments, **options})
+
+    @functools.cached_property
+    def _choices(self) -> dict[str, tuple[object, ...]]:
+        """The allowed values of each option that is annotated as a ``Literal``."""
+        try:
+            hints = get_type_hints(self.function)
+        except NameError:  # a plug-in may import its annotations for the type checker only
+            return {}
+        return {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
+
+    def _require_known_choices(self, options: Mapping[str, object]) -> None:
+        for name, value in options.items():
+            if name in self._choices and value not in self._choices[name]:
+                known = " or ".join(map(str, self._choices[name]))
+                raise UsageError(f"{self.name} has no {name} {value!r}. Use {known}.")
 
     def __repr__(self) -> str:
         return f"<score {self.name}>"

@@ -23,7 +23,8 @@ class Standardization(NamedTuple):
         centred = features - mean.astype(features.dtype)
         deviation = np.sqrt(np.einsum("ij,ij->j", centred, centred) / len(features))
         # A constant column has no deviation but rounding; dividing by it would blow that up to a feature.
-        resolution = 10 * np.finfo(features.dtype).eps * np.abs(mean)
+        rounding = 10 * np.finfo(features.dtype).eps + len(features) * np.finfo(np.float64).eps
+        resolution = rounding * np.abs(mean)
         is_varying = deviation > resolution
         scale = np.where(is_varying, 1 / np.where(is_varying, deviation, 1.0), 0.0)
         return cls(mean, scale)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -69,8 +69,6 @@ def knn_probe(
     """
     if k < 1:
         raise UsageError(f"`k` must be at least 1, got {k}.")
-    if metric not in get_args(Metric):
-        raise UsageError(f"Unknown metric: {metric}. Use {' or '.join(get_args(Metric))}.")
     statistics = statistics or Statistics(FeatureStatistics(features), labels)
     left_out = np.arange(len(labels)) if groups is None else groups
     if (left_out == left_out[0]).all():

@@ -99,6 +99,8 @@ def _feasible_folds(labels: np.ndarray, units: np.ndarray, wanted: int) -> tuple
 def _splits(
     labels: np.ndarray, groups: np.ndarray | None, folds: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
+    if np.bincount(labels).max() < folds:  # one image a class: none is ever seen in training
+        return []
     random_state = seeding.derive_seed(seed, "linear probe folds")
     kind = StratifiedKFold if groups is None else StratifiedGroupKFold
     splitter = kind(folds, shuffle=True, random_state=random_state)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
-from crossgraft.errors import UsageError
 from crossgraft.scores._evidence import maximise_evidence
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import FeatureStatistics, Statistics
@@ -51,8 +50,6 @@ def logme(
         >>> logme(features=X, labels=y) > logme(features=X[:, 1:], labels=y)
         True
     """
-    if variant not in get_args(Variant):
-        raise UsageError(f"Unknown LogME variant: {variant}. Use {' or '.join(get_args(Variant))}.")
     statistics = statistics or Statistics(FeatureStatistics(features), labels)
     num_samples, num_features = statistics.num_samples, statistics.label_free.num_features
     spectrum = np.maximum(statistics.label_free.gram_spectrum.values, 0.0)

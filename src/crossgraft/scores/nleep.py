@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import get_args
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -66,7 +65,7 @@ def nleep(
         >>> round(nleep(features=X, labels=y), 3)
         1.0
     """
-    _check_settings(ratio, covariance, variance_kept)
+    _check_settings(ratio, variance_kept)
     statistics = statistics or Statistics(FeatureStatistics(features), labels)
     num_components = min(ratio * statistics.num_classes, statistics.num_samples)
     mixture = _mixture(statistics.label_free, num_components, covariance, variance_kept, seed)
@@ -85,11 +84,9 @@ def nleep(
     return ScoreValue(value, parts=parts, warnings=notes)
 
 
-def _check_settings(ratio: int, covariance: str, variance_kept: float) -> None:
+def _check_settings(ratio: int, variance_kept: float) -> None:
     if ratio < 1:
         raise UsageError(f"`ratio` must be at least 1 component for each class, got {ratio}.")
-    if covariance not in get_args(CovarianceKind):
-        raise UsageError(f"Unknown covariance: {covariance}. Use {' or '.join(get_args(CovarianceKind))}.")
     if not 0 < variance_kept < 1:
         raise UsageError(f"`variance_kept` must lie between 0 and 1, got {variance_kept}.")
 

@@ -110,6 +110,8 @@ def _distances(shrunk: _ShrunkCovariance, statistics: Statistics) -> np.ndarray:
 
 def _ledoit_wolf(scatter: np.ndarray, squared_norms: np.ndarray, num_samples: int, num_features: int) -> float:
     """Ledoit and Wolf's shrinkage (J. Multivariate Analysis 2004), from the scatter (or its dual) and the row norms."""
+    if num_features == 1:  # one variance is its own mean: nothing to shrink towards
+        return 0.0
     energy = np.square(scatter).sum() / num_samples**2  # ‖Σ‖²; the dual has the same
     mean_variance = np.trace(scatter) / (num_samples * num_features)
     dispersion = (energy - num_features * mean_variance**2) / num_features

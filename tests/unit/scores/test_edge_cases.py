@@ -1,0 +1,125 @@
+"""What every score does with every awkward input: a value, a value with a warning, or a named error."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from crossgraft.errors import DataError
+from crossgraft.scores import SCORES, ScoreInputs, _reduction
+
+from .conftest import make_problem
+
+ALL = ["leep", "nleep", "logme", "regularized_h_score", "knn_probe", "linear_probe"]
+ON_FEATURES = [name for name in ALL if name != "leep"]
+
+
+def problem(num_samples=60, num_features=8, num_classes=3):
+    features, labels = make_problem(num_samples, num_features, num_classes)
+    rng = np.random.default_rng(1)
+    return {
+        "features": features,
+        "labels": labels,
+        "source_logits": rng.standard_normal((num_samples, 5)) + labels[:, None],
+    }
+
+
+def evaluate(name, given):
+    return SCORES.get(name).evaluate(ScoreInputs(**given))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ALL)
+def test_nan_and_infinity_name_the_array(name, bad):
+    array = "source_logits" if name == "leep" else "features"
+    given = problem()
+    given[array][7, 2] = bad
+    with pytest.raises(DataError, match=f"`{array}` contains NaN or infinity"):
+        evaluate(name, given)
+
+
+@pytest.mark.parametrize("name", ON_FEATURES)
+def test_dead_columns(name):
+    given = problem()
+    padded = {**given, "features": np.column_stack([given["features"], np.zeros((60, 5))])}
+    before, after = evaluate(name, given), evaluate(name, padded)
+    if name == "regularized_h_score":  # shrinks towards the mean variance, which dead columns lower
+        assert after == pytest.approx(before, rel=0.2)
+    else:
+        assert after == pytest.approx(before, abs=1e-9)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1])
+@pytest.mark.parametrize("name", ON_FEATURES)
+def test_all_features_constant(name, value):
+    result = evaluate(name, {**problem(), "features": np.full((60, 8), value)})
+    if name == "regularized_h_score":
+        assert np.isnan(result) and result.warnings
+    elif name == "nleep":
+        assert result == pytest.approx(1 / 3) and result.warnings
+    else:
+        assert np.isfinite(result)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_class_with_one_image(name):
+    given = problem()
+    given["labels"] = np.array([0] * 30 + [1] * 29 + [2])
+    result = evaluate(name, given)
+    assert np.isfinite(result)
+    assert bool(result.warnings) == (name in ("knn_probe", "linear_probe"))
+
+
+@pytest.mark.parametrize("shape", [(30, 80, 3), (4, 50, 2), (2, 5, 2), (2, 1, 2)])
+@pytest.mark.parametrize("name", ALL)
+def test_fewer_images_than_features_and_very_few_images(name, shape):
+    assert np.isfinite(evaluate(name, problem(*shape)))
+
+
+@pytest.mark.parametrize("name", ON_FEATURES)
+def test_large_in_both_directions(name, monkeypatch):
+    monkeypatch.setattr(_reduction, "LARGE", 20)
+    monkeypatch.setattr(_reduction, "NUM_DIRECTIONS", 15)
+    result = evaluate(name, problem(60, 40, 3))
+    assert np.isfinite(result)
+    assert any("randomised PCA" in warning for warning in result.warnings) == ("probe" not in name)
+
+
+@pytest.mark.parametrize("name", ON_FEATURES)
+def test_every_row_twice(name):
+    given = problem(30)
+    doubled = {key: np.concatenate([values, values]) for key, values in given.items()}
+    result = evaluate(name, doubled)
+    assert np.isfinite(result) and not result.warnings
+
+
+@pytest.mark.parametrize("names", [[10, -5, 70], ["benign", "malignant", "normal"]])
+@pytest.mark.parametrize("name", ALL)
+def test_labels_with_gaps_and_names(name, names):
+    given = problem()
+    order = np.argsort(names)
+    renamed = {**given, "labels": np.array(names)[order][given["labels"]]}
+    assert evaluate(name, renamed) == evaluate(name, given)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_float16_is_computed_in_float32(name):
+    half = {key: values.astype(np.float16) if values.dtype.kind == "f" else values for key, values in problem().items()}
+    single = {key: values.astype(np.float32) if values.dtype.kind == "f" else values for key, values in half.items()}
+    assert evaluate(name, half) == evaluate(name, single)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda given: {**given, "labels": np.zeros(60)}, "at least 2 classes"),
+        (lambda given: {**given, "labels": given["labels"] + 0.5}, "measured values"),
+        (lambda given: {**given, "labels": given["labels"][:-1]}, "`labels` has 59"),
+        (lambda given: {key: values[:1] for key, values in given.items()}, "1 rows"),
+    ],
+    ids=["one class", "measured targets", "a label too few", "one image"],
+)
+@pytest.mark.parametrize("name", ALL)
+def test_refusals(name, change, message):
+    with pytest.raises(DataError, match=message):
+        evaluate(name, change(problem()))

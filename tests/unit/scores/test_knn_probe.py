@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+
+from crossgraft.errors import NotApplicable, UsageError
+from crossgraft.scores import ScoreInputs, knn_probe
+
+from .conftest import make_problem
+
+knn_module = sys.modules["crossgraft.scores.knn_probe"]
+
+
+def literal(features, labels, left_out, k, metric):
+    """Neighbours of one image at a time by scikit-learn, votes counted one by one (no tied distances)."""
+    if metric == "euclidean":
+        features = StandardScaler().fit_transform(features)
+    hits = []
+    for i in range(len(features)):
+        others = left_out != left_out[i]
+        model = KNeighborsClassifier(k, metric=metric).fit(features[others], labels[others])
+        shares = model.predict_proba(features[i : i + 1])[0]
+        winners = model.classes_[shares == shares.max()]
+        hits.append((labels[i] in winners) / len(winners))
+    return np.mean(hits)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("k", [1, 4, 5])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_equals_the_definition(problem, metric, k, grouped):
+    features, labels = problem
+    groups = np.arange(len(labels)) // 4 if grouped else np.arange(len(labels))
+    given = {"groups": groups} if grouped else {}
+    value = knn_probe(features=features, labels=labels, k=k, metric=metric, **given)
+    assert value == pytest.approx(literal(features, labels, groups, k, metric))
+    assert value.parts["majority_share"] == np.bincount(labels).max() / len(labels)
+
+
+def test_the_grouped_value_does_not_see_copies_of_the_same_patient():
+    rng = np.random.default_rng(0)
+    patients = np.repeat(np.arange(20), 3)
+    features = rng.standard_normal((20, 6))[patients] + 0.01 * rng.standard_normal((60, 6))
+    labels = rng.integers(2, size=20)[patients]
+    assert knn_probe(features=features, labels=labels, k=1) == 1.0
+    assert knn_probe(features=features, labels=labels, groups=patients, k=1) < 0.8
+
+
+def test_several_blocks_give_the_same(monkeypatch):
+    features, labels = make_problem()
+    expected = knn_probe(features=features, labels=labels)
+    monkeypatch.setattr(knn_module, "_BLOCK_DISTANCES", 7 * len(features))
+    assert knn_probe(features=features, labels=labels) == expected
+
+
+def test_tied_neighbours_all_vote_whatever_their_order():
+    features = np.array([[0.0], [1.0], [-1.0], [1.0], [-1.0], [9.0]])
+    labels = np.array([0, 0, 1, 0, 1, 0])
+    values = set()
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(6)
+        values.add(float(knn_probe(features=features[order], labels=labels[order], k=1)))
+    # The first image has two neighbours of each class: half a hit. The last one has those two at 1: a hit.
+    assert values == {(0.5 + 4 + 1) / 6}
+
+
+def test_identical_images_all_vote(monkeypatch):
+    features, labels = np.full((30, 4), 0.1, dtype=np.float32), np.arange(30) % 3 // 2
+    assert knn_probe(features=features, labels=labels) == pytest.approx(20 / 30)
+    monkeypatch.setattr(knn_module, "_MOST_CANDIDATES", 3)
+    assert knn_probe(features=features, labels=labels) == pytest.approx(20 / 30)
+
+
+def test_float32_neighbours_are_settled_in_float64():
+    rng = np.random.default_rng(0)
+    features = (1000 + rng.integers(3, size=(200, 4)) + 1e-3 * rng.standard_normal((200, 4))).astype(np.float32)
+    labels = rng.integers(2, size=200)
+    single = knn_probe(features=features, labels=labels)
+    assert single == knn_probe(features=features.astype(np.float64), labels=labels)
+
+
+def test_label_permutations_do_not_search_again(monkeypatch):
+    features, labels = make_problem()
+    inputs = ScoreInputs(features=features, labels=labels)
+    knn_probe.evaluate(inputs)
+    shuffled = np.random.default_rng(0).permutation(labels)
+    expected = knn_probe(features=features, labels=shuffled)
+    monkeypatch.setattr(knn_module, "_neighbours", None)
+    assert knn_probe.evaluate(inputs.with_labels(shuffled)) == expected
+
+
+def test_more_neighbours_than_images():
+    features, labels = make_problem(7, 3, 2)
+    assert knn_probe(features=features, labels=labels, k=50) == pytest.approx(2 / 7)  # 3 : 3 or 2 : 4
+
+
+def test_class_of_one_group_is_said():
+    features, _ = make_problem(9, 3, 2)
+    value = knn_probe(features=features, labels=[0] * 8 + [1])
+    assert value.warnings == ("1 of 2 classes have images of one group only and are never recognised.",)
+
+
+def test_zero_rows_have_no_direction_but_a_value():
+    features = np.vstack([np.zeros((2, 3)), np.eye(3), np.eye(3)])
+    assert 0 <= knn_probe(features=features, labels=[0, 1, 0, 1, 0, 0, 1, 0], metric="cosine") <= 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"k": 0}, "`k`"), ({"metric": "l1"}, "no metric 'l1'\\. Use euclidean or cosine")]
+)
+def test_settings_out_of_range(options, message):
+    with pytest.raises(UsageError, match=message):
+        knn_probe.evaluate(ScoreInputs(features=np.eye(4), labels=[0, 1, 0, 1]), **options)
+
+
+def test_a_single_group_has_no_neighbours():
+    with pytest.raises(NotApplicable, match="at least two groups"):
+        knn_probe(features=np.eye(4), labels=[0, 1, 0, 1], groups=["p"] * 4)

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from crossgraft.errors import UsageError
+from crossgraft.scores import ScoreInputs, logme
+
+from .conftest import make_problem
+from .test_evidence import literal_evidence
+
+
+def test_is_the_mean_evidence_of_the_classes(problem):
+    features, labels = problem
+    per_class = [literal_evidence(features, (labels == c).astype(float))[0] for c in range(3)]
+    value = logme(features=features, labels=labels)
+    assert value == pytest.approx(np.mean(per_class), rel=1e-9)
+    assert value.parts["lowest_class"] == pytest.approx(min(per_class))
+    assert value.parts["highest_class"] == pytest.approx(max(per_class))
+
+
+def test_released_variant_adds_what_the_published_code_adds():
+    features, labels = make_problem(40, 70)
+    extra = [30 / 80 * np.log(literal_evidence(features, (labels == c).astype(float))[1]) for c in range(3)]
+    released = logme(features=features, labels=labels, variant="released")
+    assert released - logme(features=features, labels=labels) == pytest.approx(np.mean(extra), rel=1e-9)
+    assert "depends on the number of features" in released.warnings[0]
+
+
+def test_variants_agree_for_n_above_d():
+    features, labels = make_problem()
+    released = logme(features=features, labels=labels, variant="released")
+    assert released == logme(features=features, labels=labels) and not released.warnings
+
+
+def test_both_forms_agree_where_n_is_just_above_and_below_d():
+    features, labels = make_problem(40, 41)
+    dual = logme(features=features, labels=labels)
+    wide = np.column_stack([features[:, :39], np.zeros((40, 1))])
+    assert logme(features=wide, labels=labels) == pytest.approx(
+        logme(features=np.pad(wide, ((0, 0), (0, 9))), labels=labels)
+    )
+    assert np.isfinite(dual)
+
+
+def test_label_permutations_do_not_repeat_the_eigendecomposition(monkeypatch):
+    features, labels = make_problem()
+    inputs = ScoreInputs(features=features, labels=labels)
+    logme.evaluate(inputs)
+
+    def refuse(matrix):
+        raise AssertionError("a second eigendecomposition")
+
+    monkeypatch.setattr(np.linalg, "eigh", refuse)
+    shuffled = np.random.default_rng(0).permutation(labels)
+    value = logme.evaluate(inputs.with_labels(shuffled))
+    monkeypatch.undo()
+    assert value == pytest.approx(logme(features=features, labels=shuffled), rel=1e-12)
+
+
+def test_unknown_variant():
+    with pytest.raises(UsageError, match=r"logme has no variant 'icml'\. Use evidence or released"):
+        logme(*make_problem(), variant="icml")
