@@ -44,6 +44,10 @@ class RunDirectoryError(UsageError):
     """The run directory is in use, or holds a run with another configuration."""
 
 
+class OtherRunError(RunDirectoryError):
+    """The run directory holds a run with another configuration, or files that are no run."""
+
+
 class DataError(CrossgraftError, ValueError):
     """The user's data are wrong: missing, unreadable, badly shaped or unsound."""
 

@@ -182,6 +182,16 @@ def test_a_config_file_gives_flags_and_typed_flags_win(workspace, crossgraft):
     assert [score.name for score in record.scores] == ["logme"]
 
 
+def test_without_out_each_configuration_finds_its_own_directory(workspace, crossgraft):
+    first, other, again = (
+        crossgraft("rank", "images", "--models", "zoo.yaml", "--scores", "logme", "--limit", limit)
+        for limit in ("12", "10", "12")
+    )
+    assert first.out.splitlines()[-1] == again.out.splitlines()[-1] == "Report: runs/rank-images/report.html"
+    assert other.out.splitlines()[-1] == "Report: runs/rank-images-2/report.html"
+    assert "read back" in again.err
+
+
 def test_no_images_writes_no_thumbnail(workspace, crossgraft, ranked):
     assert json.loads((workspace / "run" / "thumbnails.json").read_text())
     crossgraft("rank", "images", *FLAGS, "--no-images", "--out", "private")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
+from crossgraft.errors import OtherRunError
 from crossgraft.progress import Reporter
 
-Out = Annotated[Path | None, typer.Option("--out", help="Run directory. [default: runs/<command>-<data>]")]
+T = TypeVar("T")
+
+Out = Annotated[Path | None, typer.Option("--out", help="Run directory. [default: runs/<command>-<data>, then -2 …]")]
 Seed = Annotated[int, typer.Option("--seed", help="Of every random choice.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.")]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Threads. [default: all cores]")]
@@ -63,6 +68,26 @@ def make_reporter(*, quiet: bool) -> Reporter:
     return Reporter(quiet=quiet)
 
 
-def default_out(command: str, data: str) -> Path:
-    """``runs/<command>-<last part of the data>``."""
-    return Path("runs") / f"{command}-{Path(data).stem or 'data'}"
+def run_directories(out: Path | None, command: str, data: str) -> Iterator[Path]:
+    """Where a run may go: ``out`` alone if it was given, else ``runs/<command>-<data>``, then the same with -2, -3 …"""
+    if out is not None:
+        yield out
+        return
+    base = Path("runs") / f"{command}-{Path(data).stem or 'data'}"
+    yield base
+    yield from (base.with_name(f"{base.name}-{number}") for number in count(2))
+
+
+def in_own_directory(directories: Iterator[Path], work: Callable[[Path], T]) -> T:
+    """Do ``work`` in the first directory that is free or holds the same run.
+
+    Raises:
+        OtherRunError: The only directory holds another run.
+    """
+    refusal: OtherRunError | None = None
+    for directory in directories:
+        try:
+            return work(directory)
+        except OtherRunError as error:
+            refusal = error
+    raise refusal or OtherRunError("No run directory was given.")

@@ -70,6 +70,8 @@ def rank(
     reporter = options.make_reporter(quiet=quiet)
     known = settings_model(rank_models, leave_out={"data", "reporter"})
     arguments = resolve(known, file=config, given=options.typed_flags(context))
-    arguments["out"] = arguments["out"] or options.default_out("rank", data)
-    ranking = rank_models(data, reporter=reporter, **arguments)
+    ranking = options.in_own_directory(
+        options.run_directories(arguments.pop("out"), "rank", data),
+        lambda directory: rank_models(data, reporter=reporter, out=directory, **arguments),
+    )
     typer.echo(ranking.to_json() if json else ranking_text(ranking.record, ranking.report))

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from crossgraft.compute import available_cores
 from crossgraft.config import config_hash
-from crossgraft.errors import DataError, RunDirectoryError, StorageError
+from crossgraft.errors import DataError, OtherRunError, RunDirectoryError, StorageError
 from crossgraft.records import Record, RunRecord, StageRecord
 from crossgraft.runs.atomic import write_atomically
 from crossgraft.version import __version__
@@ -142,11 +142,11 @@ def _enter(
         _clear(path)
         earlier = None
     if earlier is None and any(entry.name != ".lock" for entry in path.iterdir()):
-        raise RunDirectoryError(f"{path} holds files that are not a crossgraft run. Choose an empty folder with --out.")
+        raise OtherRunError(f"{path} holds files that are not a crossgraft run. Choose an empty folder with --out.")
     digest = config_hash({"command": command, "seed": seed, **config})
     if earlier is not None and earlier.config_hash != digest:
         changed = ", ".join(_differences(earlier.config, config)) or f"command {earlier.command}, seed {earlier.seed}"
-        raise RunDirectoryError(
+        raise OtherRunError(
             f"{path} holds a run with another configuration (different: {changed}). "
             "Use --overwrite to replace it, or another --out to keep both."
         )

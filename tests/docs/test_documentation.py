@@ -1,0 +1,92 @@
+"""The documentation is run: every printed command, every Python block that stands alone, every link, every catalogue."""
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from support.documented import fill_hub_cache, make_documented_workspace
+
+from crossgraft.cli.main import main
+
+REPOSITORY = Path(__file__).parents[2]
+PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")])
+FAILS_ON_PURPOSE = {"crossgraft rank busi/metadata.csv": 3}
+"""Commands that a page prints to show their error, and the exit code."""
+
+
+def label(page):
+    return str(page.relative_to(REPOSITORY))
+
+
+def commands(page):
+    """Lines that begin with `$ crossgraft` in console blocks, in order."""
+    blocks = re.findall(r"```console\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    joined = "\n".join(blocks).replace("\\\n", " ")
+    return [line[2:].strip() for line in joined.splitlines() if line.startswith("$ crossgraft")]
+
+
+@pytest.fixture(scope="module")
+def documented(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("documented")
+    make_documented_workspace(folder, REPOSITORY)
+    fill_hub_cache(folder / "hub", folder / "weights")
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=label)
+def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(documented / "hub"))
+    monkeypatch.setenv("CROSSGRAFT_CACHE", str(documented / "cache"))
+    monkeypatch.chdir(documented)
+    runs = documented / "runs"
+    if runs.exists():
+        runs.rename(documented / f"runs-before-{page.stem}")
+    for command in commands(page):
+        arguments = shlex.split(command)[1:]
+        if "--image-size" not in arguments and arguments[0] == "rank":
+            arguments += ["--image-size", "32"]  # the page says nothing about size; the test has little time
+        if arguments[0] == "demo":
+            arguments += ["--fast"]
+        code = main([*arguments, *(["--workers", "1"] if arguments[0] == "rank" else [])])
+        assert code == FAILS_ON_PURPOSE.get(command, 0), f"{command}\n{capsys.readouterr().err}"
+
+
+def test_a_wrong_command_would_be_noticed():
+    assert main(["rank", "breast", "--no-such-flag"]) == 2
+
+
+def test_links_between_pages_lead_somewhere():
+    broken = []
+    for page in [*PAGES, *(REPOSITORY / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"))]:
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if "://" not in target and not (page.parent / target).exists():
+                broken.append(f"{label(page)}: {target}")
+    assert broken == []
+
+
+def generator():
+    spec = importlib.util.spec_from_file_location("generate", REPOSITORY / "docs" / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_catalogues_are_fresh():
+    module = generator()
+    stale = [name for name, text in module.pages().items() if (module.FOLDER / name).read_text("utf-8") != text]
+    assert stale == [], "run `make docs`"
+
+
+def test_every_score_has_a_card_that_says_the_same_five_things():
+    from crossgraft.scores import SCORES
+
+    for name, _ in SCORES:
+        if SCORES.origin(name) == "crossgraft":
+            card = (REPOSITORY / "docs" / "methods" / f"{name}.md").read_text(encoding="utf-8").lower()
+            for heading in ("idea", "when it helps", "when it misleads", "cost", "source"):
+                assert re.search(rf"^#+ .*{heading}", card, re.MULTILINE), f"{name}: no heading {heading!r}"

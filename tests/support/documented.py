@@ -1,0 +1,121 @@
+"""Everything that the pages of the documentation talk about: folders, tables, arrays, weights."""
+
+import json
+
+import numpy as np
+from PIL import Image
+
+SMALL = (20, 24)
+
+
+def make_documented_workspace(folder, repository):
+    """Fill `folder` so that the printed commands run there; weights are random, images are noise."""
+    for name in ("my_images", "breast", "data/breast"):
+        class_folders(folder / name)
+    table(folder / "study", "labels.csv", "path,label,patient,age", "scans/{i:03d}.png,{label},P{patient:02d},{age}")
+    table(folder / "busi", "metadata.csv", "path,label,class,orig_width", "busi/scans/{i:03d}.png,{number},{label},500")
+    table(folder / "ham10000", "metadata.csv", "image_id,lesion_id,dx", "ISIC_{i:07d},HAM_{patient},{label}")
+    (folder / "ham10000" / "images").mkdir()
+    for i in range(24):
+        noise(i % 2).save(folder / "ham10000" / "images" / f"ISIC_{i:07d}.jpg")
+    arrays(folder)
+    weights(folder / "weights")
+    (folder / "examples").symlink_to(repository / "examples")
+    (folder / "zoo.yaml").write_text("- {name: my net, source: mobilenetv3_small_050, weights: my_net.safetensors}\n")
+    results = "model,accuracy\nmobilenetv3_small_050,0.8\nresnet18,0.7\n"
+    (folder / "fine_tuned.csv").write_text(results)
+
+
+def noise(level, size=SMALL):
+    pixels = np.random.default_rng(level).integers(0, 100, (*size, 3)) + 100 * level
+    return Image.fromarray(pixels.astype(np.uint8))
+
+
+def class_folders(folder):
+    for level, name in enumerate(("benign", "malignant")):
+        (folder / name).mkdir(parents=True)
+        for i in range(60 if folder.name == "breast" else 12):
+            noise(level).save(folder / name / f"{i:02d}.png")
+
+
+def table(folder, name, header, row):
+    (folder / "scans").mkdir(parents=True)
+    rows = [header]
+    for i in range(24):
+        noise(i % 2).save(folder / "scans" / f"{i:03d}.png")
+        label = ("benign", "malignant")[i % 2]
+        rows.append(row.format(i=i, label=label, number=i % 2, patient=i // 2 % 10 + 10 * (i % 2), age=40 + i))
+    (folder / name).write_text("\n".join(rows) + "\n")
+
+
+def arrays(folder):
+    rng = np.random.default_rng(0)
+    images, labels = rng.integers(0, 255, (24, 28, 28), dtype=np.uint8), np.arange(24) % 2
+    medmnist = {
+        f"{part}_{kind}": a for part in ("train", "val", "test") for kind, a in (("images", images), ("labels", labels))
+    }
+    for name in ("breastmnist", "retinamnist", "pneumoniamnist"):
+        np.savez(folder / f"{name}.npz", **medmnist)
+    np.savez(folder / "chest.npz", images=images, diagnosis=labels, site=np.arange(24) // 3)
+
+
+def weights(folder):
+    """Random weights under the names of real ones: `resnet18`, and a file that describes itself."""
+    import timm
+    import torch
+    from safetensors.torch import save_file
+
+    folder.mkdir()
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        small = timm.create_model("mobilenetv3_small_050", num_classes=10)
+        header = {"architecture": "mobilenetv3_small_050", "num_classes": "10", "input_size": json.dumps([3, 32, 32])}
+        for name in ("my_net", "mobilenetv3_small_050"):
+            save_file(small.state_dict(), folder / f"{name}.safetensors", metadata=header)
+        for name in ("resnet18", "mobilenetv2_100", "vit_tiny_patch16_224"):
+            save_file(timm.create_model(name).state_dict(), folder / f"{name}.safetensors")
+        mobilenets(folder, save_file)
+
+
+def mobilenets(folder, save_file):
+    """The files of `examples/own_models/mobilenets.yaml`."""
+    import importlib.util
+    from pathlib import Path
+
+    import timm
+
+    example = Path(__file__).parents[2] / "examples" / "own_models" / "fractional_mobilenet.py"
+    spec = importlib.util.spec_from_file_location("documented_mobilenets", example)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    size = {"input_size": json.dumps([3, 32, 32])}
+    for name, build, kwargs in (
+        ("mobilenetv1_025_r128.imagenet_qat", module.mobilenetv1_025, {}),
+        ("mobilenetv1_025_r96.vww", module.mobilenetv1_025, {"num_classes": 2, "act_layer": "relu"}),
+        ("mobilenetv1_050_r160.imagenet_qat", module.mobilenetv1_050, {}),
+        ("mobilenetv1_075_r192.imagenet_qat", module.mobilenetv1_075, {}),
+    ):
+        save_file(build(**kwargs).state_dict(), folder / f"{name}.safetensors", metadata=size)
+    for name, architecture, classes in (
+        ("mobilenetv1_100.imagenet_qat", "mobilenetv1_100", 1000),
+        ("mobilenetv2_035.imagenet_backbone", "mobilenetv2_035", 0),
+        ("mobilenetv2_100.imagenet_qat", "mobilenetv2_100", 1000),
+        ("mobilenetv2_100.inat_bird", "mobilenetv2_100", 965),
+        ("mobilenetv2_100.inat_insect", "mobilenetv2_100", 1022),
+    ):
+        header = {"architecture": architecture, "num_classes": str(classes), **size}
+        state = timm.create_model(architecture, num_classes=classes).state_dict()
+        save_file(state, folder / f"{name}.safetensors", metadata=header)
+
+
+def fill_hub_cache(hub, weights_folder):
+    """What a machine that has used timm before holds: the default weights of three small networks, here random."""
+    import timm
+
+    for name in ("mobilenetv2_100", "resnet18", "vit_tiny_patch16_224"):
+        repository = timm.get_pretrained_cfg(name).hf_hub_id
+        snapshot = hub / ("models--" + repository.replace("/", "--")) / "snapshots" / ("0" * 40)
+        snapshot.mkdir(parents=True)
+        (snapshot / "model.safetensors").symlink_to(weights_folder / f"{name}.safetensors")
+        (snapshot.parents[1] / "refs").mkdir()
+        (snapshot.parents[1] / "refs" / "main").write_text("0" * 40)
