@@ -109,15 +109,11 @@ def accuracy_difference(first: Correct, second: Correct, groups: Groups | None =
         NotApplicable: There is only one group (or one image).
     """
     if len(first) != len(second):
-        raise DataError(
-            f"second has {len(second)} rows and first {len(first)}; they must be the same images."
-        )
+        raise DataError(f"second has {len(second)} rows and first {len(first)}; they must be the same images.")
     difference = _checked(first, groups) - _checked(second, groups)
     rights, sizes = _by_group(difference, np.arange(len(difference)) if groups is None else groups)
     if len(sizes) < 2:
-        raise NotApplicable(
-            "A difference of accuracies needs at least two groups (or images) for its interval."
-        )
+        raise NotApplicable("A difference of accuracies needs at least two groups (or images) for its interval.")
     return jackknife_interval(float(difference.mean()), _without_each_group(rights, sizes))
 
 

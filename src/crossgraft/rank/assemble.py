@@ -13,7 +13,7 @@ from crossgraft.records import GroundTruthRecord, RankingRecord, Role
 from crossgraft.scores import AnyScore
 
 PRIMARY_REASONS = {
-    "logme": "the default: it needs neither a source head nor a random start, but no score is best everywhere",
+    "logme": "the default, as it needs neither a source head nor a random start; no score is best everywhere",
 }
 
 

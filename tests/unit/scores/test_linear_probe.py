@@ -31,6 +31,15 @@ def test_equals_scikit_learns_pipeline_on_the_same_folds(problem, grouped):
     assert value.parts["folds"] == 5 and not value.warnings
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_more_features_than_images_decide_each_image_alike(seed):
+    features, labels = make_problem(40, 70, separation=0, seed=seed)
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=1, max_iter=1000)).fit(features[:30], labels[:30])
+    predicted, converged = probe_module._fit_predict(features[:30], labels[:30], features[30:], 1.0)
+    assert converged
+    np.testing.assert_array_equal(predicted, model.predict(features[30:]))
+
+
 def test_groups_never_cross_folds(monkeypatch):
     features, labels = make_problem(60, 4, 2)
     groups = np.arange(60) // 4
