@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from crossgraft.data.class_names import index_classes
 from crossgraft.data.dataset import Dataset
-from crossgraft.data.inspection import inspect_images
+from crossgraft.data.inspection import InspectedImages, inspect_images
 from crossgraft.data.selection import RowSelection
 from crossgraft.data.sources import SOURCES, DataSource, SourceRequest, SourceRows
 from crossgraft.data.sources._locations import location_error
@@ -77,17 +78,11 @@ def open_dataset(
         per_class=per_class,
         seed=seed,
     )
-    source = _find_source(str(location))
     root = None if image_root is None else Path(image_root)
     if root is not None and not root.is_dir():
         raise DataError(f"No such folder: {root} (--image-root).")
     request = SourceRequest(use_split, label_column, group_column, path_column, root)
-    try:
-        rows = source.open(str(location), request)
-    except PermissionError as error:
-        raise DataError(f"Permission denied: {error.filename}.") from error
-    for notice in rows.notices:
-        reporter.warn(notice)
+    source_name, rows = _list_rows(str(location), request, reporter)
     class_names, targets = index_classes(rows.labels, rows.label_names)
     _refuse_bad_classes(rows, class_names)
     drawn = selection.make_split(rows, targets)
@@ -100,9 +95,33 @@ def open_dataset(
         num_threads=num_threads,
         reporter=reporter,
     )
-    all_chosen = Dataset(
+    dataset = replace(
+        _dataset_of(source_name, rows, chosen, inspected),
+        rows_used=selection.describe(_rows_in_words(rows, use_split, drawn), len(targets)),
+        split_method=rows.split_method if drawn is None else drawn.method,
+        split=drawn,
+    )
+    return _without_unreadable(dataset, np.asarray(list(inspected.unreadable), dtype=np.int64), reporter)
+
+
+def _list_rows(location: str, request: SourceRequest, reporter: Reporter) -> tuple[str, SourceRows]:
+    """The name of the source that opens ``location``, and the rows that it lists."""
+    source = _find_source(location)
+    try:
+        rows = source.open(location, request)
+    except PermissionError as error:
+        raise DataError(f"Permission denied: {error.filename}.") from error
+    for notice in rows.notices:
+        reporter.warn(notice)
+    return source.name, rows
+
+
+def _dataset_of(source_name: str, rows: SourceRows, chosen: np.ndarray, inspected: InspectedImages) -> Dataset:
+    """The rows ``chosen``, whose images were inspected in that order; classes are those of all rows."""
+    class_names, targets = index_classes(rows.labels, rows.label_names)
+    return Dataset(
         name=rows.name,
-        source=source.name,
+        source=source_name,
         labels=rows.labels[chosen],
         class_names=class_names,
         targets=targets[chosen],
@@ -110,14 +129,12 @@ def open_dataset(
         group_column=rows.group_column,
         splits=None if rows.splits is None else rows.splits[chosen],
         attributes={name: values[chosen] for name, values in rows.attributes.items()},
-        rows_used=selection.describe(_rows_in_words(rows, use_split, drawn), len(targets)),
-        split_method=rows.split_method if drawn is None else drawn.method,
-        split=drawn,
+        rows_used="",
+        split_method=rows.split_method,
         skipped_unreadable=tuple(inspected.names[row] for row in inspected.unreadable),
         _images=inspected,
         _image_rows=np.arange(len(chosen)),
     )
-    return _without_unreadable(all_chosen, np.asarray(list(inspected.unreadable), dtype=np.int64), reporter)
 
 
 def _find_source(location: str) -> DataSource:
