@@ -117,10 +117,11 @@ def _load_factory(spec: ModelSpec, seed: int) -> tuple[nn.Module, Mapping[str, o
     def build() -> nn.Module:
         return build_from_factory(factory, spec.source, spec.kwargs, random=is_random)
 
-    if is_random:
-        module = build_random(build, seed, source=spec.source)
-    else:
-        module = build_seeded(build, seed, "factory", spec.source)
+    module = (
+        build_random(build, seed, source=spec.source)
+        if is_random
+        else build_seeded(build, seed, "factory", spec.source)
+    )
     if spec.has_checkpoint:
         path = Path(str(spec.weights))
         load_weights(module, read_state_dict(path), file=path.name, model=f"{spec.name} ({spec.architecture})")

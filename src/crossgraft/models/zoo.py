@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -131,12 +131,19 @@ def self_describing_checkpoints(weights_dir: Path | None) -> list[Path]:
     ]
 
 
-def random_weights_control(spec: ModelSpec) -> ModelSpec:
-    """The same architecture and preprocessing with random weights: a score without any pretraining."""
+def random_weights_control(spec: ModelSpec, *, taken: Collection[str] = ()) -> ModelSpec:
+    """The same architecture and preprocessing with random weights: a score without any pretraining.
+
+    Args:
+        spec: Of the pretrained model.
+        taken: Names in use; the control is called ``<architecture> · random``, and where that is taken, the
+            arguments of the architecture are added.
+    """
     resolved = resolve_spec(spec)
+    name = f"{resolved.architecture.partition(' ')[0]} · random"
     return replace(
         resolved,
-        name=f"{resolved.architecture} · random",
+        name=f"{resolved.architecture} · random" if name in taken else name,
         weights=RANDOM,
         licence=None,
         source_features=None,

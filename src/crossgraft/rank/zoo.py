@@ -57,7 +57,8 @@ def with_controls(specs: Sequence[ModelSpec]) -> list[Member]:
     for spec in specs:
         if spec.architecture_key not in covered:
             covered.add(spec.architecture_key)
-            members.append(Member(random_weights_control(spec), "random weights"))
+            taken = {member.spec.name for member in members}
+            members.append(Member(random_weights_control(spec, taken=taken), "random weights"))
     return members
 
 

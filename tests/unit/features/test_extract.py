@@ -92,12 +92,12 @@ def test_what_is_in_the_key(tmp_path):
 def test_batches_never_reach_over_a_shard(tmp_path):
     net = Net()
     extract_into(tmp_path, backbone=make_backbone(net), batch_size=5)
-    estimate, batches = net.calls[:2], net.calls[2:]
-    assert estimate == [1, 1]
+    estimate, batches = net.calls[:3], net.calls[3:]
+    assert estimate == [1, 1, 1]
     assert batches == [5, 3, 5, 3, 4]
     net = Net()
     extract_into(tmp_path / "b", backbone=make_backbone(net), batch_size=100)
-    assert net.calls[2:] == [8, 8, 4]
+    assert net.calls[3:] == [8, 8, 4]
 
 
 def test_default_cache_folder(monkeypatch, tmp_path):
@@ -210,7 +210,7 @@ def test_damaged_files_are_found_and_computed_again(tmp_path, monkeypatch, capsy
     )
     net = Net()
     again = extract_into(tmp_path / "cut", backbone=make_backbone(net), reporter=Reporter())
-    assert sum(net.calls[2:]) == (ROWS if what == "shard" else 20)
+    assert sum(net.calls[3:]) == (ROWS if what == "shard" else 20)
     assert f"The stored features {name} of net are damaged; computing them again" in capsys.readouterr().err
     assert again.features.tobytes() == whole.features.tobytes()
 
@@ -314,12 +314,11 @@ def test_values_that_are_not_finite_name_model_and_rows(tmp_path, value, where):
             return spoil(images, features) if where == "features" else features
 
         def forward(self, images):
-            logits = self.fc(self.forward_features(images).nan_to_num(0, 0, 0))
-            return spoil(images, logits) if where == "logits" else logits
+            return spoil(images, super().forward(images))
 
     images = Images()
     images.pixels[9:17] = 255  # white images are the only bright ones
-    backbone = make_backbone(Broken())
+    backbone = make_backbone(Broken(num_classes=0 if where == "features" else 3))
     with pytest.raises(
         DataError, match=r"net gives NaN or infinite values for row 9 \(image_9\.png\), row 10 .* and 2 more"
     ):

@@ -235,6 +235,13 @@ def test_the_control_keeps_architecture_and_preprocessing(tmp_path):
     assert control.architecture_key == spec.architecture_key
 
 
+def test_the_control_gets_a_name_of_its_own():
+    spec = ModelSpec("m", TINY, kwargs={"output_stride": 16, "num_classes": 2})
+    plain = random_weights_control(spec)
+    assert plain.name == f"{TINY} · random"
+    assert random_weights_control(spec, taken=[plain.name]).name == f"{TINY} (output_stride=16) · random"
+
+
 def test_one_architecture_whatever_the_weights_and_classes():
     birds = ModelSpec("birds", "mobilenetv2_100", "a.safetensors", kwargs={"num_classes": 965, "pad_type": "same"})
     insects = ModelSpec("insects", "mobilenetv2_100.ra_in1k", kwargs={"pad_type": "same", "num_classes": 1022})
