@@ -111,8 +111,8 @@ def _random_weights(ranking: RankingRecord, check: HonestCheck) -> list[str]:
         baseline = check.full_shares[control.name]
         better = sum(accuracy_difference(check.full_shares[name], baseline, check.writers).low > 0 for name in others)
         sentences.append(
-            f"Fine-tuned from random weights, the {control.family} reaches {baseline.mean():.3f}; {better} "
-            f"of its {len(others)} pretrained versions are better by more than the interval of the "
-            "difference."
+            f"Fine-tuned from random weights, the {control.family} reaches {baseline.mean():.3f}. Of its "
+            f"{len(others)} pretrained versions, {better} can be said to do better: the interval of the "
+            "difference is above 0."
         )
     return sentences

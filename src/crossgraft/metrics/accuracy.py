@@ -80,12 +80,7 @@ def accuracy(correct: Correct, groups: Groups | None = None) -> Accuracy:
             "interval for other groups. Test on at least two, or leave the groups out to take the images as "
             "independent."
         )
-    spread = value * (1 - value)
-    variance = jackknife_interval(value, _without_each_group(rights, sizes)).standard_error ** 2
-    if spread == 0:
-        effective = float(num_groups)
-    else:
-        effective = min(spread / variance, num_images) if variance > 0 else num_images
+    effective = _effective_number(value, rights, sizes)
     low, high = _wilson(value, effective, float(stats.t.ppf(0.975, num_groups - 1)))
     return Accuracy(value, low, high, len(shares), num_groups)
 
@@ -133,6 +128,15 @@ def _checked(correct: Correct, groups: Groups | None) -> Float[np.ndarray, " num
 def _by_group(values: Float[np.ndarray, " num_samples"], groups: Groups) -> tuple[PerGroup, PerGroup]:
     index: Int[np.ndarray, " num_samples"] = np.unique(groups, return_inverse=True)[1]
     return np.bincount(index, weights=values), np.bincount(index).astype(np.float64)
+
+
+def _effective_number(value: float, rights: PerGroup, sizes: PerGroup) -> float:
+    """How many independent images have the variance that the groups show."""
+    spread, num_images = value * (1 - value), float(sizes.sum())
+    if spread == 0:
+        return float(len(sizes))
+    variance = jackknife_interval(value, _without_each_group(rights, sizes)).standard_error ** 2
+    return min(spread / variance, num_images) if variance > 0 else num_images
 
 
 def _without_each_group(totals: PerGroup, sizes: PerGroup) -> PerGroup:

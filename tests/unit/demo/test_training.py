@@ -25,6 +25,13 @@ def test_training_lowers_the_loss_and_ends_in_eval_mode():
     assert not module.training
 
 
+def test_it_trains_in_training_mode():
+    module, task, modes = make_module().eval(), make_task(), []
+    module.register_forward_hook(lambda module, *_: modes.append(module.training))
+    train(module, *task, TrainingRecipe(2, 10, 1e-2), seed=0, stream="test")
+    assert modes == [True, True]
+
+
 def test_the_seed_decides_the_result():
     def trained(seed):
         module, task = make_module(), make_task()
