@@ -134,8 +134,8 @@ def split_npz(workspace, *, poisoned):
 
 
 def split_table(workspace, *, poisoned):
-    folder = workspace / ("poisoned" if poisoned else "clean")
-    folder.mkdir(exist_ok=True)
+    folder = workspace / ("poisoned" if poisoned else "clean") / "study"
+    folder.mkdir(parents=True, exist_ok=True)
     shutil.copytree(workspace / "images", folder / "images")
     rows = ["path,label,split,patient"]
     for name in ("benign", "malignant"):

@@ -31,7 +31,7 @@ Holdout = Annotated[
 ]
 Folds = Annotated[int | None, typer.Option("--folds", help="Make this many folds and use the training part of one.")]
 Fold = Annotated[int, typer.Option("--fold", help="Which fold is held out, from 0.")]
-PerClass = Annotated[int | None, typer.Option("--per-class", min=1, help="At most this many images of each class.")]
+PerClass = Annotated[int | None, typer.Option("--per-class", min=1, help="This many images of each class.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most this many images, class shares kept.")]
 SkipUnreadable = Annotated[bool, typer.Option("--skip-unreadable", help="Leave unreadable images out and count them.")]
 Models = Annotated[

@@ -85,7 +85,7 @@ def rank_models(
         holdout: Share of the images to set aside as ``test`` in a new split, in (0, 1).
         folds: Make this many folds and rank on the training part of one of them.
         fold: Which fold is held out, from 0.
-        per_class: Use at most this many images of each class.
+        per_class: Use this many images of each class.
         limit: Use at most this many images, with the class shares kept.
         skip_unreadable: Leave unreadable images out and count them, instead of stopping at the first.
         weights_dir: Folder of checkpoints.
@@ -260,4 +260,5 @@ def _finish(record: RankingRecord, dataset: Dataset, run: RunDirectory | None, *
         run.write_record("split.json", dataset.split)
     if not no_images:
         run.write("thumbnails.json", TypeAdapter(list[Thumbnail]).dump_json(make_thumbnails(dataset)))
+    run.finish()
     return Ranking(record, out=run.path, report=write_report(run.path))

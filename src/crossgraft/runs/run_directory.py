@@ -75,6 +75,10 @@ class RunDirectory:
             )
         self.update(data_fingerprint=fingerprint)
 
+    def finish(self) -> None:
+        """Mark the run as done; called before the report is written, so that the page shows the final state."""
+        self.update(state="done", finished_at=_now())
+
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
         """Measure the seconds of a part of the run and keep them in ``run.json``."""
@@ -129,7 +133,8 @@ def open_run(
         except BaseException:
             run.update(state="failed")
             raise
-        run.update(state="done", finished_at=_now())
+        if run.record.state != "done":
+            run.finish()
     finally:
         lock.release()
 

@@ -1,0 +1,98 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from crossgraft.cli.main import COMMANDS
+
+HEAVY = ("torch", "timm", "sklearn", "torchvision", "matplotlib", "pandas")
+
+
+def imported_by(code):
+    """Which heavy packages a fresh interpreter has imported after running `code`."""
+    program = f"import sys\n{code}\nprint([name for name in {HEAVY!r} if name in sys.modules])"
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    return output.splitlines()[-1]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS)], ids=" ".join)
+def test_help_imports_nothing_heavy(arguments):
+    assert imported_by(f"from crossgraft.cli.main import main; main({arguments!r})") == "[]"
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    assert imported_by("import crossgraft") == "[]"
+
+
+def test_the_guard_can_fail():
+    assert imported_by("import crossgraft; crossgraft.rank_models") != "[]"
+
+
+def test_help_begins_with_one_sentence_and_one_example(crossgraft):
+    for name in COMMANDS:
+        text = " ".join(crossgraft(name, "--help").out.split())
+        assert "Example: crossgraft " + name in text
+    everything = crossgraft()
+    assert everything.code == 0
+    assert all(name in everything.out for name in COMMANDS)
+
+
+def test_the_version_is_printed(crossgraft):
+    from crossgraft import __version__
+
+    assert crossgraft("--version").out == f"crossgraft {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["rank"], "Missing argument 'data'. Try: crossgraft rank --help"),
+        (["rank", "x", "--seeed", "1"], "--seed"),
+        (["rank", "x", "--per-class", "0"], "'--per-class'"),
+        (["list", "fruits"], "fruits"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2_on_stderr(crossgraft, arguments, message):
+    outcome = crossgraft(*arguments)
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert outcome.out == ""
+
+
+def test_a_bug_is_one_paragraph_and_exit_code_1(crossgraft, monkeypatch):
+    from crossgraft import scores
+
+    monkeypatch.setattr(scores, "DEFAULT_SCORES", None)
+    outcome = crossgraft("list", "scores")
+    assert outcome.code == 1
+    assert outcome.err.startswith("Error: Internal error: TypeError")
+    assert "Traceback" not in outcome.err
+
+
+def test_list_shows_scores_sources_and_models(crossgraft, tmp_path):
+    scores = crossgraft("list", "scores")
+    assert scores.code == 0
+    assert scores.out.splitlines()[0].split() == ["score", "title", "needs", "default", "from"]
+    assert "regularized_h_score: Ibrahim" in scores.out
+    assert max(map(len, scores.out.splitlines())) <= 100
+    names = [row["source"] for row in json.loads(crossgraft("list", "sources", "--json").out)["sources"]]
+    assert names == ["digits", "csv_table", "npz_file", "image_folder"]
+    models = json.loads(crossgraft("list", "models", "--json", "--weights-dir", tmp_path).out)
+    assert models["schema_version"] == 1
+    assert "resnet18" in [row["model"] for row in models["models"]]
+    assert "Error" not in crossgraft("list", "models", "--available", "--weights-dir", tmp_path).err
+
+
+def test_report_is_written_again_and_several_runs_share_a_page(workspace, crossgraft):
+    flags = ("--models", "zoo.yaml", "--scores", "logme", "--quiet")
+    for out, limit in (("a", "12"), ("b", "14")):
+        assert crossgraft("rank", "images", *flags, "--limit", limit, "--out", out).code == 0
+    before = (workspace / "a" / "report.html").read_bytes()
+    (workspace / "a" / "report.html").unlink()
+    assert crossgraft("report", "a").out == "a/report.html\n"
+    assert (workspace / "a" / "report.html").read_bytes() == before
+    assert crossgraft("report", "a", "b", "--out", "both.html").code == 0
+    assert (workspace / "both.html").stat().st_size > len(before)
+    assert crossgraft("report", "a", "b").code == 2
+    assert crossgraft("report", "nothing").code == 3
