@@ -129,10 +129,13 @@ class _FullComponent(_Component):
         return self._partial_distances(points, self.whitening)
 
     def _partial_distances(self, points: Points, whitening: np.ndarray) -> np.ndarray:
-        whitened = points @ whitening.T - whitening @ self.mean
+        whitened = points @ whitening.T
+        whitened -= whitening @ self.mean  # in place: fresh memory costs as much as the product
         return np.einsum("ij,ij->i", whitened, whitened)
 
     def log_joint(self, points: Points, floor: np.ndarray) -> np.ndarray:
+        if len(self.mean) <= 2 * _SECOND_SCREEN_ROWS:  # a second bound would cost as much as the distance
+            return super().log_joint(points, floor)
         bound = self.log_scale - self._partial_distances(points, self.whitening[-_SECOND_SCREEN_ROWS:]) / 2
         rows = np.flatnonzero(bound >= floor)
         values = np.full(len(points), -np.inf)
@@ -199,7 +202,9 @@ def _full(log_scale: float, mean: np.ndarray, scaled: np.ndarray) -> _Component:
     (invert_triangle,) = get_lapack_funcs(("trtri",), dtype=np.float64)
     whitening, _ = invert_triangle(factor, lower=1)
     log_scale -= float(np.log(np.diagonal(factor)).sum())
-    return _FullComponent(log_scale, mean, 0.0, 1.0, whitening[-_SCREEN_ROWS:], whitening)
+    # Screening pays where it saves most of a long distance.
+    screen = whitening[-_SCREEN_ROWS:] if len(mean) > 4 * _SCREEN_ROWS else whitening[:0]
+    return _FullComponent(log_scale, mean, 0.0, 1.0, screen, whitening)
 
 
 def _expect(points: Points, components: Sequence[_Component], likely: np.ndarray) -> tuple[np.ndarray, float]:
@@ -225,12 +230,14 @@ def _candidates(points: Points, components: Sequence[_Component], floor: np.ndar
     squared_norms = np.einsum("ij,ij->i", points, points)
     for start in range(0, len(components), _COMPONENTS_A_PRODUCT):
         some = components[start : start + _COMPONENTS_A_PRODUCT]
-        near = squared_norms - 2 * np.array([component.mean for component in some]) @ points.T
         screened = np.concatenate([component.screen for component in some]) @ points.T
+        products = np.array([component.mean for component in some]) @ points.T
         stop = 0
-        for component, products in zip(some, near, strict=True):
+        for component, product in zip(some, products, strict=True):
             first, stop = stop, stop + len(component.screen)
-            coordinates = screened[first:stop] - (component.screen @ component.mean)[:, None]
-            bound = component.near * (products + component.mean @ component.mean)
-            bound += component.sign * np.einsum("ji,ji->i", coordinates, coordinates)
+            coordinates = screened[first:stop]
+            coordinates -= (component.screen @ component.mean)[:, None]
+            bound = component.sign * np.square(coordinates, out=coordinates).sum(axis=0)
+            if component.near > 0:
+                bound += component.near * (squared_norms - 2 * product + component.mean @ component.mean)
             yield np.flatnonzero(component.log_scale - bound / 2 >= floor)
