@@ -6,9 +6,9 @@ import shlex
 from pathlib import Path
 
 import pytest
-from support.documented import fill_hub_cache, make_documented_workspace
 
 from crossgraft.cli.main import main
+from support.documented import fill_hub_cache, make_documented_workspace
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")])
@@ -61,12 +61,15 @@ def test_a_wrong_command_would_be_noticed():
 
 
 def test_links_between_pages_lead_somewhere():
-    broken = []
-    for page in [*PAGES, *(REPOSITORY / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"))]:
-        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            if "://" not in target and not (page.parent / target).exists():
-                broken.append(f"{label(page)}: {target}")
-    assert broken == []
+    pages = [*PAGES, *(REPOSITORY / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
+    links = [
+        (page, target)
+        for page in pages
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        if "://" not in target
+    ]
+    assert len(links) > 10
+    assert [f"{label(page)}: {target}" for page, target in links if not (page.parent / target).exists()] == []
 
 
 def generator():

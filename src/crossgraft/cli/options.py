@@ -69,7 +69,7 @@ def make_reporter(*, quiet: bool) -> Reporter:
 
 
 def run_directories(out: Path | None, command: str, data: str) -> Iterator[Path]:
-    """Where a run may go: ``out`` alone if it was given, else ``runs/<command>-<data>``, then the same with -2, -3 …"""
+    """Where a run may go: ``out`` alone if it was given, else ``runs/<command>-<data>``, then the same with -2, -3 and so on."""
     if out is not None:
         yield out
         return

@@ -41,7 +41,9 @@ def rank(
     allow_download: options.AllowDownload = False,
     image_size: Annotated[int | None, typer.Option("--image-size", min=1, help="Input side in pixels.")] = None,
     resize_policy: Annotated[str | None, typer.Option("--resize-policy", help="crop, squash or pad.")] = None,
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Images at a time.")] = 64,
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", min=1, help="Images at a time. [default: what is fastest]")
+    ] = None,
     all_intervals: Annotated[
         bool, typer.Option("--all-intervals", help="Intervals also for scores that take over a minute once.")
     ] = False,

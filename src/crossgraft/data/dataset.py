@@ -112,8 +112,8 @@ class Dataset:
             raise UsageError(f"No row of {self.name} was taken: the list of indices is empty.")
         if rows.min() < -len(self) or rows.max() >= len(self):
             raise UsageError(
-                f"Row {rows.min() if rows.min() < 0 else rows.max()} of {self.name} does not exist: it has "
-                f"{len(self)} rows."
+                f"Row {rows.min() if rows.min() < 0 else rows.max()} of {self.name} does not exist: it has {len(self)} "
+                "rows."
             )
         return replace(
             self,
@@ -201,7 +201,7 @@ def _as_image(pixels: np.ndarray, row: int) -> np.ndarray:
     image = pixels[..., np.newaxis] if pixels.ndim == 2 else pixels
     if image.ndim != 3 or image.shape[-1] not in (1, 3) or image.dtype.name not in ("uint8", "uint16", "float32"):
         raise DataError(
-            f"Image {row} has shape {pixels.shape} and type {pixels.dtype}; expected (height, width) or "
-            "(height, width, 1 or 3) of type uint8, uint16 or float32."
+            f"Image {row} has shape {pixels.shape} and type {pixels.dtype}; expected (height, width) or (height, width, "
+            "1 or 3) of type uint8, uint16 or float32."
         )
     return image

@@ -153,14 +153,13 @@ def _refuse_meaningless(pixels: np.ndarray, name: str) -> None:
     if not np.isfinite(pixels).all():
         bad = int(pixels.size - np.isfinite(pixels).sum())
         raise DataError(
-            f"The image {name} has {bad} of {pixels.size} samples that are NaN or infinite. Fill them or "
-            "leave the image out."
+            f"The image {name} has {bad} of {pixels.size} samples that are NaN or infinite. Fill them or leave the "
+            "image out."
         )
     if pixels.min() < 0 or pixels.max() > 1:
         raise DataError(
-            f"The image {name} has float samples from {pixels.min():.4g} to {pixels.max():.4g}, where 0 "
-            "must be black and "
-            "1 white. Rescale all images alike to [0, 1], or save them as 16-bit PNG."
+            f"The image {name} has float samples from {pixels.min():.4g} to {pixels.max():.4g}, where 0 must be black "
+            "and 1 white. Rescale all images alike to [0, 1], or save them as 16-bit PNG."
         )
 
 
@@ -206,7 +205,6 @@ def _raise_unreadable(names: Sequence[str], unreadable: dict[int, str]) -> None:
 def _warn_if_dark(peaks: Sequence[int], reporter: Reporter) -> None:
     if peaks and max(peaks) < _DARK_BELOW:
         reporter.warn(
-            f"The {len(peaks)} 16-bit images use only 0 … {max(peaks)} of 0 … 65535, so models see them "
-            "almost black. "
+            f"The {len(peaks)} 16-bit images use only 0 … {max(peaks)} of 0 … 65535, so models see them almost black. "
             "If they come from a 10-, 12- or 14-bit scanner, rescale them."
         )

@@ -148,16 +148,13 @@ def _refuse_bad_classes(rows: SourceRows, class_names: tuple[str, ...]) -> None:
     num_rows = len(rows.labels)
     if len(class_names) < 2:
         raise DataError(
-            f"All {num_rows} images of {rows.name} have the class {', '.join(class_names)}. At least two "
-            "classes "
-            "are needed to compare "
-            "models."
+            f"All {num_rows} images of {rows.name} have the class {', '.join(class_names)}. At least two classes are "
+            "needed to compare models."
         )
     if len(class_names) == num_rows and num_rows > 2:
         raise DataError(
-            f"Each of the {num_rows} images of {rows.name} has a label of its own, so the labels look like "
-            "numbers or names of "
-            "images, not classes. Choose other labels (--label-column)."
+            f"Each of the {num_rows} images of {rows.name} has a label of its own, so the labels look like numbers or "
+            "names of images, not classes. Choose other labels (--label-column)."
         )
 
 
@@ -178,8 +175,7 @@ def _without_unreadable(dataset: Dataset, unreadable: np.ndarray, reporter: Repo
     if (left == 0).any():
         name = dataset.class_names[int(np.argmin(left))]
         raise DataError(
-            f"No image of the class {name} can be decoded ({unreadable.size} unreadable images in all, the "
-            "first is "
+            f"No image of the class {name} can be decoded ({unreadable.size} unreadable images in all, the first is "
             f"{dataset.skipped_unreadable[0]}). Repair them or remove the class."
         )
     reporter.warn(f"{unreadable.size} of {len(dataset)} images can not be read and are left out.")

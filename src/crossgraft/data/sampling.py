@@ -27,9 +27,8 @@ def take_per_class(
     if short.size:
         name = class_names[short[0]] if class_names is not None else str(short[0])
         raise DataError(
-            f"The class {name} has {counts[short[0]]} images; {images_per_class} of each class were asked "
-            "for. Ask for at most "
-            f"{counts.min()} (--per-class)."
+            f"The class {name} has {counts[short[0]]} images; {images_per_class} of each class were asked for. Ask for "
+            f"at most {counts.min()} (--per-class)."
         )
     return _draw(targets, np.full(len(counts), images_per_class), seed, "per class")
 

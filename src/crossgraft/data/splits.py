@@ -82,8 +82,8 @@ class Split(Record):
         """
         if num_images != self.num_images or self.data_fingerprint not in ("", listing_fingerprint):
             raise DataError(
-                f"The split was made for {self.num_images} other images than the {num_images} of {name}: names, "
-                "labels or groups differ. Open the data as they were then (same options), or make a new split."
+                f"The split was made for {self.num_images} other images than the {num_images} of {name}: names, labels "
+                "or groups differ. Open the data as they were then (same options), or make a new split."
             )
 
     def save(self, path: Path) -> None:
@@ -238,9 +238,8 @@ def _refuse_rare_classes(targets: ClassIndices, groups: Groups | None, num_parts
         if count < num_parts:
             what = "images" if groups is None else "groups (patients)"
             raise DataError(
-                f"Class number {index} has {count} {what} and can not be in {parts}. Collect more, join "
-                "classes, or ask for fewer "
-                "parts."
+                f"Class number {index} has {count} {what} and can not be in {parts}. Collect more, join classes, or ask "
+                "for fewer parts."
             )
 
 

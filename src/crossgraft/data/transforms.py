@@ -168,7 +168,6 @@ def _refuse_bad_preprocessing(images: Sequence[np.ndarray], preprocessing: Prepr
         raise UsageError(f"Inputs have 1 or 3 channels, not {preprocessing.channels}.")
     if not len(preprocessing.mean) == len(preprocessing.std) == preprocessing.channels:
         raise UsageError(
-            f"{len(preprocessing.mean)} means and {len(preprocessing.std)} standard deviations were given "
-            "for "
+            f"{len(preprocessing.mean)} means and {len(preprocessing.std)} standard deviations were given for "
             f"{preprocessing.channels} channels."
         )

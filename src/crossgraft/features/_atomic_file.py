@@ -36,8 +36,7 @@ def atomic_file(path: Path) -> Generator[BinaryIO]:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise StorageError(
-            f"Cannot write features into {path.parent}: {error.strerror or error}. Finished parts are kept. "
-            "Free some "
+            f"Cannot write features into {path.parent}: {error.strerror or error}. Finished parts are kept. Free some "
             "space there, or set CROSSGRAFT_CACHE to another folder, and run the same command again."
         ) from error
 

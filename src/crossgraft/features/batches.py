@@ -100,8 +100,7 @@ class BatchLoader:
         """
         if self.batch_size == 1:
             raise OutOfMemoryError(
-                "Not enough memory for a single image. Close other programs, choose a smaller model or a "
-                "smaller "
+                "Not enough memory for a single image. Close other programs, choose a smaller model or a smaller "
                 "--image-size, or another --device."
             ) from error
         self.batch_size //= 2

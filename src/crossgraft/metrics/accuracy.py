@@ -76,9 +76,8 @@ def accuracy(correct: Correct, groups: Groups | None = None) -> Accuracy:
     num_groups = len(sizes)
     if num_groups < 2:
         raise NotApplicable(
-            f"All {len(shares)} images belong to one group, so their accuracy of {value:.3f} has no "
-            "interval for other groups. Test on at least two, or leave the groups out to take the images as "
-            "independent."
+            f"All {len(shares)} images belong to one group, so their accuracy of {value:.3f} has no interval for other "
+            "groups. Test on at least two, or leave the groups out to take the images as independent."
         )
     effective = _effective_number(value, rights, sizes)
     low, high = _wilson(value, effective, float(stats.t.ppf(0.975, num_groups - 1)))

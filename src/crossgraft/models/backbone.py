@@ -119,8 +119,8 @@ class Backbone:
         if images.ndim != 4 or images.shape[1] != self.preprocessing.channels:
             raise UsageError(
                 f"{self.name} takes images (n, {self.preprocessing.channels}, height, width), found "
-                f"{tuple(images.shape)}. "
-                "Prepare them with crossgraft.data.transforms.prepare_batch(images, backbone.preprocessing)."
+                f"{tuple(images.shape)}. Prepare them with crossgraft.data.transforms.prepare_batch(images, "
+                "backbone.preprocessing)."
             )
         return images.to(self.device)
 

@@ -56,10 +56,8 @@ def find_read_out(
     if callable(getattr(module, "forward_features", None)):
         return _through_timm_words if _takes_pre_logits(module) else _without_head
     raise UsageError(
-        f"crossgraft can not see the penultimate features of the model {name} ({type(module).__name__}). "
-        "Name its last "
-        "linear layer fc, classifier, head or linear (and call it on a vector an image), or give it the "
-        "method "
+        f"crossgraft can not see the penultimate features of the model {name} ({type(module).__name__}). Name its last "
+        "linear layer fc, classifier, head or linear (and call it on a vector an image), or give it the method "
         "forward_features(images) that returns (n, d), tokens (n, t, d) or feature maps (n, d, h, w)."
     )
 

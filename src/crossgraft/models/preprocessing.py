@@ -71,8 +71,7 @@ def _input_size(value: object, model: str) -> tuple[int, int, int]:
         or sizes[0] not in (1, 3)
     ):
         raise UsageError(
-            f"The input_size of the model {model} must be [channels, height, width] with 1 or 3 channels, or "
-            "one number "
+            f"The input_size of the model {model} must be [channels, height, width] with 1 or 3 channels, or one number "
             f"of pixels; found {value!r}."
         )
     channels, height, width = cast("Sequence[int]", sizes)

@@ -41,9 +41,8 @@ def build_random(build: Callable[[], nn.Module], seed: int, *, source: str) -> n
     if fixed:
         raise UsageError(
             f"No random-weight control for {source}: the function loads weights by itself, and "
-            f"{fixed[0] or 'the network'} "
-            "has no reset_parameters. Give the function an argument pretrained, and load nothing when it is "
-            "False."
+            f"{fixed[0] or 'the network'} has no reset_parameters. Give the function an argument pretrained, and load "
+            "nothing when it is False."
         )
 
     def reset() -> nn.Module:

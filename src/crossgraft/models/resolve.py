@@ -31,8 +31,7 @@ def resolve_spec(spec: ModelSpec, *, weights_dir: Path | None = None) -> ModelSp
         spec = replace(spec, weights=spec.weights or PRETRAINED)
     elif spec.weights == PRETRAINED:
         raise UsageError(
-            f"The model {spec.name}: `weights: pretrained` means timm's own weights, but {spec.source} is a "
-            "function. "
+            f"The model {spec.name}: `weights: pretrained` means timm's own weights, but {spec.source} is a function. "
             "Name a file, or leave weights out if the function loads them."
         )
     return replace(
@@ -51,14 +50,14 @@ def _fill_from_header(spec: ModelSpec, header: CheckpointHeader, path: Path) -> 
     source = spec.source or header.architecture
     if not source:
         raise UsageError(
-            f"{path.name} does not say its architecture. Write a zoo file with the entry name: {spec.name}, "
-            f"source: a timm architecture or package.module:factory, weights: {path.name}."
+            f"{path.name} does not say its architecture. Write a zoo file with the entry name: {spec.name}, source: a "
+            f"timm architecture or package.module:factory, weights: {path.name}."
         )
     if not spec.source and not is_architecture(source):
         raise UsageError(
-            f"{path.name} says that its architecture is {source}, which timm does not have. Write a zoo file "
-            f"with the entry name: {spec.name}, source: package.module:factory (a function that builds it), "
-            f"weights: {path.name}."
+            f"{path.name} says that its architecture is {source}, which timm does not have. Write a zoo file with the "
+            f"entry name: {spec.name}, source: package.module:factory (a function that builds it), weights: "
+            f"{path.name}."
         )
     kwargs = dict(spec.kwargs)
     if source == header.architecture:

@@ -149,8 +149,7 @@ def spec_from_entry(entry: Mapping[str, object], *, folder: Path, where: str) ->
         raise UsageError(f"{where} has no name. Give it one, as tables and figures should show it.")
     if not texts["source"] and not texts["weights"]:
         raise UsageError(
-            f"{where} ({name}) has neither source nor weights. Give a timm architecture or "
-            "package.module:factory as "
+            f"{where} ({name}) has neither source nor weights. Give a timm architecture or package.module:factory as "
             "source, or a .safetensors file whose header names its architecture as weights."
         )
     return ModelSpec(

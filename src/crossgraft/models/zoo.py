@@ -111,11 +111,9 @@ def _default_zoo(weights_dir: Path | None) -> list[ModelSpec]:
     specs += [ModelSpec(name=path.stem, source="", weights=str(path.resolve())) for path in files]
     if not specs:
         raise MissingWeightsError(
-            f"None of the default models is on this machine ({', '.join(DEFAULT_ZOO)}). Put .safetensors "
-            "files into a "
-            "folder and name it with --weights-dir, name your own models with --models, or pass --models "
-            "with a timm name "
-            "and --allow-download. `crossgraft list models --available` shows what is here."
+            f"None of the default models is on this machine ({', '.join(DEFAULT_ZOO)}). Put .safetensors files into a "
+            "folder and name it with --weights-dir, name your own models with --models, or pass --models with a timm "
+            "name and --allow-download. `crossgraft list models --available` shows what is here."
         )
     return [resolve_spec(spec, weights_dir=weights_dir) for spec in specs]
 

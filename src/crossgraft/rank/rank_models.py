@@ -55,7 +55,7 @@ def rank_models(
     allow_download: bool = False,
     image_size: int | None = None,
     resize_policy: ResizePolicy | None = None,
-    batch_size: int = 64,
+    batch_size: int | None = None,
     all_intervals: bool = False,
     no_images: bool = False,
     seed: int = 0,
@@ -92,7 +92,7 @@ def rank_models(
         allow_download: Let timm fetch weights that are not on this machine.
         image_size: Side of the input in pixels, instead of each model's own.
         resize_policy: ``crop``, ``squash`` or ``pad``, instead of each model's own.
-        batch_size: Images at a time.
+        batch_size: Images at a time; by default what is fastest on the device.
         all_intervals: Compute intervals also for scores that take more than a minute once.
         no_images: Put no thumbnails into the report.
         seed: Of every random choice.

@@ -33,7 +33,7 @@ class ZooSettings:
     seed: int
     device: str
     num_threads: int
-    batch_size: int
+    batch_size: int | None
     image_size: int | None
     resize_policy: ResizePolicy | None
     weights_dir: Path | None

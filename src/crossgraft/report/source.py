@@ -111,8 +111,8 @@ def _thumbnails(path: Path) -> tuple[Thumbnail, ...]:
         width, height = _png_size(thumbnail.png_base64, where=f"{path}, image {index}")
         if max(width, height) > LARGEST_THUMBNAIL_PIXELS:
             raise DataError(
-                f"{path}, image {index}: {width} × {height} pixels; a report shows at most "
-                f"{LARGEST_THUMBNAIL_PIXELS} a side, to protect patients. Run the command again."
+                f"{path}, image {index}: {width} × {height} pixels; a report shows at most {LARGEST_THUMBNAIL_PIXELS} a "
+                "side, to protect patients. Run the command again."
             )
     return tuple(thumbnails)
 
@@ -148,6 +148,6 @@ def _check_ranking(record: RankingRecord, path: Path) -> None:
     for model, score in sorted(ranked | cells):
         if model not in models or score not in scores or (model, score) not in cells:
             raise DataError(
-                f"{path} mentions {score} of {model}, but lacks the model, the score or its value. "
-                "Run the command again."
+                f"{path} mentions {score} of {model}, but lacks the model, the score or its value. Run the command "
+                "again."
             )

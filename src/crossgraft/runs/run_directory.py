@@ -152,8 +152,8 @@ def _enter(
     if earlier is not None and earlier.config_hash != digest:
         changed = ", ".join(_differences(earlier.config, config)) or f"command {earlier.command}, seed {earlier.seed}"
         raise OtherRunError(
-            f"{path} holds a run with another configuration (different: {changed}). "
-            "Use --overwrite to replace it, or another --out to keep both."
+            f"{path} holds a run with another configuration (different: {changed}). Use --overwrite to replace it, or "
+            "another --out to keep both."
         )
     record = RunRecord(
         command=command,

@@ -436,3 +436,18 @@ def test_numbers_below_one(tmp_path, options):
 def test_no_images(tmp_path):
     with pytest.raises(DataError, match="no images to look at"):
         extract_into(tmp_path, Images(0))
+
+
+@pytest.mark.parametrize(
+    ("side", "device", "expected"),
+    [(8, "cpu", 64), (96, "cpu", 32), (224, "cpu", 8), (600, "cpu", 4), (600, "cuda:0", 64)],
+)
+def test_the_default_batch_fits_the_device(side, device, expected):
+    from types import SimpleNamespace
+
+    from crossgraft.features.extract import default_batch_size
+    from crossgraft.types import Preprocessing
+
+    literal = default_batch_size.__wrapped__ if hasattr(default_batch_size, "__wrapped__") else default_batch_size
+    stand_in = SimpleNamespace(device=device, preprocessing=Preprocessing(side, side))
+    assert literal(stand_in) == expected

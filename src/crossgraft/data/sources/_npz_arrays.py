@@ -60,8 +60,7 @@ class NpzArrays:
         except _READ_ERRORS as error:
             if "allow_pickle" in str(error):
                 raise DataError(
-                    f"The array {key} of {self.name} holds Python objects, and reading those can run code. "
-                    "Save it as a "
+                    f"The array {key} of {self.name} holds Python objects, and reading those can run code. Save it as a "
                     "plain array: numbers, or text of a fixed width."
                 ) from error
             raise DataError(f"The array {key} of {self.name} is damaged: {str(error).rstrip('.')}.") from error
@@ -77,15 +76,13 @@ class NpzArrays:
             values = values[:, 0]
         if values.ndim == 2 and len(values) == num_rows:
             raise DataError(
-                f"The array {key} of {self.name} has shape {values.shape}, several labels an image. "
-                "Multi-label data are not "
-                "supported yet: save one label an image, for example one column of it."
+                f"The array {key} of {self.name} has shape {values.shape}, several labels an image. Multi-label data "
+                "are not supported yet: save one label an image, for example one column of it."
             )
         if values.shape != (num_rows,):
             raise DataError(
-                f"The arrays {images_key} and {key} of {self.name} do not belong together: {num_rows} "
-                f"images, but {key} has "
-                f"shape {values.shape}."
+                f"The arrays {images_key} and {key} of {self.name} do not belong together: {num_rows} images, but {key} "
+                f"has shape {values.shape}."
             )
         return values
 

@@ -30,9 +30,8 @@ def images_in_rows(array: np.ndarray, where: str) -> np.ndarray:
         array = np.moveaxis(array, 1, -1)
     if array.ndim != 4 or array.shape[-1] not in (1, 3, 4):
         raise DataError(
-            f"The {where} has shape {array.shape}; expected (images, height, width) or (images, height, "
-            "width, channels) "
-            "with 1, 3 or 4 channels."
+            f"The {where} has shape {array.shape}; expected (images, height, width) or (images, height, width, "
+            "channels) with 1, 3 or 4 channels."
         )
     if 0 in array.shape:
         raise DataError(f"The {where} is empty: its shape is {array.shape}.")

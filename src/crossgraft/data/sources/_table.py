@@ -126,9 +126,8 @@ def _refuse_bad_shape(name: str, columns: tuple[str, ...], numbered: list[tuple[
     for row, line_number in numbered:
         if len(row) != len(columns):
             raise DataError(
-                f"Line {line_number} of {name} has {len(row)} cells where the header has {len(columns)}. "
-                "Put quotes around "
-                "cells that contain the separator."
+                f"Line {line_number} of {name} has {len(row)} cells where the header has {len(columns)}. Put quotes "
+                "around cells that contain the separator."
             )
     if not numbered:
         raise DataError(f"The table {name} has a header but no rows.")

@@ -94,6 +94,6 @@ def _refuse_duplicates(cells: Sequence[str], files: list[Path], row_name: Callab
         earlier = first_row.setdefault(path, row)
         if earlier != row:
             raise DataError(
-                f"{row_name(row)} names the image {cells[row]} again, which {row_name(earlier)} already has. "
-                "Keep one row for each image."
+                f"{row_name(row)} names the image {cells[row]} again, which {row_name(earlier)} already has. Keep one "
+                "row for each image."
             )

@@ -119,9 +119,8 @@ def _groups(table: Table, column: str) -> np.ndarray:
     unnamed = [row for row, group in enumerate(groups) if not group]
     if unnamed:
         raise DataError(
-            f"The group is missing in {table.row_name(unnamed[0])} (column {column}), and in {len(unnamed)} "
-            "rows in all. Fill "
-            "it in; an image of which nothing is known gets a group of its own."
+            f"The group is missing in {table.row_name(unnamed[0])} (column {column}), and in {len(unnamed)} rows in "
+            "all. Fill it in; an image of which nothing is known gets a group of its own."
         )
     return np.asarray(groups)
 

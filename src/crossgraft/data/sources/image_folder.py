@@ -110,8 +110,8 @@ def _files_by_class(folder: Path, notices: list[str]) -> dict[str, list[Path]]:
     if empty:
         what = "folder" if len(empty) == 1 else "folders"
         raise DataError(
-            f"No images in the class {what} {', '.join(empty)} of {folder}. Add images "
-            f"({', '.join(IMAGE_EXTENSIONS)}) or remove the {what}."
+            f"No images in the class {what} {', '.join(empty)} of {folder}. Add images ({', '.join(IMAGE_EXTENSIONS)}) "
+            f"or remove the {what}."
         )
     if loose:
         shown = ", ".join(path.name for path in loose[:_NAMES_IN_MESSAGE])
@@ -122,20 +122,16 @@ def _files_by_class(folder: Path, notices: list[str]) -> dict[str, list[Path]]:
 def _raise_without_images(folder: Path, loose: list[Path]) -> None:
     if loose:
         raise DataError(
-            f"The folder {folder} holds {len(loose)} images but no class folders, so their labels are not "
-            "known. Move each "
-            "image into a sub-folder with the name of its class, or write a table with the columns path and "
-            "label."
+            f"The folder {folder} holds {len(loose)} images but no class folders, so their labels are not known. Move "
+            "each image into a sub-folder with the name of its class, or write a table with the columns path and label."
         )
     extensions = Counter(_extension(path) for path in _walk(folder))
     for extension, format_name in _MEDICAL_EXTENSIONS.items():
         if extensions[extension]:
             raise MissingExtraError(
-                f"The folder {folder} holds {extensions[extension]} {format_name} files ({extension}), "
-                "which this version can "
-                "not read. A later version reads them with pip install 'crossgraft[medical]'; until then "
-                "convert the "
-                "slices to 16-bit PNG."
+                f"The folder {folder} holds {extensions[extension]} {format_name} files ({extension}), which this "
+                "version can not read. A later version reads them with pip install 'crossgraft[medical]'; until then "
+                "convert the slices to 16-bit PNG."
             )
     tables = [path.name for path in _files(folder) if path.suffix.casefold() in _TABLE_EXTENSIONS]
     hint = f" It holds the table {tables[0]}: give that file instead of the folder." if tables else ""

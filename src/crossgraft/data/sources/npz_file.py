@@ -81,9 +81,8 @@ def _plain_block(arrays: NpzArrays, request: SourceRequest) -> _Block:
     """A file with ``images`` and ``labels``, and perhaps ``splits`` that say which rows to use."""
     if "images" not in arrays.keys:
         raise DataError(
-            f"{arrays.name} has neither train_images nor images. Its arrays: "
-            f"{', '.join(arrays.keys) or 'none'}. Save the "
-            "images under one of these names, and the labels as train_labels or labels."
+            f"{arrays.name} has neither train_images nor images. Its arrays: {', '.join(arrays.keys) or 'none'}. Save "
+            "the images under one of these names, and the labels as train_labels or labels."
         )
     images = images_in_rows(arrays.read("images"), f"array images of {arrays.name}")
     columns = _Columns(arrays, request, "images", len(images))
@@ -184,9 +183,8 @@ def _label_names(arrays: NpzArrays, labels: np.ndarray) -> tuple[tuple[str, ...]
     names = tuple(str(name) for name in arrays.read(key).ravel())
     if labels.min() < 0 or labels.max() >= len(names):
         raise DataError(
-            f"The labels of {arrays.name} go from {labels.min()} to {labels.max()}, but its array {key} "
-            "names the classes "
-            f"0 to {len(names) - 1}. Labels must be places in {key}."
+            f"The labels of {arrays.name} go from {labels.min()} to {labels.max()}, but its array {key} names the "
+            f"classes 0 to {len(names) - 1}. Labels must be places in {key}."
         )
     unused = [name for number, name in enumerate(names) if number not in set(labels.tolist())]
     notices = (f"No image of the classes {', '.join(unused)} in the rows used.",) if unused else ()

@@ -36,8 +36,8 @@ def find_factory(source: str, folders: Sequence[Path]) -> Factory:
         except ImportError as error:
             places = ", ".join(str(folder) for folder in folders)
             raise UsageError(
-                f"Cannot import {module_name} for the source {source}: {error}. Looked among installed "
-                f"packages and in {places}."
+                f"Cannot import {module_name} for the source {source}: {error}. Looked among installed packages and in "
+                f"{places}."
             ) from error
     if not hasattr(module, function_name):
         public = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]

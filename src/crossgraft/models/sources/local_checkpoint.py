@@ -71,12 +71,9 @@ def _check_format(path: Path) -> None:
     suffix = path.suffix.lower()
     if suffix in _KERAS_SUFFIXES:
         raise UsageError(
-            f"{path.name} holds Keras weights; crossgraft reads PyTorch weights. Convert it once where Keras "
-            "is "
-            "installed: rebuild the network in PyTorch, copy each array of model.get_weights() (convolution "
-            "kernels "
-            "from (height, width, in, out) to (out, in, height, width), dense kernels transposed), check "
-            "that both give "
+            f"{path.name} holds Keras weights; crossgraft reads PyTorch weights. Convert it once where Keras is "
+            "installed: rebuild the network in PyTorch, copy each array of model.get_weights() (convolution kernels "
+            "from (height, width, in, out) to (out, in, height, width), dense kernels transposed), check that both give "
             "the same output, save with safetensors.torch.save_file, and name the PyTorch network as source: "
             "package.module:factory in a zoo file."
         )
@@ -145,10 +142,8 @@ def read_state_dict(path: Path) -> StateDict:
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise DataError(
-            f"{path.name} holds more than tensors, and reading that would run code from the file. In the "
-            "environment it "
-            "comes from, save only the weights: safetensors.torch.save_file(model.state_dict(), "
-            "'weights.safetensors')."
+            f"{path.name} holds more than tensors, and reading that would run code from the file. In the environment it "
+            "comes from, save only the weights: safetensors.torch.save_file(model.state_dict(), 'weights.safetensors')."
         ) from error
     except (OSError, EOFError, RuntimeError, ValueError) as error:
         raise _damaged(path, error) from error

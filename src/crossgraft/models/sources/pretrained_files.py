@@ -74,9 +74,8 @@ def require_pretrained(
     folder = str(weights_dir) if weights_dir is not None else "a folder that you name with --weights-dir"
     raise MissingWeightsError(
         f"The weights of {name} are not on this machine. Download "
-        f"https://huggingface.co/{repository}/resolve/main/{file} "
-        f"and put it as {name}{suffix} into {folder}; or pass --allow-download, which stores it in "
-        f"{hub_constants.HF_HUB_CACHE}."
+        f"https://huggingface.co/{repository}/resolve/main/{file} and put it as {name}{suffix} into {folder}; or pass "
+        f"--allow-download, which stores it in {hub_constants.HF_HUB_CACHE}."
     )
 
 
@@ -84,16 +83,15 @@ def _download(name: str, repository: str, file: str, reporter: Reporter) -> Path
     try:
         size = get_hf_file_metadata(hf_hub_url(repository, file)).size or 0
         reporter.say(
-            f"Downloading the weights of {name}: {size / 1e6:.0f} MB from huggingface.co/{repository} "
-            f"to {hub_constants.HF_HUB_CACHE}"
+            f"Downloading the weights of {name}: {size / 1e6:.0f} MB from huggingface.co/{repository} to "
+            f"{hub_constants.HF_HUB_CACHE}"
         )
         return Path(hf_hub_download(repository, file))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         first_line = (str(error).splitlines() or [type(error).__name__])[0]
         raise MissingWeightsError(
-            f"The weights of {name} could not be downloaded from huggingface.co/{repository}: {first_line}. "
-            f"On a machine with network, download {file} and put it as {name}{Path(file).suffix} into "
-            "--weights-dir."
+            f"The weights of {name} could not be downloaded from huggingface.co/{repository}: {first_line}. On a "
+            f"machine with network, download {file} and put it as {name}{Path(file).suffix} into --weights-dir."
         ) from error
 
 

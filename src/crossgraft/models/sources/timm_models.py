@@ -98,8 +98,7 @@ def accept_input_size(module: nn.Module, preprocessing: Preprocessing, *, name: 
     set_input_size = getattr(module, "set_input_size", None)
     if not callable(set_input_size):
         raise UsageError(
-            f"{name} takes images of {built_for[0]}×{built_for[1]} pixels only. Leave --image-size out, or "
-            "choose a "
+            f"{name} takes images of {built_for[0]}×{built_for[1]} pixels only. Leave --image-size out, or choose a "
             "convolutional network."
         )
     with warnings.catch_warnings():

@@ -28,8 +28,8 @@ def controls_section(source: Source[RankingRecord]) -> Section:
     )
     blocks: list[Block] = [
         Paragraph(
-            "A score earns trust when networks with random weights and labels shuffled at random score "
-            "clearly below the models. Where they do not, the score sees something else than the classes."
+            "A score earns trust when networks with random weights and labels shuffled at random score clearly below "
+            "the models. Where they do not, the score sees something else than the classes."
         ),
         table,
     ]

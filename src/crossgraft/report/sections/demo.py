@@ -36,8 +36,8 @@ def split_section(source: Source[DemoRecord]) -> Section:
     comparison = source.record.split_comparison
     gap = comparison.shuffled_accuracy - comparison.grouped_accuracy
     caption = (
-        f"Test accuracy of {comparison.probe} with 95 % intervals. Shuffled minus "
-        f"grouped: {_ACCURACY(gap)}; what is above 0 does not carry over to new groups."
+        f"Test accuracy of {comparison.probe} with 95 % intervals. Shuffled minus grouped: {_ACCURACY(gap)}; what is "
+        "above 0 does not carry over to new groups."
     )
     figure = Figure([split_figure(comparison, identifier=f"{source.prefix}split")], caption=caption)
     return Section(
@@ -79,9 +79,9 @@ def _figure(source: Source[DemoRecord]) -> Figure:
     ]
     images = counted(max(row.num_test_images for row in rows), "test image")
     caption = (
-        f"Test accuracy of {counted(len(rows), 'model')} on {images} against {title}, with 95 % intervals; "
-        "colours as in the ranking, controls hollow. Left the whole network was tuned, right only a "
-        f"linear layer. Numbers are ranks by {title}."
+        f"Test accuracy of {counted(len(rows), 'model')} on {images} against {title}, with 95 % intervals; colours as "
+        "in the ranking, controls hollow. Left the whole network was tuned, right only a linear layer. Numbers are "
+        f"ranks by {title}."
     )
     return Figure(drawings, caption=caption)
 
