@@ -74,7 +74,7 @@ def run_demo(
         StorageError: The cache or ``out`` can not be written.
 
     Cost:
-        About 50 seconds of one core, shared by two; 35 once the zoo is in the cache.
+        About 60 seconds of one core, shared by two; 35 once the zoo is in the cache.
     """
     plan = FAST if fast else FULL
     reporter = reporter or Reporter(quiet=True)
