@@ -171,7 +171,7 @@ def test_groups_stay_together_in_the_intervals(workspace, crossgraft):
 def test_ground_truth_is_compared(workspace, crossgraft):
     (workspace / "results.csv").write_text("model,accuracy\nnarrow,0.7\nwide,0.9\n")
     outcome = crossgraft("rank", "images", *FLAGS, "--ground-truth", "results.csv")
-    assert "Agreement of logme with accuracy over 2 models: needs at least 3 models" in outcome.out
+    assert "Agreement of LogME with accuracy over 2 models: needs at least 3 models" in outcome.out
 
 
 def test_a_config_file_gives_flags_and_typed_flags_win(workspace, crossgraft):

@@ -32,7 +32,7 @@ def _heading(record: RankingRecord) -> str:
     classes = counted(len(data.class_counts), "class", "classes") + (f" ({counts})" if counts else "")
     first = " · ".join([data.name, f"{counted(data.num_images, 'image')}, {data.rows_used}", classes, groups])
     candidates = sum(model.role == "candidate" for model in record.models)
-    title = next(score.title for score in record.scores if score.name == record.primary_score)
+    title = _title(record, record.primary_score)
     second = " · ".join(
         [
             counted(candidates, "model"),
@@ -49,13 +49,17 @@ def _table(record: RankingRecord, ranking: RankingByScore) -> str:
         [cell.value for cell in cells],
         interval_widths=[cell.high - cell.low for cell in cells if cell.high is not None and cell.low is not None],
     )
-    title = next(score.title for score in record.scores if score.name == record.primary_score)
+    title = _title(record, record.primary_score)
     header = ["rank", "model", title, "95 % interval", "not separable from", "cost"]
     rows = [_row(record, row, cell, as_text) for row, cell in zip(ranking.rows, cells, strict=True)]
     if ranking.best_shuffled is not None:
         label = f"shuffled labels (best of {ranking.num_shuffled})"
         rows.append([MISSING, label, as_text(ranking.best_shuffled), "", "control", ""])
     return text_table(header, rows, right=["rank", title, "95 % interval", "cost"])
+
+
+def _title(record: RankingRecord, name: str) -> str:
+    return next(score.title for score in record.scores if score.name == name)
 
 
 def _row(record: RankingRecord, row: RankRow, cell: ScoreCell, as_text: NumberFormat) -> list[str]:
@@ -78,13 +82,14 @@ def _notes(record: RankingRecord, ranking: RankingByScore) -> list[str]:
     without = [wrap(f"{model}: {reason}", indent="  ") for model, reason in reasons.items() if reason]
     truth = record.ground_truth
     rows = [row for row in record.agreement if row.score == ranking.score]
-    agreement = [_agreement_line(row, truth.column) for row in rows] if truth else []
+    title = _title(record, ranking.score)
+    agreement = [_agreement_line(title, row, truth.column) for row in rows] if truth else []
     return ["\n".join(lines) for lines in (without, agreement) if lines]
 
 
-def _agreement_line(row: AgreementRecord, column: str) -> str:
+def _agreement_line(title: str, row: AgreementRecord, column: str) -> str:
     among = counted(row.num_models, "model") + (f" of family {row.family}" if row.family else "")
-    start = f"Agreement of {row.score} with {column} over {among}: "
+    start = f"Agreement of {title} with {column} over {among}: "
     if row.weighted_kendall is None:
         return wrap(f"{start}{row.reason}", indent="  ")
     as_text = NumberFormat(decimals=2)

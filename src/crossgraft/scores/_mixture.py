@@ -12,6 +12,7 @@ covariances Σ_k + 1e-6 I, maximum likelihood. Two things make it fast:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -93,7 +94,7 @@ def _step(points: Points, responsibilities: Responsibilities, covariance: Covari
 
 
 @dataclass(frozen=True)
-class _Component:
+class _Component(ABC):
     """One weighted Gaussian, and a cheap lower bound of its squared distances.
 
     The bound is ``near``·‖x−μ‖² + ``sign``·‖S(x−μ)‖², with few rows in S, so that one product bounds many components.
@@ -105,9 +106,9 @@ class _Component:
     sign: float
     screen: np.ndarray
 
+    @abstractmethod
     def distances(self, points: Points) -> np.ndarray:
         """(x−μ)ᵀ Σ⁻¹ (x−μ) of each row."""
-        raise NotImplementedError
 
     def log_joint(self, points: Points, floor: np.ndarray) -> np.ndarray:
         """Ln π_k p(x | k) of each row; it may be −∞ where it lies below ``floor``."""
