@@ -15,7 +15,7 @@ PREPROCESSING = PreprocessingRecord(
 )
 
 
-def model_record(name, *, family="f", role="candidate", architecture=None, num_parameters=1):
+def model_record(name, *, family="f", role="candidate", architecture=None, num_parameters=1, num_source_classes=None):
     return ModelRecord(
         name=name,
         role=role,
@@ -25,7 +25,7 @@ def model_record(name, *, family="f", role="candidate", architecture=None, num_p
         licence=None,
         num_parameters=num_parameters,
         num_features=1,
-        num_source_classes=None,
+        num_source_classes=num_source_classes,
         weights_fingerprint="",
         preprocessing=PREPROCESSING,
         feature_seconds=0.0,

@@ -49,10 +49,15 @@ def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell]
 def _several(names: Sequence[str], title: str, models: Sequence[ModelRecord]) -> str:
     if len(names) <= MOST_NAMES:
         return f"Start with {_either(names)}: {title} cannot tell them apart."
-    sizes = {model.name: model.num_parameters for model in models if model.name in names}
+    sizes = {model.name: _parameters_without_head(model) for model in models if model.name in names}
     smallest = min(names, key=lambda name: sizes[name])
     advice = f"Start with one of the {len(names)} models that {title} cannot tell apart from the best, {names[0]}"
     return advice + ("." if sizes[smallest] == sizes[names[0]] else f"; the smallest of them is {smallest}.")
+
+
+def _parameters_without_head(model: ModelRecord) -> int:
+    """What remains when the linear layer of the source classes is taken off, as it is for another task."""
+    return model.num_parameters - (model.num_source_classes or 0) * (model.num_features + 1)
 
 
 def _caution(best: ScoreCell, controls: Sequence[ScoreCell]) -> str:

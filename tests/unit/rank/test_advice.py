@@ -112,3 +112,11 @@ def test_checks_fire_on_a_case_built_to_fail(images):
     }
     assert "0 (4)" in found["Class sizes"].text
     assert "a" in found["Random weights"].text.rpartition(":")[2]
+
+
+def test_the_head_of_the_source_classes_does_not_count_for_the_size():
+    from crossgraft.rank.advice import _parameters_without_head
+
+    with_head = model_record("a", num_parameters=1010, num_source_classes=5)  # one feature: 5 weights and 5 biases
+    assert _parameters_without_head(with_head) == 1000
+    assert _parameters_without_head(model_record("b", num_parameters=1010)) == 1010
