@@ -6,6 +6,7 @@ share memory with the caller's where they can (and are never written to), and la
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -71,6 +72,8 @@ def map_labels(labels: ArrayLike) -> MappedLabels:
         raise DataError(f"`labels` must have one axis, one label a row, got shape {raw.shape}.")
     if len(raw) < 2:
         raise DataError(f"`labels` has {len(raw)} rows; a score needs at least 2.")
+    if raw.dtype.kind == "O" and all(isinstance(label, Real) for label in raw.tolist()):
+        raw = np.array(raw.tolist())  # a column of numbers, perhaps with gaps, as tables give it
     if raw.dtype.kind == "f":
         _require_whole_numbers(raw)
     elif raw.dtype.kind not in "iubUSO":

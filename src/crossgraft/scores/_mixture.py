@@ -19,14 +19,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.linalg import cholesky, get_lapack_funcs
+from scipy.linalg import LinAlgError, cholesky, get_lapack_funcs
 
 CovarianceKind = Literal["full", "diag"]
 Points = Float64[np.ndarray, "num_samples num_dimensions"]
 Posterior = Float64[np.ndarray, "num_samples num_components"]
 Responsibilities = Float64[np.ndarray, "num_components num_samples"]
 
-_RIDGE = 1e-6
+RIDGE = 1e-6
 """Added to every variance; scikit-learn's ``reg_covar``."""
 _MAX_ITERATIONS = 100
 _TOLERANCE = 1e-3
@@ -151,7 +151,7 @@ class _LowRankComponent(_Component):
     def distances(self, points: Points) -> np.ndarray:
         offsets = points - self.mean
         explained = offsets @ self.screen.T
-        distances = np.einsum("ij,ij->i", offsets, offsets) / _RIDGE - np.einsum("ij,ij->i", explained, explained)
+        distances = np.einsum("ij,ij->i", offsets, offsets) / RIDGE - np.einsum("ij,ij->i", explained, explained)
         return np.maximum(distances, 0.0)
 
 
@@ -182,7 +182,7 @@ def _maximise(points: Points, responsibility: np.ndarray, covariance: Covariance
 
 
 def _diagonal(log_scale: float, mean: np.ndarray, scaled: np.ndarray) -> _Component:
-    variances = np.square(scaled).sum(axis=0) + _RIDGE
+    variances = np.square(scaled).sum(axis=0) + RIDGE
     no_screen = np.zeros((0, len(mean)))
     log_scale -= float(np.log(variances).sum()) / 2
     return _DiagonalComponent(log_scale, mean, 1 / variances.max(), 1.0, no_screen, variances)
@@ -191,33 +191,52 @@ def _diagonal(log_scale: float, mean: np.ndarray, scaled: np.ndarray) -> _Compon
 def _low_rank(log_scale: float, mean: np.ndarray, scaled: np.ndarray) -> _Component:
     _, singular_values, directions = np.linalg.svd(scaled, full_matrices=False)
     variances = np.square(singular_values)
-    shrinkage = np.sqrt(variances / (_RIDGE * (variances + _RIDGE)))
-    log_scale -= float(np.log1p(variances / _RIDGE).sum() + len(mean) * np.log(_RIDGE)) / 2
-    return _LowRankComponent(log_scale, mean, 1 / _RIDGE, -1.0, shrinkage[:, None] * directions)
+    shrinkage = np.sqrt(variances / (RIDGE * (variances + RIDGE)))
+    log_scale -= float(np.log1p(variances / RIDGE).sum() + len(mean) * np.log(RIDGE)) / 2
+    return _LowRankComponent(log_scale, mean, 1 / RIDGE, -1.0, shrinkage[:, None] * directions)
 
 
 def _full(log_scale: float, mean: np.ndarray, scaled: np.ndarray) -> _Component:
     matrix = scaled.T @ scaled
-    matrix.flat[:: len(mean) + 1] += _RIDGE
-    factor = cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
-    (invert_triangle,) = get_lapack_funcs(("trtri",), dtype=np.float64)
-    whitening, _ = invert_triangle(factor, lower=1)
-    log_scale -= float(np.log(np.diagonal(factor)).sum())
+    matrix.flat[:: len(mean) + 1] += RIDGE
+    try:
+        factor = cholesky(matrix.T, lower=True, overwrite_a=False, check_finite=False)
+    except LinAlgError:
+        whitening, log_determinant = _whiten_by_eigenvectors(matrix)
+    else:
+        (invert_triangle,) = get_lapack_funcs(("trtri",), dtype=np.float64)
+        whitening, _ = invert_triangle(factor, lower=1)
+        log_determinant = 2 * float(np.log(np.diagonal(factor)).sum())
     # Screening pays where it saves most of a long distance.
     screen = whitening[-_SCREEN_ROWS:] if len(mean) > 4 * _SCREEN_ROWS else whitening[:0]
-    return _FullComponent(log_scale, mean, 0.0, 1.0, screen, whitening)
+    return _FullComponent(log_scale - log_determinant / 2, mean, 0.0, 1.0, screen, whitening)
+
+
+def _whiten_by_eigenvectors(matrix: np.ndarray) -> tuple[np.ndarray, float]:
+    """W with WᵀW = Σ⁻¹, smallest variances last, and ln det Σ, where features are so large that rounding exceeds the ridge.
+
+    Variances that rounding swallows are set to the smallest that it does not.
+    """
+    variances, directions = np.linalg.eigh(matrix)
+    resolution = len(variances) * np.finfo(np.float64).eps * variances[-1]
+    variances = np.maximum(variances, max(RIDGE, resolution))
+    whitening = (directions / np.sqrt(variances)).T[::-1]
+    return np.ascontiguousarray(whitening), float(np.log(variances).sum())
 
 
 def _expect(points: Points, components: Sequence[_Component], likely: np.ndarray) -> tuple[np.ndarray, float]:
     """Responsibilities and mean log likelihood; ``likely`` names a component of each row where its density is high."""
     num_samples = len(points)
-    floor = np.empty(num_samples)
+    own_density = np.empty(num_samples)
     for index, component in enumerate(components):
         own = np.flatnonzero(likely == index)
-        floor[own] = component.log_scale - component.distances(points[own]) / 2 - _NEGLIGIBLE
+        own_density[own] = component.log_scale - component.distances(points[own]) / 2
+    floor = own_density - _NEGLIGIBLE
     log_joint = np.full((len(components), num_samples), -np.inf)
     for index, rows in enumerate(_candidates(points, components, floor)):
         log_joint[index, rows] = components[index].log_joint(points[rows], floor[rows])
+    # Bounds of huge features are rough; no row may lose the component that it was compared with.
+    log_joint[likely, np.arange(num_samples)] = own_density
     largest = log_joint.max(axis=0)
     log_joint -= largest
     joint = np.exp(log_joint, out=log_joint)

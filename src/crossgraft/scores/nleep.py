@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from crossgraft import seeding
 from crossgraft.errors import UsageError
 from crossgraft.scores._expected_prediction import empirical_prediction
-from crossgraft.scores._mixture import CovarianceKind, Mixture, fit_mixture
+from crossgraft.scores._mixture import RIDGE, CovarianceKind, Mixture, fit_mixture
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
@@ -72,6 +72,8 @@ def nleep(
     notes = list(statistics.warnings)
     if statistics.label_free.is_constant:
         notes.append("All features are constant, so the mixture has nothing to separate.")
+    elif statistics.label_free.scatter_spectrum.values[-1] / statistics.num_samples < RIDGE:
+        notes.append("The features vary less than the ridge of the mixture; multiply them by a constant first.")
     if not mixture.converged:
         notes.append(f"The mixture did not converge in {mixture.num_iterations} steps.")
     parts = {

@@ -93,6 +93,19 @@ def test_every_row_twice(name):
     assert np.isfinite(result) and not result.warnings
 
 
+@pytest.mark.parametrize("scale", [1e6, 1e-6])
+@pytest.mark.parametrize("shape", [(60, 8, 3), (30, 80, 3), (200, 60, 2)])
+@pytest.mark.parametrize("name", ON_FEATURES)
+def test_very_large_and_very_small_features(name, shape, scale):
+    given = problem(*shape)
+    scaled = {**given, "features": (given["features"] * scale).astype(np.float32)}
+    result = evaluate(name, scaled)
+    assert np.isfinite(result)
+    assert any("ridge" in warning for warning in result.warnings) == (name == "nleep" and scale < 1)
+    if "scale" in SCORES.get(name).invariances:
+        assert result == pytest.approx(evaluate(name, given), rel=1e-4, abs=0.04)
+
+
 @pytest.mark.parametrize("names", [[10, -5, 70], ["benign", "malignant", "normal"]])
 @pytest.mark.parametrize("name", ALL)
 def test_labels_with_gaps_and_names(name, names):
@@ -114,10 +127,12 @@ def test_float16_is_computed_in_float32(name):
     [
         (lambda given: {**given, "labels": np.zeros(60)}, "at least 2 classes"),
         (lambda given: {**given, "labels": given["labels"] + 0.5}, "measured values"),
+        (lambda given: {**given, "labels": (given["labels"] + 0.5).astype(object)}, "measured values"),
+        (lambda given: {**given, "labels": np.array([np.nan, *given["labels"][1:]], dtype=object)}, "missing"),
         (lambda given: {**given, "labels": given["labels"][:-1]}, "`labels` has 59"),
         (lambda given: {key: values[:1] for key, values in given.items()}, "1 rows"),
     ],
-    ids=["one class", "measured targets", "a label too few", "one image"],
+    ids=["one class", "measured targets", "measured objects", "missing objects", "a label too few", "one image"],
 )
 @pytest.mark.parametrize("name", ALL)
 def test_refusals(name, change, message):
