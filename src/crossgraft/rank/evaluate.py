@@ -1,6 +1,7 @@
 """Every score of one model: its value, the values without each block, the values under shuffled labels, the cost."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from crossgraft.progress import Stage
 from crossgraft.records import ModelRecord, Record
 from crossgraft.scores import AnyScore, ScoreInputs, ZooScore
 from crossgraft.seeding import generator
-from crossgraft.statistics import jackknife_blocks
+from crossgraft.statistics import jackknife_blocks, shuffle_labels
 from crossgraft.statistics.jackknife import Block
 from crossgraft.types import ClassIndices, Groups
 
@@ -52,11 +53,12 @@ class ModelEvaluation(Record):
 
 @dataclass(frozen=True)
 class Resampling:
-    """The blocks to leave out and the shuffled labels; the same for every model, so that differences are paired."""
+    """Blocks to leave out, shuffled labels and the seed of scores; the same for every model, so that differences are paired."""
 
     blocks: tuple[Block, ...]
     no_blocks_reason: str | None
     shuffled_labels: tuple[ClassIndices, ...]
+    seed: int
 
 
 def plan_resampling(targets: ClassIndices, groups: Groups | None, *, seed: int) -> Resampling:
@@ -67,8 +69,10 @@ def plan_resampling(targets: ClassIndices, groups: Groups | None, *, seed: int) 
         blocks, reason = (), str(error)
     if any(len(np.unique(np.delete(targets, block))) < 2 for block in blocks):
         blocks, reason = (), "One jackknife block holds all images of all classes but one."
-    shuffled = tuple(generator(seed, "shuffled labels", i).permutation(targets) for i in range(NUM_SHUFFLES))
-    return Resampling(blocks, reason, shuffled)
+    shuffled = tuple(
+        shuffle_labels(targets, groups, generator(seed, "shuffled labels", i)) for i in range(NUM_SHUFFLES)
+    )
+    return Resampling(blocks, reason, shuffled, seed)
 
 
 def evaluate_scores(
@@ -91,11 +95,11 @@ def evaluate_scores(
     Raises:
         DataError: The features can not be scored at all (NaN, one class …).
     """
-    first = [_evaluate_once(score, inputs) for score in scores]
+    first = [_evaluate_once(score, inputs, resampling.seed) for score in scores]
     stage.advance()
     running = [score for score, evaluation in zip(scores, first, strict=True) if evaluation.full is not None]
-    slow = {
-        evaluation.score
+    no_interval = {
+        evaluation.score: "no interval (cost)"
         for evaluation in first
         if evaluation.seconds > INTERVAL_COST_LIMIT_SECONDS and not all_intervals
     }
@@ -103,41 +107,46 @@ def evaluate_scores(
     for block in resampling.blocks:
         without = inputs.without(block)
         for score in running:
-            if score.name not in slow:
-                blocks[score.name].append(_raw(score, without))
+            if score.name not in no_interval:
+                try:
+                    blocks[score.name].append(_raw(score, without, resampling.seed))
+                except NotApplicable as answer:
+                    no_interval[score.name] = f"Not defined when one block of images is left out. {answer.reason}"
         stage.advance()
     shuffled: dict[str, list[RawValue]] = {score.name: [] for score in running}
     for labels in resampling.shuffled_labels:
         with_shuffled = inputs.with_labels(labels)
         for score in running:
-            shuffled[score.name].append(_raw(score, with_shuffled))
+            with suppress(NotApplicable):  # then there is one shuffled value less, and the record shows how many
+                shuffled[score.name].append(_raw(score, with_shuffled, resampling.seed))
         stage.advance()
     return [
         evaluation.model_copy(
             update={
-                "blocks": blocks.get(evaluation.score, []),
+                "blocks": [] if evaluation.score in no_interval else blocks.get(evaluation.score, []),
                 "shuffled": shuffled.get(evaluation.score, []),
-                "no_interval_reason": "no interval (cost)" if evaluation.score in slow else resampling.no_blocks_reason,
+                "no_interval_reason": no_interval.get(evaluation.score, resampling.no_blocks_reason),
             }
         )
         for evaluation in first
     ]
 
 
-def _evaluate_once(score: AnyScore, inputs: ScoreInputs) -> Evaluation:
+def _evaluate_once(score: AnyScore, inputs: ScoreInputs, seed: int) -> Evaluation:
     reason = score.missing_inputs(inputs)
     if reason is not None:
         return Evaluation(score=score.name, reason=reason)
     with measure_cost() as cost:
         try:
-            full = _raw(score, inputs)
+            full = _raw(score, inputs, seed)
         except NotApplicable as answer:
             return Evaluation(score=score.name, reason=answer.reason)
     return Evaluation(score=score.name, full=full, seconds=cost.seconds, peak_bytes=cost.peak_bytes)
 
 
-def _raw(score: AnyScore, inputs: ScoreInputs) -> RawValue:
+def _raw(score: AnyScore, inputs: ScoreInputs, seed: int) -> RawValue:
+    options = {"seed": seed} if "seed" in score.signature.parameters else {}
     if isinstance(score, ZooScore):
-        return RawValue(value=None, parts=score.parts(inputs))
-    value = score.evaluate(inputs)
+        return RawValue(value=None, parts=score.parts(inputs, **options))
+    value = score.evaluate(inputs, **options)
     return RawValue(value=float(value), parts=dict(value.parts), warnings=list(value.warnings))

@@ -1,4 +1,4 @@
-"""Permutation tests of rank agreement."""
+"""Permutations: of labels for the control of a score, of results for a test of rank agreement."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,9 +8,40 @@ import numpy as np
 from jaxtyping import Float
 
 from crossgraft.seeding import generator
+from crossgraft.types import ClassIndices, Groups
 
 EXACT_UP_TO = 7
 """With up to this many values all orders are tried (7! = 5040)."""
+
+
+def shuffle_labels(targets: ClassIndices, groups: Groups | None, rng: np.random.Generator) -> ClassIndices:
+    """The same labels in random order; with groups, the labels of one group stay together.
+
+    A network that recognises patients tells classes apart that were dealt out by patient, whatever the classes mean. If
+    the control gave the images of one patient different labels, it would make such a network look informative.
+
+    Args:
+        targets: Class index of each row.
+        groups: Patient (or writer, lesion …) of each row.
+        rng: Decides the order.
+
+    Returns:
+        Class counts as before. Groups are dealt out in random order, their rows in random order within; where groups
+        differ in size, the labels of a group may lie in two neighbouring ones.
+    """
+    if groups is None:
+        return rng.permutation(targets)
+    units = np.unique(groups, return_inverse=True)[1]
+    givers, receivers = _rows_by_group(units, rng), _rows_by_group(units, rng)
+    shuffled = np.empty_like(targets)
+    shuffled[receivers] = targets[givers]
+    return shuffled
+
+
+def _rows_by_group(units: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """All rows, group after group, both in random order."""
+    place = rng.permutation(int(units.max()) + 1)
+    return np.lexsort((rng.random(len(units)), place[units]))
 
 
 def permutation_p_value(

@@ -3,9 +3,10 @@ import math
 import numpy as np
 import pytest
 
+from crossgraft.errors import NotApplicable
 from crossgraft.rank.cells import build_cells
 from crossgraft.rank.evaluate import Evaluation, ModelEvaluation, RawValue, evaluate_scores, plan_resampling
-from crossgraft.scores import ScoreInputs, ScoreValue, logme, scale_over_zoo, score, zoo_score
+from crossgraft.scores import ScoreInputs, ScoreValue, logme, nleep, scale_over_zoo, score, zoo_score
 from crossgraft.statistics import jackknife_interval
 from support.model_records import model_record
 
@@ -172,6 +173,65 @@ def test_blocks_that_would_leave_one_class_give_no_interval():
     plan = plan_resampling(targets, groups, seed=0)
     assert plan.blocks == ()
     assert "all images of all classes but one" in plan.no_blocks_reason
+
+
+def test_the_seed_reaches_scores_that_have_one(problem):
+    features, targets = problem
+    bundle = ScoreInputs(features=features, labels=targets)
+    values = {}
+    for seed in (0, 3):
+        resampling = plan_resampling(targets, None, seed=seed)
+        (evaluation,) = evaluate_scores([nleep], bundle, resampling, all_intervals=False, stage=Silent())
+        values[seed] = evaluation.full.value
+        assert values[seed] == nleep(features=features, labels=targets, seed=seed)
+    assert values[0] != values[3]
+
+
+@score(title="Needs 39", reference="made up")
+def needs_39_rows(features):
+    """Not defined on fewer than 39 rows, so on every jackknife block of two."""
+    if len(features) < 39:
+        raise NotApplicable("Needs 39 images.")
+    return 1.0
+
+
+@score(title="True labels only", reference="made up")
+def first_label_only(features, labels):
+    """Not defined when the first two labels are shuffled into the same one."""
+    if labels[0] == labels[1]:
+        raise NotApplicable("Needs two labels.")
+    return 1.0
+
+
+def test_a_score_that_is_not_defined_on_a_part_of_the_images_has_a_value_without_interval(problem):
+    evaluations = evaluate(*problem, [needs_39_rows, logme])
+    cell = build_cells(needs_39_rows, [as_model("a", evaluations)])[0]
+    assert (cell.value, cell.low) == (1.0, None)
+    assert cell.no_interval_reason.endswith("Needs 39 images.")
+    assert len(cell.shuffled_values) == 5
+    assert len(evaluations[1].blocks) == 20
+
+
+def test_a_score_that_is_not_defined_on_some_shuffled_labels_is_compared_with_the_others(problem):
+    shuffles = plan_resampling(problem[1], None, seed=0).shuffled_labels
+    defined = sum(labels[0] != labels[1] for labels in shuffles)
+    assert 0 < defined < 5
+    (evaluation,) = evaluate(*problem, [first_label_only])
+    assert len(evaluation.shuffled) == defined
+
+
+def test_a_network_that_only_recognises_patients_is_not_above_its_shuffled_values():
+    rng = np.random.default_rng(0)
+    marked = []
+    for _ in range(12):
+        patients = np.repeat(np.arange(20), 10)
+        targets = rng.permutation(np.arange(20) % 2)[patients]  # of patients who do not differ
+        features = rng.normal(size=(20, 8))[patients] + 0.1 * rng.normal(size=(200, 8))
+        resampling = plan_resampling(targets, patients, seed=0)
+        bundle = ScoreInputs(features=features, labels=targets, groups=patients)
+        evaluation = evaluate_scores([logme], bundle, resampling, all_intervals=False, stage=Silent())
+        marked.append(not build_cells(logme, [as_model("a", evaluation)])[0].above_shuffled)
+    assert sum(marked) >= 7  # 5 of 6 are expected; shuffling single images marks none
 
 
 def test_score_values_keep_their_parts_and_warnings(problem):
