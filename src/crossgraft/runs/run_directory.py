@@ -143,7 +143,7 @@ def _enter(
     path: Path, *, command: str, command_line: str, config: Mapping[str, object], seed: int, overwrite: bool
 ) -> RunDirectory:
     earlier = _read_run(path)
-    if overwrite and earlier is not None:
+    if earlier is not None and (overwrite or _is_without_result(path, earlier)):
         _clear(path)
         earlier = None
     if earlier is None and any(entry.name != ".lock" for entry in path.iterdir()):
@@ -181,6 +181,11 @@ def _read_run(path: Path) -> RunRecord | None:
         return RunRecord.model_validate_json(file.read_bytes())
     except ValidationError as error:
         raise DataError(f"{file} is not a record of this version of crossgraft. Choose another --out.") from error
+
+
+def _is_without_result(path: Path, record: RunRecord) -> bool:
+    """Whether the run stopped before it wrote anything that could be gone on with, for example at a typo."""
+    return record.state != "done" and {entry.name for entry in path.iterdir()} <= {".lock", "run.json"}
 
 
 def _clear(path: Path) -> None:
