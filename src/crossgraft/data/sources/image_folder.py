@@ -113,10 +113,29 @@ def _files_by_class(folder: Path, notices: list[str]) -> dict[str, list[Path]]:
             f"No images in the class {what} {', '.join(empty)} of {folder}. Add images ({', '.join(IMAGE_EXTENSIONS)}) "
             f"or remove the {what}."
         )
+    _suspect_classes_further_down(folder, list(files), notices)
     if loose:
         shown = ", ".join(path.name for path in loose[:_NAMES_IN_MESSAGE])
         notices.append(f"{len(loose)} images lie beside the class folders of {folder} and are not used: {shown}.")
     return files
+
+
+def _suspect_classes_further_down(folder: Path, class_names: list[str], notices: list[str]) -> None:
+    """Folders such as ``site A/benign`` would make classes of the sites, without any other sign of it."""
+    below = [[path.name for path in _folders(folder / name)] for name in class_names]
+    if any(names != below[0] for names in below) or len(below[0]) < 2:
+        return
+    shown = ", ".join(below[0][:_NAMES_IN_MESSAGE]) + (" …" if len(below[0]) > _NAMES_IN_MESSAGE else "")
+    if len(class_names) == 1:
+        raise DataError(
+            f"The folder {folder} has only one folder, {class_names[0]}, which holds the folders {shown}. If these are "
+            f"the classes, give {folder / class_names[0]}."
+        )
+    notices.append(
+        f"All class folders of {folder} hold the same folders: {shown}. The classes are taken to be "
+        f"{', '.join(class_names[:_NAMES_IN_MESSAGE])}{' …' if len(class_names) > _NAMES_IN_MESSAGE else ''}. If that is "
+        "wrong, write a table with the columns path and label."
+    )
 
 
 def _raise_without_images(folder: Path, loose: list[Path]) -> None:

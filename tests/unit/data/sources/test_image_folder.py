@@ -125,6 +125,27 @@ def test_images_without_class_folders(tmp_path, write_image):
         open_dataset(tmp_path)
 
 
+def test_class_folders_one_level_further_down_are_named(make_folder):
+    with pytest.raises(DataError, match=r"only one folder, data, .*holds the folders no, yes.*give .*images.data\b"):
+        open_dataset(make_folder({"data/no": 2, "data/yes": 2}))
+
+
+def test_the_same_folders_in_every_class_folder_are_pointed_out(make_folder, reporter):
+    dataset = open_dataset(
+        make_folder({"site A/no": 2, "site A/yes": 2, "site B/no": 2, "site B/yes": 1}), reporter=reporter
+    )
+    assert dataset.class_names == ("site A", "site B")
+    assert "hold the same folders: no, yes" in reporter.stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "classes", [{"a/patient 1": 2, "b/patient 2": 2}, {"a/left": 2, "b/left": 2}, {"a": 2, "b/left": 2, "b/right": 2}]
+)
+def test_other_folders_in_class_folders_need_no_word(make_folder, reporter, classes):
+    open_dataset(make_folder(classes), reporter=reporter)
+    assert "same folders" not in reporter.stream.getvalue()
+
+
 def test_images_beside_class_folders_are_pointed_out(make_folder, write_image, reporter):
     root = make_folder({"a": 2, "b": 2})
     write_image(root / "preview.png")
