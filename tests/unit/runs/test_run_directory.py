@@ -121,8 +121,8 @@ def test_stages_are_kept_across_a_resume(tmp_path):
 
 def test_a_run_that_stopped_before_its_first_result_does_not_hold_the_folder(tmp_path):
     """A typo found while the data are opened must not ask for --overwrite once it is corrected."""
-    with pytest.raises(ValueError), opened(tmp_path):
-        raise ValueError
+    with pytest.raises(KeyboardInterrupt), opened(tmp_path):
+        raise KeyboardInterrupt
     with opened(tmp_path, config={"limit": 4}) as run:
         assert not run.resumed
         run.write("first.txt", "a result")
@@ -131,8 +131,11 @@ def test_a_run_that_stopped_before_its_first_result_does_not_hold_the_folder(tmp
 
 
 def test_data_may_change_after_a_run_that_has_no_result(tmp_path):
-    with pytest.raises(ValueError), opened(tmp_path) as run:
-        run.describe_data("sha256:1")
-        raise ValueError
-    with opened(tmp_path) as run:
-        run.describe_data("sha256:2")
+    def stop_after_looking_at(fingerprint):
+        with opened(tmp_path) as run:
+            run.describe_data(fingerprint)
+            raise KeyboardInterrupt
+
+    for fingerprint in ("sha256:1", "sha256:2"):
+        with pytest.raises(KeyboardInterrupt):
+            stop_after_looking_at(fingerprint)
