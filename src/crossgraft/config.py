@@ -48,7 +48,7 @@ def read_config_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
     try:
         content: object = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not a YAML file: {error}") from error
+        raise UsageError(f"{path} is not a YAML file: {describe_yaml_error(error)}.") from error
     if not isinstance(content, dict):
         raise UsageError(f"{path} must hold a mapping such as `seed: 1`, but holds a {type(content).__name__}.")
     values = {str(key).replace("-", "_"): value for key, value in content.items()}
@@ -57,6 +57,13 @@ def read_config_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
         if key not in known:
             raise UnknownNameError("key", key, known, hint=f"In {path}.")
     return values
+
+
+def describe_yaml_error(error: yaml.YAMLError | UnicodeDecodeError) -> str:
+    """The problem and its line in a few words; the parser's own message takes up to seven lines."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        return f"{error.problem} (line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1})"
+    return " ".join(str(error).split())
 
 
 def resolve(model: type[BaseModel], *, file: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +84,8 @@ def resolve(model: type[BaseModel], *, file: Path | None, given: Mapping[str, An
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{key}: {first['msg']} (got {first.get('input')!r}).") from error
+        where = f" in {file}" if key not in given else ""
+        raise UsageError(f"{key}{where}: {first['msg']} (got {first.get('input')!r}).") from error
     return {name: getattr(settings, name) for name in model.model_fields}
 
 

@@ -28,7 +28,11 @@ def test_an_unknown_key_is_answered_with_the_nearest(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("- 1\n- 2\n", "must hold a mapping"), ("a: [", "not a YAML file"), (None, "No such")],
+    [
+        ("- 1\n- 2\n", "must hold a mapping"),
+        ("a: [", r"not a YAML file: expected [^\n]* \(line 1, column 5\)\.$"),
+        (None, "No such"),
+    ],
 )
 def test_a_bad_file_is_named(tmp_path, content, message):
     file = tmp_path / "a.yaml"
@@ -36,6 +40,13 @@ def test_a_bad_file_is_named(tmp_path, content, message):
         file.write_text(content)
     with pytest.raises(UsageError, match=message):
         read_config_file(file, ["seed"])
+
+
+def test_a_wrong_type_in_a_file_names_the_file(tmp_path):
+    file = tmp_path / "a.yaml"
+    file.write_text("seed: many\n")
+    with pytest.raises(UsageError, match=r"seed in .*a\.yaml: .*got 'many'"):
+        resolve(MODEL, file=file, given={})
 
 
 def test_a_wrong_type_names_the_key():

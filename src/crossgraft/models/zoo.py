@@ -9,6 +9,7 @@ from pathlib import Path
 
 import yaml
 
+from crossgraft.config import describe_yaml_error
 from crossgraft.errors import MissingWeightsError, UsageError
 from crossgraft.models.resolve import resolve_spec
 from crossgraft.models.sources.local_checkpoint import read_header
@@ -88,7 +89,7 @@ def _read_yaml(path: Path) -> list[ModelSpec]:
     except FileNotFoundError as error:
         raise UsageError(f"No such zoo file: {path}.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"The zoo file {path.name} is not valid YAML: {error}") from error
+        raise UsageError(f"The zoo file {path.name} is not valid YAML: {describe_yaml_error(error)}.") from error
     if not isinstance(content, list):
         raise UsageError(f"The zoo file {path.name} must be a list of entries that each begin with `- name: …`.")
     specs: list[ModelSpec] = []

@@ -149,7 +149,7 @@ def test_entries_that_make_no_sense(tmp_path, entries, message):
 
 def test_broken_yaml(tmp_path):
     (tmp_path / "zoo.yaml").write_text("- name: [")
-    with pytest.raises(UsageError, match="not valid YAML"):
+    with pytest.raises(UsageError, match=r"not valid YAML: [^\n]*line \d+, column \d+"):
         read_zoo(tmp_path / "zoo.yaml")
 
 

@@ -36,4 +36,5 @@ def refuse_missing_split(wanted: str, available: Sequence[str], where: str) -> N
     """
     if wanted not in available:
         listed = ", ".join(sorted(set(available))) or "none"
-        raise DataError(f"{where} has no rows of the split {wanted}. Its splits: {listed}.")
+        hint = f" Rename the one to use to {wanted}." if available else ""
+        raise DataError(f"{where} has no rows of the split {wanted}. Its splits: {listed}.{hint}")
