@@ -1,9 +1,11 @@
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from crossgraft.errors import DataError, UsageError
 from crossgraft.records import RankingRecord, RunRecord
 
 FLAGS = ("--models", "zoo.yaml", "--scores", "leep,logme,knn_probe", "--workers", "1")
@@ -210,3 +212,32 @@ def test_python_and_the_command_line_give_the_same_numbers(ranked, workspace):
     assert len(frame) == 12
     assert frame[frame["score"] == "logme"]["rank"].tolist()[:2] == [1, 2]
     assert "<table" in ranking._repr_html_()
+
+
+def test_an_open_dataset_with_a_test_split_is_ranked_as_if_it_had_none(workspace):
+    """Not even the class list may know about the rows of the test split."""
+    import crossgraft
+    from crossgraft.data import open_dataset
+
+    whole = open_dataset(split_folder(workspace, poisoned=False), use_split=None)
+    is_alien = (whole.splits == "test") & (np.cumsum(whole.splits == "test") > 3)
+    names = (*whole.class_names, "alien")
+    labels, targets = np.where(is_alien, "alien", whole.labels), np.where(is_alien, 2, whole.targets)
+    poisoned = replace(whole, class_names=names, labels=labels, targets=targets)
+    settings = {"models": "zoo.yaml", "scores": "logme", "workers": 1}
+    rankings = [crossgraft.rank_models(data, **settings) for data in (whole, poisoned)]
+    assert numbers(rankings[0].to_json()) == numbers(rankings[1].to_json())
+    assert rankings[0].record.dataset.num_images == 18
+    only_test = replace(whole, splits=np.full(len(whole), "test"))
+    with pytest.raises(DataError, match="has the splits test but no split train"):
+        crossgraft.rank_models(only_test, **settings)
+
+
+def test_python_refuses_what_the_command_line_refuses():
+    import crossgraft
+    from crossgraft.rank.rank_models import check_settings
+
+    with pytest.raises(UsageError, match="at least 1 thread, found 0"):
+        crossgraft.rank_models("images", models="zoo.yaml", workers=0)
+    with pytest.raises(UsageError, match=r"Unknown resize policy: padd\. Did you mean pad"):
+        check_settings(None, "padd")  # the type checker of the tests refuses the whole call

@@ -41,9 +41,8 @@ def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell]
         sentence = _several([row.model for row in ranked if row.rank in [1, *best.not_separable_from]], title, models)
     else:
         sentence = f"Start with {best.model}: {title} separates it from every other model here."
-    return sentence + _caution(
-        by_model[best.model], [by_model[row.model] for row in ranking.rows if row.role != "candidate"]
-    )
+    controls = [by_model[row.model] for row in ranking.rows if row.role != "candidate"]
+    return sentence + _caution(title, by_model[best.model], controls)
 
 
 def _several(names: Sequence[str], title: str, models: Sequence[ModelRecord]) -> str:
@@ -60,8 +59,10 @@ def _parameters_without_head(model: ModelRecord) -> int:
     return model.num_parameters - (model.num_source_classes or 0) * (model.num_features + 1)
 
 
-def _caution(best: ScoreCell, controls: Sequence[ScoreCell]) -> str:
-    """A random network that is as good as the best model says that pretraining is not what is measured."""
+def _caution(title: str, best: ScoreCell, controls: Sequence[ScoreCell]) -> str:
+    """What speaks against the best model: shuffled labels or a random network that do as well."""
+    if best.above_shuffled is False:
+        return f" Take care: {best.model} is not above its own {title} under shuffled labels."
     higher = [cell.model for cell in controls if _value(cell) > _value(best)]
     equal = [cell.model for cell in controls if cell.value is not None and not separable(best, cell)]
     if higher:

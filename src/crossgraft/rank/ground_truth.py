@@ -49,10 +49,11 @@ def read_ground_truth(
 def _read_csv(path: Path, column: str | None) -> tuple[dict[str, float], str]:
     if not path.is_file():
         raise DataError(f"No such file of fine-tuned results: {path}")
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
-        header = list(reader.fieldnames or [])
-        rows = list(reader)
+    try:
+        reader = csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines())
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 text; save it as CSV in UTF-8.") from error
+    header, rows = list(reader.fieldnames or []), list(reader)
     if "model" not in header:
         raise DataError(f"{path} needs a column `model`; it has: {', '.join(header) or 'no columns'}.")
     column = column or _only_numeric_column(path, header, rows)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from pydantic import TypeAdapter
 
 from crossgraft.compute import available_cores, resolve_device
 from crossgraft.data import Dataset, open_dataset
-from crossgraft.errors import DataError, UsageError
+from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.progress import Reporter
 from crossgraft.rank.assemble import assemble_record
@@ -120,6 +121,7 @@ def rank_models(
     reporter = reporter or Reporter(quiet=True)
     chosen = choose_scores(scores)
     primary = _choose_primary(by, chosen)
+    check_settings(workers, resize_policy)
     specs = read_zoo(models, weights_dir=weights_dir)
     truth = None
     if ground_truth is not None:
@@ -181,6 +183,18 @@ def choose_scores(scores: str | Sequence[str]) -> list[AnyScore]:
     return [SCORES.get(name) for name in wanted]
 
 
+def check_settings(workers: int | None, resize_policy: str | None) -> None:
+    """What the command line checks by itself.
+
+    Raises:
+        UsageError: A number of threads below 1, or an unknown resize policy.
+    """
+    if workers is not None and workers < 1:
+        raise UsageError(f"`workers` must be at least 1 thread, found {workers}.")
+    if resize_policy is not None and resize_policy not in get_args(ResizePolicy):
+        raise UnknownNameError("resize policy", resize_policy, get_args(ResizePolicy))
+
+
 def _choose_primary(by: str, chosen: Sequence[AnyScore]) -> str:
     names = [score.name for score in chosen]
     if by in names:
@@ -226,7 +240,9 @@ def _open(data: str | Path | Dataset, *, reporter: Reporter, **options: Any) -> 
     is_train = data.splits == "train"
     if not is_train.any():
         raise DataError(f"{data.name} has the splits {', '.join(sorted(set(data.splits)))} but no split train.")
-    return data.take(is_train, rows_used="split train")
+    train = data.take(is_train, rows_used="split train")
+    present = [name for index, name in enumerate(data.class_names) if index in train.targets]
+    return replace(train.select_classes(present), rows_used=train.rows_used)  # a class of the test rows is not known
 
 
 def _walk(

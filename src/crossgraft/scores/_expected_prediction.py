@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float64
+from scipy.sparse import csr_array
 
 from crossgraft.types import ClassIndices
 
 _SMALLEST_PROBABILITY = 1e-300
 """Clamp of the logarithm's argument."""
+_BLOCK_ROWS = 1024
 
 
 def empirical_prediction(
@@ -16,17 +18,19 @@ def empirical_prediction(
 ) -> float:
     """mean_i (log) Σ_z θ_iz p(y_i | z), with p(y | z) estimated on the same rows (Nguyen et al. 2020, eqs. 1–2).
 
-    A source class (or mixture component) without mass says nothing, so p(y | z) = p(y) there. Cost O(n·C·Z).
+    A source class (or mixture component) without mass says nothing, so p(y | z) = p(y) there. Cost O(n·Z).
     """
     num_samples = len(posterior)
     num_classes = int(targets.max()) + 1
-    onehot = np.zeros((num_samples, num_classes))
-    onehot[np.arange(num_samples), targets] = 1.0
-    joint = onehot.T @ posterior
+    membership = csr_array((np.ones(num_samples), (targets, np.arange(num_samples))), shape=(num_classes, num_samples))
+    joint = membership @ posterior
     mass = joint.sum(axis=0)
-    prior = onehot.mean(axis=0)
+    prior = np.bincount(targets) / num_samples
     conditional = np.where(mass > 0, joint / np.where(mass > 0, mass, 1.0), prior[:, None])
-    predicted = np.einsum("iz,iz->i", posterior, conditional[targets])
+    predicted = np.empty(num_samples)
+    for start in range(0, num_samples, _BLOCK_ROWS):  # conditional[targets] of all rows would be as large as posterior
+        rows = slice(start, start + _BLOCK_ROWS)
+        predicted[rows] = np.einsum("iz,iz->i", posterior[rows], conditional[targets[rows]])
     if log:
         return float(np.log(np.maximum(predicted, _SMALLEST_PROBABILITY)).mean())
     return float(predicted.mean())

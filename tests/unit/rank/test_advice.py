@@ -58,6 +58,13 @@ def test_nothing_above_the_shuffled_labels_is_no_evidence():
     assert "no evidence for any of them" in text
 
 
+def test_an_advised_model_not_above_its_shuffled_values_is_a_warning():
+    text = advise([cell(0, "a", 0.9, above=False), cell(1, "b", 0.1)])
+    assert text.startswith("Start with a:")
+    assert text.endswith("Take care: a is not above its own LogME under shuffled labels.")
+    assert "Take care" not in advise([cell(0, "a", 0.9), cell(1, "b", 0.1, above=False)])
+
+
 def test_a_random_network_as_good_as_the_best_is_a_warning():
     roles = {"r": "random weights"}
     text = advise([cell(0, "a", 0.9), cell(1, "b", 0.1), cell(2, "r", 2.0)], roles)

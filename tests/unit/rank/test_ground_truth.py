@@ -89,3 +89,10 @@ def test_a_value_that_is_no_number_is_named_with_its_row(tmp_path):
         read_ground_truth(path, ["a", "b"], column="accuracy")
     with pytest.raises(DataError, match="No such file"):
         read_ground_truth(tmp_path / "none.csv", ["a"])
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path):
+    path = tmp_path / "latin.csv"
+    path.write_bytes("model,auc\nrésumé,0.9\n".encode("latin-1"))
+    with pytest.raises(DataError, match="is not UTF-8 text"):
+        read_ground_truth(path, ["a"])
