@@ -28,6 +28,11 @@ def scaled_spread(features):
     return {"spread": float(np.var(features))}
 
 
+@zoo_score(title="Place in the zoo", reference="made up", combine=combine_scaled)
+def place_of_mean(features):
+    return {"spread": float(np.mean(features))}
+
+
 @score(title="Brightness", reference="made up")
 def brightness(model, images):
     """Needs the model and its images."""
@@ -110,6 +115,19 @@ def test_a_zoo_level_score_is_scaled_over_candidates_and_controls_do_not_move_th
     assert len(cells["middle"].jackknife_values) == 20
     alone = build_cells(scaled_spread, zoo[:3])
     assert [cell.value for cell in alone] == [cells[name].value for name in ("narrow", "wide", "middle")]
+
+
+def test_a_zoo_level_score_leaves_the_same_block_out_of_every_member():
+    rng = np.random.default_rng(0)
+    targets = np.arange(40) % 2
+    members = {name: rng.normal(size=(40, 3)) + i for i, name in enumerate(["low", "middle", "high"])}
+    zoo = [as_model(name, evaluate(values, targets, [place_of_mean])) for name, values in members.items()]
+    cell = next(cell for cell in build_cells(place_of_mean, zoo) if cell.model == "middle")
+    literal = []
+    for block in plan_resampling(targets, None, seed=0).blocks:
+        low, middle, high = (np.delete(values, block, axis=0).mean() for values in members.values())
+        literal.append((middle - low) / (high - low))
+    np.testing.assert_allclose(cell.jackknife_values, literal, rtol=1e-9)
 
 
 def raw(value):

@@ -31,6 +31,14 @@ def test_agreement_over_all_models_equals_weighted_kendall_with_its_jackknife():
     assert 0 < row.p_value <= 1
 
 
+def test_controls_never_count_as_models():
+    truth = dict(zip("abcd", [0.2, 0.6, 0.7, 0.1], strict=True))
+    values = dict(zip("abcd", [0.1, 0.5, 0.6, 0.9], strict=True))
+    models = [model_record(name, role="random weights" if name == "d" else "candidate") for name in values]
+    (row,) = agreement("s", cells(values), models, GroundTruthRecord(column="accuracy", values=truth), seed=0)
+    assert (row.num_models, row.weighted_kendall) == (3, 1.0)
+
+
 def test_families_of_four_are_compared_within_themselves():
     names = "abcdefg"
     values = {name: float(i) for i, name in enumerate(names)}
