@@ -85,7 +85,7 @@ def open_dataset(
     source_name, rows = _list_rows(str(location), request, reporter)
     class_names, targets = index_classes(rows.labels, rows.label_names)
     _refuse_bad_classes(rows, class_names)
-    drawn = selection.make_split(rows, targets)
+    drawn = selection.make_split(rows, targets, class_names)
     chosen = np.arange(len(targets)) if drawn is None else drawn.rows("train")
     chosen = chosen[selection.fewer(targets[chosen], class_names)]
     inspected = inspect_images(

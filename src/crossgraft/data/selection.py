@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +54,7 @@ class RowSelection:
         if len(given) > 1:
             raise UsageError(f"{' and '.join(given)} choose the same thing in different ways. Give one of them.")
 
-    def make_split(self, rows: SourceRows, targets: ClassIndices) -> Split | None:
+    def make_split(self, rows: SourceRows, targets: ClassIndices, class_names: Sequence[str]) -> Split | None:
         """The split that was asked for; None when all rows are used.
 
         Raises:
@@ -70,10 +71,24 @@ class RowSelection:
         if rows.splits is not None:
             raise UsageError(f"{rows.name} has a split of its own, which is kept. Leave out --holdout and --folds.")
         if self.folds is not None:
-            folds = k_folds(targets, rows.groups, num_folds=self.folds, seed=self.seed, data_fingerprint=listing)
+            folds = k_folds(
+                targets,
+                rows.groups,
+                num_folds=self.folds,
+                seed=self.seed,
+                data_fingerprint=listing,
+                class_names=class_names,
+            )
             return folds[self.fold]
         fractions: dict[Part, float] = {"train": 1 - (self.holdout or 0), "test": self.holdout or 0}
-        return make_split(targets, rows.groups, fractions=fractions, seed=self.seed, data_fingerprint=listing)
+        return make_split(
+            targets,
+            rows.groups,
+            fractions=fractions,
+            seed=self.seed,
+            data_fingerprint=listing,
+            class_names=class_names,
+        )
 
     def fewer(self, targets: ClassIndices, class_names: tuple[str, ...]) -> np.ndarray:
         """Row numbers, ascending, after ``limit`` or ``per_class``."""

@@ -6,7 +6,7 @@ of one patient resemble each other, so a model that has seen one of them is not 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -118,6 +118,7 @@ def make_split(
     fractions: Mapping[Part, float],
     seed: int,
     data_fingerprint: str = "",
+    class_names: Sequence[str] | None = None,
 ) -> Split:
     """Draw parts of given sizes, stratified by class, no group in two parts.
 
@@ -127,6 +128,7 @@ def make_split(
         fractions: Share of each part; they add up to 1, for example ``{"train": 0.8, "test": 0.2}``.
         seed: Decides which rows (or groups) go where.
         data_fingerprint: ``Dataset.listing_fingerprint``, so that the split is refused for other rows.
+        class_names: Names of the C classes, for messages.
 
     Returns:
         Every class is in every part. With groups the shares are as near as whole groups allow (greedy,
@@ -141,7 +143,7 @@ def make_split(
     if "train" not in parts or (shares <= 0).any() or abs(shares.sum() - 1) > 1e-9:
         given = ", ".join(f"{part} {fraction:g}" for part, fraction in fractions.items())
         raise UsageError(f"Split fractions must be positive, include train and add up to 1. Given: {given}.")
-    _refuse_rare_classes(targets, groups, len(parts), f"each of {', '.join(parts)}")
+    _refuse_rare_classes(targets, groups, len(parts), f"each of {', '.join(parts)}", class_names)
     part_of_row = (
         assign_images(targets, shares, seed) if groups is None else assign_groups(targets, groups, shares, seed)
     )
@@ -165,10 +167,12 @@ def k_folds(
     num_folds: int,
     seed: int,
     data_fingerprint: str = "",
+    class_names: Sequence[str] | None = None,
 ) -> tuple[Split, ...]:
     """Cut the rows into folds, stratified by class, no group in two folds; split i tests on fold i.
 
-    Uses scikit-learn's ``StratifiedGroupKFold`` (or ``StratifiedKFold`` without groups).
+    Uses scikit-learn's ``StratifiedGroupKFold`` (or ``StratifiedKFold`` without groups). Arguments as in
+    ``make_split``.
 
     Raises:
         UsageError: Fewer than two folds.
@@ -177,12 +181,12 @@ def k_folds(
     """
     if num_folds < 2:
         raise UsageError(f"--folds must be at least 2, not {num_folds}.")
-    _refuse_rare_classes(targets, None, num_folds, f"each of {num_folds} folds")
+    _refuse_rare_classes(targets, None, num_folds, f"each of {num_folds} folds", class_names)
     random_state = derive_seed(seed, "folds")
     if groups is None:
         splitter = StratifiedKFold(num_folds, shuffle=True, random_state=random_state)
     else:
-        _refuse_few_groups(targets, groups, num_folds)
+        _refuse_few_groups(targets, groups, num_folds, class_names)
         splitter = StratifiedGroupKFold(num_folds, shuffle=True, random_state=random_state)
     folds = splitter.split(np.zeros(len(targets)), targets, groups)
     return tuple(
@@ -230,23 +234,28 @@ def _stratified_in_words(groups: Groups | None) -> str:
     return "stratified by class, no group in two parts"
 
 
-def _refuse_rare_classes(targets: ClassIndices, groups: Groups | None, num_parts: int, parts: str) -> None:
+def _refuse_rare_classes(
+    targets: ClassIndices, groups: Groups | None, num_parts: int, parts: str, class_names: Sequence[str] | None
+) -> None:
     """A class must be able to be in every part."""
     for index in np.unique(targets):
         members = targets == index
         count = int(members.sum()) if groups is None else len(np.unique(groups[members]))
         if count < num_parts:
             what = "images" if groups is None else "groups (patients)"
+            name = f"Class number {index}" if class_names is None else f"The class {class_names[index]}"
             raise DataError(
-                f"Class number {index} has {count} {what} and can not be in {parts}. Collect more, join classes, or ask "
+                f"{name} has {count} {what} and can not be in {parts}. Collect more, join classes, or ask "
                 "for fewer parts."
             )
 
 
-def _refuse_few_groups(targets: ClassIndices, groups: Groups, num_folds: int) -> None:
+def _refuse_few_groups(
+    targets: ClassIndices, groups: Groups, num_folds: int, class_names: Sequence[str] | None
+) -> None:
     num_groups = len(np.unique(groups))
     if num_groups < num_folds:
         raise DataError(
             f"There are {num_groups} groups (patients) for {num_folds} folds. Ask for at most {num_groups} folds."
         )
-    _refuse_rare_classes(targets, groups, 2, "both the train and the test rows")
+    _refuse_rare_classes(targets, groups, 2, "both the train and the test rows", class_names)

@@ -39,32 +39,32 @@ def test_contradictions(options, message):
 
 
 def test_without_a_wish_there_is_no_split(rows):
-    assert RowSelection().make_split(rows, TARGETS) is None
+    assert RowSelection().make_split(rows, TARGETS, ("a", "b")) is None
     assert RowSelection().fewer(TARGETS, ("a", "b")).tolist() == list(range(20))
 
 
 def test_a_held_out_part_keeps_groups_together(rows):
-    split = RowSelection(holdout=0.3).make_split(rows, TARGETS)
+    split = RowSelection(holdout=0.3).make_split(rows, TARGETS, ("a", "b"))
     assert len(split.test) == 6
     assert not set(rows.groups[list(split.train)]) & set(rows.groups[list(split.test)])
 
 
 def test_each_fold_is_held_out_once(rows):
-    held_out = [RowSelection(folds=5, fold=fold).make_split(rows, TARGETS).test for fold in range(5)]
+    held_out = [RowSelection(folds=5, fold=fold).make_split(rows, TARGETS, ("a", "b")).test for fold in range(5)]
     assert sorted(row for part in held_out for row in part) == list(range(20))
 
 
 def test_an_official_split_is_not_overruled(rows):
     official = SourceRows(**{**vars(rows), "splits": np.array(["train"] * 20)})
     with pytest.raises(UsageError, match="has a split of its own, which is kept"):
-        RowSelection(holdout=0.2).make_split(official, TARGETS)
+        RowSelection(holdout=0.2).make_split(official, TARGETS, ("a", "b"))
 
 
 def test_a_split_of_other_rows_is_refused(rows, tmp_path):
-    RowSelection(holdout=0.3).make_split(rows, TARGETS).save(tmp_path / "split.json")
+    RowSelection(holdout=0.3).make_split(rows, TARGETS, ("a", "b")).save(tmp_path / "split.json")
     renamed = SourceRows(**{**vars(rows), "image_names": [f"new {row}" for row in range(20)]})
     with pytest.raises(DataError, match="made for 20 other images than the 20 of data"):
-        RowSelection(split=tmp_path / "split.json").make_split(renamed, TARGETS)
+        RowSelection(split=tmp_path / "split.json").make_split(renamed, TARGETS, ("a", "b"))
 
 
 def test_words_for_what_is_left():

@@ -96,6 +96,14 @@ def test_a_class_with_one_image_can_not_be_split():
         make_split(np.array([0, 0, 0, 1]), fractions={"train": 0.5, "test": 0.5}, seed=0)
 
 
+def test_a_class_that_can_not_be_split_is_called_by_its_name():
+    targets, names = np.array([0, 0, 0, 1]), ("benign", "malignant")
+    with pytest.raises(DataError, match="The class malignant has 1 images"):
+        make_split(targets, fractions={"train": 0.5, "test": 0.5}, seed=0, class_names=names)
+    with pytest.raises(DataError, match="The class malignant has 1 groups"):
+        k_folds(np.tile(targets, 2), np.array(list("abcdaecd")), num_folds=2, seed=0, class_names=names)
+
+
 def test_a_class_of_one_patient_can_not_be_split():
     with pytest.raises(DataError, match=r"Class number 1 has 1 groups \(patients\)"):
         make_split(np.array([0, 0, 0, 1, 1]), np.array(list("abcdd")), fractions={"train": 0.5, "test": 0.5}, seed=0)
