@@ -140,6 +140,11 @@ class RankingByScore(Record):
     best_shuffled: float | None
     num_shuffled: int
 
+    @property
+    def num_ranked(self) -> int:
+        """How many models have a rank; of one alone nothing can be said to be best or separable."""
+        return sum(row.rank is not None for row in self.rows)
+
 
 class AgreementRecord(Record):
     """How one score agrees with fine-tuned results that the user gave."""

@@ -51,7 +51,7 @@ def _table(record: RankingRecord, ranking: RankingByScore) -> str:
     )
     title = _title(record, record.primary_score)
     header = ["rank", "model", title, "95 % interval", "not separable from", "cost"]
-    rows = [_row(record, row, cell, as_text) for row, cell in zip(ranking.rows, cells, strict=True)]
+    rows = [_row(record, row, cell, as_text, ranking.num_ranked) for row, cell in zip(ranking.rows, cells, strict=True)]
     if ranking.best_shuffled is not None:
         label = f"shuffled labels (best of {ranking.num_shuffled})"
         rows.append([MISSING, label, as_text(ranking.best_shuffled), "", "control", ""])
@@ -62,13 +62,14 @@ def _title(record: RankingRecord, name: str) -> str:
     return next(score.title for score in record.scores if score.name == name)
 
 
-def _row(record: RankingRecord, row: RankRow, cell: ScoreCell, as_text: NumberFormat) -> list[str]:
+def _row(record: RankingRecord, row: RankRow, cell: ScoreCell, as_text: NumberFormat, num_ranked: int) -> list[str]:
     model = record.model(row.model)
     seconds = model.feature_seconds + sum(c.seconds for c in record.cells if c.model == row.model)
     interval = as_text.interval(cell.low, cell.high)
     if cell.value is not None and cell.low is None:
         interval = "none"
-    note = "control" if row.role != "candidate" else compress_ranks(row.not_separable_from) or "separable"
+    none = "separable" if num_ranked > 1 else "the only model"
+    note = "control" if row.role != "candidate" else compress_ranks(row.not_separable_from) or none
     if cell.value is None:
         note = "no value"
     elif row.role == "candidate" and cell.above_shuffled is False:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from crossgraft.records import RankingRecord, RankRow, ScoreCell
+from crossgraft.records import RankingByScore, RankingRecord, RankRow, ScoreCell
 from crossgraft.report.blocks import Block, Figure, Folded, Section
 from crossgraft.report.formatting import NumberFormat, counted
 from crossgraft.report.plots import is_drawable, scatter_figure
@@ -42,7 +42,7 @@ def rankings_section(source: Source[RankingRecord]) -> Section:
 def _overview(record: RankingRecord) -> Table:
     formats = {score.name: score_format(record, score.name) for score in record.scores}
     cells = {(cell.model, cell.score): cell for cell in record.cells}
-    best = {ranking.score: _separable_best(ranking.rows) for ranking in record.rankings}
+    best = {ranking.score: _separable_best(ranking) for ranking in record.rankings}
     order = record.ranking(record.primary_score).rows
     columns = [Column("Model"), *(Column(score.title, numeric=True) for score in record.scores)]
     rows = [
@@ -76,8 +76,10 @@ def _value(cell: ScoreCell | None, as_text: NumberFormat, *, strong: bool) -> Ce
     return number(cell.value if cell else None, as_text, strong=strong)
 
 
-def _separable_best(rows: Iterable[RankRow]) -> str | None:
-    return next((row.model for row in rows if row.rank == 1 and not row.not_separable_from), None)
+def _separable_best(ranking: RankingByScore) -> str | None:
+    if ranking.num_ranked < 2:
+        return None
+    return next((row.model for row in ranking.rows if row.rank == 1 and not row.not_separable_from), None)
 
 
 def _controls(rows: Iterable[RankRow]) -> frozenset[int]:
@@ -101,7 +103,7 @@ def _ranking_table(record: RankingRecord, score: str) -> Table:
     ordered = [cells[row.model] for row in ranking.rows]
     as_text = score_format(record, score)
     seconds = NumberFormat.for_column([max((cell.seconds for cell in ordered), default=0.0)], digits=2)
-    best = _separable_best(ranking.rows)
+    best = _separable_best(ranking)
     columns = [
         Column("Rank", numeric=True),
         Column("Model"),
@@ -119,7 +121,7 @@ def _ranking_table(record: RankingRecord, score: str) -> Table:
             words(row.model),
             number(cell.value, as_text, strong=row.model == best),
             interval(cell.low, cell.high, as_text),
-            words(_separability(row)),
+            words(_separability(row, ranking.num_ranked)),
             number(cell.largest_shuffled, as_text),
             yes_or_no(cell.above_shuffled),
             number(cell.seconds, seconds),
@@ -138,11 +140,13 @@ def _ranking_table(record: RankingRecord, score: str) -> Table:
     )
 
 
-def _separability(row: RankRow) -> str | None:
+def _separability(row: RankRow, num_ranked: int) -> str | None:
     if row.role != "candidate":
         return "control"
     if row.rank is None:
         return None
+    if num_ranked == 1:
+        return "the only model"
     return ", ".join(map(str, row.not_separable_from)) or "none: separable from all"
 
 

@@ -133,6 +133,17 @@ def test_every_score_has_its_full_ranking(ranking, source_of):
                 assert row["not separable from ranks"] == (", ".join(map(str, ranks)) or "none: separable from all")
 
 
+def test_a_single_model_is_neither_separable_nor_bold(ranking, source_of):
+    order = ranking.ranking("logme")
+    alone = order.rows[0].model_copy(update={"not_separable_from": []})
+    others = [row.model_copy(update={"rank": None, "not_separable_from": []}) for row in order.rows[1:]]
+    single = order.model_copy(update={"rows": [alone, *others]})
+    rankings = [single if entry.score == "logme" else entry for entry in ranking.rankings]
+    table = rankings_section(source_of(ranking.model_copy(update={"rankings": rankings}))).blocks[0]
+    assert csv_of(table)[0]["not separable from ranks"] == "the only model"
+    assert not any(cell.strong for cell in table.rows[0])
+
+
 def test_missing_values_and_intervals_are_explained_once(ranking, source_of, examples):
     tables = {table.caption: table for table in blocks_of(rankings_section(source_of(ranking)), Table)}
     assert tables["Ranking by LEEP"].notes == [f"No value: the model has no source head ({examples.WITHOUT_HEAD})."]
