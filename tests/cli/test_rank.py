@@ -101,6 +101,19 @@ def test_a_run_killed_between_models_goes_on_with_the_next(workspace, crossgraft
     assert numbers(first) == numbers(second)
 
 
+def test_other_weights_under_the_same_name_are_scored_anew(ranked, workspace, crossgraft):
+    from safetensors.torch import load_file, save_file
+
+    state = load_file(workspace / "narrow.safetensors")
+    save_file({name: 2 * values for name, values in state.items()}, workspace / "narrow.safetensors")
+    again = crossgraft("rank", "images", *FLAGS, "--out", "run")
+    assert again.err.count("read back from the run directory") == 3
+    fresh = crossgraft("rank", "images", *FLAGS, "--out", "fresh")
+    assert fresh.code == 0
+    first, second = ((workspace / run / "report.json").read_text() for run in ("run", "fresh"))
+    assert numbers(first) == numbers(second)
+
+
 def split_folder(workspace, *, poisoned):
     """images/ cut into train and test; a poisoned test folder holds garbage, another class and other counts."""
     folder = workspace / ("poisoned" if poisoned else "clean") / "data"
