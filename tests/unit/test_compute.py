@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
@@ -43,3 +45,15 @@ def test_a_missing_package_names_the_extra():
     assert require("json", extra="none", needed_for="Nothing").__name__ == "json"
     with pytest.raises(MissingExtraError, match=r"DICOM needs the package no_such_module.*crossgraft\[medical\]"):
         require("no_such_module", extra="medical", needed_for="DICOM")
+
+
+def test_memory_that_was_taken_before_is_not_counted():
+    tracemalloc.start()
+    try:
+        before = np.ones(1_000_000)
+        with measure_cost() as cost:
+            np.ones(1000)
+        assert len(before) == 1_000_000
+        assert 8_000 <= cost.peak_bytes < 1_000_000
+    finally:
+        tracemalloc.stop()

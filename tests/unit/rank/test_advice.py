@@ -74,7 +74,9 @@ def test_a_random_network_as_good_as_the_best_is_a_warning():
 
 
 def test_one_model_or_none_has_no_ranking():
-    assert "nothing to compare" in advise([cell(0, "a", 0.9)])
+    assert advise([cell(0, "a", 0.9)]) == "Only a has a value, so there is nothing to compare it with."
+    text = advise([cell(0, "a", 0.9), cell(2, "r", 2.0)], {"r": "random weights"})
+    assert "Take care: a network with random weights (r) scores higher" in text
     assert "no ranking" in advise([ScoreCell(model="a", score="s", value=None, reason="x")])
 
 
@@ -121,9 +123,34 @@ def test_checks_fire_on_a_case_built_to_fail(images):
     assert "a" in found["Random weights"].text.rpartition(":")[2]
 
 
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([0] * 12 + [1] * 12, "fewer than 3 groups"),
+        ([i % 2 * 99 if i % 2 else i for i in range(24)], "All images of the class 1 are of one group"),
+    ],
+)
+def test_too_few_patients_to_tell_a_class_from_a_patient(images, groups, message):
+    found = checks(images, [cell(0, "a", 0.9)], [model_record("a")], groups=groups)
+    assert found["Patient leakage"].severity == "warning"
+    assert message in found["Patient leakage"].text
+
+
+def test_one_model_has_no_neighbours_to_check(images):
+    found = checks(images, [cell(0, "a", 0.9)], [model_record("a")])
+    assert found["Order of neighbours"].severity == "not assessed"
+
+
 def test_the_head_of_the_source_classes_does_not_count_for_the_size():
     from crossgraft.rank.advice import _parameters_without_head
 
     with_head = model_record("a", num_parameters=1010, num_source_classes=5)  # one feature: 5 weights and 5 biases
     assert _parameters_without_head(with_head) == 1000
     assert _parameters_without_head(model_record("b", num_parameters=1010)) == 1010
+
+
+def test_a_model_that_its_random_control_cannot_be_told_from_is_named(images):
+    models = [model_record("a"), model_record("b"), model_record("a · random", role="random weights", architecture="a")]
+    cells = [cell(0, "a", 0.9, spread=1.0), cell(1, "b", 0.95), cell(2, "a · random", 0.85, spread=1.0)]
+    found = checks(images, cells, models)["Random weights"]
+    assert (found.severity, found.text.rpartition(": ")[2]) == ("warning", "a.")
