@@ -2,9 +2,13 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from crossgraft.data import Dataset
 from crossgraft.rank.order import separable
 from crossgraft.records import CheckRecord, ModelRecord, RankingByScore, ScoreCell
+from crossgraft.report.formatting import counted
+from crossgraft.statistics.jackknife import MIN_BLOCKS
 
 FEW_IMAGES_PER_CLASS = 10
 MOST_NAMES = 3
@@ -31,8 +35,8 @@ def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell]
             "of them. Bring more images, or check the labels."
         )
     if len(ranked) == 1:
-        return f"Only {best.model} has a value, so there is nothing to compare it with."
-    if len(best.not_separable_from) == len(ranked) - 1:
+        sentence = f"Only {best.model} has a value, so there is nothing to compare it with."
+    elif len(best.not_separable_from) == len(ranked) - 1:
         sentence = (
             f"{title} cannot tell the {len(ranked)} models apart on these images: take the one that is cheapest to run, "
             "or bring more images."
@@ -97,9 +101,22 @@ def _check_groups(dataset: Dataset) -> CheckRecord:
             "take every image as independent. Name the column with --group-column."
         )
         return CheckRecord(title="Patient leakage", severity="not assessed", text=text)
-    number = len(set(dataset.groups.tolist()))
-    text = f"The jackknife leaves out whole groups of the column {dataset.group_column} ({number} groups)."
-    return CheckRecord(title="Patient leakage", severity="passed", text=text)
+    number = len(np.unique(dataset.groups))
+    text = f"The jackknife leaves out whole groups of the column {dataset.group_column} ({counted(number, 'group')})."
+    of_one = [
+        name
+        for index, name in enumerate(dataset.class_names)
+        if len(np.unique(dataset.groups[dataset.targets == index])) == 1
+    ]
+    if number < MIN_BLOCKS:
+        text = f"The column {dataset.group_column} has fewer than {MIN_BLOCKS} groups, so there are no intervals."
+    if of_one:
+        text += (
+            f" All images of the class {_either(of_one)} are of one group: a model that knows the patient knows the "
+            "class. Bring images of more patients."
+        )
+    severity = "warning" if of_one or number < MIN_BLOCKS else "passed"
+    return CheckRecord(title="Patient leakage", severity=severity, text=text)
 
 
 def _check_class_sizes(dataset: Dataset) -> CheckRecord:
@@ -150,11 +167,14 @@ def _check_random_weights(title: str, cells: Sequence[ScoreCell], models: Sequen
 
 
 def _check_separable(title: str, ranking: RankingByScore) -> CheckRecord:
+    if not ranking.pairs:
+        text = f"Fewer than two models have a value of {title}."
+        return CheckRecord(title="Order of neighbours", severity="not assessed", text=text)
     equal = [f"{pair.first} and {pair.second}" for pair in ranking.pairs if not pair.separable]
     if not equal:
         text = f"The 95 % interval of every difference between neighbours by {title} excludes 0."
         return CheckRecord(title="Order of neighbours", severity="passed", text=text)
-    text = f"{len(equal)} of {len(ranking.pairs)} neighbours by {title} are not separable: {'; '.join(equal)}."
+    text = f"{len(equal)} of {len(ranking.pairs)} pairs of neighbours by {title} are not separable: {'; '.join(equal)}."
     return CheckRecord(title="Order of neighbours", severity="notice", text=text)
 
 
