@@ -58,6 +58,10 @@ class Ranking:
         """The record as one JSON document with ``schema_version``."""
         return self.record.model_dump_json()
 
+    def __repr__(self) -> str:
+        """One line: the record holds thousands of numbers."""
+        return f"Ranking({self.record.dataset.name!r}, by={self.record.primary_score!r}, advice={self.advice!r})"
+
     def _repr_html_(self) -> str:
         frame = self.to_frame()
         primary = frame[frame["score"] == self.record.primary_score]
