@@ -67,8 +67,8 @@ def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str |
         The file that was written.
 
     Raises:
-        UsageError: No run, or several runs without ``out``.
-        DataError: A record is missing or damaged; the message names the file.
+        UsageError: No run, several runs without ``out``, or a folder that is no run.
+        DataError: A record is damaged; the message names the file.
         StorageError: The page could not be written; an older page stays as it was.
     """
     single = isinstance(run_directory, str | Path)

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from crossgraft.errors import DataError
+from crossgraft.errors import DataError, RunDirectoryError
 from crossgraft.records import SCHEMA_VERSION, DemoRecord, RankingRecord, Record, RunRecord, Thumbnail
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)
@@ -51,10 +51,13 @@ def read_run(directory: Path, record_types: dict[str, type[Record]], *, prefix: 
         prefix: See ``Source``.
 
     Raises:
-        DataError: A file, named in the message, is missing, damaged, newer, or contradicts itself.
+        RunDirectoryError: The directory or a file of it is missing.
+        DataError: A file, named in the message, is damaged, newer, or contradicts itself.
     """
     if not directory.is_dir():
-        raise DataError(f"No such run directory: {directory}. Pass the folder that a crossgraft command wrote (--out).")
+        raise RunDirectoryError(
+            f"No such run directory: {directory}. Pass the folder that a crossgraft command wrote (--out)."
+        )
     run = _validated(directory / "run.json", RunRecord)
     report = directory / "report.json"
     kind = _kind(report)
@@ -71,7 +74,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise DataError(
+        raise RunDirectoryError(
             f"{path} is missing, so there is nothing to report on. Run the command again into this directory."
         ) from error
     except (OSError, UnicodeDecodeError) as error:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from crossgraft.errors import DataError
+from crossgraft.errors import DataError, RunDirectoryError
 from crossgraft.records import DemoRecord, RankingRecord
 from crossgraft.report.source import read_run
 
@@ -37,14 +37,14 @@ def test_thumbnails_are_optional(directory):
 
 
 def test_missing_directory(tmp_path):
-    with pytest.raises(DataError, match=r"No such run directory: .*nowhere"):
+    with pytest.raises(RunDirectoryError, match=r"No such run directory: .*nowhere"):
         read_run(tmp_path / "nowhere", RECORD_TYPES)
 
 
 @pytest.mark.parametrize("name", ["run.json", "report.json"])
 def test_missing_file(directory, name):
     (directory / name).unlink()
-    with pytest.raises(DataError, match=rf"{name} is missing"):
+    with pytest.raises(RunDirectoryError, match=rf"{name} is missing"):
         read_run(directory, RECORD_TYPES)
 
 
