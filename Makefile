@@ -23,14 +23,14 @@ demo: $(VENV)/installed
 	$(BIN)/crossgraft demo
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2
 
 check: $(VENV)/installed
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/pyright
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q -m "not slow and not browser and not real_data"
+	$(BIN)/python -m pytest -q -n 2 -m "not slow and not browser and not real_data"
 
 format: $(VENV)/installed
 	$(BIN)/ruff format $(SOURCES)

@@ -18,7 +18,7 @@ def rank(
     data: Annotated[str, typer.Argument(help="Folder, CSV or TSV table, .npz file, or digits.")],
     models: options.Models = None,
     scores: Annotated[str, typer.Option("--scores", help="default, all, or names with commas.")] = "default",
-    by: Annotated[str, typer.Option("--by", help="Score that orders the ranking.")] = "logme",
+    by: Annotated[str | None, typer.Option("--by", help="Score that orders the ranking. [default: logme]")] = None,
     ground_truth: Annotated[
         Path | None,
         typer.Option("--ground-truth", help="CSV of fine-tuned results: model, and a column of numbers."),

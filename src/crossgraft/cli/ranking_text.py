@@ -26,7 +26,7 @@ def _heading(record: RankingRecord) -> str:
     groups = (
         "patient leakage not checked (no group column)"
         if data.num_groups is None
-        else f"{data.num_groups} groups by {data.group_column}"
+        else f"{counted(data.num_groups, 'group')} by {data.group_column}"
     )
     counts = " / ".join(map(str, data.class_counts)) if len(data.class_counts) <= MAX_CLASSES_SHOWN else ""
     classes = counted(len(data.class_counts), "class", "classes") + (f" ({counts})" if counts else "")

@@ -56,7 +56,9 @@ def resolve_preprocessing(
         if image_size < 1:
             raise UsageError(f"The image size must be at least 1 pixel, found {image_size}.")
         chosen = replace(chosen, height_pixels=image_size, width_pixels=image_size)
-    return chosen if resize_policy is None else replace(chosen, resize_policy=resize_policy)
+    if resize_policy is None:
+        return chosen
+    return replace(chosen, resize_policy=_policy({"resize_policy": resize_policy}, model))
 
 
 def _input_size(value: object, model: str) -> tuple[int, int, int]:

@@ -11,6 +11,7 @@ from crossgraft.report.formatting import counted
 from crossgraft.statistics.jackknife import MIN_BLOCKS
 
 FEW_IMAGES_PER_CLASS = 10
+MOST_CLASSES = 8
 MOST_NAMES = 3
 """More names than this make no advice."""
 
@@ -125,7 +126,10 @@ def _check_class_sizes(dataset: Dataset) -> CheckRecord:
     if not small:
         text = f"Every class has at least {min(counts.values())} images."
         return CheckRecord(title="Class sizes", severity="passed", text=text)
-    text = f"Fewer than {FEW_IMAGES_PER_CLASS} images in: {', '.join(small)}. Scores of so few images move a lot."
+    shown = ", ".join(small[:MOST_CLASSES]) + (
+        f" and {len(small) - MOST_CLASSES} more" if len(small) > MOST_CLASSES else ""
+    )
+    text = f"Fewer than {FEW_IMAGES_PER_CLASS} images in: {shown}. Scores of so few images move a lot."
     return CheckRecord(title="Class sizes", severity="warning", text=text)
 
 

@@ -8,6 +8,9 @@ import numpy as np
 from crossgraft.records import PairRecord, RankingByScore, RankRow, Role, ScoreCell
 from crossgraft.statistics import Estimate, jackknife_interval
 
+FLOAT32_ROUNDING = 1e-6
+"""Relative size of a difference that may be rounding of the features, for example between two saturated scores."""
+
 
 def difference(first: ScoreCell, second: ScoreCell) -> Estimate | None:
     """The difference of two cells with its jackknife interval; None where one of them has no interval.
@@ -21,9 +24,12 @@ def difference(first: ScoreCell, second: ScoreCell) -> Estimate | None:
 
 
 def separable(first: ScoreCell, second: ScoreCell) -> bool:
-    """Does the interval of the difference exclude 0? Without an interval nothing is separable."""
+    """Does the interval of the difference exclude 0? Without an interval, or within rounding, nothing is separable."""
     estimate = difference(first, second)
-    return estimate is not None and not estimate.contains_zero
+    if estimate is None or estimate.contains_zero:
+        return False
+    size = max(1.0, abs(first.value or 0.0), abs(second.value or 0.0))
+    return abs(estimate.value) > FLOAT32_ROUNDING * size
 
 
 def order_models(score: str, cells: Sequence[ScoreCell], roles: Mapping[str, Role]) -> RankingByScore:
@@ -54,7 +60,7 @@ def order_models(score: str, cells: Sequence[ScoreCell], roles: Mapping[str, Rol
     in_rank = {cell.model for cell in ranked}
     rest = sorted((cell for cell in cells if cell.model not in in_rank), key=lambda cell: roles[cell.model])
     rows += [RankRow(model=cell.model, role=roles[cell.model], rank=None, not_separable_from=[]) for cell in rest]
-    shuffled = [value for cell in cells for value in cell.shuffled_values]
+    shuffled = [value for cell in cells if roles[cell.model] == "candidate" for value in cell.shuffled_values]
     return RankingByScore(
         score=score,
         rows=rows,

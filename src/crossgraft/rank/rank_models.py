@@ -38,7 +38,7 @@ def rank_models(
     *,
     models: str | Path | Sequence[str | ModelSpec] | None = None,
     scores: str | Sequence[str] = "default",
-    by: str = DEFAULT_PRIMARY,
+    by: str | None = None,
     ground_truth: str | Path | Mapping[str, float] | None = None,
     ground_truth_column: str | None = None,
     label_column: str | None = None,
@@ -75,7 +75,7 @@ def rank_models(
         data: Folder, table, ``.npz`` file, ``digits``, or an open ``Dataset``.
         models: Names, checkpoint paths, a zoo YAML file, or None for the default zoo.
         scores: ``default``, ``all``, or names.
-        by: The score that orders the ranking; the first of ``scores`` if it is not among them.
+        by: The score that orders the ranking; by default LogME, or the first of ``scores`` if LogME is not among them.
         ground_truth: Fine-tuned results (mapping, or CSV with ``model`` and a column of numbers) to compare with.
         ground_truth_column: Column of the CSV, needed when it has several columns of numbers.
         label_column: Column of labels of a table.
@@ -163,6 +163,7 @@ def rank_models(
         )
         if run:
             run.describe_data(dataset.fingerprint)
+            run.describe_machine(threads=zoo_settings.num_threads, device=zoo_settings.device)
         evaluations = _walk(dataset, specs, chosen, zoo_settings, run=run, reporter=reporter)
         record = assemble_record(dataset, chosen, primary, evaluations, truth, seed=seed)
         return _finish(record, dataset, run, no_images=no_images)
@@ -195,14 +196,14 @@ def check_settings(workers: int | None, resize_policy: str | None) -> None:
         raise UnknownNameError("resize policy", resize_policy, get_args(ResizePolicy))
 
 
-def _choose_primary(by: str, chosen: Sequence[AnyScore]) -> str:
+def _choose_primary(by: str | None, chosen: Sequence[AnyScore]) -> str:
     names = [score.name for score in chosen]
-    if by in names:
-        return by
-    if by != DEFAULT_PRIMARY:
+    if by is None:
+        return DEFAULT_PRIMARY if DEFAULT_PRIMARY in names else names[0]
+    if by not in names:
         SCORES.get(by)
         raise UsageError(f"--by {by}: this score is not among those computed ({', '.join(names)}).")
-    return names[0]
+    return by
 
 
 def _run_directory(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-import shutil
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -28,6 +27,9 @@ from crossgraft.version import __version__
 
 R = TypeVar("R", bound=Record)
 
+WRITTEN = ".files"
+"""Names of the files that the run wrote, so that --overwrite removes those only."""
+
 RECORDED_PACKAGES = ("torch", "torchvision", "timm", "numpy", "scipy", "scikit-learn", "pillow")
 
 
@@ -40,7 +42,11 @@ class RunDirectory:
         self.resumed = resumed
 
     def write(self, name: str, content: str | bytes) -> Path:
-        """Write one file of the run, whole or not at all."""
+        """Write one file of the run, whole or not at all, and remember that it is ours."""
+        listing = self.path / WRITTEN
+        known = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else []
+        if name not in known:
+            write_atomically(listing, "\n".join([*known, name]) + "\n")
         return write_atomically(self.path / name, content)
 
     def write_record(self, name: str, record: Record) -> Path:
@@ -74,6 +80,10 @@ class RunDirectory:
                 f"The data changed since the run in {self.path} was started. Use --overwrite to start it anew, or another --out."
             )
         self.update(data_fingerprint=fingerprint)
+
+    def describe_machine(self, **facts: object) -> None:
+        """Record what is not meant to change a number but may change its last digit: threads, device."""
+        self.update(machine={**self.record.machine, **{name: str(fact) for name, fact in facts.items()}})
 
     def finish(self) -> None:
         """Mark the run as done; called before the report is written, so that the page shows the final state."""
@@ -142,11 +152,12 @@ def open_run(
 def _enter(
     path: Path, *, command: str, command_line: str, config: Mapping[str, object], seed: int, overwrite: bool
 ) -> RunDirectory:
-    earlier = _read_run(path)
-    if earlier is not None and (overwrite or _is_without_result(path, earlier)):
+    holds_run = (path / "run.json").is_file()
+    earlier = _read_run(path) if holds_run and not overwrite else None
+    if holds_run and (earlier is None or _is_without_result(path, earlier)):
         _clear(path)
         earlier = None
-    if earlier is None and any(entry.name != ".lock" for entry in path.iterdir()):
+    elif earlier is None and any(entry.name != ".lock" for entry in path.iterdir()):
         raise OtherRunError(f"{path} holds files that are not a crossgraft run. Choose an empty folder with --out.")
     digest = config_hash({"command": command, "seed": seed, **config})
     if earlier is not None and earlier.config_hash != digest:
@@ -173,29 +184,27 @@ def _enter(
     return run
 
 
-def _read_run(path: Path) -> RunRecord | None:
+def _read_run(path: Path) -> RunRecord:
     file = path / "run.json"
-    if not file.is_file():
-        return None
     try:
         return RunRecord.model_validate_json(file.read_bytes())
     except ValidationError as error:
-        raise DataError(f"{file} is not a record of this version of crossgraft. Choose another --out.") from error
+        raise DataError(
+            f"{file} is not a record of this version of crossgraft. Use --overwrite to replace that run, or another --out."
+        ) from error
 
 
 def _is_without_result(path: Path, record: RunRecord) -> bool:
     """Whether the run stopped before it wrote anything that could be gone on with, for example at a typo."""
-    return record.state != "done" and {entry.name for entry in path.iterdir()} <= {".lock", "run.json"}
+    return record.state != "done" and {entry.name for entry in path.iterdir()} <= {".lock", WRITTEN, "run.json"}
 
 
 def _clear(path: Path) -> None:
-    for entry in path.iterdir():
-        if entry.name == ".lock":
-            continue
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
+    """Remove what the earlier run wrote, and nothing that somebody put beside it."""
+    listing = path / WRITTEN
+    names = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else []
+    for name in [*names, "report.html", "run.json", WRITTEN]:
+        (path / name).unlink(missing_ok=True)
 
 
 def _differences(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:

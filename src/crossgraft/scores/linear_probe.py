@@ -36,7 +36,7 @@ def linear_probe(
     inverse_penalty: float = 1.0,
     seed: int = 0,
 ) -> ScoreValue:
-    """Share of images that logistic regression gets right when it did not see their fold.
+    """Mean over folds of the accuracy of logistic regression on the fold that it did not see.
 
     Folds are stratified by class, and no group is in two of them. Features are standardised inside each training fold;
     the model is multinomial with an L2 penalty, fitted by L-BFGS.
@@ -45,7 +45,7 @@ def linear_probe(
         features: (n, d).
         labels: (n,).
         groups: The patient of each image.
-        num_folds: Folds, fewer (with a warning) when the rarest class has fewer images or groups.
+        num_folds: Folds, fewer (with a warning) when even the largest class has fewer images, or there are fewer groups.
         inverse_penalty: C of the penalty ‖W‖²/(2C).
         seed: Of the fold assignment.
 
@@ -69,28 +69,36 @@ def linear_probe(
     if (units == units[0]).all():
         raise NotApplicable("The linear probe needs images of at least two groups (patients).")
     folds, notes = _feasible_folds(labels, units, num_folds)
-    is_right = np.zeros(len(labels), dtype=bool)
+    accuracies: list[float] = []
     unsettled = 0
     for train, test in _splits(labels, groups, folds, seed):
         predicted, converged = _fit_predict(features[train], labels[train], features[test], inverse_penalty)
-        is_right[test] = predicted == labels[test]
+        accuracies.append(float(np.mean(predicted == labels[test])))
         unsettled += not converged
     if unsettled:
         notes.append(
             f"Logistic regression did not converge in {_MAX_ITERATIONS} steps in {unsettled} of {folds} folds."
         )
     parts = {"folds": folds, "majority_share": np.bincount(labels).max() / len(labels)}
-    return ScoreValue(is_right.mean(), parts=parts, warnings=notes)
+    return ScoreValue(float(np.mean(accuracies)) if accuracies else 0.0, parts=parts, warnings=notes)
 
 
 def _feasible_folds(labels: np.ndarray, units: np.ndarray, wanted: int) -> tuple[int, list[str]]:
-    """As many folds as the rarest class has units (images or groups), at least 2."""
+    """As many folds as wanted, if the largest class has as many images and there are as many units (images or groups).
+
+    A rare class does not lower the number: it is then missing in some folds, which a note says.
+    """
     pairs = np.unique(np.column_stack([labels, units]), axis=0)
     rarest = int(np.bincount(pairs[:, 0]).min())
+    most = min(int(np.bincount(labels).max()), len(np.unique(units)))
     notes: list[str] = []
-    folds = max(2, min(wanted, rarest))
+    folds = max(2, min(wanted, most))
     if folds < wanted:
-        notes.append(f"{folds} folds instead of {wanted}: the rarest class has {rarest} independent images or groups.")
+        notes.append(f"{folds} folds instead of {wanted}: there are not enough independent images or groups.")
+    elif rarest < folds:
+        notes.append(
+            f"The rarest class has {rarest} independent images or groups, so it is missing in some of {folds} folds."
+        )
     if rarest < 2:
         notes.append("A class with images of one group only is never recognised.")
     return folds, notes

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from crossgraft.errors import RunDirectoryError, StorageError
+from crossgraft.errors import DataError, RunDirectoryError, StorageError
 from crossgraft.records import RunRecord, StageRecord
 from crossgraft.runs import open_run, write_atomically
 
@@ -44,6 +44,8 @@ def test_a_finished_run_says_so_and_the_same_command_resumes(tmp_path):
 def test_another_configuration_is_refused_and_named_unless_overwritten(tmp_path):
     with opened(tmp_path) as run:
         run.write("old.txt", "old")
+        run.write("models/old.json", "old")
+    (tmp_path / "notes.md").write_text("mine")
     with (
         pytest.raises(RunDirectoryError, match=r"different: limit.*--overwrite"),
         opened(tmp_path, config={"limit": 4}),
@@ -54,6 +56,8 @@ def test_another_configuration_is_refused_and_named_unless_overwritten(tmp_path)
     with opened(tmp_path, config={"limit": 4}, overwrite=True) as run:
         assert not run.resumed
         assert not (tmp_path / "old.txt").exists()
+        assert not (tmp_path / "models" / "old.json").exists()
+        assert (tmp_path / "notes.md").read_text() == "mine"
 
 
 def test_other_data_under_the_same_configuration_are_refused(tmp_path):
@@ -139,3 +143,11 @@ def test_data_may_change_after_a_run_that_has_no_result(tmp_path):
     for fingerprint in ("sha256:1", "sha256:2"):
         with pytest.raises(KeyboardInterrupt):
             stop_after_looking_at(fingerprint)
+
+
+def test_a_run_of_another_version_can_be_overwritten_only_when_asked(tmp_path):
+    (tmp_path / "run.json").write_text('{"schema_version": 99}')
+    with pytest.raises(DataError, match="not a record of this version"), opened(tmp_path):
+        pass
+    with opened(tmp_path, overwrite=True) as run:
+        assert not run.resumed

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -25,9 +25,9 @@ def test_equals_scikit_learns_pipeline_on_the_same_folds(problem, grouped):
     kind = StratifiedGroupKFold if grouped else StratifiedKFold
     folds = kind(5, shuffle=True, random_state=seeding.derive_seed(0, "linear probe folds"))
     model = make_pipeline(StandardScaler(), LogisticRegression(C=1, max_iter=1000))
-    predicted = cross_val_predict(model, features, labels, groups=groups, cv=folds)
+    accuracies = cross_val_score(model, features, labels, groups=groups, cv=folds)
     value = linear_probe(features=features, labels=labels, groups=groups)
-    assert value == pytest.approx(np.mean(predicted == labels))
+    assert value == pytest.approx(accuracies.mean())
     assert value.parts["folds"] == 5 and not value.warnings
 
 
@@ -54,11 +54,19 @@ def test_groups_never_cross_folds(monkeypatch):
     assert sorted(np.concatenate([test for _, test in seen])) == list(range(60))
 
 
-def test_rare_classes_mean_fewer_folds():
+def test_a_rare_class_is_missing_in_some_folds_and_does_not_lower_their_number():
     features, _ = make_problem(40, 4, 2)
     value = linear_probe(features=features, labels=[0] * 37 + [1] * 3)
+    assert value.parts["folds"] == 5
+    note = "The rarest class has 3 independent images or groups, so it is missing in some of 5 folds."
+    assert value.warnings == (note,)
+
+
+def test_few_images_of_every_class_mean_fewer_folds():
+    features, _ = make_problem(9, 4, 3)
+    value = linear_probe(features=features, labels=np.arange(9) % 3)
     assert value.parts["folds"] == 3
-    assert value.warnings == ("3 folds instead of 5: the rarest class has 3 independent images or groups.",)
+    assert value.warnings[0] == "3 folds instead of 5: there are not enough independent images or groups."
 
 
 def test_few_groups_mean_fewer_folds():

@@ -67,7 +67,7 @@ def _balance(source: Source[RankingRecord]) -> Figure:
     dataset = source.record.dataset
     counts = dataset.class_counts
     caption = f"Images in each class, {count(sum(counts))} in all."
-    if len(counts) > 1 and min(counts) > 0:
+    if len(counts) > 1 and 0 < min(counts) < max(counts):
         ratio = max(counts) / min(counts)
         caption += f" The largest class has {ratio:.1f} times as many images as the smallest."
     return Figure([class_balance_figure(dataset, identifier=f"{source.prefix}classes")], caption=caption)

@@ -21,8 +21,9 @@ _MOST_LABELLED = 3
 def scores_section(source: Source[RankingRecord]) -> Section:
     """Models by scores, and the primary score against each other one."""
     blocks: list[Block] = [_overview(source.record)]
-    if len(source.record.scores) > 1:
-        blocks.append(_score_against_score(source))
+    figure = _score_against_score(source)
+    if figure is not None:
+        blocks.append(figure)
     return Section(name="scores", title="All scores", part="evidence", blocks=blocks)
 
 
@@ -161,7 +162,8 @@ def _notes(cells: Iterable[ScoreCell]) -> list[str]:
     return [f"{reason.rstrip('.')} ({joined(names)})." for reason, names in models.items()]
 
 
-def _score_against_score(source: Source[RankingRecord]) -> Figure:
+def _score_against_score(source: Source[RankingRecord]) -> Figure | None:
+    """A panel for each other score that has values; None when there is none."""
     record = source.record
     primary = score_title(record, record.primary_score)
     others = [score for score in record.scores if score.name != record.primary_score]
@@ -173,6 +175,9 @@ def _score_against_score(source: Source[RankingRecord]) -> Figure:
         )
         for score in others
     }
+    others = [score for score in others if any(map(is_drawable, points[score.name]))]
+    if not others:
+        return None
     drawings = [
         scatter_figure(
             points[score.name],

@@ -114,6 +114,16 @@ def test_one_score_has_nothing_to_be_drawn_against(ranking, source_of):
     assert "14 to 15 dots" in figure.caption
 
 
+def test_a_score_without_any_value_is_not_drawn(ranking, source_of):
+    no_leep = [
+        cell.model_copy(update={"value": None, "low": None, "high": None}) if cell.score == "leep" else cell
+        for cell in ranking.cells
+    ]
+    (before,) = blocks_of(scores_section(source_of(ranking)), Figure)
+    (after,) = blocks_of(scores_section(source_of(ranking.model_copy(update={"cells": no_leep}))), Figure)
+    assert len(after.drawings) == len(before.drawings) - 1
+
+
 def test_every_score_has_its_full_ranking(ranking, source_of):
     tables = blocks_of(rankings_section(source_of(ranking)), Table)
     assert [table.caption for table in tables] == [f"Ranking by {score.title}" for score in ranking.scores]
