@@ -6,7 +6,7 @@ from crossgraft.records import DemoRecord, RunRecord
 
 
 def names(folder):
-    return {path.name for path in folder.iterdir() if path.name != ".lock"}
+    return {path.name for path in folder.iterdir() if not path.name.startswith(".")}
 
 
 def read_run(folder):
