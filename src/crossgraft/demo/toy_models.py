@@ -8,6 +8,7 @@ real backbones behave.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -22,7 +23,7 @@ PREPROCESSING = Preprocessing(IMAGE_PIXELS, IMAGE_PIXELS, channels=1, mean=(0.5,
 """How images become inputs, in pretraining, ranking and fine-tuning alike."""
 
 
-class ToyBackbone(nn.Module):
+class ToyBackbone(nn.Module, ABC):
     """What both toy networks share: pooled features and a linear head.
 
     Args:
@@ -54,13 +55,13 @@ class ToyBackbone(nn.Module):
         """The head."""
         return self.fc
 
+    @abstractmethod
     def forward_features(self, x: Tensor) -> Tensor:
         """Features with their spatial (or token) axes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pool(self, features: Tensor) -> Tensor:
         """Reduce ``forward_features`` to one vector an image."""
-        raise NotImplementedError
 
     def forward_head(self, x: Tensor, pre_logits: bool = False) -> Tensor:
         """Pool ``forward_features`` and, unless ``pre_logits``, apply the head."""
