@@ -1,8 +1,11 @@
 """The documentation is run: every printed command, every Python block that stands alone, every link, every catalogue."""
 
 import importlib.util
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,6 +57,21 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
             arguments += ["--fast"]
         code = main([*arguments, *(["--workers", "1"] if arguments[0] == "rank" else [])])
         assert code == FAILS_ON_PURPOSE.get(command, 0), f"{command}\n{capsys.readouterr().err}"
+
+
+BENCHMARKS = sorted((REPOSITORY / "benchmarks").glob("*.py"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda path: path.name)
+def test_every_benchmark_runs_small(benchmark, tmp_path):
+    page = (REPOSITORY / "docs" / "results" / "benchmarks.md").read_text(encoding="utf-8")
+    assert f"python benchmarks/{benchmark.name}" in page
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CROSSGRAFT_CACHE": str(tmp_path)}
+    command = [sys.executable, str(benchmark), "--smoke"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert any(character.isdigit() for character in done.stdout)
 
 
 def test_a_wrong_command_would_be_noticed():
