@@ -188,7 +188,9 @@ def test_what_is_said(case, workspace, crossgraft, monkeypatch):
     code, message = documented()[case]
     outcome = crossgraft(*globals()[case](workspace, monkeypatch))
     assert outcome.code == code, outcome.err
-    assert matches(message, outcome.err), f"documented: {message}\nsaid: {outcome.err}"
+    reports = [path.read_text(encoding="utf-8") for path in workspace.rglob("report.json")] if code == 0 else []
+    said = " ".join([outcome.err, *reports])
+    assert matches(message, said), f"documented: {message}\nsaid: {said}"
     assert "Traceback" not in outcome.err
     if code:
         assert outcome.out == ""
