@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := src tests benchmarks examples docs/generate.py
+SOURCES := src tests benchmarks recipes examples docs/generate.py
 
 .PHONY: demo test check format docs bench clean help
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 SCHEMA_VERSION = 1
 
 Role = Literal["candidate", "random weights"]
-Severity = Literal["warning", "notice", "passed", "not assessed"]
+Severity = Literal["unsound", "warning", "notice", "passed", "not assessed"]
 
 
 class Record(BaseModel):
@@ -51,7 +51,10 @@ class DatasetRecord(Record):
     num_groups: int | None
     fingerprint: str
     image_kinds: dict[str, int] = Field(description="Size, channels and bit depth → number of images.")
-    skipped_unreadable: list[str] = Field(default=[], description="File names left out by --skip-unreadable.")
+    task: Literal["multi-class", "multi-label"] = "multi-class"
+    ordinal: bool = Field(default=False, description="The user said that the order of the classes means something.")
+    num_skipped_unreadable: int = Field(default=0, description="Images left out by --skip-unreadable.")
+    skipped_unreadable: list[str] = Field(default=[], description="Their names, only with --show-names.")
 
 
 class Thumbnail(Record):
@@ -107,6 +110,7 @@ class ScoreCell(Record):
     above_shuffled: bool | None = Field(default=None, description="Is the value above every shuffled-label value?")
     parts: dict[str, float] = {}
     warnings: list[str] = []
+    per_label: dict[str, float] = Field(default={}, description="With several labels an image: the value of each.")
     seconds: float = 0.0
     peak_bytes: int = 0
 

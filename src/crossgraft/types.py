@@ -22,6 +22,10 @@ Labels = Shaped[np.ndarray, " num_samples"]
 """One label an image, of any type that sorts: integers, strings, booleans."""
 ClassIndices = Int[np.ndarray, " num_samples"]
 """Labels mapped to 0 … C−1 in sorted order."""
+LabelMatrix = Int[np.ndarray, "num_samples num_labels"]
+"""Multi-label targets: 1 where the image has the label, 0 where it has not."""
+Targets = ClassIndices | LabelMatrix
+"""What is to be predicted: one class an image, or any number of labels an image."""
 Groups = Shaped[np.ndarray, " num_samples"]
 """The patient, writer or lesion that each image belongs to."""
 Replicates = Float64[np.ndarray, " num_blocks"]

@@ -18,7 +18,26 @@ Out = Annotated[Path | None, typer.Option("--out", help="Run directory. [default
 Seed = Annotated[int, typer.Option("--seed", help="Of every random choice.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.")]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Threads. [default: all cores]")]
-LabelColumn = Annotated[str | None, typer.Option("--label-column", help="Column of labels of a table.")]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option("--label-column", help="Column of labels; several with commas: several labels an image."),
+]
+LabelSeparator = Annotated[
+    str | None, typer.Option("--label-separator", help="Between the labels of one cell, for several labels an image.")
+]
+ClassNames = Annotated[
+    Path | None, typer.Option("--class-names", help="Text file, one class a line: names and order of the classes.")
+]
+Ordinal = Annotated[bool, typer.Option("--ordinal", help="The order of the classes means something (grades).")]
+Window = Annotated[
+    str | None,
+    typer.Option("--window", help="DICOM, NIfTI: which intensities are black and white. [default: as the file says]"),
+]
+Slices = Annotated[
+    str | None, typer.Option("--slices", help="Of volumes: middle, all, a count or a place. [default: middle]")
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse unsound data instead of warning.")]
+ShowNames = Annotated[bool, typer.Option("--show-names", help="Write names of image files into the run directory.")]
 GroupColumn = Annotated[
     str | None,
     typer.Option("--group-column", help="Column of patients: groups stay together in splits and intervals."),
@@ -39,7 +58,9 @@ Models = Annotated[
     typer.Option("--models", help="Names or checkpoints with commas, or a zoo YAML file. [default: what is offline]"),
 ]
 WeightsDir = Annotated[Path | None, typer.Option("--weights-dir", help="Folder of checkpoints.")]
-AllowDownload = Annotated[bool, typer.Option("--allow-download", help="Let timm fetch missing weights.")]
+AllowDownload = Annotated[
+    bool, typer.Option("--allow-download", help="Let missing weights (and data of a hub) be fetched.")
+]
 CacheDir = Annotated[Path | None, typer.Option("--cache-dir", help="Where features are kept between runs.")]
 NoImages = Annotated[bool, typer.Option("--no-images", help="Put no thumbnails into the report.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]

@@ -27,9 +27,14 @@ def rank(
         str | None, typer.Option("--ground-truth-column", help="Which column, when there are several.")
     ] = None,
     label_column: options.LabelColumn = None,
+    label_separator: options.LabelSeparator = None,
+    class_names: options.ClassNames = None,
+    ordinal: options.Ordinal = False,
     group_column: options.GroupColumn = None,
     path_column: options.PathColumn = None,
     image_root: options.ImageRoot = None,
+    window: options.Window = None,
+    slices: options.Slices = None,
     split: options.Split = None,
     holdout: options.Holdout = None,
     folds: options.Folds = None,
@@ -47,7 +52,9 @@ def rank(
     all_intervals: Annotated[
         bool, typer.Option("--all-intervals", help="Intervals also for scores that take over a minute once.")
     ] = False,
+    strict: options.Strict = False,
     no_images: options.NoImages = False,
+    show_names: options.ShowNames = False,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     workers: options.Workers = None,

@@ -2,6 +2,7 @@
 
 from crossgraft.data.dataset import Dataset as Dataset
 from crossgraft.data.dataset import dataset_from_arrays as dataset_from_arrays
+from crossgraft.data.opening import DATA_OPTIONS as DATA_OPTIONS
 from crossgraft.data.opening import open_dataset as open_dataset
 from crossgraft.data.sampling import limit_rows as limit_rows
 from crossgraft.data.sampling import take_per_class as take_per_class
@@ -14,6 +15,7 @@ from crossgraft.data.transforms import prepare_batch as prepare_batch
 
 __all__ = [
     "open_dataset",
+    "DATA_OPTIONS",
     "dataset_from_arrays",
     "Dataset",
     "Split",

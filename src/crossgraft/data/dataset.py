@@ -21,15 +21,16 @@ class Dataset:
     Attributes:
         name: What to call it, without an absolute path.
         source: Kind of source: ``image_folder``, ``csv_table``, ``npz_file``, ``digits`` or a plug-in.
-        labels: (n,) as the source gave them.
-        class_names: The C classes in order.
-        targets: (n,) integers 0 … C−1, the place of each label in ``class_names``.
+        labels: As the source gave them: (n,), or (n, L) of 0 and 1 with several labels an image.
+        class_names: The C classes in order, or the L labels.
+        targets: (n,) integers 0 … C−1, the place of each label in ``class_names``; or (n, L) of 0 and 1.
         groups: (n,) patient, writer or lesion of each image, or None.
         group_column: Where the groups come from, or None.
         splits: (n,) name of the split of each row where the source has splits, or None.
         attributes: Further columns, (n,) each.
         rows_used: Which rows of the source these are, in words.
         split_method: How the splits were made, in words.
+        ordinal: Does the order of the classes mean something (grades, stages)? As the user said.
         skipped_unreadable: Names of images that were left out because they can not be decoded.
         split: The ``Split`` that was drawn or read when the data were opened, or None.
     """
@@ -49,6 +50,7 @@ class Dataset:
     _images: InspectedImages = field(repr=False)
     _image_rows: np.ndarray = field(repr=False)
     split: Record | None = None
+    ordinal: bool = False
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -71,9 +73,18 @@ class Dataset:
         return listing_fingerprint(names, self.labels, self.groups)
 
     @property
+    def is_multi_label(self) -> bool:
+        """May an image have several labels, or none?"""
+        return self.targets.ndim == 2
+
+    def members(self, class_index: int) -> np.ndarray:
+        """(n,) is each image of this class (has it this label)?"""
+        return self.targets[:, class_index] == 1 if self.is_multi_label else self.targets == class_index
+
+    @property
     def class_counts(self) -> tuple[int, ...]:
-        """Number of images of each class."""
-        return tuple(np.bincount(self.targets, minlength=len(self.class_names)).tolist())
+        """Number of images of each class (with each label)."""
+        return tuple(int(self.members(index).sum()) for index in range(len(self.class_names)))
 
     def read(self, index: int) -> np.ndarray:
         """Pixels of one row: (height, width, channels), channels 1 or 3, uint8, uint16 or float32 in [0, 1].
@@ -130,6 +141,8 @@ class Dataset:
     def select_classes(self, class_names: Sequence[str]) -> Dataset:
         """Only the images of these classes; targets then count 0, 1, … in the given order.
 
+        With several labels an image, all images stay and only these labels are looked at.
+
         Raises:
             UsageError: A class does not exist, or is named twice.
         """
@@ -139,6 +152,10 @@ class Dataset:
             raise UsageError(
                 f"Cannot select the classes {wanted}: the classes are {', '.join(self.class_names)}, each once."
             )
+        if self.is_multi_label:
+            columns = [self.class_names.index(name) for name in class_names]
+            chosen = replace(self, class_names=tuple(class_names))
+            return replace(chosen, targets=self.targets[:, columns], labels=self.labels[:, columns])
         new_index = np.full(len(self.class_names), -1)
         for index, name in enumerate(class_names):
             new_index[self.class_names.index(name)] = index

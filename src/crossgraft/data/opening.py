@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +19,23 @@ from crossgraft.data.splits import Split
 from crossgraft.errors import DataError
 from crossgraft.progress import Reporter
 
+NOT_OPTIONS = {"location", "use_split", "num_threads", "reporter"}
+
 
 def open_dataset(
     location: str | Path,
     *,
     use_split: str | None = "train",
-    label_column: str | None = None,
+    label_column: str | Sequence[str] | None = None,
+    label_separator: str | None = None,
+    class_names: str | Path | Sequence[str] | None = None,
+    ordinal: bool = False,
     group_column: str | None = None,
     path_column: str | None = None,
     image_root: str | Path | None = None,
+    window: str | None = None,
+    slices: str | None = None,
+    allow_download: bool = False,
     skip_unreadable: bool = False,
     split: str | Path | None = None,
     holdout: float | None = None,
@@ -45,11 +55,20 @@ def open_dataset(
         use_split: Where the data have splits, use the rows of this one only; images of other rows are not
             opened and have no influence on anything. Without splits, all rows are used. None: all rows,
             whatever their split.
-        label_column: Column of the labels, if its name is not a usual one.
+        label_column: Column of the labels, if its name is not a usual one. Several columns (a sequence, or one text with
+            commas) are several labels an image.
+        label_separator: What stands between the labels of one cell, where an image may have several.
+        class_names: Names of the classes in order, or a text file with one name a line. Where labels are whole
+            numbers, name k belongs to label k; where they are words, the list gives their order.
+        ordinal: Say that the order of the classes means something, as with grades; reports then say what does not
+            use it.
         group_column: Column of the patient, writer or lesion.
         path_column: Column of the image files.
         image_root: Folder that the image files of a table are relative to; by default the folder of the
             table.
+        window: Which intensities of DICOM and NIfTI images become black and white.
+        slices: Which slices of volumes and frames of multi-frame files are images.
+        allow_download: May data be fetched, where the location names data on a hub?
         skip_unreadable: Leave out images that can not be decoded, and list them.
         split: File of a saved split; only its train rows are used.
         holdout: Set this share of the images aside as test in a new split and use the rest; whole groups stay
@@ -81,13 +100,23 @@ def open_dataset(
     root = None if image_root is None else Path(image_root)
     if root is not None and not root.is_dir():
         raise DataError(f"No such folder: {root} (--image-root).")
-    request = SourceRequest(use_split, label_column, group_column, path_column, root)
+    request = SourceRequest(
+        use_split=use_split,
+        label_columns=_column_names(label_column),
+        label_separator=label_separator,
+        group_column=group_column,
+        path_column=path_column,
+        image_root=root,
+        window=window,
+        slices=slices,
+        allow_download=allow_download,
+    )
     source_name, rows = _list_rows(str(location), request, reporter)
-    class_names, targets = index_classes(rows.labels, rows.label_names)
-    _refuse_bad_classes(rows, class_names)
-    drawn = selection.make_split(rows, targets, class_names)
+    known_classes, targets = index_classes(rows.labels, rows.label_names)
+    _refuse_bad_classes(rows, known_classes)
+    drawn = selection.make_split(rows, targets, known_classes)
     chosen = np.arange(len(targets)) if drawn is None else drawn.rows("train")
-    chosen = chosen[selection.fewer(targets[chosen], class_names)]
+    chosen = chosen[selection.fewer(targets[chosen], known_classes)]
     inspected = inspect_images(
         [rows.image_names[int(row)] for row in chosen],
         lambda index: rows.decode(int(chosen[index])),
@@ -100,8 +129,18 @@ def open_dataset(
         rows_used=selection.describe(_rows_in_words(rows, use_split, drawn), len(targets)),
         split_method=rows.split_method if drawn is None else drawn.method,
         split=drawn,
+        ordinal=ordinal,
     )
     return _without_unreadable(dataset, np.asarray(list(inspected.unreadable), dtype=np.int64), reporter)
+
+
+DATA_OPTIONS = tuple(name for name in signature(open_dataset).parameters if name not in NOT_OPTIONS)
+"""What a user may say about data; every command that opens data takes these arguments and flags."""
+
+
+def _column_names(label_column: str | Sequence[str] | None) -> tuple[str, ...]:
+    columns = label_column.split(",") if isinstance(label_column, str) else (label_column or ())
+    return tuple(column.strip() for column in columns if column.strip())
 
 
 def _list_rows(location: str, request: SourceRequest, reporter: Reporter) -> tuple[str, SourceRows]:
@@ -113,6 +152,8 @@ def _list_rows(location: str, request: SourceRequest, reporter: Reporter) -> tup
         raise DataError(f"Permission denied: {error.filename}.") from error
     for notice in rows.notices:
         reporter.warn(notice)
+    if rows.problems:
+        raise DataError(rows.problems[0])
     return source.name, rows
 
 

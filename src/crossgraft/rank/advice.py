@@ -107,7 +107,7 @@ def _check_groups(dataset: Dataset) -> CheckRecord:
     of_one = [
         name
         for index, name in enumerate(dataset.class_names)
-        if len(np.unique(dataset.groups[dataset.targets == index])) == 1
+        if len(np.unique(dataset.groups[dataset.members(index)])) == 1
     ]
     if number < MIN_BLOCKS:
         text = f"The column {dataset.group_column} has fewer than {MIN_BLOCKS} groups, so there are no intervals."
@@ -121,7 +121,7 @@ def _check_groups(dataset: Dataset) -> CheckRecord:
 
 
 def _check_class_sizes(dataset: Dataset) -> CheckRecord:
-    counts = {name: int((dataset.targets == i).sum()) for i, name in enumerate(dataset.class_names)}
+    counts = dict(zip(dataset.class_names, dataset.class_counts, strict=True))
     small = [f"{name} ({count})" for name, count in counts.items() if count < FEW_IMAGES_PER_CLASS]
     if not small:
         text = f"Every class has at least {min(counts.values())} images."

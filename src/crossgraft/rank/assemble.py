@@ -25,6 +25,7 @@ def assemble_record(
     truth: GroundTruthRecord | None,
     *,
     seed: int,
+    show_names: bool = False,
 ) -> RankingRecord:
     """Cells with intervals, the order by each score, advice, checks and agreement with fine-tuned results.
 
@@ -35,6 +36,7 @@ def assemble_record(
         evaluations: One a model: candidates first, then controls.
         truth: Fine-tuned results, if the user gave some.
         seed: Of the permutation test.
+        show_names: Write names of image files into the record.
     """
     models = [evaluation.model for evaluation in evaluations]
     cells = {score.name: build_cells(score, evaluations) for score in scores}
@@ -42,7 +44,7 @@ def assemble_record(
     rankings = {name: order_models(name, of_score, roles) for name, of_score in cells.items()}
     title = next(score.title for score in scores if score.name == primary)
     return RankingRecord(
-        dataset=describe_dataset(dataset),
+        dataset=describe_dataset(dataset, show_names=show_names),
         models=models,
         scores=[describe_score(score) for score in scores],
         cells=[cell for of_score in cells.values() for cell in of_score],

@@ -29,21 +29,24 @@ THUMBNAILS_PER_CLASS = 4
 THUMBNAIL_CLASSES = 12
 
 
-def describe_dataset(dataset: Dataset) -> DatasetRecord:
-    """The data as the report shows them."""
+def describe_dataset(dataset: Dataset, *, show_names: bool = False) -> DatasetRecord:
+    """The data as the report shows them; names of files only with ``show_names``."""
     return DatasetRecord(
         name=dataset.name,
         source=dataset.source,
         num_images=len(dataset),
         class_names=list(dataset.class_names),
-        class_counts=np.bincount(dataset.targets, minlength=len(dataset.class_names)).tolist(),
+        class_counts=list(dataset.class_counts),
         rows_used=dataset.rows_used,
         split_method=dataset.split_method,
         group_column=dataset.group_column,
         num_groups=None if dataset.groups is None else len(np.unique(dataset.groups)),
         fingerprint=dataset.fingerprint,
         image_kinds=dict(dataset.image_kinds),
-        skipped_unreadable=list(dataset.skipped_unreadable),
+        task="multi-label" if dataset.is_multi_label else "multi-class",
+        ordinal=dataset.ordinal,
+        num_skipped_unreadable=len(dataset.skipped_unreadable),
+        skipped_unreadable=list(dataset.skipped_unreadable) if show_names else [],
     )
 
 
@@ -98,7 +101,7 @@ def make_thumbnails(dataset: Dataset) -> list[Thumbnail]:
     return [
         Thumbnail(class_name=class_name, png_base64=_png(dataset.read(int(row))))
         for class_index, class_name in enumerate(dataset.class_names[:THUMBNAIL_CLASSES])
-        for row in np.flatnonzero(dataset.targets == class_index)[:THUMBNAILS_PER_CLASS]
+        for row in np.flatnonzero(dataset.members(class_index))[:THUMBNAILS_PER_CLASS]
     ]
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast, get_args
 from pydantic import TypeAdapter
 
 from crossgraft.compute import available_cores, resolve_device
-from crossgraft.data import Dataset, open_dataset
+from crossgraft.data import DATA_OPTIONS, Dataset, open_dataset
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.progress import Reporter
@@ -41,10 +41,15 @@ def rank_models(
     by: str | None = None,
     ground_truth: str | Path | Mapping[str, float] | None = None,
     ground_truth_column: str | None = None,
-    label_column: str | None = None,
+    label_column: str | Sequence[str] | None = None,
+    label_separator: str | None = None,
+    class_names: str | Path | Sequence[str] | None = None,
+    ordinal: bool = False,
     group_column: str | None = None,
     path_column: str | None = None,
     image_root: str | Path | None = None,
+    window: str | None = None,
+    slices: str | None = None,
     split: str | Path | None = None,
     holdout: float | None = None,
     folds: int | None = None,
@@ -58,7 +63,9 @@ def rank_models(
     resize_policy: ResizePolicy | None = None,
     batch_size: int | None = None,
     all_intervals: bool = False,
+    strict: bool = False,
     no_images: bool = False,
+    show_names: bool = False,
     seed: int = 0,
     device: str = "auto",
     workers: int | None = None,
@@ -78,10 +85,15 @@ def rank_models(
         by: The score that orders the ranking; by default LogME, or the first of ``scores`` if LogME is not among them.
         ground_truth: Fine-tuned results (mapping, or CSV with ``model`` and a column of numbers) to compare with.
         ground_truth_column: Column of the CSV, needed when it has several columns of numbers.
-        label_column: Column of labels of a table.
+        label_column: Column of labels of a table; several columns are several labels an image.
+        label_separator: What stands between the labels of one cell, where an image may have several.
+        class_names: Names of the classes in order, or a text file with one a line.
+        ordinal: The order of the classes means something, as with grades.
         group_column: Column of patients (or lesions, writers …): groups stay together in splits and intervals.
         path_column: Column of image paths of a table.
         image_root: Folder that the paths of a table start from.
+        window: Which intensities of DICOM and NIfTI images become black and white.
+        slices: Which slices of volumes and frames of multi-frame files are images.
         split: JSON file of a saved split whose ``train`` rows are used.
         holdout: Share of the images to set aside as ``test`` in a new split, in (0, 1).
         folds: Make this many folds and rank on the training part of one of them.
@@ -90,12 +102,14 @@ def rank_models(
         limit: Use at most this many images, with the class shares kept.
         skip_unreadable: Leave unreadable images out and count them, instead of stopping at the first.
         weights_dir: Folder of checkpoints.
-        allow_download: Let timm fetch weights that are not on this machine.
+        allow_download: Let weights (and data of a hub) be fetched that are not on this machine.
         image_size: Side of the input in pixels, instead of each model's own.
         resize_policy: ``crop``, ``squash`` or ``pad``, instead of each model's own.
         batch_size: Images at a time; by default what is fastest on the device.
         all_intervals: Compute intervals also for scores that take more than a minute once.
+        strict: Refuse data that are unsound, instead of warning and going on.
         no_images: Put no thumbnails into the report.
+        show_names: Write names of image files into the run directory.
         seed: Of every random choice.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
         workers: Threads; all cores that this process may use by default.
@@ -145,27 +159,12 @@ def rank_models(
         "ground_truth": truth.values if truth else None,
     }
     with _run_directory(out, data, call, resolved, overwrite=overwrite) as run:
-        dataset = _open(
-            data,
-            reporter=reporter,
-            label_column=label_column,
-            group_column=group_column,
-            path_column=path_column,
-            image_root=image_root,
-            split=split,
-            holdout=holdout,
-            folds=folds,
-            fold=fold,
-            per_class=per_class,
-            limit=limit,
-            skip_unreadable=skip_unreadable,
-            seed=seed,
-        )
+        dataset = _open(data, reporter=reporter, **{name: call[name] for name in DATA_OPTIONS})
         if run:
             run.describe_data(dataset.fingerprint)
             run.describe_machine(threads=zoo_settings.num_threads, device=zoo_settings.device)
         evaluations = _walk(dataset, specs, chosen, zoo_settings, run=run, reporter=reporter)
-        record = assemble_record(dataset, chosen, primary, evaluations, truth, seed=seed)
+        record = assemble_record(dataset, chosen, primary, evaluations, truth, seed=seed, show_names=show_names)
         return _finish(record, dataset, run, no_images=no_images)
 
 
@@ -231,7 +230,7 @@ def _run_directory(
 def _open(data: str | Path | Dataset, *, reporter: Reporter, **options: Any) -> Dataset:
     if not isinstance(data, Dataset):
         return open_dataset(data, use_split="train", reporter=reporter, **options)
-    given = [name for name, value in options.items() if value and name != "seed"]
+    given = [name for name, value in options.items() if value and name not in ("seed", "allow_download")]
     if given:
         raise UsageError(
             f"{given[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset."

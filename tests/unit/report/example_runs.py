@@ -86,6 +86,7 @@ def ranking_record(*, class_names: tuple[str, ...] = ("malignant", EVIL), seed: 
             num_groups=None,
             fingerprint="sha256:9f2b61c0d4e8a7351122",
             image_kinds={"28 × 28, grey, 8 bit": 540, "64 × 64, grey, 16 bit": 6},
+            num_skipped_unreadable=2,
             skipped_unreadable=["scan_0017.png", EVIL + ".png"],
         ),
         models=[_model(name, "candidate", family) for name, family in CANDIDATES.items()]

@@ -18,17 +18,26 @@ class SourceRequest:
 
     Attributes:
         use_split: Use only the rows of this split if the source has splits; None: all rows.
-        label_column: Name of the column (or array) of labels.
+        label_columns: Names of the columns (or arrays) of labels; empty: a column with a usual name. Several columns are
+            several labels an image, one a column, each 0 or 1.
+        label_separator: What stands between the labels of one cell; None: a cell holds one label.
         group_column: Name of the column (or array) of patients, writers, lesions.
         path_column: Name of the column of image files.
         image_root: Folder that the image files of a table are relative to.
+        window: Which intensities of a DICOM or NIfTI image become black and white; None: the default.
+        slices: Which slices of a volume or frames of a multi-frame file are images; None: the default.
+        allow_download: May the source use the network?
     """
 
     use_split: str | None = "train"
-    label_column: str | None = None
+    label_columns: tuple[str, ...] = ()
+    label_separator: str | None = None
     group_column: str | None = None
     path_column: str | None = None
     image_root: Path | None = None
+    window: str | None = None
+    slices: str | None = None
+    allow_download: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,17 +46,20 @@ class SourceRows:
 
     Attributes:
         name: Display name, no absolute path.
-        labels: (n,).
-        image_names: n names for messages and for the report, no absolute path.
+        labels: (n,), or for data with several labels an image (n, L) of 0 and 1.
+        image_names: n names for messages, no absolute path.
         decode: Pixels of row i as (height, width, 1 or 3) uint8, uint16 or float32; raises
             UnreadableImageError.
-        label_names: Name of label number 0, 1, …, or None if labels are shown as they are.
+        label_names: Name of label number 0, 1, …, or None if labels are shown as they are; with several labels an image
+            the names of the L columns.
         splits: (n,) or None if the source has no splits.
         split_method: How the splits were made, in words.
         groups: (n,) or None.
         group_column: Where the groups come from.
         attributes: Further columns, (n,) each.
         notices: What the user should know, one sentence each.
+        problems: What makes the rows unusable as they are, one sentence each: opening raises the first, checking lists
+            all.
     """
 
     name: str
@@ -61,6 +73,7 @@ class SourceRows:
     group_column: str | None = None
     attributes: dict[str, np.ndarray] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 class DataSource(ABC):
@@ -90,6 +103,6 @@ def refuse_options(request: SourceRequest, kind: str, *, unused: Sequence[str], 
         UsageError: One of the options ``unused`` is set.
     """
     for option in unused:
-        if getattr(request, option) is not None:
-            flag = "--" + option.replace("_", "-")
+        if getattr(request, option):
+            flag = "--" + option.removesuffix("s" if option == "label_columns" else "").replace("_", "-")
             raise UsageError(f"{flag} has no meaning for {kind}. {advice}")

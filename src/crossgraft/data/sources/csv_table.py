@@ -6,7 +6,7 @@ from pathlib import Path, PurePath
 
 import numpy as np
 
-from crossgraft.data.decoding import decode_file
+from crossgraft.data.sources._image_files import open_image_files
 from crossgraft.data.sources._labels import labels_from_text
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
@@ -51,19 +51,20 @@ class CsvTable(DataSource):
         root = request.image_root if request.image_root is not None else path.parent
         cells = table.column(columns.path)
         files = find_image_files(cells, root, row_name=table.row_name)
-        names = [_display_name(cell) for cell in cells]
+        images = open_image_files(files, [_display_name(cell) for cell in cells], request)
+        labels = labels_from_text(table.column(columns.label), where=f"column {columns.label}", row_name=table.row_name)
+        groups = None if columns.group is None else _groups(table, columns.group)
         return SourceRows(
             name=_table_name(path),
-            labels=labels_from_text(
-                table.column(columns.label), where=f"column {columns.label}", row_name=table.row_name
-            ),
-            image_names=names,
-            decode=lambda row: decode_file(files[row], name=names[row]),
-            splits=splits,
+            labels=labels[images.rows],
+            image_names=images.names,
+            decode=images.decode,
+            splits=None if splits is None else splits[images.rows],
             split_method="no split" if columns.split is None else f"column {columns.split} of the table",
-            groups=None if columns.group is None else _groups(table, columns.group),
-            group_column=columns.group,
-            attributes={name: _attribute(table.column(name)) for name in columns.attributes},
+            groups=images.groups if groups is None else groups[images.rows],
+            group_column=images.group_column if groups is None else columns.group,
+            attributes={name: _attribute(table.column(name))[images.rows] for name in columns.attributes},
+            notices=images.notices,
         )
 
 
@@ -80,7 +81,7 @@ class _Columns:
         )
         self.label = require_column(
             table,
-            request.label_column,
+            request.label_columns[0] if request.label_columns else None,
             kind="labels",
             usual_names=LABEL_COLUMNS,
             choose="Name it with --label-column.",

@@ -37,7 +37,7 @@ class Digits(DataSource):
         refuse_options(
             request,
             "the built-in digits",
-            unused=("label_column", "path_column", "image_root"),
+            unused=("label_columns", "label_separator", "path_column", "image_root", "window", "slices"),
             advice="Leave it out.",
         )
         if request.group_column not in (None, "writer"):

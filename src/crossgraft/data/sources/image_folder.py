@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from crossgraft.data.class_names import natural_key
-from crossgraft.data.decoding import IMAGE_EXTENSIONS, decode_file
+from crossgraft.data.decoding import IMAGE_EXTENSIONS
+from crossgraft.data.sources._image_files import open_image_files
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import canonical_split, is_split_name, refuse_missing_split
 from crossgraft.errors import DataError, MissingExtraError
@@ -37,7 +38,7 @@ class ImageFolder(DataSource):
         refuse_options(
             request,
             "a folder of images",
-            unused=("label_column", "group_column", "path_column", "image_root"),
+            unused=("label_columns", "label_separator", "group_column", "path_column", "image_root"),
             advice="Write a table with the columns path, label and patient, and give that instead.",
         )
         root = Path(location)
@@ -45,34 +46,39 @@ class ImageFolder(DataSource):
         if not split_folders:
             if request.use_split not in (None, "train"):
                 refuse_missing_split(request.use_split, [], f"The folder {root}")
-            return _rows(root, {None: root})
+            return _rows(root, {None: root}, request)
         if request.use_split is None:
-            return _rows(root, {name: root / folder for name, folder in split_folders.items() if is_split_name(name)})
+            known = {name: root / folder for name, folder in split_folders.items() if is_split_name(name)}
+            return _rows(root, known, request)
         refuse_missing_split(request.use_split, list(split_folders), f"The folder {root}")
-        return _rows(root, {request.use_split: root / split_folders[request.use_split]})
+        return _rows(root, {request.use_split: root / split_folders[request.use_split]}, request)
 
 
-def _rows(root: Path, parts: Mapping[str, Path] | Mapping[None, Path]) -> SourceRows:
+def _rows(root: Path, parts: Mapping[str, Path] | Mapping[None, Path], request: SourceRequest) -> SourceRows:
     """The images of ``parts``, which maps split names (or None: no splits) to folders of classes."""
     files: list[Path] = []
     labels: list[str] = []
     splits: list[str] = []
     notices: list[str] = []
+    problems: list[str] = []
     for split, folder in parts.items():
-        for class_name, paths in _files_by_class(folder, notices).items():
+        for class_name, paths in _files_by_class(folder, notices, problems).items():
             files += paths
             labels += [class_name] * len(paths)
             splits += [split or ""] * len(paths)
-    names = [path.relative_to(root).as_posix() for path in files]
     has_splits = None not in parts
+    images = open_image_files(files, [path.relative_to(root).as_posix() for path in files], request)
     return SourceRows(
         name=root.resolve().name,
-        labels=np.asarray(labels),
-        image_names=names,
-        decode=lambda row: decode_file(files[row], name=names[row]),
-        splits=np.asarray(splits) if has_splits else None,
+        labels=np.asarray(labels)[images.rows],
+        image_names=images.names,
+        decode=images.decode,
+        splits=np.asarray(splits)[images.rows] if has_splits else None,
         split_method="folders of the data" if has_splits else "no split",
-        notices=tuple(notices),
+        groups=images.groups,
+        group_column=images.group_column,
+        notices=(*notices, *images.notices),
+        problems=tuple(problems),
     )
 
 
@@ -98,7 +104,7 @@ def _split_folders(root: Path) -> dict[str, str]:
     return by_split
 
 
-def _files_by_class(folder: Path, notices: list[str]) -> dict[str, list[Path]]:
+def _files_by_class(folder: Path, notices: list[str], problems: list[str]) -> dict[str, list[Path]]:
     """Class name → its image files, both in natural order."""
     loose = [path for path in _files(folder) if _is_image(path)]
     files = {
@@ -109,7 +115,7 @@ def _files_by_class(folder: Path, notices: list[str]) -> dict[str, list[Path]]:
     empty = [name for name, paths in files.items() if not paths]
     if empty:
         what = "folder" if len(empty) == 1 else "folders"
-        raise DataError(
+        problems.append(
             f"No images in the class {what} {', '.join(empty)} of {folder}. Add images ({', '.join(IMAGE_EXTENSIONS)}) "
             f"or remove the {what}."
         )

@@ -40,7 +40,7 @@ class NpzFile(DataSource):
         refuse_options(
             request,
             "an .npz file",
-            unused=("path_column", "image_root"),
+            unused=("path_column", "image_root", "label_separator", "window", "slices"),
             advice="Its images are arrays, not files.",
         )
         arrays = NpzArrays(Path(location))
@@ -111,7 +111,7 @@ class _Columns:
         self.images_key = images_key
         self.num_rows = num_rows
         self.prefix = prefix
-        self.label_key = prefix + (request.label_column or "labels")
+        self.label_key = prefix + (request.label_columns[0] if request.label_columns else "labels")
         if request.group_column is not None:
             self.group_key: str | None = prefix + request.group_column
         else:
