@@ -123,7 +123,12 @@ class FeatureStatistics:
             return np.zeros((self.num_samples, 0))
         values = np.maximum(self.scatter_spectrum.values[::-1], 0.0)
         share = np.cumsum(values) / values.sum()
-        num_kept = min(int(np.searchsorted(share, variance_kept, side="right")) + 1, len(values))
+        return self.leading_scores(int(np.searchsorted(share, variance_kept, side="right")) + 1)
+
+    def leading_scores(self, num_components: int) -> Float64[np.ndarray, "num_samples num_components"]:
+        """Coordinates along the first principal directions, at most ``num_components`` and at most min(n, d) of them."""
+        values = np.maximum(self.scatter_spectrum.values[::-1], 0.0)
+        num_kept = min(num_components, len(values))
         leading = self.scatter_spectrum.vectors[:, ::-1][:, :num_kept]
         if self.is_dual:
             return leading * np.sqrt(values[:num_kept])

@@ -1,0 +1,52 @@
+"""Energy: how likely the model finds the images that it finds least likely."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import logsumexp
+
+from crossgraft.errors import UsageError
+from crossgraft.scores._score import ScoreValue, score
+from crossgraft.types import Features, SourceLogits
+
+
+@score(
+    title="Energy",
+    reference="Gholami, Akbari, Wang, Koohpayegani, Pirsiavash et al., ETran: Energy-Based Transferability Estimation, "
+    "ICCV 2023, eqs. 4–6",
+    cost="O(n·d), below a second",
+)
+def energy(
+    features: Features, source_logits: SourceLogits | None = None, *, fraction: float = 0.005
+) -> ScoreValue:
+    """Mean of log Σ_k exp(l_k) over the images where it is lowest.
+
+    Args:
+        features: (n, d); looked at where the model has no head.
+        source_logits: Logits of the pretrained head (n, Z).
+        fraction: Share of the images to average over, in (0, 1]; at least one image.
+
+    Returns:
+        Any real number; higher (the images are less foreign to the model) is better. Needs no labels, so it can not know
+        what the task is. Not comparable between logits and features, nor between heads of different size.
+
+    Raises:
+        DataError: Malformed arrays or NaN.
+        UsageError: ``fraction`` is out of range.
+
+    Example:
+        >>> X = np.array([[0.0, 0.0], [3.0, 0.0], [9.0, 0.0]])
+        >>> round(energy(features=X, fraction=0.3), 4)
+        0.6931
+    """
+    return energy_of(features if source_logits is None else source_logits, fraction=fraction)
+
+
+def energy_of(values: np.ndarray, *, fraction: float) -> ScoreValue:
+    """The energy of the rows of ``values``, whatever they are."""
+    if not 0 < fraction <= 1:
+        raise UsageError(f"`fraction` must lie in (0, 1], got {fraction}.")
+    per_image = logsumexp(values.astype(np.float64), axis=1)
+    num_lowest = max(1, int(fraction * len(per_image)))
+    lowest = np.partition(per_image, num_lowest - 1)[:num_lowest]
+    return ScoreValue(lowest.mean(), parts={"images": num_lowest, "mean_of_all": per_image.mean()})

@@ -1,0 +1,185 @@
+"""PARC: do images of one class resemble each other more than images of two?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from crossgraft import seeding
+from crossgraft.errors import UsageError
+from crossgraft.scores._score import ScoreValue, score
+from crossgraft.scores._standardize import Standardization
+from crossgraft.scores._statistics import FeatureStatistics, Statistics
+from crossgraft.types import Features, Labels
+
+MOST_IMAGES = 20_000
+"""Above, a stratified sample of this many images is looked at."""
+_SORTED_BYTES = 4e8
+"""Up to this many bytes of distances are sorted; more are counted on a grid."""
+_GRID_CELLS = 2**22
+_BLOCK_ROWS = 512
+
+
+@score(
+    title="PARC",
+    reference="Bolya, Mittapalli and Hoffman, Scalable Diverse Model Selection for Accessible Transfer Learning, "
+    "NeurIPS 2021, section 3.2",
+    cost="n²·d/2 products and a sort of n²/2 numbers",
+)
+def parc(
+    features: Features,
+    labels: Labels,
+    *,
+    n_dims: int | None = None,
+    seed: int = 0,
+    statistics: Statistics | None = None,
+) -> ScoreValue:
+    """100 · Spearman correlation of image distances and label distances, over all pairs of images.
+
+    The distance of two images is 1 − Pearson's correlation of their (column-wise standardised) features; that of their
+    labels has two values, same class or not. So with midranks r of the image distances and the share p of same-class
+    pairs, the correlation is (r̄_different − r̄_same) √(p(1−p)) / sd(r).
+
+    Args:
+        features: (n, d).
+        labels: (n,).
+        n_dims: Project onto this many principal components first; None looks at all features.
+        seed: Of the sample of 20 000 images, where there are more.
+        statistics: Shared statistics of the same features and labels.
+
+    Returns:
+        In [−100, 100]; higher is better. NaN with a warning when all features are constant. The published codes compute
+        the label distances with rounding noise and rank that noise; their values differ for more than two classes.
+
+    Raises:
+        DataError: Malformed arrays, NaN, or fewer than two classes.
+        UsageError: ``n_dims`` below 1.
+
+    Example:
+        >>> y = np.repeat([0, 1], 20)
+        >>> X = np.random.default_rng(0).normal(size=(40, 8)) + np.where(y[:, None], np.arange(8), 0)
+        >>> parc(features=X, labels=y) > 10
+        True
+    """
+    if n_dims is not None and n_dims < 1:
+        raise UsageError(f"`n_dims` must be at least 1 principal component, or None, got {n_dims}.")
+    statistics = statistics or Statistics(FeatureStatistics(features), labels)
+    label_free = statistics.label_free
+    warnings = list(statistics.warnings)
+    if label_free.is_constant:
+        return ScoreValue(math.nan, warnings=(*warnings, "All features are constant, so no pair is closer than another."))
+    points = label_free.features if n_dims is None else label_free.leading_scores(n_dims)
+    targets = statistics.targets
+    if len(targets) > MOST_IMAGES:
+        kept = _sample(targets, seed)
+        points, targets = points[kept], targets[kept]
+        warnings.append(f"Looked at a stratified sample of {len(kept)} of {statistics.num_samples} images.")
+    pairs = _ranks(_unit_rows(points), targets)
+    if pairs.num_same == 0 or pairs.num_same == pairs.num_pairs:
+        return ScoreValue(math.nan, warnings=(*warnings, "No two images are of one class."))
+    parts = {"pairs": pairs.num_pairs, "same_class_pairs": pairs.num_same}
+    return ScoreValue(100 * pairs.correlation(), parts=parts, warnings=warnings)
+
+
+def _sample(targets: np.ndarray, seed: int) -> np.ndarray:
+    """Rows of a sample that keeps the class shares, ascending; at least one a class."""
+    share = MOST_IMAGES / len(targets)
+    drawn = [
+        seeding.generator(seed, "PARC", index).permutation(members)[: max(1, round(share * len(members)))]
+        for index in range(int(targets.max()) + 1)
+        if len(members := np.flatnonzero(targets == index))
+    ]
+    return np.sort(np.concatenate(drawn))
+
+
+def _unit_rows(points: np.ndarray) -> np.ndarray:
+    """Standardised by column, then centred and of length 1 by row: products are Pearson's correlations.
+
+    A row without any spread correlates with nothing: its products are 0.
+    """
+    rows = Standardization.fit(points).apply(points)
+    rows -= rows.mean(axis=1, keepdims=True)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    resolution = 10 * np.finfo(rows.dtype).eps * math.sqrt(rows.shape[1])
+    return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > resolution)
+
+
+class _Ranks(NamedTuple):
+    """What the correlation needs of the midranks of all distances.
+
+    Attributes:
+        num_pairs: m.
+        num_same: Pairs of one class.
+        same_rank_sum: Of the pairs of one class.
+        tie_sum: Σ (t³ − t) over groups of t equal distances.
+    """
+
+    num_pairs: int
+    num_same: int
+    same_rank_sum: float
+    tie_sum: float
+
+    def correlation(self) -> float:
+        """(r̄_different − r̄_same) √(p(1−p)) / sd(r)."""
+        num_different = self.num_pairs - self.num_same
+        rank_sum = self.num_pairs * (self.num_pairs + 1) / 2
+        gap = (rank_sum - self.same_rank_sum) / num_different - self.same_rank_sum / self.num_same
+        share = self.num_same / self.num_pairs
+        variance = (self.num_pairs**2 - 1) / 12 - self.tie_sum / (12 * self.num_pairs)
+        return gap * math.sqrt(share * (1 - share) / variance) if variance > 0 else math.nan
+
+
+def _ranks(rows: np.ndarray, targets: np.ndarray) -> _Ranks:
+    num_pairs = len(rows) * (len(rows) - 1) // 2
+    if num_pairs * rows.itemsize <= _SORTED_BYTES:
+        return _ranks_by_sorting(rows, targets, num_pairs)
+    return _ranks_on_a_grid(rows, targets, num_pairs)
+
+
+def _distances(rows: np.ndarray, targets: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Distance and "same class?" of every pair i < j, in blocks."""
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        stop = min(start + _BLOCK_ROWS, len(rows))
+        products = rows[start:stop] @ rows[start:].T
+        above = np.arange(start, len(rows)) > np.arange(start, stop)[:, None]
+        same = targets[start:stop, None] == targets[start:]
+        yield 1 - products[above], same[above]
+
+
+def _ranks_by_sorting(rows: np.ndarray, targets: np.ndarray, num_pairs: int) -> _Ranks:
+    """Exact midranks. Cost one sort of all distances."""
+    distances = np.empty(num_pairs, dtype=rows.dtype)
+    same_class: list[np.ndarray] = []
+    filled = 0
+    for block, same in _distances(rows, targets):
+        distances[filled : filled + len(block)] = block
+        filled += len(block)
+        same_class.append(block[same])
+    distances.sort()
+    same_distances = np.sort(np.concatenate(same_class))
+    below = np.searchsorted(distances, same_distances, side="left")
+    up_to = np.searchsorted(distances, same_distances, side="right")
+    starts = np.flatnonzero(np.diff(distances, prepend=-1.0))
+    ties = np.diff(starts, append=num_pairs).astype(np.float64)
+    return _Ranks(
+        num_pairs=num_pairs,
+        num_same=len(same_distances),
+        same_rank_sum=float(below.sum() + up_to.sum() + len(same_distances)) / 2,
+        tie_sum=float((ties**3 - ties).sum()),
+    )
+
+
+def _ranks_on_a_grid(rows: np.ndarray, targets: np.ndarray, num_pairs: int) -> _Ranks:
+    """Midranks of distances rounded to 2⁻²¹, about the rounding of float32; memory does not grow with the pairs."""
+    counts = np.zeros(_GRID_CELLS + 1, dtype=np.int64)
+    same_counts = np.zeros(_GRID_CELLS + 1, dtype=np.int64)
+    for block, same in _distances(rows, targets):
+        cells = np.clip(np.rint(block * (_GRID_CELLS / 2)), 0, _GRID_CELLS).astype(np.int32)
+        counts += np.bincount(cells, minlength=_GRID_CELLS + 1)
+        same_counts += np.bincount(cells[same], minlength=_GRID_CELLS + 1)
+    midranks = np.cumsum(counts) - (counts - 1) / 2
+    ties = counts.astype(np.float64)
+    return _Ranks(num_pairs, int(same_counts.sum()), float(same_counts @ midranks), float((ties**3 - ties).sum()))

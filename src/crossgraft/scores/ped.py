@@ -1,0 +1,132 @@
+"""PED: let overlapping classes push each other apart a little, then score."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float64
+
+from crossgraft.errors import UsageError
+from crossgraft.scores._score import ScoreValue, score
+from crossgraft.scores._statistics import FeatureStatistics, Statistics
+from crossgraft.scores.logme import logme
+from crossgraft.scores.nleep import nleep
+from crossgraft.scores.sfda import sfda
+from crossgraft.types import Features, Labels, SourceFeatures
+
+Head = Literal["sfda", "logme", "nleep"]
+_HEADS = {"sfda": sfda, "logme": logme, "nleep": nleep}
+_SMALLEST_DEVIATION = 1e-3
+_COINCIDENT = 1e-15
+_MOST_STEPS = 6
+_EXIT_RATIO = 0.5
+
+
+@score(
+    title="PED",
+    reference="Li, Hu, Ge, Shan and Duan, Exploring Model Transferability through the Lens of Potential Energy, "
+    "ICCV 2023, eqs. 3–8",
+    is_seeded=True,
+    cost="O(C²·d) a step, at most six, and the score that follows",
+)
+def ped(
+    features: Features,
+    labels: Labels,
+    source_features: SourceFeatures | None = None,
+    *,
+    head: Head = "sfda",
+    radius: float = 0.6,
+    time_step: float = 0.1,
+    stiffness: float = 1.0,
+    seed: int = 0,
+) -> ScoreValue:
+    """Another score after the classes were moved by the force of their overlaps.
+
+    In standardised coordinates, class c has the centre μ_c and the radius R_c = √Σ_j var_cj. Two classes overlap by
+    F = max(ν(R_c+R_c') − ‖μ_c−μ_c'‖, 0) and move apart by min(½Δt² k F, F) along the line between them. Steps repeat, at
+    most six, while the movement is more than half of the first one. Whole classes move, so only centres are followed.
+
+    Args:
+        features: (n, d); never written to.
+        labels: (n,).
+        source_features: Features of source-domain images (m, d), whose mean and standard deviation are the units; by
+            default those of the target itself, with a warning.
+        head: The score that follows: ``sfda``, ``logme`` or ``nleep``.
+        radius: ν, in units of the classes' radii.
+        time_step: Δt.
+        stiffness: k.
+        seed: Of N-LEEP.
+
+    Returns:
+        The score of ``head`` on the moved features; ``parts`` say how many steps were taken and how far classes moved.
+
+    Raises:
+        DataError: Malformed arrays, NaN, or fewer than two classes.
+        UsageError: Unknown ``head``, or a setting that is not positive.
+
+    Example:
+        >>> y = np.repeat([0, 1], 20)
+        >>> X = np.column_stack([1.0 * y, np.linspace(-1, 1, 40)])
+        >>> ped(features=X, labels=y) > sfda(features=X, labels=y)
+        True
+    """
+    if min(radius, time_step, stiffness) <= 0:
+        raise UsageError(f"`radius`, `time_step` and `stiffness` must be positive: {radius}, {time_step}, {stiffness}.")
+    statistics = Statistics(FeatureStatistics(features), labels)
+    mean, deviation, warnings = _units(features, source_features)
+    centres = (statistics.mean_offsets + statistics.label_free.mean - mean) / deviation
+    radii = _radii(statistics, deviation)
+    strength = min(0.5 * time_step**2 * stiffness, 1.0)
+    moved, num_steps = _push_apart(centres, radii, statistics.class_counts, radius, strength)
+    shift = ((moved - centres) * deviation).astype(features.dtype)
+    options = {"seed": seed} if head == "nleep" else {}
+    value = _HEADS[head](features + shift[statistics.targets], statistics.targets, **options)
+    parts = {**value.parts, "steps": num_steps, "movement": float(np.linalg.norm(moved - centres, axis=1).mean())}
+    return ScoreValue(float(value), parts=parts, warnings=(*warnings, *value.warnings))
+
+
+def _units(
+    features: Features, source_features: SourceFeatures | None
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Mean and floored standard deviation of each feature over the source domain."""
+    warnings: tuple[str, ...] = ()
+    if source_features is None:
+        source_features = features
+        warnings = ("No features of source images were given, so the units are those of the target images.",)
+    mean = source_features.mean(axis=0, dtype=np.float64)
+    deviation = source_features.std(axis=0, dtype=np.float64)
+    return mean, np.maximum(deviation, _SMALLEST_DEVIATION), warnings
+
+
+def _radii(statistics: Statistics, deviation: np.ndarray) -> Float64[np.ndarray, " num_classes"]:
+    """R_c = √Σ_j var_cj in standardised coordinates, variances with 1/n_c."""
+    offsets = statistics.label_free.features - statistics.label_free.mean
+    within = (offsets - statistics.mean_offsets[statistics.targets]) / deviation
+    squared = statistics.class_sums(np.square(within).sum(axis=1, keepdims=True))[:, 0]
+    return np.sqrt(squared / statistics.class_counts)
+
+
+def _push_apart(
+    centres: np.ndarray, radii: np.ndarray, counts: np.ndarray, radius: float, strength: float
+) -> tuple[np.ndarray, int]:
+    """Centres after the last step that still moves the images by more than half as far as the first one."""
+    first = 0.0
+    for step in range(_MOST_STEPS):
+        forces = _step(centres, radii, radius, strength)
+        movement = float(counts @ np.abs(forces).sum(axis=1))
+        first = first or movement
+        if movement == 0 or movement / first <= _EXIT_RATIO:
+            return centres, step
+        centres = centres + forces
+    return centres, _MOST_STEPS
+
+
+def _step(centres: np.ndarray, radii: np.ndarray, radius: float, strength: float) -> np.ndarray:
+    """u_c = Σ_c' (μ_c−μ_c')/‖μ_c−μ_c'‖ · step_cc' = (diag(A1) − A) μ with A = step/distance."""
+    squared = np.square(centres).sum(axis=1)
+    distances = np.sqrt(np.maximum(squared[:, None] + squared - 2 * centres @ centres.T, 0.0))
+    overlaps = np.maximum(radius * (radii[:, None] + radii) - distances, 0.0)
+    np.fill_diagonal(overlaps, 0.0)
+    pull = strength * overlaps / np.maximum(distances, _COINCIDENT)
+    return pull.sum(axis=1)[:, None] * centres - pull @ centres
