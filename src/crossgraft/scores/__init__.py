@@ -17,29 +17,66 @@ from crossgraft.scores._score import score as score
 from crossgraft.scores._score import zoo_score as zoo_score
 from crossgraft.scores._statistics import FeatureStatistics as FeatureStatistics
 from crossgraft.scores._statistics import Statistics as Statistics
+from crossgraft.scores.energy import energy as energy
+from crossgraft.scores.etran import etran as etran
+from crossgraft.scores.gbc import gbc as gbc
+from crossgraft.scores.h_score import h_score as h_score
 from crossgraft.scores.knn_probe import knn_probe as knn_probe
 from crossgraft.scores.leep import leep as leep
 from crossgraft.scores.linear_probe import linear_probe as linear_probe
 from crossgraft.scores.logme import logme as logme
+from crossgraft.scores.nce import nce as nce
+from crossgraft.scores.ncti import ncti as ncti
 from crossgraft.scores.nleep import nleep as nleep
+from crossgraft.scores.parc import parc as parc
+from crossgraft.scores.ped import ped as ped
 from crossgraft.scores.regularized_h_score import regularized_h_score as regularized_h_score
+from crossgraft.scores.sfda import sfda as sfda
+from crossgraft.scores.transrate import transrate as transrate
 
 AnyScore = Score[...]
 """A score, whatever its options."""
 
 SCORES: Registry[AnyScore] = Registry("score", group="crossgraft.scores", plugin_type=Score)
 """Every score that is installed."""
-for _score in (leep, nleep, logme, regularized_h_score, knn_probe, linear_probe):
+for _score in (
+    nce,
+    leep,
+    nleep,
+    logme,
+    h_score,
+    regularized_h_score,
+    gbc,
+    parc,
+    sfda,
+    energy,
+    etran,
+    ped,
+    ncti,
+    transrate,
+    knn_probe,
+    linear_probe,
+):
     SCORES.add(_score.name, _score)
 
 DEFAULT_SCORES = ("leep", "nleep", "logme", "regularized_h_score", "knn_probe")
 """What a ranking computes when nothing is asked for; the linear probe costs more and is asked for by name."""
 
 __all__ = [
+    "nce",
     "leep",
     "nleep",
     "logme",
+    "h_score",
     "regularized_h_score",
+    "gbc",
+    "parc",
+    "sfda",
+    "energy",
+    "etran",
+    "ped",
+    "ncti",
+    "transrate",
     "knn_probe",
     "linear_probe",
     "SCORES",

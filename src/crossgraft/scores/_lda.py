@@ -121,4 +121,3 @@ def _solve(matrix: np.ndarray, ridge: float, columns: np.ndarray) -> np.ndarray:
 def _normalised(vector: np.ndarray) -> np.ndarray:
     length = float(np.linalg.norm(vector))
     return vector / length if length > 0 else vector
-

@@ -16,9 +16,7 @@ from crossgraft.types import Features, SourceLogits
     "ICCV 2023, eqs. 4–6",
     cost="O(n·d), below a second",
 )
-def energy(
-    features: Features, source_logits: SourceLogits | None = None, *, fraction: float = 0.005
-) -> ScoreValue:
+def energy(features: Features, source_logits: SourceLogits | None = None, *, fraction: float = 0.005) -> ScoreValue:
     """Mean of log Σ_k exp(l_k) over the images where it is lowest.
 
     Args:

@@ -70,7 +70,9 @@ def parc(
     label_free = statistics.label_free
     warnings = list(statistics.warnings)
     if label_free.is_constant:
-        return ScoreValue(math.nan, warnings=(*warnings, "All features are constant, so no pair is closer than another."))
+        return ScoreValue(
+            math.nan, warnings=(*warnings, "All features are constant, so no pair is closer than another.")
+        )
     points = label_free.features if n_dims is None else label_free.leading_scores(n_dims)
     targets = statistics.targets
     if len(targets) > MOST_IMAGES:

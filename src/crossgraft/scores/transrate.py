@@ -56,9 +56,7 @@ def transrate(
         for index, count in enumerate(statistics.class_counts)
     ]
     value = whole - float(np.mean(per_class))
-    return ScoreValue(
-        value, parts={"whole": whole, "classes": float(np.mean(per_class))}, warnings=statistics.warnings
-    )
+    return ScoreValue(value, parts={"whole": whole, "classes": float(np.mean(per_class))}, warnings=statistics.warnings)
 
 
 def _coding_rate(product: np.ndarray, num_rows: int, epsilon: float) -> float:
