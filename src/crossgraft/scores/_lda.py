@@ -77,7 +77,7 @@ class WithinClass:
         return (columns - self._within.T @ inner) / ridge
 
     def log_joint(self, shrinkage: float) -> Float64[np.ndarray, "num_samples num_classes"]:
-        """x A⁻¹ μ_c − ½ μ_c A⁻¹ μ_c + ln p_c, whose softmax over c is the posterior.
+        """Return x A⁻¹ μ_c − ½ μ_c A⁻¹ μ_c + ln p_c, whose softmax over c is the posterior.
 
         Without any scatter within the classes (every class one point, or one image) only the nearest mean remains.
         """
@@ -90,13 +90,13 @@ class WithinClass:
         return self.offsets @ directions - 0.5 * quadratic + log_prior
 
     def log_joint_of_nearest_mean(self) -> Float64[np.ndarray, "num_samples num_classes"]:
-        """x μ_c − ½ ‖μ_c‖² + ln p_c: the same with A = I."""
+        """The same with A = I: x μ_c − ½ ‖μ_c‖² + ln p_c."""
         log_prior = np.log(self.class_counts / self.num_samples)
         return self.offsets @ self.means.T - 0.5 * np.square(self.means).sum(axis=1) + log_prior
 
 
 def shrinkage_of(within: WithinClass) -> float:
-    """s = max(exp(−5λ), 1e-10), λ the leading eigenvalue of S_w (Shao et al. 2022, eq. 5)."""
+    """The shrinkage s = max(exp(−5λ), 1e-10), λ the leading eigenvalue of S_w (Shao et al. 2022, eq. 5)."""
     return max(math.exp(-5 * within.leading_variance()), SMALLEST_SHRINKAGE)
 
 

@@ -8,15 +8,16 @@ import numpy as np
 from jaxtyping import Float64
 
 from crossgraft.errors import UsageError
-from crossgraft.scores._score import ScoreValue, score
+from crossgraft.scores._inputs import ScoreInputs
+from crossgraft.scores._score import Score, ScoreValue, score
 from crossgraft.scores._statistics import FeatureStatistics, Statistics
-from crossgraft.scores.logme import logme
+from crossgraft.scores.logme import Variant, logme
 from crossgraft.scores.nleep import nleep
 from crossgraft.scores.sfda import sfda
 from crossgraft.types import Features, Labels, SourceFeatures
 
 Head = Literal["sfda", "logme", "nleep"]
-_HEADS = {"sfda": sfda, "logme": logme, "nleep": nleep}
+_HEADS: dict[Head, Score[...]] = {"sfda": sfda, "logme": logme, "nleep": nleep}
 _SMALLEST_DEVIATION = 1e-3
 _COINCIDENT = 1e-15
 _MOST_STEPS = 6
@@ -39,6 +40,7 @@ def ped(
     radius: float = 0.6,
     time_step: float = 0.1,
     stiffness: float = 1.0,
+    variant: Variant = "evidence",
     seed: int = 0,
 ) -> ScoreValue:
     """Another score after the classes were moved by the force of their overlaps.
@@ -56,6 +58,7 @@ def ped(
         radius: ν, in units of the classes' radii.
         time_step: Δt.
         stiffness: k.
+        variant: Of LogME; ``released`` repeats published tables for n < d.
         seed: Of N-LEEP.
 
     Returns:
@@ -80,8 +83,9 @@ def ped(
     strength = min(0.5 * time_step**2 * stiffness, 1.0)
     moved, num_steps = _push_apart(centres, radii, statistics.class_counts, radius, strength)
     shift = ((moved - centres) * deviation).astype(features.dtype)
-    options = {"seed": seed} if head == "nleep" else {}
-    value = _HEADS[head](features + shift[statistics.targets], statistics.targets, **options)
+    inputs = ScoreInputs(features=features + shift[statistics.targets], labels=statistics.targets)
+    options = {"nleep": {"seed": seed}, "logme": {"variant": variant}}.get(head, {})
+    value = _HEADS[head].evaluate(inputs, **options)
     parts = {**value.parts, "steps": num_steps, "movement": float(np.linalg.norm(moved - centres, axis=1).mean())}
     return ScoreValue(float(value), parts=parts, warnings=(*warnings, *value.warnings))
 
