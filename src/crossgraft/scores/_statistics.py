@@ -143,6 +143,19 @@ def _spectrum(matrix: np.ndarray) -> Spectrum:
     return Spectrum(values, vectors)
 
 
+def sum_by_class(
+    values: np.ndarray, targets: ClassIndices, num_classes: int
+) -> Float64[np.ndarray, "num_classes width"]:
+    """Sums of the rows of ``values`` over each class: ``onehot(y)ᵀ values`` without the zeros. Cost O(n·width)."""
+    sums = np.zeros((num_classes, values.shape[1]))
+    for start in range(0, len(values), _SUMMED_ROWS):
+        block = values[start : start + _SUMMED_ROWS]
+        ones = np.ones(len(block), dtype=values.dtype)
+        places = (targets[start : start + _SUMMED_ROWS], np.arange(len(block)))
+        sums += csr_array((ones, places), shape=(num_classes, len(block))) @ block
+    return sums
+
+
 class Statistics:
     """Statistics of one feature matrix together with labels; what a score asks for by a ``statistics`` parameter.
 
@@ -164,14 +177,8 @@ class Statistics:
         return np.bincount(self.targets, minlength=self.num_classes).astype(np.float64)
 
     def class_sums(self, values: np.ndarray) -> Float64[np.ndarray, "num_classes width"]:
-        """Sums of the rows of ``values`` over each class: ``onehot(y)ᵀ values`` without the zeros."""
-        sums = np.zeros((self.num_classes, values.shape[1]))
-        for start in range(0, self.num_samples, _SUMMED_ROWS):
-            block = values[start : start + _SUMMED_ROWS]
-            ones = np.ones(len(block), dtype=values.dtype)
-            targets = self.targets[start : start + _SUMMED_ROWS]
-            sums += csr_array((ones, (targets, np.arange(len(block)))), shape=(self.num_classes, len(block))) @ block
-        return sums
+        """Sums of the rows of ``values`` over each class."""
+        return sum_by_class(values, self.targets, self.num_classes)
 
     @cached_property
     def mean_offsets(self) -> Float64[np.ndarray, "num_classes num_features"]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.special import logsumexp
-
-from crossgraft.errors import UsageError
+from crossgraft.scores._energy import energy_of
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.types import Features, SourceLogits
 
@@ -37,14 +34,5 @@ def energy(features: Features, source_logits: SourceLogits | None = None, *, fra
         >>> round(energy(features=X, fraction=0.3), 4)
         0.6931
     """
-    return energy_of(features if source_logits is None else source_logits, fraction=fraction)
-
-
-def energy_of(values: np.ndarray, *, fraction: float) -> ScoreValue:
-    """The energy of the rows of ``values``, whatever they are."""
-    if not 0 < fraction <= 1:
-        raise UsageError(f"`fraction` must lie in (0, 1], got {fraction}.")
-    per_image = logsumexp(values.astype(np.float64), axis=1)
-    num_lowest = max(1, int(fraction * len(per_image)))
-    lowest = np.partition(per_image, num_lowest - 1)[:num_lowest]
-    return ScoreValue(lowest.mean(), parts={"images": num_lowest, "mean_of_all": per_image.mean()})
+    of_images = energy_of(features if source_logits is None else source_logits, fraction=fraction)
+    return ScoreValue(of_images.lowest, parts={"images": of_images.num_lowest, "mean_of_all": of_images.of_all})

@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 
+from crossgraft.scores._energy import energy_of
 from crossgraft.scores._lda import WithinClass, posterior_of, shrinkage_of
 from crossgraft.scores._score import scale_over_zoo, zoo_score
 from crossgraft.scores._statistics import FeatureStatistics, Statistics
-from crossgraft.scores.energy import energy_of
 from crossgraft.types import Features, Labels
 
 ENERGY_WEIGHT = 0.15
@@ -72,6 +72,6 @@ def etran(
     rows = np.arange(statistics.num_samples)
     discriminant = posterior_of(log_joint)[rows, statistics.targets].mean()
     return {
-        "energy": float(energy_of(statistics.label_free.features, fraction=fraction)),
+        "energy": energy_of(statistics.label_free.features, fraction=fraction).lowest,
         "discriminant": float(discriminant),
     }

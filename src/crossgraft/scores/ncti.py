@@ -28,7 +28,7 @@ def combine(parts: Sequence[Mapping[str, float]], *, sign: int = -1) -> list[Sco
     columns = {name: scale_over_zoo([part[name] for part in parts]) for name in ("seli", "ncc", "vc")}
     totals = zip(columns["seli"], columns["ncc"], columns["vc"], strict=True)
     values = [seli + ncc + sign * vc for seli, ncc, vc in totals]
-    reason = "All features are constant, so no class can be told from another."
+    reason = "All features are constant, or every class is a single point, so there is no collapse to measure."
     return [
         ScoreValue(value, parts=part, warnings=(reason,) if math.isnan(value) else ())
         for value, part in zip(values, parts, strict=True)
@@ -60,7 +60,7 @@ def ncti(
 
     Returns:
         The three parts. Combined: in [−1, 2], only comparable within one zoo; NaN with a warning when all features are
-        constant.
+        constant, or all images of each class are one point.
 
     Raises:
         DataError: Malformed arrays, NaN, or fewer than two classes.
@@ -82,6 +82,8 @@ def ncti(
     variances = np.square(points[:, :_SHRINKING_COMPONENTS]).sum(axis=0) / (label_free.num_samples - 1)
     shrinkage = max(math.exp(-float(variances.sum())), SMALLEST_SHRINKAGE)
     within = WithinClass(points, statistics)
+    if within.trace == 0:
+        return dict.fromkeys(("seli", "ncc", "vc"), math.nan)
     shrunk = shrinkage > SMALLEST_SHRINKAGE
     discriminant = _shrunk_discriminant(within, shrinkage) if shrunk else _plain_discriminant(within)
     posterior = posterior_of(discriminant.log_joint)

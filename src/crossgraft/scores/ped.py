@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float64
 
 from crossgraft.errors import UsageError
 from crossgraft.scores._inputs import ScoreInputs
-from crossgraft.scores._score import Score, ScoreValue, score
-from crossgraft.scores._statistics import FeatureStatistics, Statistics
-from crossgraft.scores.logme import Variant, logme
-from crossgraft.scores.nleep import nleep
-from crossgraft.scores.sfda import sfda
+from crossgraft.scores._score import ScoreValue, score
+from crossgraft.scores._statistics import sum_by_class
 from crossgraft.types import Features, Labels, SourceFeatures
 
 Head = Literal["sfda", "logme", "nleep"]
-_HEADS: dict[Head, Score[...]] = {"sfda": sfda, "logme": logme, "nleep": nleep}
 _SMALLEST_DEVIATION = 1e-3
 _COINCIDENT = 1e-15
 _MOST_STEPS = 6
@@ -40,7 +35,7 @@ def ped(
     radius: float = 0.6,
     time_step: float = 0.1,
     stiffness: float = 1.0,
-    variant: Variant = "evidence",
+    variant: Literal["evidence", "released"] = "evidence",
     seed: int = 0,
 ) -> ScoreValue:
     """Another score after the classes were moved by the force of their overlaps.
@@ -76,16 +71,20 @@ def ped(
     """
     if min(radius, time_step, stiffness) <= 0:
         raise UsageError(f"`radius`, `time_step` and `stiffness` must be positive: {radius}, {time_step}, {stiffness}.")
-    statistics = Statistics(FeatureStatistics(features), labels)
     mean, deviation, warnings = _units(features, source_features)
-    centres = (statistics.mean_offsets + statistics.label_free.mean - mean) / deviation
-    radii = _radii(statistics, deviation)
+    counts = np.bincount(labels).astype(np.float64)
+    means = sum_by_class(features, labels, len(counts)) / counts[:, None]
+    centres = (means - mean) / deviation
+    within = (features - means[labels]) / deviation
+    radii = np.sqrt(sum_by_class(np.square(within).sum(axis=1, keepdims=True), labels, len(counts))[:, 0] / counts)
     strength = min(0.5 * time_step**2 * stiffness, 1.0)
-    moved, num_steps = _push_apart(centres, radii, statistics.class_counts, radius, strength)
+    moved, num_steps = _push_apart(centres, radii, counts, radius, strength)
     shift = ((moved - centres) * deviation).astype(features.dtype)
-    inputs = ScoreInputs(features=features + shift[statistics.targets], labels=statistics.targets)
+    inputs = ScoreInputs(features=features + shift[labels], labels=labels)
     options = {"nleep": {"seed": seed}, "logme": {"variant": variant}}.get(head, {})
-    value = _HEADS[head].evaluate(inputs, **options)
+    from crossgraft.scores import SCORES  # the registry holds this score too, so it exists only after this module
+
+    value = SCORES.get(head).evaluate(inputs, **options)
     parts = {**value.parts, "steps": num_steps, "movement": float(np.linalg.norm(moved - centres, axis=1).mean())}
     return ScoreValue(float(value), parts=parts, warnings=(*warnings, *value.warnings))
 
@@ -101,14 +100,6 @@ def _units(
     mean = source_features.mean(axis=0, dtype=np.float64)
     deviation = source_features.std(axis=0, dtype=np.float64)
     return mean, np.maximum(deviation, _SMALLEST_DEVIATION), warnings
-
-
-def _radii(statistics: Statistics, deviation: np.ndarray) -> Float64[np.ndarray, " num_classes"]:
-    """R_c = √Σ_j var_cj in standardised coordinates, variances with 1/n_c."""
-    offsets = statistics.label_free.features - statistics.label_free.mean
-    within = (offsets - statistics.mean_offsets[statistics.targets]) / deviation
-    squared = statistics.class_sums(np.square(within).sum(axis=1, keepdims=True))[:, 0]
-    return np.sqrt(squared / statistics.class_counts)
 
 
 def _push_apart(

@@ -1,0 +1,38 @@
+"""The energy of images, of their logits or of their features."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from crossgraft.errors import UsageError
+
+
+class Energy(NamedTuple):
+    """log Σ_k exp(v_k), averaged.
+
+    Attributes:
+        lowest: Mean over the images where it is lowest.
+        num_lowest: How many these are.
+        of_all: Mean over all images.
+    """
+
+    lowest: float
+    num_lowest: int
+    of_all: float
+
+
+def energy_of(values: np.ndarray, *, fraction: float) -> Energy:
+    """Energy of the rows of ``values`` (Gholami et al. 2023, eqs. 4–6), the lowest ``fraction`` of them, at least one.
+
+    Raises:
+        UsageError: ``fraction`` is not in (0, 1].
+    """
+    if not 0 < fraction <= 1:
+        raise UsageError(f"`fraction` must lie in (0, 1], got {fraction}.")
+    per_image = logsumexp(values.astype(np.float64), axis=1)
+    num_lowest = max(1, int(fraction * len(per_image)))
+    lowest = np.partition(per_image, num_lowest - 1)[:num_lowest]
+    return Energy(float(lowest.mean()), num_lowest, float(per_image.mean()))
