@@ -1,6 +1,7 @@
 """Figures of the report, one a file; each function takes records and returns an inline SVG."""
 
 from crossgraft.report.plots.class_balance import class_balance_figure as class_balance_figure
+from crossgraft.report.plots.critical_difference import critical_difference_figure as critical_difference_figure
 from crossgraft.report.plots.ranking import ranking_figure as ranking_figure
 from crossgraft.report.plots.scatter import Interval as Interval
 from crossgraft.report.plots.scatter import Point as Point
@@ -11,6 +12,7 @@ from crossgraft.report.plots.style import family_marks as family_marks
 
 __all__ = [
     "class_balance_figure",
+    "critical_difference_figure",
     "ranking_figure",
     "scatter_figure",
     "split_figure",
