@@ -124,9 +124,8 @@ def _plain_discriminant(within: WithinClass) -> _Discriminant:
     deviation = np.sqrt(np.diagonal(scatter))
     deviation = np.where(deviation > 0, deviation, 1.0)
     values, vectors = np.linalg.eigh(scatter / np.outer(deviation, deviation))
-    values = np.maximum(values[::-1], 0.0) * num_samples / max(num_samples - num_classes, 1)
     vectors = vectors[:, ::-1]
-    lengths = np.sqrt(values)
+    lengths = np.sqrt(np.maximum(values[::-1], 0.0))
     kept = lengths > _RANK_TOLERANCE
     whitening = vectors[:, kept] / lengths[kept] / deviation[:, None]
     mean = prior @ within.means

@@ -17,8 +17,9 @@ from crossgraft.types import Features, Labels
 
 MOST_IMAGES = 20_000
 """Above, a stratified sample of this many images is looked at."""
-_SORTED_BYTES = 4e8
-"""Up to this many bytes of distances are sorted; more are counted on a grid."""
+_SORTED_PAIRS = 5e7
+"""Up to this many float64 distances are sorted; more, and float32 ones, are counted on a grid."""
+_SORTED_DIGITS = 12
 _GRID_CELLS = 2**22
 _BLOCK_ROWS = 512
 
@@ -73,7 +74,7 @@ def parc(
         return ScoreValue(
             math.nan, warnings=(*warnings, "All features are constant, so no pair is closer than another.")
         )
-    points = label_free.features if n_dims is None else label_free.leading_scores(n_dims)
+    points = label_free.features if n_dims is None else _components(label_free, n_dims)
     targets = statistics.targets
     if len(targets) > MOST_IMAGES:
         kept = _sample(targets, seed)
@@ -84,6 +85,18 @@ def parc(
         return ScoreValue(math.nan, warnings=(*warnings, "No two images are of one class."))
     parts = {"pairs": pairs.num_pairs, "same_class_pairs": pairs.num_same}
     return ScoreValue(100 * pairs.correlation(), parts=parts, warnings=warnings)
+
+
+def _components(label_free: FeatureStatistics, n_dims: int) -> np.ndarray:
+    """Principal components, each with the sign that makes its largest loading positive.
+
+    Pearson's correlation of two rows depends on these signs, so they must not be left to the eigensolver.
+    """
+    points = label_free.leading_scores(n_dims)
+    centred = label_free.features - label_free.mean.astype(label_free.features.dtype)
+    loadings = centred.T @ points.astype(centred.dtype)
+    largest = loadings[np.abs(loadings).argmax(axis=0), np.arange(points.shape[1])]
+    return points * np.where(largest < 0, -1.0, 1.0)
 
 
 def _sample(targets: np.ndarray, seed: int) -> np.ndarray:
@@ -136,7 +149,7 @@ class _Ranks(NamedTuple):
 
 def _ranks(rows: np.ndarray, targets: np.ndarray) -> _Ranks:
     num_pairs = len(rows) * (len(rows) - 1) // 2
-    if num_pairs * rows.itemsize <= _SORTED_BYTES:
+    if rows.dtype == np.float64 and num_pairs <= _SORTED_PAIRS:
         return _ranks_by_sorting(rows, targets, num_pairs)
     return _ranks_on_a_grid(rows, targets, num_pairs)
 
@@ -152,11 +165,12 @@ def _distances(rows: np.ndarray, targets: np.ndarray) -> Iterator[tuple[np.ndarr
 
 
 def _ranks_by_sorting(rows: np.ndarray, targets: np.ndarray, num_pairs: int) -> _Ranks:
-    """Exact midranks. Cost one sort of all distances."""
+    """Exact midranks of the distances, rounded to 12 digits so that equal pairs are equal. Cost one sort."""
     distances = np.empty(num_pairs, dtype=rows.dtype)
     same_class: list[np.ndarray] = []
     filled = 0
-    for block, same in _distances(rows, targets):
+    for unrounded, same in _distances(rows, targets):
+        block = np.round(unrounded, _SORTED_DIGITS)
         distances[filled : filled + len(block)] = block
         filled += len(block)
         same_class.append(block[same])

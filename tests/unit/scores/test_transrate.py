@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from crossgraft.errors import UsageError
+from crossgraft.scores import transrate
+
+
+def literal(features, labels, epsilon=1e-4):
+    def rate(rows):
+        gram = rows.T @ rows
+        return 0.5 * np.linalg.slogdet(np.eye(len(gram)) + gram / (len(rows) * epsilon))[1]
+
+    centred = features - features.mean(axis=0)
+    return rate(centred) - np.mean([rate(centred[labels == label]) for label in np.unique(labels)])
+
+
+def test_equals_the_definition(problem):
+    features, labels = problem
+    assert transrate(features=features, labels=labels) == pytest.approx(literal(features, labels), rel=1e-10)
+
+
+def test_every_class_weighs_the_same(problem):
+    features, _ = problem
+    labels = (np.arange(len(features)) >= 5).astype(int)  # 5 images against all others
+    value = transrate(features=features, labels=labels, epsilon=0.01)
+    assert value == pytest.approx(literal(features, labels, epsilon=0.01), rel=1e-10)
+
+
+def test_epsilon_must_be_positive(problem):
+    features, labels = problem
+    with pytest.raises(UsageError, match="`epsilon` must be positive"):
+        transrate(features=features, labels=labels, epsilon=0.0)
