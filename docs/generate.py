@@ -50,9 +50,33 @@ def commands_page() -> str:
     return "\n".join(parts)
 
 
+def published_page() -> str:
+    """The published benchmarks, evaluated again."""
+    from crossgraft.rank import evaluate_published
+    from crossgraft.rank.published import PUBLISHED
+    from crossgraft.records import RunRecord
+    from crossgraft.report.markdown import sections_as_markdown
+    from crossgraft.report.sections.published import published_sections
+    from crossgraft.report.source import Source
+
+    no_run = RunRecord.model_construct()
+    parts = [NOTE, "# Published benchmarks, evaluated again", ""]
+    for name in PUBLISHED:
+        record = evaluate_published(name)
+        sections = published_sections(Source(run=no_run, record=record, thumbnails=()))
+        parts += [f"# {record.title}", "", f"Data: {record.source}.", "", "```console"]
+        parts += [f"$ crossgraft rank --published {name}", "```", "", sections_as_markdown(sections), ""]
+    return "\n".join(parts)
+
+
 def pages() -> Mapping[str, str]:
     """File name → text of every catalogue."""
-    return {"scores.md": scores_page(), "data-sources.md": sources_page(), "commands.md": commands_page()}
+    return {
+        "scores.md": scores_page(),
+        "data-sources.md": sources_page(),
+        "commands.md": commands_page(),
+        "../results/published-tables.md": published_page(),
+    }
 
 
 if __name__ == "__main__":

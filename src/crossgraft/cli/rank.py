@@ -15,7 +15,11 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command()
 def rank(
     context: typer.Context,
-    data: Annotated[str, typer.Argument(help="Folder, CSV or TSV table, .npz file, or digits.")],
+    data: Annotated[str | None, typer.Argument(help="Folder, CSV or TSV table, .npz file, or digits.")] = None,
+    published: Annotated[
+        str | None,
+        typer.Option("--published", help="No data: evaluate thesis, itm, or a CSV of your results, again."),
+    ] = None,
     models: options.Models = None,
     scores: Annotated[str, typer.Option("--scores", help="default, all, or names with commas.")] = "default",
     by: Annotated[str | None, typer.Option("--by", help="Score that orders the ranking. [default: logme]")] = None,
@@ -74,8 +78,14 @@ def rank(
     """
     from crossgraft.cli.ranking_text import ranking_text
     from crossgraft.config import resolve, settings_model
+    from crossgraft.errors import UsageError
     from crossgraft.rank import rank_models
 
+    if published is not None:
+        _evaluate_published(context, published, out=out, overwrite=overwrite, json=json)
+        return
+    if data is None:
+        raise UsageError("Name the images to rank for, for example: crossgraft rank digits (or --published thesis).")
     reporter = options.make_reporter(quiet=quiet)
     known = settings_model(rank_models, leave_out={"data", "reporter"})
     arguments = resolve(known, file=config, given=options.typed_flags(context))
@@ -84,3 +94,19 @@ def rank(
         lambda directory: rank_models(data, reporter=reporter, out=directory, **arguments),
     )
     typer.echo(ranking.to_json() if json else ranking_text(ranking.record, ranking.report))
+
+
+def _evaluate_published(context: typer.Context, name: str, *, out: Path | None, overwrite: bool, json: bool) -> None:
+    from crossgraft.cli.published_text import published_text
+    from crossgraft.errors import UsageError
+    from crossgraft.rank import evaluate_published
+
+    surplus = {*options.typed_flags(context)} - {"published", "out", "overwrite"}
+    if context.params["data"] is not None or surplus:
+        what = "DATA" if context.params["data"] is not None else "--" + min(surplus).replace("_", "-")
+        raise UsageError(f"--published evaluates results that are there already; it can not be used with {what}.")
+    record, directory = options.in_own_directory(
+        options.run_directories(out, "rank", name),
+        lambda directory: (evaluate_published(name, out=directory, overwrite=overwrite), directory),
+    )
+    typer.echo(record.model_dump_json() if json else published_text(record, directory / "report.html"))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crossgraft.records import DemoRecord, RankingRecord, Record
+from crossgraft.records import DemoRecord, PublishedRecord, RankingRecord, Record
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.sections.agreement import agreement_section
 from crossgraft.report.sections.checks import checks_section, warnings_section
@@ -15,6 +15,15 @@ from crossgraft.report.sections.data import data_section
 from crossgraft.report.sections.demo import demo_heading, fine_tuned_section, of_its_ranking, split_section
 from crossgraft.report.sections.models import models_section
 from crossgraft.report.sections.provenance import provenance_section
+from crossgraft.report.sections.published import (
+    answers_section,
+    cited_section,
+    published_heading,
+    published_references_section,
+    published_verdict_section,
+    scenarios_section,
+    slips_section,
+)
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.scores import rankings_section, scores_section
 from crossgraft.report.sections.verdict import ranking_heading, verdict_section
@@ -56,6 +65,19 @@ KINDS: Mapping[str, Kind] = {
             split_section,
             fine_tuned_section,
             *(of_its_ranking(builder) for builder in _RANKING),
+        ),
+    ),
+    "published": Kind(
+        PublishedRecord,
+        published_heading,
+        (
+            published_verdict_section,
+            scenarios_section,
+            answers_section,
+            cited_section,
+            slips_section,
+            provenance_section,
+            published_references_section,
         ),
     ),
 }

@@ -1,0 +1,83 @@
+"""One benchmark: results of fine-tuning for models × targets, and the scores that were to foresee them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+
+from crossgraft.errors import DataError
+
+Results = Float64[np.ndarray, "num_targets num_models"]
+"""Larger = better; NaN where a model was not fine-tuned on a target."""
+
+
+class Column(NamedTuple):
+    """One score on every target.
+
+    Attributes:
+        title: As people call it.
+        values: Larger = better as published; NaN where there is none.
+        part: Is it only a part of another score?
+        usable: May it enter an aggregation, or why not (text)?
+    """
+
+    title: str
+    values: Results
+    part: bool = False
+    unusable: str | None = None
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Results and scores of models on targets.
+
+    Args:
+        name: For commands and files.
+        title: For people.
+        result: What was measured after fine-tuning, with its unit.
+        models: Names.
+        targets: Names.
+        groups: One a target; targets of one group are so alike that one tells about the other.
+        results: Shape (targets, models).
+        columns: Name → score.
+        families: Model → family, for models without history; empty = unknown.
+        printed: Method → weighted Kendall on each target as a paper prints it, where the scores are not published.
+    """
+
+    name: str
+    title: str
+    result: str
+    models: Sequence[str]
+    targets: Sequence[str]
+    groups: Sequence[str]
+    results: Results
+    columns: Mapping[str, Column] = field(default_factory=dict[str, Column])
+    families: Mapping[str, str] = field(default_factory=dict[str, str])
+    printed: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
+
+    def __post_init__(self) -> None:
+        shape = (len(self.targets), len(self.models))
+        if len(self.groups) != shape[0]:
+            raise DataError(f"{self.name}: {shape[0]} targets, but {len(self.groups)} groups.")
+        for what, values in [("results", self.results), *((n, c.values) for n, c in self.columns.items())]:
+            if values.shape != shape:
+                raise DataError(f"{self.name}: {what} has shape {values.shape}, expected {shape} (targets × models).")
+            if np.isinf(values).any():
+                raise DataError(f"{self.name}: {what} holds an infinite value. Leave the cell empty instead.")
+        few = [target for target, row in zip(self.targets, self.results, strict=True) if np.isfinite(row).sum() < 2]
+        if few:
+            raise DataError(f"{self.name}: fewer than two results on {few[0]}. Nothing can be ordered there.")
+
+    def known(self, target: int | np.integer) -> np.ndarray:
+        """Indices of the models with a result on a target."""
+        return np.flatnonzero(np.isfinite(self.results[target]))
+
+    def folds(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Targets of one group, and all others; each group once."""
+        names = np.asarray(self.groups)
+        for group in dict.fromkeys(self.groups):
+            yield np.flatnonzero(names == group), np.flatnonzero(names != group)

@@ -1,0 +1,36 @@
+"""Blocks of a page as Markdown, for the pages of the documentation that are generated from records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crossgraft.report.blocks import Block, Figure, Folded, Items, Paragraph, Section
+from crossgraft.report.tables import Table
+
+
+def sections_as_markdown(sections: Sequence[Section]) -> str:
+    """Each section under a heading of its own."""
+    return "\n\n".join(f"## {section.title}\n\n{blocks_as_markdown(section.blocks)}" for section in sections)
+
+
+def blocks_as_markdown(blocks: Sequence[Block]) -> str:
+    """Paragraphs, lists, folded parts and tables as Markdown; figures become their captions."""
+    return "\n\n".join(text for block in blocks if (text := _markdown(block)))
+
+
+def _markdown(block: Block) -> str:
+    if isinstance(block, Paragraph):
+        return block.text
+    if isinstance(block, Items):
+        return "\n".join(f"- {item}" for item in block.items)
+    if isinstance(block, Figure):
+        return block.caption
+    if isinstance(block, Folded):
+        return blocks_as_markdown(block.blocks)
+    if isinstance(block, Table):
+        head = [column.title for column in block.columns]
+        rule = ["---:" if column.numeric else "---" for column in block.columns]
+        lines = [head, rule, *([cell.text.replace("|", "\\|") for cell in row] for row in block.rows)]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        return "\n\n".join([f"**{block.caption}**", table, *block.notes])
+    return ""

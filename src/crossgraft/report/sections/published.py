@@ -1,0 +1,198 @@
+"""Published benchmarks: every method beside the ranking that never looks at the target, printed tables beside recomputed."""
+
+from __future__ import annotations
+
+from crossgraft.records import (
+    CitedTable,
+    FriedmanRecord,
+    MeanRecord,
+    MethodRecord,
+    PublishedRecord,
+    ReproductionRecord,
+    ScenarioRecord,
+)
+from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Literature, Paragraph, Section
+from crossgraft.report.formatting import MISSING, NumberFormat, counted
+from crossgraft.report.plots import critical_difference_figure
+from crossgraft.report.source import Source
+from crossgraft.report.tables import Cell, Column, Table, number, words
+
+_TWO, _THREE = NumberFormat(decimals=2), NumberFormat(decimals=3)
+
+
+def published_heading(source: Source[PublishedRecord]) -> Heading:
+    """Title, sizes, and one conclusion a scenario."""
+    record = source.record
+    sizes = [f"{counted(len(s.models), 'model')} × {counted(len(s.targets), 'target')}" for s in record.scenarios]
+    advice = " ".join(scenario.conclusion for scenario in record.scenarios)
+    return Heading(title=record.title, summary=" · ".join([record.source, *sizes]), advice=advice)
+
+
+def published_verdict_section(source: Source[PublishedRecord]) -> Section:
+    """What each scenario supports, in one sentence."""
+    blocks: list[Block] = []
+    for scenario in source.record.scenarios:
+        blocks += [Paragraph(scenario.title, tone="quiet"), Paragraph(scenario.conclusion, tone="lead")]
+    return Section(name="verdict", title="What the data support", part="verdict", blocks=blocks)
+
+
+def scenarios_section(source: Source[PublishedRecord]) -> Section:
+    """Every method on every benchmark, with intervals over targets."""
+    blocks: list[Block] = []
+    for scenario in source.record.scenarios:
+        if scenario.reproduction:
+            blocks.append(Paragraph(reproduction_text(scenario.reproduction)))
+        blocks.append(method_table(scenario))
+        blocks.append(Folded("Every target", [target_table(scenario)]))
+        if scenario.friedman:
+            identifier = f"{source.prefix}{scenario.name}-friedman"
+            blocks.append(_friedman_figure(scenario.friedman, identifier=identifier))
+    return Section(name="methods", title="Which ranking foresees fine-tuning?", part="evidence", blocks=blocks)
+
+
+def answers_section(source: Source[PublishedRecord]) -> Section | None:
+    """The paper's own questions."""
+    if not source.record.answers:
+        return None
+    items = [f"{answer.question} {answer.answer}" for answer in source.record.answers]
+    return Section(name="questions", title="Questions of the paper", part="evidence", blocks=[Items(items)])
+
+
+def slips_section(source: Source[PublishedRecord]) -> Section | None:
+    """Printed numbers that do not follow from the data."""
+    if not source.record.slips:
+        return None
+    rows = [[words(s.where), words(s.printed), words(s.recomputed), words(s.consequence)] for s in source.record.slips]
+    table = Table(
+        caption="Printed numbers that do not follow from the paper's own data",
+        columns=[Column("Where"), Column("Printed"), Column("Recomputed"), Column("What follows")],
+        rows=rows,
+        file_name="slips",
+    )
+    return Section(name="slips", title="Slips in print", part="checks", blocks=[table])
+
+
+def cited_section(source: Source[PublishedRecord]) -> Section | None:
+    """Tables as printed."""
+    if not source.record.cited:
+        return None
+    blocks: list[Block] = [cited_table(table, index) for index, table in enumerate(source.record.cited, start=1)]
+    return Section(name="cited", title="Tables of the paper", part="evidence", blocks=blocks)
+
+
+def published_references_section(source: Source[PublishedRecord]) -> Section:
+    """The papers behind the measures."""
+    literature = Literature(source.record.references)
+    return Section(name="references", title="References", part="references", blocks=[literature])
+
+
+def published_sections(source: Source[PublishedRecord]) -> list[Section]:
+    """The sections that hold numbers, for a page that is not a report."""
+    builders = (published_verdict_section, scenarios_section, answers_section, slips_section, cited_section)
+    return [section for builder in builders if (section := builder(source)) is not None]
+
+
+def reproduction_text(reproduction: ReproductionRecord) -> str:
+    """How much of a printed table the shipped numbers give again."""
+    undefined = f"; {reproduction.num_undefined} cells are undefined in both" if reproduction.num_undefined else ""
+    return (
+        f"{reproduction.table}: {reproduction.num_equal} of {reproduction.num_cells} printed cells follow from the shipped "
+        f"scores and results at {reproduction.decimals} decimals{undefined}."
+    )
+
+
+def method_table(scenario: ScenarioRecord) -> Table:
+    """One row a method, best first."""
+    methods = sorted(scenario.methods, key=lambda method: -_value(method.mean))
+    columns = [
+        Column("Method"),
+        Column("Kind"),
+        Column("Weighted Kendall", numeric=True, csv_titles=("weighted Kendall", "low", "high")),
+        Column("Minus static prior", numeric=True, csv_titles=("gain", "gain low", "gain high")),
+        Column("Regret of the first choice", numeric=True, csv_titles=("regret", "regret low", "regret high")),
+        Column("Residual of the prior", numeric=True, csv_titles=("residual", "residual low", "residual high")),
+    ]
+    return Table(
+        caption=f"{scenario.title}: means over {counted(len(scenario.targets), 'target')} with 95 % intervals",
+        columns=columns,
+        rows=[_method_row(method) for method in methods],
+        file_name=f"{scenario.name}-methods",
+        muted_rows=frozenset(i for i, method in enumerate(methods) if method.role == "control"),
+        notes=[*_notes(scenario), *scenario.notes],
+    )
+
+
+def target_table(scenario: ScenarioRecord) -> Table:
+    """Weighted Kendall of every method on every target."""
+    return Table(
+        caption=f"{scenario.title}: weighted Kendall on each target",
+        columns=[Column("Method"), *(Column(target, numeric=True) for target in scenario.targets)],
+        rows=[[words(m.title), *(number(tau, _TWO) for tau in m.weighted_kendall)] for m in scenario.methods],
+        file_name=f"{scenario.name}-targets",
+    )
+
+
+def cited_table(table: CitedTable, index: int) -> Table:
+    """A printed table."""
+    as_text = NumberFormat(decimals=table.decimals)
+    columns = [
+        Column(title, numeric=not any(isinstance(row[place], str) for row in table.rows))
+        for place, title in enumerate(table.columns)
+    ]
+    rows = [[words(cell) if isinstance(cell, str) else number(cell, as_text) for cell in row] for row in table.rows]
+    notes = [*table.notes, f"Source: {table.source}."]
+    return Table(caption=table.title, columns=columns, rows=rows, file_name=f"table-{index}", notes=notes)
+
+
+def friedman_text(test: FriedmanRecord) -> str:
+    """The test in words."""
+    return (
+        f"Mean ranks over {test.num_targets} targets. Friedman's test: χ² = {_TWO(test.statistic)}, p = {test.p_value:.2g}; "
+        f"Nemenyi's critical difference at 0.05 is {_THREE(test.critical_difference)}. A bar joins methods that differ by less."
+    )
+
+
+def _friedman_figure(test: FriedmanRecord, *, identifier: str) -> Figure:
+    drawing = critical_difference_figure(
+        test.methods, test.mean_ranks, test.cliques, test.critical_difference, identifier=identifier
+    )
+    return Figure([drawing], caption=friedman_text(test))
+
+
+def _method_row(method: MethodRecord) -> list[Cell]:
+    return [
+        words(method.title),
+        words(method.role),
+        _mean(method.mean, _TWO),
+        _mean(method.gain, _TWO),
+        _mean(method.regret, _THREE),
+        _mean(method.residual, _TWO),
+    ]
+
+
+def _mean(mean: MeanRecord | None, as_text: NumberFormat) -> Cell:
+    if mean is None or mean.value is None:
+        return Cell(text=MISSING, values=(None, None, None))
+    shown = as_text(mean.value) + ("" if mean.low is None else f" {as_text.interval(mean.low, mean.high)}")
+    return Cell(text=shown, values=(mean.value, mean.low, mean.high))
+
+
+def _notes(scenario: ScenarioRecord) -> list[str]:
+    members = dict(zip(scenario.targets, scenario.target_groups, strict=True))
+    together = [group for group in dict.fromkeys(members.values()) if scenario.target_groups.count(group) > 1]
+    notes = [
+        f"Regret: best result minus the result of the first choice, in {scenario.result}. Residual: weighted Kendall of a score "
+        "with what the static prior does not explain."
+    ]
+    notes += [
+        f"Held out together: {', '.join(target for target in members if members[target] == group)}."
+        for group in together
+    ]
+    for method in scenario.methods:
+        if missing := len(scenario.targets) - method.mean.num_targets:
+            notes.append(f"{method.title} is undefined on {counted(missing, 'target')}, which its mean leaves out.")
+    return notes
+
+
+def _value(mean: MeanRecord) -> float:
+    return float("-inf") if mean.value is None else mean.value
