@@ -17,7 +17,10 @@ Rows = list[dict[str, object]]
 
 @app.command(name="list")
 def list_plugins(
-    kind: Annotated[Literal["scores", "models", "sources"], typer.Argument(help="scores, models or sources.")],
+    kind: Annotated[
+        Literal["scores", "models", "sources", "results"],
+        typer.Argument(help="scores, models, sources or known results."),
+    ],
     available: Annotated[
         bool, typer.Option("--available", help="Only models whose weights are on this machine.")
     ] = False,
@@ -25,7 +28,7 @@ def list_plugins(
     json: options.Json = False,
     debug: options.Debug = False,
 ) -> None:
-    """Show what there is: scores, models, kinds of data sources; other packages may add to each.
+    """Show what there is: scores, models, kinds of data sources, known results; packages may add to the first three.
 
     Example: crossgraft list scores
     """
@@ -33,7 +36,12 @@ def list_plugins(
 
     from crossgraft.records import SCHEMA_VERSION
 
-    rows = {"scores": _scores, "models": lambda: _models(available, weights_dir), "sources": _sources}[kind]()
+    rows = {
+        "scores": _scores,
+        "models": lambda: _models(available, weights_dir),
+        "sources": _sources,
+        "results": _results,
+    }[kind]()
     if json:
         typer.echo(json_module.dumps({"schema_version": SCHEMA_VERSION, kind: rows}))
     else:
@@ -86,3 +94,20 @@ def _sources() -> Rows:
     from crossgraft.data import SOURCES
 
     return [{"source": name, "reads": source.description, "from": SOURCES.origin(name)} for name, source in SOURCES]
+
+
+def _results() -> Rows:
+    from crossgraft.rank.results_store import known_results
+
+    return [
+        {
+            "model": row.model,
+            "source": row.source,
+            "target": row.target,
+            "metric": row.metric,
+            "value": f"{row.value:.4f}",
+            "interval": "" if row.low is None or row.high is None else f"[{row.low:.4f}, {row.high:.4f}]",
+            "from": row.origin,
+        }
+        for row in known_results()
+    ]

@@ -1,0 +1,102 @@
+"""What is known about models on other targets: the published tables that ship, and the user's own results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from crossgraft.rank.published.benchmark import Benchmark
+from crossgraft.rank.published.sources import itm_benchmark, thesis_architectures, thesis_datasets
+from crossgraft.rank.static_prior import History
+from crossgraft.records import KnownResult
+from crossgraft.runs import read_known_results
+
+
+class KnownTable(NamedTuple):
+    """Results of some models on other targets, ready for ``static_prior`` and ``aggregate``."""
+
+    targets: list[str]
+    groups: list[str]
+    results: History
+
+
+def published_results() -> list[KnownResult]:
+    """The shipped tables as rows of the store."""
+    thesis = "full fine-tuning, 100 images a class, SGD with a grid of 120 runs, test AUC"
+    datasets = _rows(thesis_datasets(), "auc", thesis, "thesis, Table 6.4", one_model="resnet")
+    architectures = _rows(thesis_architectures(), "auc", thesis, "thesis, Table 6.5", one_source="imagenet")
+    itm = _rows(itm_benchmark(), "accuracy", "fine-tuning, highest accuracy", "ITM, Table 3", scale=0.01)
+    # ResNet18 from ImageNet stands in both tables of the thesis, with the same results.
+    return list({row.key: row for row in [*datasets, *architectures, *itm]}.values())
+
+
+def known_results(file: Path | None = None) -> list[KnownResult]:
+    """Shipped and own results; an own one replaces a shipped one of the same model, target and protocol."""
+    return list({row.key: row for row in [*published_results(), *read_known_results(file)]}.values())
+
+
+def results_of(
+    models: Sequence[str],
+    rows: Sequence[KnownResult],
+    *,
+    without_target: str | None = None,
+    fingerprint: str | None = None,
+) -> KnownTable:
+    """Results of ``models`` on other targets.
+
+    Only results of one protocol and metric are comparable, so each (target, protocol, metric) is a row of its own; rows with
+    fewer than two of the models say nothing about their order and are left out.
+
+    Args:
+        models: Names as ``KnownResult.identity`` writes them.
+        rows: Of the store.
+        without_target: Name (or group) of the target at hand, which must not tell about itself.
+        fingerprint: Of the images at hand; results on the same images are left out too.
+    """
+    places = {model: place for place, model in enumerate(models)}
+    table: dict[tuple[str, str, str], tuple[str, np.ndarray]] = {}
+    for row in rows:
+        group = row.target_group or row.target
+        same = without_target in (row.target, group) or (
+            fingerprint is not None and row.target_fingerprint == fingerprint
+        )
+        if row.identity not in places or (same and (without_target or fingerprint)):
+            continue
+        key = (row.target, row.protocol, row.metric)
+        _, values = table.setdefault(key, (group, np.full(len(models), np.nan)))
+        values[places[row.identity]] = row.value
+    kept = {key: entry for key, entry in table.items() if np.isfinite(entry[1]).sum() >= 2}
+    results = np.array([values for _, values in kept.values()]).reshape(len(kept), len(models))
+    return KnownTable([key[0] for key in kept], [group for group, _ in kept.values()], results)
+
+
+def _rows(
+    benchmark: Benchmark,
+    metric: str,
+    protocol: str,
+    origin: str,
+    *,
+    one_model: str | None = None,
+    one_source: str | None = None,
+    scale: float = 1.0,
+) -> list[KnownResult]:
+    """One row a cell; the columns of a benchmark are models, or sources of ``one_model``."""
+    return [
+        KnownResult(
+            model=one_model or name,
+            weights="as published",
+            source=one_source or (name if one_model else "as published"),
+            target=target,
+            target_group=group,
+            protocol=protocol,
+            metric=metric,
+            value=float(benchmark.results[t, m]) * scale,
+            origin=origin,
+        )
+        for t, (target, group) in enumerate(zip(benchmark.targets, benchmark.groups, strict=True))
+        for m, name in enumerate(benchmark.models)
+        if np.isfinite(benchmark.results[t, m])
+    ]

@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from crossgraft.cli.main import main
+from crossgraft.rank.published import itm_benchmark
+from crossgraft.rank.results_store import known_results, published_results, results_of
+from crossgraft.records import KnownResult
+from crossgraft.runs import add_known_results
+
+
+@pytest.fixture(scope="module")
+def published():
+    return published_results()
+
+
+def own(model, target, value, **changes):
+    fields = {"weights": "w", "source": "s", "protocol": "p", "metric": "auc", "origin": "tune", "target_group": ""}
+    return KnownResult(model=model, target=target, value=value, **(fields | changes))
+
+
+def test_every_published_result_is_a_row(published):
+    assert len(published) == (15 * 11 - 11) + (9 * 11) + 100 - 11  # ResNet18 from ImageNet stands in both tables
+    assert len({row.key for row in published}) == len(published)
+    assert all(0 < row.value < 1 for row in published)
+
+
+def test_the_store_gives_the_benchmark_again(published):
+    table = itm_benchmark()
+    known = results_of([f"{model}/as published" for model in table.models], published)
+    assert known.targets == list(table.targets)
+    np.testing.assert_allclose(known.results * 100, table.results)
+
+
+def test_the_target_at_hand_and_its_relatives_are_left_out(published):
+    models = ["resnet/imagenet", "resnet/radimagenet", "vgg/imagenet"]
+    known = results_of(models, published, without_target="Organ")
+    assert len(known.targets) == 8 and "Organ" not in known.groups
+    assert "Blood" not in results_of(models, published, without_target="Blood").targets
+    assert len(results_of(models, published).targets) == 11
+
+
+def test_results_on_the_same_images_are_left_out():
+    rows = [own(model, "mine", 0.5, target_fingerprint="f") for model in "ab"]
+    models = ["a/s", "b/s"]
+    assert results_of(models, rows, fingerprint="f").targets == []
+    assert results_of(models, rows, fingerprint="g").targets == ["mine"]
+    assert results_of(models, rows).results.shape == (1, 2)
+
+
+def test_protocols_are_not_mixed_and_single_models_say_nothing():
+    rows = [own("a", "t", 0.5), own("b", "t", 0.6), own("a", "t", 0.9, protocol="q"), own("c", "u", 0.1)]
+    known = results_of(["a/s", "b/s", "c/s"], rows)
+    np.testing.assert_array_equal(known.results, [[0.5, 0.6, np.nan]])
+    assert results_of(["x/s"], rows).results.shape == (0, 1)
+
+
+def test_own_results_join_the_published_ones(tmp_path, published):
+    file = tmp_path / "known.jsonl"
+    replaced = published[0].model_copy(update={"value": 0.123})
+    add_known_results([own("a", "t", 0.5), replaced], file)
+    rows = known_results(file)
+    assert len(rows) == len(published) + 1
+    assert rows[0].value == 0.123
+
+
+def test_the_command_lists_them(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("CROSSGRAFT_CACHE", str(tmp_path))
+    add_known_results([own("my_model", "my_target", 0.75, low=0.7, high=0.8)])
+    assert main(["list", "results"]) == 0
+    text = capsys.readouterr().out
+    line = next(line for line in text.splitlines() if line.startswith("my_model"))
+    assert "0.7500  [0.7000, 0.8000]  tune" in line
+    assert "thesis, Table 6.4" in text
