@@ -15,7 +15,22 @@ from crossgraft.testing import NUM_IMAGES, SCORE_CONTRACTS, ContractError, check
 @pytest.mark.parametrize("contract", SCORE_CONTRACTS, ids=lambda contract: contract.__name__)
 @pytest.mark.parametrize("name", SCORES.names())
 def test_registered_score_keeps_promise(name, contract):
-    contract(SCORES.get(name))
+    score = SCORES.get(name)
+    contract(score, **(model_and_images() if "model" in score.inputs else {}))
+
+
+def model_and_images():
+    """A small network with seeded weights, and images for it."""
+    import torch
+    from torch import nn
+
+    network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Conv2d(4, 8, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.normal_(std=0.5, generator=generator)
+    images = np.random.default_rng(0).standard_normal((NUM_IMAGES, 1, 8, 8)).astype(np.float32)
+    return {"model": network, "images": images}
 
 
 def test_every_score_module_is_registered_and_exported():

@@ -20,14 +20,23 @@ from crossgraft.scores._statistics import Statistics as Statistics
 from crossgraft.scores.energy import energy as energy
 from crossgraft.scores.etran import etran as etran
 from crossgraft.scores.gbc import gbc as gbc
+from crossgraft.scores.gradient_ratio import gradient_ratio as gradient_ratio
 from crossgraft.scores.h_score import h_score as h_score
+from crossgraft.scores.itm import adaptive_etas as adaptive_etas
+from crossgraft.scores.itm import itm as itm
+from crossgraft.scores.itm import itm_dispersion as itm_dispersion
 from crossgraft.scores.knn_probe import knn_probe as knn_probe
+from crossgraft.scores.lead import lead as lead
 from crossgraft.scores.leep import leep as leep
+from crossgraft.scores.lfc import lfc as lfc
 from crossgraft.scores.linear_probe import linear_probe as linear_probe
 from crossgraft.scores.logme import logme as logme
+from crossgraft.scores.nca_gradient import nca_gradient as nca_gradient
+from crossgraft.scores.nca_score import nca_score as nca_score
 from crossgraft.scores.nce import nce as nce
 from crossgraft.scores.ncti import ncti as ncti
 from crossgraft.scores.nleep import nleep as nleep
+from crossgraft.scores.pactran import pactran as pactran
 from crossgraft.scores.parc import parc as parc
 from crossgraft.scores.ped import ped as ped
 from crossgraft.scores.regularized_h_score import regularized_h_score as regularized_h_score
@@ -54,6 +63,13 @@ for _score in (
     ped,
     ncti,
     transrate,
+    lfc,
+    itm,
+    nca_score,
+    lead,
+    pactran,
+    gradient_ratio,
+    nca_gradient,
     knn_probe,
     linear_probe,
 ):
@@ -77,8 +93,17 @@ __all__ = [
     "ped",
     "ncti",
     "transrate",
+    "lfc",
+    "itm",
+    "nca_score",
+    "lead",
+    "pactran",
+    "gradient_ratio",
+    "nca_gradient",
     "knn_probe",
     "linear_probe",
+    "adaptive_etas",
+    "itm_dispersion",
     "SCORES",
     "DEFAULT_SCORES",
     "ScoreInputs",

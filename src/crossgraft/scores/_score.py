@@ -182,7 +182,7 @@ class ZooScore(Score[P]):
         self,
         function: Callable[P, dict[str, float]],
         *,
-        combine: Callable[[Sequence[Mapping[str, float]]], Sequence[float]],
+        combine: Callable[..., Sequence[float]],
         **facts: Any,
     ) -> None:
         super().__init__(cast(Callable[P, float], function), **facts)
@@ -204,11 +204,11 @@ class ZooScore(Score[P]):
             inputs = ScoreInputs(**{name: value for name, value in arguments.items() if name in self.inputs})
         return dict(cast(Mapping[str, float], self._apply(inputs, options)))
 
-    def combine(self, parts: Sequence[Mapping[str, float]]) -> list[ScoreValue]:
-        """One value for each model, in the order of ``parts``."""
+    def combine(self, parts: Sequence[Mapping[str, float]], **options: Any) -> list[ScoreValue]:
+        """One value for each model, in the order of ``parts``; ``options`` are those of the score's own ``combine``."""
         return [
             value if isinstance(value, ScoreValue) else ScoreValue(value, parts=part)
-            for value, part in zip(self._combine(parts), parts, strict=True)
+            for value, part in zip(self._combine(parts, **options), parts, strict=True)
         ]
 
     def evaluate(self, inputs: ScoreInputs, **options: Any) -> ScoreValue:
@@ -249,7 +249,7 @@ def zoo_score(
     *,
     title: str,
     reference: str,
-    combine: Callable[[Sequence[Mapping[str, float]]], Sequence[float]],
+    combine: Callable[..., Sequence[float]],
     is_seeded: bool = False,
     cost: str = "",
 ) -> Callable[[Callable[P, dict[str, float]]], ZooScore[P]]:
@@ -258,7 +258,7 @@ def zoo_score(
     Args:
         title: Name in print.
         reference: The paper or the code that defines it.
-        combine: Parts of all models → one value each; must accept a single model.
+        combine: Parts of all models → one value each; must accept a single model. May have keyword-only options.
         is_seeded: Whether the parts depend on a seed.
         cost: What it costs, in words.
     """

@@ -13,9 +13,9 @@ from .conftest import make_problem
 ALL = [name for name, score in SCORES if SCORES.origin(name) == "crossgraft" and "model" not in score.inputs]
 ON_LOGITS = ("nce", "leep", "energy")
 ON_FEATURES = [name for name in ALL if name not in ON_LOGITS]
-SEE_DEAD_COLUMNS = ("regularized_h_score", "gbc", "parc", "sfda", "etran", "ped", "ncti")
+SEE_DEAD_COLUMNS = ("regularized_h_score", "gbc", "parc", "sfda", "etran", "ped", "ncti", "lead", "pactran", "itm")
 """These shrink towards, or average over, all features, so a dead one counts."""
-WITHOUT_SPREAD = ("h_score", "regularized_h_score", "parc", "ncti")
+WITHOUT_SPREAD = ("h_score", "regularized_h_score", "parc", "ncti", "lfc")
 """These have no value when all features are constant."""
 NEEDS_PAIRS = ("parc", "ncti")
 """These have no value when every class has one image."""
@@ -78,6 +78,8 @@ def test_all_features_constant(name, value):
         assert np.isnan(result) and result.warnings
     elif name == "nleep":
         assert result == pytest.approx(1 / 3) and result.warnings
+    elif name == "nca_score":  # four neighbours by chance among 59, and the image itself
+        assert result == pytest.approx((1 + 4 * 19 / 59) / 5) and result.warnings
     else:
         assert np.isfinite(result)
 
@@ -109,7 +111,7 @@ def test_large_in_both_directions(name, monkeypatch):
     result = evaluate(name, problem(60, 40, 3))
     assert np.isfinite(result)
     assert any("randomised PCA" in warning for warning in result.warnings) == (
-        name not in (*ZOO_LEVEL, "knn_probe", "linear_probe")
+        name not in (*ZOO_LEVEL, "knn_probe", "linear_probe", "itm", "nca_score")
     )
 
 

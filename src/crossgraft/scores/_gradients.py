@@ -1,0 +1,147 @@
+"""Gradients of the triplet loss by two layers of a network that is left as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from crossgraft.errors import NotApplicable, UnknownNameError, UsageError
+from crossgraft.models.backbone import Backbone
+from crossgraft.scores._inputs import ImageRows
+from crossgraft.scores._triplets import count_triplets
+from crossgraft.types import ClassIndices
+
+
+class Network(NamedTuple):
+    """A module, and how to get features out of it with gradients."""
+
+    module: nn.Module
+    embed: Callable[[Tensor], object]
+
+    @classmethod
+    def of(cls, model: object) -> Network:
+        """Of a backbone (its penultimate features) or of a module (its output)."""
+        if isinstance(model, Backbone):
+            return cls(model.module, lambda images: model._read_out(model.module, images).features)
+        if isinstance(model, nn.Module):
+            return cls(model, model)
+        raise UsageError(f"`model` must be a Backbone or a torch module, got {type(model).__name__}.")
+
+
+class Layer(NamedTuple):
+    """A layer by name, and its weight."""
+
+    name: str
+    weight: nn.Parameter
+
+
+def two_layers(module: nn.Module, first: str | None, second: str | None) -> tuple[Layer, Layer]:
+    """The layers named, or the first two convolutions in the order of definition.
+
+    Raises:
+        NotApplicable: There are no two convolutions.
+        UnknownNameError: No such layer.
+        UsageError: The layer has no weight.
+    """
+    modules = dict(module.named_modules())
+    convolutions = [name for name, layer in modules.items() if isinstance(layer, (nn.Conv1d, nn.Conv2d, nn.Conv3d))]
+    if (first is None or second is None) and len(convolutions) < 2:
+        raise NotApplicable(
+            f"The gradient ratio needs two convolutions, and {type(module).__name__} has {len(convolutions)}. Name two "
+            "layers with weights as `first` and `second`."
+        )
+    chosen: list[Layer] = []
+    for name in (convolutions[0] if first is None else first, convolutions[1] if second is None else second):
+        if name not in modules or not name:
+            raise UnknownNameError("layer", name, [known for known in modules if known])
+        weight = getattr(modules[name], "weight", None)
+        if not isinstance(weight, nn.Parameter):
+            raise UsageError(f"The layer {name} has no weight. Name a convolution or a linear layer.")
+        chosen.append(Layer(name, weight))
+    return chosen[0], chosen[1]
+
+
+@contextmanager
+def differentiable(module: nn.Module, layers: tuple[Layer, Layer]) -> Generator[None]:
+    """Eval mode, with gradients on and asked for by both layers; everything as before afterwards."""
+    modes = [(part, part.training) for part in module.modules()]
+    asked = [(layer.weight, layer.weight.requires_grad) for layer in layers]
+    module.eval()
+    try:
+        for layer in layers:
+            layer.weight.requires_grad_(True)
+        with torch.inference_mode(False), torch.enable_grad():
+            yield
+    finally:
+        for part, training in modes:
+            part.training = training
+        for weight, requires_grad in asked:
+            weight.requires_grad_(requires_grad)
+
+
+class TripletLoss(NamedTuple):
+    """Mean of max(d_ap − d_an + margin, 0) over the triplets of a batch for which it is above 0; 0 where there are none.
+
+    Attributes:
+        margin: α.
+        normalize: Scale every embedding to length 1 first.
+    """
+
+    margin: float
+    normalize: bool
+
+    def of(self, embedded: Tensor, labels: ClassIndices) -> Tensor:
+        """The loss of (m, d) embeddings, a scalar with a gradient; that of a distance of 0 is 0."""
+        rows = functional.normalize(embedded, dim=1) if self.normalize else embedded
+        distances = torch.cdist(rows, rows, compute_mode="donot_use_mm_for_euclid_dist")
+        counts = count_triplets(distances.detach().double().cpu().numpy(), labels, self.margin)
+        if not counts.num_triplets:
+            return (distances * 0).sum()
+        shares = torch.from_numpy(counts.weights / counts.num_triplets).to(distances)
+        return (distances * shares).sum() + self.margin
+
+
+def gradient_norms(
+    network: Network,
+    layers: tuple[Layer, Layer],
+    loss: TripletLoss,
+    images: ImageRows,
+    rows: np.ndarray,
+    labels: ClassIndices,
+) -> tuple[float, float, float]:
+    """Loss of one batch, ‖∂L/∂W₁‖ and ‖∂L/∂W₂‖; to be called where gradients are on.
+
+    Raises:
+        UsageError: The output is no (n, d) features, or does not depend on a layer.
+    """
+    embedded = network.embed(_as_batch(images, rows, layers[0].weight))
+    if not isinstance(embedded, Tensor) or embedded.ndim != 2 or len(embedded) != len(rows):
+        found = tuple(embedded.shape) if isinstance(embedded, Tensor) else type(embedded).__name__
+        raise UsageError(
+            f"`model` must return features (n, d), got {found}. Wrap it in a Backbone, or cut off its head."
+        )
+    value = loss.of(embedded, labels)
+    if not value.requires_grad:
+        raise UsageError(
+            f"The features do not depend on the layers {layers[0].name} and {layers[1].name}. Name others."
+        )
+    gradients = torch.autograd.grad(value, [layer.weight for layer in layers], materialize_grads=True)
+    at_first, at_second = (float(torch.linalg.vector_norm(gradient)) for gradient in gradients)
+    return float(value.detach()), at_first, at_second
+
+
+def _as_batch(images: ImageRows, rows: np.ndarray, weight: Tensor) -> Tensor:
+    """The images of one batch, in dtype and on the device of the network; outside of inference mode."""
+    if isinstance(images, torch.Tensor):
+        chosen = images[torch.from_numpy(rows).to(images.device)].clone()
+    elif isinstance(images, np.ndarray):
+        chosen = torch.from_numpy(images[rows])
+    else:
+        chosen = torch.stack([torch.as_tensor(images[int(row)]) for row in rows])
+    return chosen.to(device=weight.device, dtype=weight.dtype)

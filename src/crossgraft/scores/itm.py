@@ -1,0 +1,313 @@
+"""ITM: how well a small head learns when every batch is moved towards its classes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float32
+
+from crossgraft import seeding
+from crossgraft.errors import UsageError
+from crossgraft.scores._adamw import AdamW
+from crossgraft.scores._lda import posterior_of
+from crossgraft.scores._score import ScoreValue, score
+from crossgraft.scores._split import split_four_to_one
+from crossgraft.types import ClassIndices, Features, Groups, Labels
+
+Centres = Literal["one-hot", "random", "pca", "laplacian"]
+Validation = Literal["paper", "loo", "none"]
+
+_LEARNING_RATE = 5e-3
+_WEIGHT_DECAY = 0.01
+_VALIDATE_EVERY = 100
+_SMALLEST_DEVIATION = 1e-6
+"""Of a feature, as a share of the typical one: below it a feature is not blown up to variance 1."""
+_SMALLEST_LENGTH = 1e-12
+_COLUMNS_AT_ONCE = 256
+_ETA_RANGE = (0.05, 0.95)
+
+
+@score(
+    title="ITM",
+    reference="Generalizable Transferability Estimation of Foundation Vision Models via Implicit Learning (preprint; later "
+    "arXiv 2510.23145), eqs. 4–8; what the text leaves open as in the card",
+    is_seeded=True,
+    invariances=("scale", "shift"),
+    cost="500 steps of O(256·d·C), a second or two",
+)
+def itm(
+    features: Features,
+    labels: Labels,
+    groups: Groups | None = None,
+    *,
+    eta: float = 0.5,
+    recursions: int = 1,
+    centres: Centres = "one-hot",
+    standardize: bool = True,
+    val: Validation = "paper",
+    lambda_pc: float = 0.0,
+    iterations: int = 500,
+    batch_size: int = 256,
+    repeats: int = 1,
+    seed: int = 0,
+) -> ScoreValue:
+    """Best validation accuracy of ψ and h, two linear maps trained through the divide-and-conquer adaptation.
+
+    ψ maps the features of a batch of B images to C numbers each, Z = rows of length 1. With the pseudo-centres Ê of
+    their classes, the batch evolves by eq. 7, E⁽ⁿ⁺¹⁾ = (I − K) E⁽ⁿ⁾ + K Ê from E⁽⁰⁾ = Z, with the kernel
+    K = (η/B) Z Zᵀ held fixed. The head h, linear too, is trained on E⁽ⁿ⁾ by eq. 8, cross-entropy + λ ‖E⁽ⁿ⁾ − Ê‖²/(BC).
+
+    Args:
+        features: (n, d).
+        labels: (n,).
+        groups: The patient of each image; no patient is on both sides of the split.
+        eta: η in (0, 2); ``adaptive_etas`` gives the values of eq. 12 for a zoo.
+        recursions: n of eq. 7.
+        centres: Pseudo-centres Ê: unit vectors along the axes, random directions, or random points made orthogonal by
+            their principal axes or by their graph Laplacian.
+        standardize: Give every feature mean 0 and variance 1 first (over all images).
+        val: The kernel at validation. ``paper``: as in training, so the own label of an image moves it; ``loo``: its
+            diagonal is 0, so only other images' labels do; ``none``: no adaptation.
+        lambda_pc: λ.
+        iterations: Steps of AdamW; accuracy is taken every 100 and after the last.
+        batch_size: B.
+        repeats: Splits and starts to average over.
+        seed: Of split, start, order of the batches and random centres.
+
+    Returns:
+        In [0, 1]. ``parts`` hold the last accuracy, the spread over repeats and the dispersion of eq. 12.
+
+    Raises:
+        DataError: Malformed arrays, NaN, or fewer than two classes.
+        UsageError: A setting is out of range.
+
+    Example:
+        >>> y = np.repeat([0, 1], 20)
+        >>> X = np.column_stack([10.0 * y, np.linspace(-1, 1, 40)])
+        >>> itm(features=X, labels=y)
+        1.0
+    """
+    if not 0 < eta < 2:
+        raise UsageError(f"`eta` must lie in (0, 2), where the recursion is stable, got {eta}.")
+    if min(recursions, iterations, batch_size, repeats) < 1 or lambda_pc < 0:
+        raise UsageError("`recursions`, `iterations`, `batch_size` and `repeats` must be ≥ 1, and `lambda_pc` ≥ 0.")
+    points = _standardized(features) if standardize else features.astype(np.float32)
+    run = _Run(eta, recursions, val, lambda_pc, iterations, batch_size)
+    curves: list[list[float]] = []
+    warnings: tuple[str, ...] = ()
+    for repeat in range(repeats):
+        split_rng, centres_rng, training_rng = (
+            seeding.generator(seed, "ITM", repeat, name) for name in ("split", "centres", "training")
+        )
+        train, test, warnings = split_four_to_one(labels, groups, split_rng)
+        targets = _pseudo_centres(centres, int(labels.max()) + 1, centres_rng)
+        curves.append(_accuracies(points, labels, targets, train, test, run, training_rng))
+    best = [max(curve) for curve in curves]
+    dispersion = _dispersion(points if standardize else _standardized(features), labels)
+    parts = {"last": np.mean([curve[-1] for curve in curves]), "spread": np.std(best), "dispersion": dispersion}
+    return ScoreValue(float(np.mean(best)), parts=parts, warnings=warnings)
+
+
+def itm_dispersion(features: Features, labels: ClassIndices) -> float:
+    """The dis of eq. 12: mean over the images of ‖f' − mean of its class‖ / √d, f' the standardised features.
+
+    The division by √d, not in the paper, makes models of different width comparable.
+
+    >>> itm_dispersion(np.array([[0.0], [0.0], [1.0], [1.0]]), np.array([0, 0, 1, 1]))
+    0.0
+    """
+    return _dispersion(_standardized(features), labels)
+
+
+def adaptive_etas(dispersions: Sequence[float], *, base: float = 0.5) -> list[float]:
+    """η of every model of a zoo, eq. 12: 1 − (1 − η_b) · dis_b / dis, clipped to [0.05, 0.95].
+
+    Args:
+        dispersions: ``itm_dispersion`` of every model, also found in ``itm(…).parts["dispersion"]``.
+        base: η_b, the η of the model with the median dispersion dis_b.
+
+    Raises:
+        UsageError: ``base`` is not in (0, 1).
+
+    >>> adaptive_etas([0.8, 1.0, 1.25])
+    [0.375, 0.5, 0.6]
+    """
+    if not 0 < base < 1:
+        raise UsageError(f"`base` must lie in (0, 1), got {base}.")
+    reference = float(np.median(dispersions)) if len(dispersions) else 0.0
+    low, high = _ETA_RANGE
+    ratios = [reference / dispersion if dispersion > 0 else float(reference > 0) / 0.05 for dispersion in dispersions]
+    return [min(max(1 - (1 - base) * ratio, low), high) if reference > 0 else base for ratio in ratios]
+
+
+class _Run(NamedTuple):
+    """The settings of one training."""
+
+    eta: float
+    recursions: int
+    val: Validation
+    lambda_pc: float
+    iterations: int
+    batch_size: int
+
+
+def _standardized(features: Features) -> Float32[np.ndarray, "num_samples num_features"]:
+    """Mean 0 and variance 1 (n − 1) of each column; constant columns are 0. Float32 whatever comes in."""
+    points = np.empty(features.shape, dtype=np.float32)
+    deviations = np.empty(features.shape[1])
+    for start in range(0, features.shape[1], _COLUMNS_AT_ONCE):
+        columns = slice(start, start + _COLUMNS_AT_ONCE)
+        block = features[:, columns].astype(np.float64)
+        mean = block.mean(axis=0)
+        block -= mean
+        deviation = np.sqrt(np.einsum("ij,ij->j", block, block) / (len(block) - 1))
+        is_constant = deviation <= 1e2 * np.finfo(features.dtype).eps * np.abs(mean)
+        deviations[columns] = np.where(is_constant, 0.0, deviation)
+        points[:, columns] = block / np.where(is_constant, np.inf, deviation)
+    typical = np.sqrt(np.square(deviations).mean())
+    small = deviations < _SMALLEST_DEVIATION * typical
+    points[:, small] *= (deviations[small] / (_SMALLEST_DEVIATION * typical)).astype(np.float32)
+    return points
+
+
+def _dispersion(points: np.ndarray, labels: ClassIndices) -> float:
+    total = 0.0
+    for index in range(int(labels.max()) + 1):
+        rows = points[labels == index]
+        deviations = rows - rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
+        total += float(np.sqrt(np.einsum("ij,ij->i", deviations, deviations, dtype=np.float64)).sum())
+    return total / len(points) / np.sqrt(points.shape[1])
+
+
+def _pseudo_centres(
+    kind: Centres, num_classes: int, rng: np.random.Generator
+) -> Float32[np.ndarray, "num_classes num_classes"]:
+    """Ê: one point of the unit sphere for each class, one row each."""
+    if kind == "one-hot":
+        return np.eye(num_classes, dtype=np.float32)
+    noise = rng.standard_normal((num_classes, num_classes))
+    if kind == "random":
+        return (noise / np.linalg.norm(noise, axis=1, keepdims=True)).astype(np.float32)
+    if kind == "pca":
+        centred = noise - noise.mean(axis=0)
+        matrix = centred.T @ centred
+    else:
+        squared = np.square(noise[:, None] - noise).sum(axis=2)
+        affinity = np.exp(-squared / max(float(np.median(squared)), 1e-12))
+        matrix = np.diag(affinity.sum(axis=1)) - affinity
+    return np.linalg.eigh(matrix)[1].astype(np.float32)
+
+
+def _accuracies(
+    points: np.ndarray,
+    labels: ClassIndices,
+    centres: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
+    run: _Run,
+    rng: np.random.Generator,
+) -> list[float]:
+    """Validation accuracies of one training."""
+    if not len(test):
+        return [0.0]
+    num_features, num_classes = points.shape[1], len(centres)
+    psi = _linear_start(num_features, num_classes, rng)
+    head = _linear_start(num_classes, num_classes, rng)
+    optimizer = AdamW([*psi, *head], learning_rate=_LEARNING_RATE, weight_decay=_WEIGHT_DECAY)
+    curve: list[float] = []
+    batches = _batches(train, run.batch_size, rng)
+    for step in range(1, run.iterations + 1):
+        rows = next(batches)
+        optimizer.step(_gradients(points[rows], labels[rows], centres, psi, head, run))
+        if step % _VALIDATE_EVERY == 0 or step == run.iterations:
+            curve.append(_validate(points, labels, centres, test, psi, head, run))
+    return curve
+
+
+class _Linear(NamedTuple):
+    """x ↦ x W + b, updated in place."""
+
+    weight: np.ndarray
+    bias: np.ndarray
+
+
+def _linear_start(fan_in: int, fan_out: int, rng: np.random.Generator) -> _Linear:
+    """Uniform in ±1/√fan_in, weights and bias."""
+    bound = 1 / np.sqrt(fan_in)
+    weight = rng.uniform(-bound, bound, (fan_in, fan_out)).astype(np.float32)
+    return _Linear(weight, rng.uniform(-bound, bound, fan_out).astype(np.float32))
+
+
+def _batches(rows: np.ndarray, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Every row once in random order, again and again; the last batch of a round may be smaller."""
+    while True:
+        order = rng.permutation(rows)
+        for start in range(0, len(order), batch_size):
+            yield order[start : start + batch_size]
+
+
+def _embed(points: np.ndarray, psi: _Linear) -> tuple[np.ndarray, np.ndarray]:
+    """Z, rows of length 1, and the lengths that they had."""
+    raw = points @ psi.weight + psi.bias
+    lengths = np.maximum(np.sqrt(np.einsum("ij,ij->i", raw, raw)), _SMALLEST_LENGTH)[:, None]
+    return raw / lengths, lengths
+
+
+def _kernel_times(embedded: np.ndarray, values: np.ndarray, eta: float, *, with_diagonal: bool = True) -> np.ndarray:
+    """K times ``values`` with K = (η/B) Z Zᵀ, without forming the B×B matrix; optionally with its diagonal at 0."""
+    product = embedded @ (embedded.T @ values)
+    if not with_diagonal:
+        product -= np.einsum("ij,ij->i", embedded, embedded)[:, None] * values
+    product *= embedded.dtype.type(eta / len(embedded))
+    return product
+
+
+def _evolve(embedded: np.ndarray, targets: np.ndarray, run: _Run, *, with_diagonal: bool = True) -> np.ndarray:
+    """E⁽ⁿ⁾, eq. 7: E⁽ⁿ⁺¹⁾ = E⁽ⁿ⁾ − K (E⁽ⁿ⁾ − Ê)."""
+    evolved = embedded
+    for _ in range(run.recursions):
+        evolved = evolved - _kernel_times(embedded, evolved - targets, run.eta, with_diagonal=with_diagonal)
+    return evolved
+
+
+def _gradients(
+    points: np.ndarray, labels: np.ndarray, centres: np.ndarray, psi: _Linear, head: _Linear, run: _Run
+) -> list[np.ndarray]:
+    """Of eq. 8 for one batch: ∂/∂(ψ weight, ψ bias, h weight, h bias); K counts as a constant."""
+    size = len(points)
+    embedded, lengths = _embed(points, psi)
+    targets = centres[labels]
+    evolved = _evolve(embedded, targets, run)
+    at_logits = posterior_of(evolved @ head.weight + head.bias)
+    at_logits[np.arange(size), labels] -= 1
+    at_logits /= size
+    backward = at_logits @ head.weight.T
+    if run.lambda_pc:
+        backward += np.float32(2 * run.lambda_pc / evolved.size) * (evolved - targets)
+    for _ in range(run.recursions):  # Kᵀ = K, so the step back is (I − K) as well
+        backward -= _kernel_times(embedded, backward, run.eta)
+    along = np.einsum("ij,ij->i", embedded, backward)[:, None]
+    at_raw = (backward - along * embedded) / lengths
+    return [points.T @ at_raw, at_raw.sum(axis=0), evolved.T @ at_logits, at_logits.sum(axis=0)]
+
+
+def _validate(
+    points: np.ndarray,
+    labels: np.ndarray,
+    centres: np.ndarray,
+    test: np.ndarray,
+    psi: _Linear,
+    head: _Linear,
+    run: _Run,
+) -> float:
+    """Accuracy on the validation rows, batch by batch."""
+    num_hits = 0
+    for start in range(0, len(test), run.batch_size):
+        rows = test[start : start + run.batch_size]
+        evolved, _ = _embed(points[rows], psi)
+        if run.val != "none":
+            evolved = _evolve(evolved, centres[labels[rows]], run, with_diagonal=run.val == "paper")
+        num_hits += int(np.sum((evolved @ head.weight + head.bias).argmax(axis=1) == labels[rows]))
+    return num_hits / len(test)
