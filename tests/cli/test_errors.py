@@ -54,6 +54,15 @@ def dicom_folder(folder, _):
     return "rank", "scans", *MODELS
 
 
+def published_table_without_results(folder, _):
+    (folder / "mine.csv").write_text("target,model,auc\na,m,0.9\n")
+    return "rank", "--published", "mine.csv"
+
+
+def published_typo(folder, _):
+    return "rank", "--published", "thesi"
+
+
 def table(folder, label, *, column="label"):
     rows = [f"images/{name}/{i:02d}.png,{label(name, i)}" for name in ("benign", "malignant") for i in range(12)]
     (folder / "table.csv").write_text("\n".join([f"path,{column}", *rows]) + "\n")

@@ -1,10 +1,14 @@
 """From scores to an honest ranking: intervals, controls, agreement with fine-tuned results."""
 
+from crossgraft.rank.aggregate import Evidence as Evidence
+from crossgraft.rank.aggregate import aggregate as aggregate
+from crossgraft.rank.aggregate import fit_parameters as fit_parameters
 from crossgraft.rank.consensus import borda as borda
 from crossgraft.rank.consensus import robust_rank_aggregation as robust_rank_aggregation
 from crossgraft.rank.published import evaluate_published as evaluate_published
 from crossgraft.rank.rank_models import rank_models as rank_models
 from crossgraft.rank.ranking import Ranking as Ranking
+from crossgraft.rank.results_store import known_results as known_results
 from crossgraft.rank.static_prior import static_prior as static_prior
 from crossgraft.statistics import friedman as friedman
 from crossgraft.statistics import rank_intervals as rank_intervals

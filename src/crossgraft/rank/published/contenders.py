@@ -8,11 +8,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import stats
 
+from crossgraft.rank.aggregate import Evidence, aggregate, combine_evidence, fit_parameters
 from crossgraft.rank.consensus import borda, robust_rank_aggregation
 from crossgraft.rank.published.benchmark import Benchmark, Results
 from crossgraft.rank.static_prior import static_prior
 
 PRIOR = "static_prior"
+FITTED = "aggregate"
 
 
 class Contender(NamedTuple):
@@ -25,7 +27,7 @@ class Contender(NamedTuple):
 
 
 def contenders(benchmark: Benchmark) -> Iterator[Contender]:
-    """Single scores, the static prior, the consensus of scores, and the prior with each score."""
+    """Single scores, the static prior, the consensus of scores, the prior with each score, and the fitted one."""
     for name, column in benchmark.columns.items():
         yield Contender(name, column.title, "part of a score" if column.part else "score", column.values)
     prior = held_out_prior(benchmark)
@@ -39,6 +41,7 @@ def contenders(benchmark: Benchmark) -> Iterator[Contender]:
     for name, column in usable.items():
         both = _consensus(benchmark, [prior, column.values], borda)
         yield Contender(f"prior+{name}", f"Prior + {column.title}", "prior and score", both)
+    yield Contender(FITTED, "Aggregation (prior × evidence)", "fitted", fitted(benchmark))
 
 
 def held_out_prior(benchmark: Benchmark) -> Results:
@@ -67,3 +70,43 @@ def _consensus(benchmark: Benchmark, values: list[Results], combine: Callable[[R
         if len(complete):
             found[target, models] = combine(complete)
     return found
+
+
+def fitted(benchmark: Benchmark) -> Results:
+    """``aggregate`` on each target, with parameters fitted on the targets of all other groups.
+
+    The evidence is the mean of all usable whole scores: none is chosen after looking at results.
+    """
+    z = evidence_matrix(benchmark)
+    values = np.full_like(benchmark.results, np.nan)
+    for held_out, others in benchmark.folds():
+        groups = [str(benchmark.groups[target]) for target in others.tolist()]
+        parameters = fit_parameters(benchmark.results[others], z[others], groups)
+        for target in held_out:
+            models = benchmark.known(target)
+            posterior = aggregate(
+                benchmark.results[np.ix_(others, models)],
+                usable_evidence(benchmark, int(target), models),
+                parameters=parameters,
+                groups=groups,
+                models=[str(benchmark.models[model]) for model in models.tolist()],
+                families=benchmark.families,
+            )
+            values[target, models] = posterior.mean
+    return values
+
+
+def usable_evidence(benchmark: Benchmark, target: int, models: np.ndarray) -> list[Evidence]:
+    """Whole scores that this library reproduces, on one target; published tables have no errors."""
+    whole = [column for column in benchmark.columns.values() if not column.part and not column.unusable]
+    return [Evidence(column.values[target, models]) for column in whole]
+
+
+def evidence_matrix(benchmark: Benchmark) -> Results:
+    """Combined evidence on every target; NaN where a model has none."""
+    values = np.full_like(benchmark.results, np.nan)
+    for target in range(len(benchmark.targets)):
+        models = benchmark.known(target)
+        signal, error = combine_evidence(usable_evidence(benchmark, target, models), len(models))
+        values[target, models] = np.where(np.isfinite(error), signal, np.nan)
+    return values

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from jaxtyping import Float64
 
 from crossgraft.rank.published.benchmark import Benchmark, Results
 from crossgraft.rank.published.contenders import PRIOR, Contender, contenders, prior_residual
+from crossgraft.rank.published.means import mean_over_targets
 from crossgraft.rank.published.verdict import conclusion
 from crossgraft.records import FriedmanRecord, MeanRecord, MethodRecord, ScenarioRecord
 from crossgraft.statistics import (
     friedman,
-    jackknife_interval,
     kendall,
     relative_top_k_accuracy,
     spearman,
@@ -24,7 +24,6 @@ from crossgraft.statistics import (
 
 PerTarget = Float64[np.ndarray, " num_targets"]
 Measure = Callable[[np.ndarray, np.ndarray], float]
-MIN_GROUPS = 3
 
 OTHER_MEASURES: Mapping[str, Measure] = {
     "spearman": spearman,
@@ -54,7 +53,7 @@ def evaluate_benchmark(benchmark: Benchmark) -> ScenarioRecord:
             for column in benchmark.columns.values()
             if column.unusable
         ],
-        conclusion=conclusion(methods),
+        conclusion=conclusion(methods, benchmark.groups),
     )
 
 
@@ -107,30 +106,6 @@ def printed_methods(benchmark: Benchmark, prior: Results) -> list[MethodRecord]:
 def agreement_by_target(values: Results, truth: Results) -> PerTarget:
     """Weighted Kendall on each target over the models that have both numbers; NaN where it is undefined."""
     return np.array([_on_target(weighted_kendall, values, truth, target) for target in range(len(truth))])
-
-
-def mean_over_targets(
-    values: PerTarget, groups: Sequence[str], *, limits: tuple[float, float] = (-np.inf, np.inf)
-) -> MeanRecord:
-    """Mean over the targets where the value is defined; the interval leaves out one group of targets at a time.
-
-    Args:
-        values: One a target; NaN = undefined.
-        groups: Of each target.
-        limits: Between which the quantity lies; the interval is cut there.
-    """
-    defined = np.isfinite(values)
-    names = np.asarray(groups)[defined]
-    kept = values[defined]
-    if not len(kept):
-        return MeanRecord(value=None, num_targets=0)
-    mean = float(kept.mean())
-    distinct = list(dict.fromkeys(names.tolist()))
-    if len(distinct) < MIN_GROUPS:
-        return MeanRecord(value=mean, num_targets=len(kept))
-    estimate = jackknife_interval(mean, [float(kept[names != name].mean()) for name in distinct])
-    low, high = max(estimate.low, limits[0]), min(estimate.high, limits[1])
-    return MeanRecord(value=mean, low=low, high=high, num_targets=len(kept))
 
 
 def compare(methods: Iterable[MethodRecord]) -> FriedmanRecord | None:

@@ -4,14 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from crossgraft.rank.published.means import mean_over_targets
 from crossgraft.records import MeanRecord, MethodRecord
 from crossgraft.report.formatting import NumberFormat
 
 _TWO = NumberFormat(decimals=2)
 
 
-def conclusion(methods: Sequence[MethodRecord]) -> str:
-    """Does anything foresee the results better than a ranking that never looks at the target?"""
+def conclusion(methods: Sequence[MethodRecord], groups: Sequence[str]) -> str:
+    """Does anything beat a ranking that never looks at the target, and does the fitted one earn its place?
+
+    Args:
+        methods: All contenders; one is the static prior.
+        groups: Of each target.
+    """
+    return " ".join(sentence for sentence in (_against_prior(methods), _fitted(methods, groups)) if sentence)
+
+
+def _fitted(methods: Sequence[MethodRecord], groups: Sequence[str]) -> str:
+    """The rule: the aggregation becomes the default only if its gain over the best single score is clear."""
+    fitted = next((method for method in methods if method.role == "fitted"), None)
+    scores = [method for method in methods if method.role == "score" and method.mean.value is not None]
+    if fitted is None or not scores:
+        return ""
+    best = max(scores, key=lambda method: _value(method.mean))
+    difference = np.array(fitted.weighted_kendall, dtype=np.float64) - np.array(best.weighted_kendall, dtype=np.float64)
+    gain = mean_over_targets(difference, groups)
+    verdict = "earns" if gain.low is not None and gain.low > 0 else "does not earn"
+    return (
+        f"Against the best single score, {best.title}, the aggregation gains {estimate(gain)}: it {verdict} its place as "
+        "default."
+    )
+
+
+def _against_prior(methods: Sequence[MethodRecord]) -> str:
     prior = next(method for method in methods if method.role == "control")
     rivals = [method for method in methods if method.gain is not None and method.gain.value is not None]
     if not rivals:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from crossgraft.rank.published import itm_benchmark, thesis_architectures, thesis_datasets
-from crossgraft.rank.published.contenders import held_out_prior
-from crossgraft.rank.published.evaluate import agreement_by_target, evaluate_benchmark, mean_over_targets
+from crossgraft.rank.published.contenders import fitted, held_out_prior
+from crossgraft.rank.published.evaluate import agreement_by_target, evaluate_benchmark
+from crossgraft.rank.published.means import mean_over_targets
 
 
 @pytest.mark.parametrize(
@@ -65,3 +66,20 @@ def test_intervals_leave_out_groups_and_stay_in_their_range():
     assert together.high - together.value == pytest.approx(half, abs=1e-6)
     assert mean_over_targets(np.array([np.nan]), ["a"]).value is None
     assert mean_over_targets(values[:2], ["a", "b"]).low is None
+
+
+def test_the_fitted_one_is_judged_without_having_seen_the_target():
+    table = thesis_datasets()
+    before = fitted(table)
+    organ = [i for i, group in enumerate(table.groups) if group == "Organ"]
+    table.results[organ] = -table.results[organ]
+    np.testing.assert_allclose(fitted(table)[organ], before[organ])
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "mean"), [(itm_benchmark, 0.655), (thesis_datasets, 0.551), (thesis_architectures, 0.448)]
+)
+def test_the_fitted_one_does_not_beat_the_prior_clearly(benchmark, mean):
+    found = method(evaluate_benchmark(benchmark()), "aggregate")
+    assert found.mean.value == pytest.approx(mean, abs=1e-3)
+    assert found.gain.low < 0
