@@ -31,7 +31,7 @@ _SMALLEST_PROBABILITY = 1e-12
 
 @score(
     title="LEAD (experimental)",
-    reference="Hu, Chen, Lin et al., LEAD: Exploring Logit Space Evolution for Model Selection, CVPR 2024; from second-hand "
+    reference="Hu et al., LEAD: Exploring Logit Space Evolution for Model Selection, CVPR 2024; from second-hand "
     "descriptions, no published code",
     is_seeded=True,
     invariances=("scale",),

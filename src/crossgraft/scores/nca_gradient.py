@@ -10,13 +10,11 @@ from crossgraft.scores._inputs import ImageRows, ScoreInputs
 from crossgraft.scores._score import scale_over_zoo, zoo_score
 from crossgraft.types import Features, Labels
 
-Scenario = Literal["datasets", "architectures"]
-
 _ALL_EQUAL = 0.5
 """What a part counts when all models have the same."""
 
 
-def combine(parts: Sequence[Mapping[str, float]], *, scenario: Scenario = "datasets") -> list[float]:
+def combine(parts: Sequence[Mapping[str, float]], *, scenario: str = "datasets") -> list[float]:
     """The two parts, each scaled to [0, 1] over the models, eq. 6.5, and multiplied.
 
     Args:
