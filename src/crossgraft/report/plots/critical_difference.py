@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from crossgraft.report.plots.style import INK, OKABE_ITO, SMALL_PIXELS, shortened
 from crossgraft.report.plots.svg import draw
 
-_WIDTH = 640
-_SIDE = 170  # pixels for the names on either side
+_WIDTH = 680
+_SIDE = 195  # pixels for the names on either side
 _ROW = 20
 _BAR_ROW = 9
 _TOP = 62  # pixels for the critical difference and the axis
