@@ -178,7 +178,7 @@ def _dispersion(points: np.ndarray, labels: ClassIndices) -> float:
         rows = points[labels == index]
         deviations = rows - rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
         total += float(np.sqrt(np.einsum("ij,ij->i", deviations, deviations, dtype=np.float64)).sum())
-    return total / len(points) / np.sqrt(points.shape[1])
+    return float(total / len(points) / np.sqrt(points.shape[1]))
 
 
 def _pseudo_centres(
