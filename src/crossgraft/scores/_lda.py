@@ -10,6 +10,7 @@ Notation: W are the features minus their class means, over √n, so that S_w = W
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float64
@@ -19,6 +20,8 @@ from crossgraft.scores._statistics import Statistics
 
 SMALLEST_SHRINKAGE = 1e-10
 _POWER_STEPS = 3
+_ROUNDING = 1e-6
+"""Share of the scatter that differences of float32 products can not resolve."""
 
 
 class WithinClass:
@@ -26,27 +29,48 @@ class WithinClass:
 
     Args:
         offsets: x − m for any fixed point m near the mean, (n, d). Products of rows run in its dtype (float32 is twice
-            as fast, and what is multiplied is centred by class), everything after them in float64.
+            as fast, and what is multiplied is centred), everything after them in float64.
         statistics: Of the same labels.
+        scatter: Of the offsets around their mean, or its dual for n < d, if it is known already.
     """
 
-    def __init__(self, offsets: np.ndarray, statistics: Statistics) -> None:
+    def __init__(self, offsets: np.ndarray, statistics: Statistics, *, scatter: np.ndarray | None = None) -> None:
         self.offsets = offsets
         self.targets = statistics.targets
         self.class_counts = statistics.class_counts
         self.num_samples, self.num_features = offsets.shape
         self.means = statistics.class_sums(offsets) / self.class_counts[:, None]
         self.is_dual = self.num_samples < self.num_features
-        within = (offsets - self.means.astype(offsets.dtype)[self.targets]) / offsets.dtype.type(self.num_samples**0.5)
-        self._within = within
-        self.matrix = (within @ within.T if self.is_dual else within.T @ within).astype(np.float64)
+        self.matrix = self._product() if scatter is None else self._from(scatter, statistics)
         self.trace = float(np.trace(self.matrix))
+
+    def _product(self) -> np.ndarray:
+        """S_w, or its dual for n < d. Cost n·d²/2 or n²·d/2."""
+        product = self.within @ self.within.T if self.is_dual else self.within.T @ self.within
+        return product.astype(np.float64)
+
+    def _from(self, scatter: np.ndarray, statistics: Statistics) -> np.ndarray:
+        """The same from the whole scatter, unless next to nothing of it is within the classes and would be rounding."""
+        if self.is_dual:
+            matrix = _within_of_dual(scatter, statistics) / self.num_samples
+        else:
+            spread = self.means - statistics.class_counts @ self.means / self.num_samples
+            matrix = (scatter - (spread.T * self.class_counts) @ spread) / self.num_samples
+        is_rounding = np.trace(matrix) * self.num_samples <= _ROUNDING * np.trace(scatter)
+        return self._product() if is_rounding else matrix
 
     @classmethod
     def of(cls, statistics: Statistics) -> WithinClass:
-        """Of the features that ``statistics`` are about. Cost n·d²/2, or n²·d/2 in the dual."""
+        """Of the features that ``statistics`` are about, whose Gram matrix is shared with other scores."""
         label_free = statistics.label_free
-        return cls(label_free.features - label_free.mean.astype(label_free.features.dtype), statistics)
+        offsets = label_free.features - label_free.mean.astype(label_free.features.dtype)
+        return cls(offsets, statistics, scatter=label_free.moments.scatter())
+
+    @cached_property
+    def within(self) -> np.ndarray:
+        """W, the offsets minus their class means, over √n; in the dtype of the offsets."""
+        dtype = self.offsets.dtype
+        return (self.offsets - self.means.astype(dtype)[self.targets]) / dtype.type(self.num_samples**0.5)
 
     def leading_variance(self) -> float:
         """xᵀ S_w v after three double steps of power iteration from the row sums of S_w, as published."""
@@ -60,7 +84,7 @@ class WithinClass:
     def _apply(self, vector: np.ndarray) -> np.ndarray:
         """S_w times a vector."""
         if self.is_dual:
-            return self._within.T @ (self._within @ vector)
+            return self.within.T @ (self.within @ vector)
         return self.matrix @ vector
 
     def solve(self, columns: np.ndarray, shrinkage: float) -> np.ndarray:
@@ -73,8 +97,8 @@ class WithinClass:
             return _solve((1 - shrinkage) * self.matrix, ridge, columns)
         if shrinkage == 1:
             return columns / ridge
-        inner = _solve(self.matrix, ridge / (1 - shrinkage), self._within @ columns)
-        return (columns - self._within.T @ inner) / ridge
+        inner = _solve(self.matrix, ridge / (1 - shrinkage), self.within @ columns)
+        return (columns - self.within.T @ inner) / ridge
 
     def log_joint(self, shrinkage: float) -> Float64[np.ndarray, "num_samples num_classes"]:
         """Return x A⁻¹ μ_c − ½ μ_c A⁻¹ μ_c + ln p_c, whose softmax over c is the posterior.
@@ -105,6 +129,13 @@ def posterior_of(log_joint: np.ndarray) -> np.ndarray:
     shifted = log_joint - log_joint.max(axis=1, keepdims=True)
     np.exp(shifted, out=shifted)
     return shifted / shifted.sum(axis=1, keepdims=True)
+
+
+def _within_of_dual(scatter: np.ndarray, statistics: Statistics) -> np.ndarray:
+    """(I − P) D (I − P) for the dual scatter D, P the projection onto class means. Cost O(n²)."""
+    counts = statistics.class_counts[:, None]
+    rows = scatter - (statistics.class_sums(scatter) / counts)[statistics.targets]
+    return rows - (statistics.class_sums(rows.T) / counts)[statistics.targets].T
 
 
 def _solve(matrix: np.ndarray, ridge: float, columns: np.ndarray) -> np.ndarray:

@@ -83,3 +83,13 @@ def test_constant_features_leave_the_class_shares():
     labels = np.array([0] * 30 + [1] * 10)
     value = sfda(features=np.full((40, 3), 2.0), labels=labels)
     assert value == pytest.approx(0.75**2 + 0.25**2)
+
+
+def test_classes_that_are_almost_points_are_not_judged_by_rounding():
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    centres = rng.standard_normal((3, 5))
+    for spread in (1e-6, 0.0):
+        features = centres[labels] + spread * rng.standard_normal((60, 5))
+        value = sfda(features=features, labels=labels)
+        assert np.isfinite(value) and value > 0.5
