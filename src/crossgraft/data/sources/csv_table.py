@@ -6,6 +6,7 @@ from pathlib import Path, PurePath
 
 import numpy as np
 
+from crossgraft.data.sources._column_names import GROUP_COLUMNS, LABEL_COLUMNS, PATH_COLUMNS, SPLIT_COLUMNS
 from crossgraft.data.sources._image_files import open_image_files
 from crossgraft.data.sources._labels import labels_from_text
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows
@@ -14,20 +15,6 @@ from crossgraft.data.sources._table import Table, find_column, read_table, requi
 from crossgraft.data.sources._table_files import find_image_files
 from crossgraft.errors import DataError
 
-PATH_COLUMNS = (
-    "path",
-    "image",
-    "file",
-    "filename",
-    "file_name",
-    "image_path",
-    "filepath",
-    "file_path",
-    "image_id",
-)
-LABEL_COLUMNS = ("label", "class", "target", "dx", "diagnosis")
-GROUP_COLUMNS = ("group", "patient", "patient_id", "subject", "subject_id", "lesion_id")
-SPLIT_COLUMNS = ("split", "partition", "subset")
 _NAMES_THAT_SAY_NOTHING = ("metadata", "labels", "table", "index", "data", "dataset", "images")
 
 
