@@ -97,21 +97,20 @@ def open_dataset(
         per_class=per_class,
         seed=seed,
     )
-    root = None if image_root is None else Path(image_root)
-    if root is not None and not root.is_dir():
-        raise DataError(f"No such folder: {root} (--image-root).")
-    request = SourceRequest(
+    request = make_request(
         use_split=use_split,
-        label_columns=_column_names(label_column),
+        label_column=label_column,
         label_separator=label_separator,
         group_column=group_column,
         path_column=path_column,
-        image_root=root,
+        image_root=image_root,
         window=window,
         slices=slices,
         allow_download=allow_download,
     )
-    source_name, rows = _list_rows(str(location), request, reporter)
+    source_name, rows = list_rows(str(location), request, reporter)
+    if rows.problems:
+        raise DataError(rows.problems[0])
     known_classes, targets = index_classes(rows.labels, rows.label_names)
     _refuse_bad_classes(rows, known_classes)
     drawn = selection.make_split(rows, targets, known_classes)
@@ -138,13 +137,50 @@ DATA_OPTIONS = tuple(name for name in signature(open_dataset).parameters if name
 """What a user may say about data; every command that opens data takes these arguments and flags."""
 
 
+def make_request(
+    *,
+    use_split: str | None,
+    label_column: str | Sequence[str] | None = None,
+    label_separator: str | None = None,
+    group_column: str | None = None,
+    path_column: str | None = None,
+    image_root: str | Path | None = None,
+    window: str | None = None,
+    slices: str | None = None,
+    allow_download: bool = False,
+) -> SourceRequest:
+    """What the user says about data, as sources understand it; arguments as in ``open_dataset``.
+
+    Raises:
+        DataError: There is no folder ``image_root``.
+    """
+    root = None if image_root is None else Path(image_root)
+    if root is not None and not root.is_dir():
+        raise DataError(f"No such folder: {root} (--image-root).")
+    return SourceRequest(
+        use_split=use_split,
+        label_columns=_column_names(label_column),
+        label_separator=label_separator,
+        group_column=group_column,
+        path_column=path_column,
+        image_root=root,
+        window=window,
+        slices=slices,
+        allow_download=allow_download,
+    )
+
+
 def _column_names(label_column: str | Sequence[str] | None) -> tuple[str, ...]:
     columns = label_column.split(",") if isinstance(label_column, str) else (label_column or ())
     return tuple(column.strip() for column in columns if column.strip())
 
 
-def _list_rows(location: str, request: SourceRequest, reporter: Reporter) -> tuple[str, SourceRows]:
-    """The name of the source that opens ``location``, and the rows that it lists."""
+def list_rows(location: str, request: SourceRequest, reporter: Reporter) -> tuple[str, SourceRows]:
+    """The name of the source that opens ``location``, and the rows that it lists; their notices are shown.
+
+    Raises:
+        DataError: The data are missing, empty or badly shaped. Problems of single classes are in ``SourceRows.problems``.
+    """
     source = _find_source(location)
     try:
         rows = source.open(location, request)
@@ -152,8 +188,6 @@ def _list_rows(location: str, request: SourceRequest, reporter: Reporter) -> tup
         raise DataError(f"Permission denied: {error.filename}.") from error
     for notice in rows.notices:
         reporter.warn(notice)
-    if rows.problems:
-        raise DataError(rows.problems[0])
     return source.name, rows
 
 
