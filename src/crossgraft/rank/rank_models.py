@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from pydantic import TypeAdapter
 
@@ -16,7 +16,6 @@ from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.progress import Reporter
 from crossgraft.rank.assemble import assemble_record
-from crossgraft.rank.command_line import command_line, display_value
 from crossgraft.rank.describe import make_thumbnails
 from crossgraft.rank.evaluate import ModelEvaluation, plan_resampling
 from crossgraft.rank.ground_truth import read_ground_truth
@@ -24,7 +23,7 @@ from crossgraft.rank.ranking import Ranking
 from crossgraft.rank.zoo import ZooSettings, ZooWalk, with_controls
 from crossgraft.records import RankingRecord, Thumbnail
 from crossgraft.report import write_report
-from crossgraft.runs import RunDirectory, open_run
+from crossgraft.runs import RunDirectory, open_command_run
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
 from crossgraft.types import ResizePolicy
 
@@ -158,7 +157,10 @@ def rank_models(
         "by": primary,
         "ground_truth": truth.values if truth else None,
     }
-    with _run_directory(out, data, call, resolved, overwrite=overwrite) as run:
+    location = data.name if isinstance(data, Dataset) else data
+    with open_command_run(
+        rank_models, "rank", data=location, call=call, resolved=resolved, out=out, overwrite=overwrite
+    ) as run:
         dataset = _open(data, reporter=reporter, **{name: call[name] for name in DATA_OPTIONS})
         if run:
             run.describe_data(dataset.fingerprint)
@@ -203,28 +205,6 @@ def _choose_primary(by: str | None, chosen: Sequence[AnyScore]) -> str:
         SCORES.get(by)
         raise UsageError(f"--by {by}: this score is not among those computed ({', '.join(names)}).")
     return by
-
-
-def _run_directory(
-    out: str | Path | None,
-    data: str | Path | Dataset,
-    call: Mapping[str, object],
-    resolved: Mapping[str, object],
-    *,
-    overwrite: bool,
-) -> AbstractContextManager[RunDirectory | None]:
-    if out is None:
-        return nullcontext()
-    location = data.name if isinstance(data, Dataset) else data
-    settings = {"data": location, **call, **resolved}
-    return open_run(
-        Path(out),
-        command="rank",
-        command_line=command_line("rank", location, call, rank_models, out=out),
-        config={name: display_value(value) for name, value in settings.items() if name != "seed"},
-        seed=cast(int, call["seed"]),
-        overwrite=overwrite,
-    )
 
 
 def _open(data: str | Path | Dataset, *, reporter: Reporter, **options: Any) -> Dataset:
