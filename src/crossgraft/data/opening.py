@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from inspect import signature
@@ -16,7 +17,7 @@ from crossgraft.data.selection import RowSelection
 from crossgraft.data.sources import SOURCES, DataSource, SourceRequest, SourceRows
 from crossgraft.data.sources._locations import location_error
 from crossgraft.data.splits import Split
-from crossgraft.errors import DataError
+from crossgraft.errors import DataError, UsageError
 from crossgraft.progress import Reporter
 
 NOT_OPTIONS = {"location", "use_split", "num_threads", "reporter"}
@@ -50,8 +51,9 @@ def open_dataset(
     """Open images with labels, and decode every image that will be used once.
 
     Args:
-        location: A folder with one sub-folder a class, a ``.csv`` or ``.tsv`` table, an ``.npz`` file, the
-            word ``digits``, or what an installed plug-in opens.
+        location: A folder with one sub-folder a class, a ``.csv`` or ``.tsv`` table, an ``.npz`` file, a folder written
+            by ``save_to_disk`` of Hugging Face datasets, ``hf:OWNER/NAME``, the word ``digits``, or what an installed
+            plug-in opens.
         use_split: Where the data have splits, use the rows of this one only; images of other rows are not
             opened and have no influence on anything. Without splits, all rows are used. None: all rows,
             whatever their split.
@@ -108,7 +110,7 @@ def open_dataset(
         slices=slices,
         allow_download=allow_download,
     )
-    source_name, rows = list_rows(str(location), request, reporter)
+    source_name, rows = list_rows(location_text(location), request, reporter)
     if rows.problems:
         raise DataError(rows.problems[0])
     known_classes, targets = index_classes(rows.labels, rows.label_names)
@@ -168,6 +170,24 @@ def make_request(
         slices=slices,
         allow_download=allow_download,
     )
+
+
+def location_text(location: object) -> str:
+    """What the user wrote.
+
+    Raises:
+        UsageError: It is an object of another library.
+    """
+    if isinstance(location, str | os.PathLike):
+        return os.fspath(location)
+    kind = type(location).__name__
+    advice = "Give a folder, a table or an .npz file, or make a data set of arrays with dataset_from_arrays."
+    if type(location).__module__.startswith("datasets."):
+        advice = "Write it to a folder with save_to_disk, and give that folder."
+    if "Iterable" in kind:
+        advice = "It is streamed and can be read only once. Load it without streaming, and save it with save_to_disk."
+    article = "an" if kind[0] in "AEIOU" else "a"
+    raise UsageError(f"Data can not be {article} {kind}. {advice}")
 
 
 def _column_names(label_column: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from crossgraft.data import open_dataset
+from crossgraft.data.opening import location_text
 from crossgraft.data.sources import SOURCES, SourceRequest
 from crossgraft.errors import DataError, MissingError, MissingExtraError, UnreadableImageError, UsageError
 from crossgraft.progress import Reporter
@@ -458,6 +459,15 @@ def test_old_versions_are_told_to_run_no_code(hub_cache, monkeypatch):
 def test_a_malformed_name_is_explained(location):
     with pytest.raises(UsageError, match="Write hf:OWNER/NAME"):
         open_dataset(location)
+
+
+def test_objects_in_memory_are_explained():
+    with pytest.raises(UsageError, match=r"Data can not be a Dataset. Write it to a folder with save_to_disk"):
+        location_text(two_classes())
+    with pytest.raises(UsageError, match=r"Data can not be an IterableDataset. It is streamed .* without streaming"):
+        location_text(two_classes().to_iterable_dataset())
+    with pytest.raises(UsageError, match="Data can not be a list"):
+        location_text([1, 2])
 
 
 @pytest.mark.real_data
