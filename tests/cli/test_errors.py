@@ -172,6 +172,37 @@ def unknown_command(folder, _):
     return ("rnk",)
 
 
+def saved_dataset(folder, columns, **features):
+    import datasets
+
+    datasets.disable_progress_bars()
+    made = datasets.Dataset.from_dict({"label": ["a", "b"] * 2, **columns})
+    made.cast(datasets.Features({**made.features, **features})).save_to_disk(folder / "chest")
+    return "rank", "chest", *MODELS
+
+
+def saved_dataset_without_images(folder, _):
+    return saved_dataset(folder, {"pixels": [[[0, 1], [2, 3]]] * 4})
+
+
+def saved_dataset_with_two_images(folder, _):
+    import datasets
+
+    files = [str(folder / "images" / "benign" / f"{i:02d}.png") for i in range(4)]
+    return saved_dataset(folder, {"scan": files, "mask": files}, scan=datasets.Image(), mask=datasets.Image())
+
+
+def hub_dataset_not_here(folder, monkeypatch):
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", folder / "cache")
+    return "rank", "hf:owner/chest", *MODELS
+
+
+def hub_dataset_malformed(folder, _):
+    return "rank", "hf:a/b/c", *MODELS
+
+
 def matches(message, text):
     """Does the documented message, with … for anything, occur in what was printed?"""
     pattern = ".*".join(re.escape(part.strip()) for part in message.split("…"))

@@ -19,6 +19,7 @@ def make_documented_workspace(folder, repository):
     for i in range(24):
         noise(i % 2).save(folder / "ham10000" / "images" / f"ISIC_{i:07d}.jpg")
     arrays(folder)
+    saved_datasets(folder)
     weights(folder / "weights")
     (folder / "examples").symlink_to(repository / "examples")
     (folder / "zoo.yaml").write_text("- {name: my net, source: mobilenetv3_small_050, weights: my_net.safetensors}\n")
@@ -57,6 +58,27 @@ def arrays(folder):
     for name in ("breastmnist", "retinamnist", "pneumoniamnist"):
         np.savez(folder / f"{name}.npz", **medmnist)
     np.savez(folder / "chest.npz", images=images, diagnosis=labels, site=np.arange(24) // 3)
+
+
+def saved_datasets(folder):
+    """What `save_to_disk` of Hugging Face datasets writes: a dataset with splits."""
+    import datasets
+
+    datasets.disable_progress_bars()
+    columns = {
+        "image": [noise(i % 2) for i in range(24)],
+        "label": [i % 2 for i in range(24)],
+        "finding": [f"F{i % 3}" for i in range(24)],
+        "patient": [f"P{i // 2 % 10 + 10 * (i % 2)}" for i in range(24)],
+    }
+    features = datasets.Features(
+        image=datasets.Image(),
+        label=datasets.ClassLabel(names=["normal", "pneumonia"]),
+        finding=datasets.Value("string"),
+        patient=datasets.Value("string"),
+    )
+    part = datasets.Dataset.from_dict(columns, features=features)
+    datasets.DatasetDict(train=part, test=part).save_to_disk(folder / "chest_xray")
 
 
 def weights(folder):

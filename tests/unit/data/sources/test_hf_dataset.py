@@ -17,9 +17,7 @@ from crossgraft.data.sources import SOURCES, SourceRequest
 from crossgraft.errors import DataError, MissingError, MissingExtraError, UnreadableImageError, UsageError
 from crossgraft.progress import Reporter
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    datasets = pytest.importorskip("datasets", reason="the extra hf is not installed")
+datasets = pytest.importorskip("datasets", reason="the extra hf is not installed")
 
 ROWS = 8
 
