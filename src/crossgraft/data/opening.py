@@ -19,6 +19,7 @@ from crossgraft.data.sources._locations import location_error
 from crossgraft.data.splits import Split
 from crossgraft.errors import DataError, UsageError
 from crossgraft.progress import Reporter
+from crossgraft.types import Targets
 
 NOT_OPTIONS = {"location", "use_split", "num_threads", "reporter"}
 
@@ -113,7 +114,7 @@ def open_dataset(
     source_name, rows = list_rows(location_text(location), request, reporter)
     if rows.problems:
         raise DataError(rows.problems[0])
-    known_classes, targets = index_classes(rows.labels, rows.label_names)
+    known_classes, targets = classes_of(rows, class_names)
     _refuse_bad_classes(rows, known_classes)
     drawn = selection.make_split(rows, targets, known_classes)
     chosen = np.arange(len(targets)) if drawn is None else drawn.rows("train")
@@ -206,9 +207,21 @@ def list_rows(location: str, request: SourceRequest, reporter: Reporter) -> tupl
         rows = source.open(location, request)
     except PermissionError as error:
         raise DataError(f"Permission denied: {error.filename}.") from error
+    for sentence in rows.reading:
+        reporter.say(sentence)
     for notice in rows.notices:
         reporter.warn(notice)
     return source.name, rows
+
+
+def classes_of(
+    rows: SourceRows, class_names: str | Path | Sequence[str] | None = None
+) -> tuple[tuple[str, ...], Targets]:
+    """Names of the classes (or labels) and the targets of ``rows``; ``class_names`` as in ``open_dataset``."""
+    if rows.labels.ndim == 2:
+        names = rows.label_names or [str(number) for number in range(rows.labels.shape[1])]
+        return tuple(names), rows.labels.astype(np.int64)
+    return index_classes(rows.labels, rows.label_names)
 
 
 def _dataset_of(source_name: str, rows: SourceRows, chosen: np.ndarray, inspected: InspectedImages) -> Dataset:
@@ -226,6 +239,7 @@ def _dataset_of(source_name: str, rows: SourceRows, chosen: np.ndarray, inspecte
         attributes={name: values[chosen] for name, values in rows.attributes.items()},
         rows_used="",
         split_method=rows.split_method,
+        reading=rows.reading,
         skipped_unreadable=tuple(inspected.names[row] for row in inspected.unreadable),
         _images=inspected,
         _image_rows=np.arange(len(chosen)),
