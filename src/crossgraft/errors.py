@@ -22,11 +22,19 @@ class UsageError(CrossgraftError, ValueError):
 
 
 class UnknownNameError(UsageError, KeyError):
-    """A name is not registered; the message lists the nearest ones."""
+    """A name is not registered; the message lists the nearest ones.
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
+    Args:
+        kind: What the name is of.
+        name: As given.
+        known: All names there are.
+        hint: Said after the nearest names.
+        meant: The name that is surely meant, instead of the nearest of ``known``.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "", meant: str | None = None) -> None:
         known = sorted(known)
-        near = nearest_names(name, known)
+        near = nearest_names(name, known) if meant is None else [meant]
         if near:
             advice = "Did you mean " + " or ".join(near) + "?"
         elif len(known) <= 20:

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from crossgraft.errors import UsageError
 from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
-from crossgraft.models.layers import capture_activations, main_layers
+from crossgraft.models.layers import capture_activations, main_layers, observe_layers
 from crossgraft.models.penultimate import BackboneOutput, find_read_out
 from crossgraft.types import Preprocessing
 
 Images = Float[Tensor, "num_samples channels height width"]
-BackboneSource = Literal["timm", "checkpoint", "factory"]
+BackboneSource = Literal["timm", "torchvision", "checkpoint", "factory"]
 
 
 class Backbone:
@@ -26,7 +26,7 @@ class Backbone:
         module: The network, with its weights; switched to eval mode and moved to ``device``.
         name: What tables call it.
         architecture: For people, for example ``mobilenetv2_100``.
-        source: ``timm`` (its own weights or random ones), ``checkpoint`` (a file) or ``factory``.
+        source: ``timm`` or ``torchvision`` (own weights or random ones), ``checkpoint`` (a file) or ``factory``.
         preprocessing: How images become inputs.
         family: Models of one family are compared with each other.
         licence: Of the weights, if known.
@@ -71,12 +71,13 @@ class Backbone:
         self.num_parameters = sum(parameter.numel() for parameter in module.parameters())
         self.weights_fingerprint = weights_fingerprint(module)
         self.structure_fingerprint = structure_fingerprint(module, self.architecture_key)
-        self.layer_names = main_layers(module)
         self.module.to(device)
         with torch.inference_mode():
             probe = self._probe()
             self._read_out = find_read_out(self.module, probe, name=name)
-            output = self._read_out(self.module, probe)
+            with observe_layers(self.module) as gives_tensor:
+                output = self._read_out(self.module, probe)
+        self.layer_names = main_layers(self.module, gives_tensor)
         self.num_features = int(output.features.shape[1])
         self.num_source_classes = None if output.source_logits is None else int(output.source_logits.shape[1])
 

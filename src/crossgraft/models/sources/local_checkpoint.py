@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -21,7 +21,14 @@ from crossgraft.models.spec import CHECKPOINT_SUFFIXES, PREPROCESSING_KEYS
 StateDict = dict[str, Tensor]
 
 _KERAS_SUFFIXES = (".h5", ".keras", ".hdf5")
-_WRAPPERS = ("state_dict", "model", "model_state_dict")
+# As timm does it: where training kept an average of the weights as well, that is what was evaluated.
+_WRAPPERS = (
+    *("state_dict_ema", "model_ema", "ema_state_dict"),
+    *("state_dict", "model", "model_state_dict", "net", "network", "weights"),
+)
+_COUNTER_OF_AVERAGES = "n_averaged"  # of torch.optim.swa_utils.AveragedModel, beside the names with module.
+_PREFIXES_OF_TRAINING = ("module.", "_orig_mod.")  # parallel training and torch.compile add them to any network
+_PREFIXES = ("model.", "backbone.", "net.", "network.", "encoder.")
 _LISTED_KEYS = 8
 
 
@@ -77,7 +84,7 @@ def _check_format(path: Path) -> None:
             "the same output, save with safetensors.torch.save_file, and name the PyTorch network as source: "
             "package.module:factory in a zoo file."
         )
-    if suffix not in CHECKPOINT_SUFFIXES:
+    if not path.name.lower().endswith(CHECKPOINT_SUFFIXES):
         raise UsageError(f"{path.name} is no checkpoint that can be read: use {', '.join(CHECKPOINT_SUFFIXES)}.")
 
 
@@ -125,8 +132,10 @@ def _decode(metadata: Mapping[str, str], key: str, path: Path) -> object:
 def read_state_dict(path: Path) -> StateDict:
     """Tensors of a checkpoint by name, on the CPU; no code of the file ever runs.
 
-    A dictionary that keeps the tensors under ``state_dict`` or ``model`` is unwrapped, and so is the prefix
-    ``module.`` that parallel training adds.
+    A training checkpoint that keeps the tensors under ``state_dict``, ``model`` or the like is unwrapped; where it
+    also holds a running average of the weights (``state_dict_ema``, ``model_ema``), that is taken. The prefixes
+    ``module.`` and ``_orig_mod.`` come off; others are left to ``load_weights``, which knows what the network
+    expects.
 
     Raises:
         DataError: The file is damaged, or holds something other than tensors.
@@ -143,7 +152,8 @@ def read_state_dict(path: Path) -> StateDict:
     except pickle.UnpicklingError as error:
         raise DataError(
             f"{path.name} holds more than tensors, and reading that would run code from the file. In the environment it "
-            "comes from, save only the weights: safetensors.torch.save_file(model.state_dict(), 'weights.safetensors')."
+            "comes from, save only the weights: safetensors.torch.save_file(model.state_dict(), 'weights.safetensors'). For "
+            "a training checkpoint (Lightning, timm) model.state_dict() is torch.load(file, weights_only=False)['state_dict']."
         ) from error
     except (OSError, EOFError, RuntimeError, ValueError) as error:
         raise _damaged(path, error) from error
@@ -152,16 +162,42 @@ def read_state_dict(path: Path) -> StateDict:
 
 def _unwrap(content: object, path: Path) -> StateDict:
     while isinstance(content, Mapping):
-        inner = next((content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping)), None)
+        inner = next(
+            (content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping) and content[key]), None
+        )
         if inner is None:
             break
         content = inner
     if not isinstance(content, Mapping) or not content or not all(isinstance(v, Tensor) for v in content.values()):
         raise DataError(f"{path.name} is no state dict: it must map parameter names to tensors.")
     state = cast("Mapping[str, Tensor]", content)
-    if all(name.startswith("module.") for name in state):
-        return {name.removeprefix("module."): tensor for name, tensor in state.items()}
+    counted = {name: tensor for name, tensor in state.items() if name != _COUNTER_OF_AVERAGES}
+    return _without_shared_prefix(counted, _PREFIXES_OF_TRAINING)
+
+
+def _without_shared_prefix(state: Mapping[str, Tensor], prefixes: Sequence[str]) -> StateDict:
+    """As long as all names begin with one of ``prefixes``, it comes off."""
+    while state and (prefix := next((p for p in prefixes if all(name.startswith(p) for name in state)), None)):
+        state = {name.removeprefix(prefix): tensor for name, tensor in state.items()}
     return dict(state)
+
+
+def known_prefixes_removed(state: Mapping[str, Tensor]) -> Generator[StateDict]:
+    """``state`` as it is, then without each known prefix that all its names share, one after the other.
+
+    ``model.`` and its like come from networks that were an attribute of something larger (Lightning).
+    """
+    yield dict(state)
+    while prefix := next((p for p in _PREFIXES if state and all(name.startswith(p) for name in state)), None):
+        state = _without_shared_prefix(
+            {name.removeprefix(prefix): tensor for name, tensor in state.items()}, _PREFIXES_OF_TRAINING
+        )
+        yield state
+
+
+def fit_names(state: Mapping[str, Tensor], expected: Collection[str]) -> StateDict:
+    """The variant of ``known_prefixes_removed`` that has the most names in common with ``expected``."""
+    return max(known_prefixes_removed(state), key=lambda variant: len(variant.keys() & set(expected)))
 
 
 def _damaged(path: Path, error: Exception) -> DataError:
@@ -169,11 +205,12 @@ def _damaged(path: Path, error: Exception) -> DataError:
 
 
 def load_weights(module: nn.Module, state: StateDict, *, file: str, model: str) -> None:
-    """Copy ``state`` into ``module``; float16 values go into float32 parameters.
+    """Copy ``state`` into ``module``, with or without a known prefix; float16 values go into float32 parameters.
 
     Raises:
         WeightsMismatchError: Names or shapes differ; one message lists all of them.
     """
+    state = fit_names(state, module.state_dict())
     check_fit(module, state, file=file, model=model)
     module.load_state_dict(state, strict=True)
 
@@ -212,5 +249,5 @@ def infer_num_classes(state: Mapping[str, Tensor], classifier: object) -> int | 
     """Outputs of the head in ``state``: 0 without a head, None when its name is not known."""
     if not isinstance(classifier, str):
         return None
-    weight = state.get(f"{classifier}.weight")
-    return 0 if weight is None else int(weight.shape[0])
+    weights = (variant.get(f"{classifier}.weight") for variant in known_prefixes_removed(state))
+    return next((int(weight.shape[0]) for weight in weights if weight is not None), 0)

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import timm
+import torchvision
 from timm.models import get_pretrained_cfg, is_model, list_models, list_pretrained
 from torch import nn
+from torchvision.models import list_models as list_torchvision_models
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.sources.local_checkpoint import check_fit, read_state_dict
+from crossgraft.models.spec import TORCHVISION_PREFIX
 from crossgraft.types import Preprocessing
 
 
@@ -24,11 +27,13 @@ def check_architecture(name: str) -> None:
     """
     architecture, _, tag = name.partition(".")
     if not is_model(architecture):
+        in_torchvision = architecture in list_torchvision_models(module=torchvision.models)
         raise UnknownNameError(
             "model",
             name,
             list_models(),
             hint="`crossgraft list models` shows a start; timm has many more names.",
+            meant=f"{TORCHVISION_PREFIX}{name}" if in_torchvision else None,
         )
     if tag and name not in (known := list_pretrained(f"{architecture}.*")):
         raise UnknownNameError("pretrained model", name, known)
