@@ -26,6 +26,7 @@ INTERRUPTED = "Interrupted. What was finished is kept; the same command goes on 
 
 COMMANDS = {
     "demo": "crossgraft.cli.demo",
+    "check": "crossgraft.cli.check",
     "rank": "crossgraft.cli.rank",
     "report": "crossgraft.cli.report",
     "list": "crossgraft.cli.list_plugins",

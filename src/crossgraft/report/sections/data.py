@@ -57,6 +57,7 @@ def _facts(dataset: DatasetRecord) -> Facts:
             ("Split", dataset.split_method),
             ("Groups", describe_groups(dataset)),
             ("Kinds of images", "; ".join(f"{kind}: {count(number)}" for kind, number in kinds)),
+            *([("How files were read", " ".join(dataset.reading))] if dataset.reading else []),
             ("Unreadable files left out", count(dataset.num_skipped_unreadable)),
             ("Fingerprint", short_fingerprint(dataset.fingerprint)),
         ]
