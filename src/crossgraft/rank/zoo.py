@@ -106,7 +106,7 @@ class ZooWalk:
         file = f"models/{key}.json"
         finished = self.run.read_record(file, ModelEvaluation) if self.run else None
         if finished is not None and finished.key == key:
-            self.reporter.say(f"{member.spec.name} ({position}): read back from the run directory")
+            self.reporter.mention(f"{member.spec.name} ({position}): read back from the run directory")
             return finished
         feature_set = extract_features(
             self.dataset,
