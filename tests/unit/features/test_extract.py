@@ -371,7 +371,7 @@ def test_ctrl_c_keeps_finished_shards(tmp_path):
 
 def test_what_the_user_is_told(tmp_path):
     stream = io.StringIO()
-    reporter = Reporter(stream, clock=count(0, 20).__next__)  # nothing is short by this clock
+    reporter = Reporter(stream, clock=count(0, 11).__next__)  # nothing is short by this clock
     extract_into(tmp_path, reporter=reporter, title="Looking at 20 images with net (2 of 7)")
     extract_into(tmp_path, reporter=reporter)
     estimate, done, cached = stream.getvalue().splitlines()
