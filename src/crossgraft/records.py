@@ -51,6 +51,7 @@ class DatasetRecord(Record):
     num_groups: int | None
     fingerprint: str
     image_kinds: dict[str, int] = Field(description="Size, channels and bit depth → number of images.")
+    reading: list[str] = Field(default=[], description="How files of scanners were read: window, slices.")
     task: Literal["multi-class", "multi-label"] = "multi-class"
     ordinal: bool = Field(default=False, description="The user said that the order of the classes means something.")
     num_skipped_unreadable: int = Field(default=0, description="Images left out by --skip-unreadable.")

@@ -32,6 +32,7 @@ class Dataset:
         split_method: How the splits were made, in words.
         ordinal: Does the order of the classes mean something (grades, stages)? As the user said.
         skipped_unreadable: Names of images that were left out because they can not be decoded.
+        reading: How files of scanners were read, in words.
         split: The ``Split`` that was drawn or read when the data were opened, or None.
     """
 
@@ -50,6 +51,7 @@ class Dataset:
     _images: InspectedImages = field(repr=False)
     _image_rows: np.ndarray = field(repr=False)
     split: Record | None = None
+    reading: tuple[str, ...] = ()
     ordinal: bool = False
 
     def __len__(self) -> int:

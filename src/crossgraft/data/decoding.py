@@ -210,6 +210,8 @@ def _why_unidentified(source: Path | _Content) -> str:
         start = file.read(256)
     if not start:
         return "the file is empty"
+    if start[128:132] == b"DICM":
+        return "it is a DICOM file; give it the extension .dcm"
     for signature, format_name in _OTHER_FORMATS.items():
         if start.startswith(signature):
             return f"it is a {format_name} file, which is not read; save it as PNG"

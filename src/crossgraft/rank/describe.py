@@ -40,6 +40,7 @@ def describe_dataset(dataset: Dataset, *, show_names: bool = False) -> DatasetRe
         num_groups=None if dataset.groups is None else len(np.unique(dataset.groups)),
         fingerprint=dataset.fingerprint,
         image_kinds=dict(dataset.image_kinds),
+        reading=list(dataset.reading),
         task="multi-label" if dataset.is_multi_label else "multi-class",
         ordinal=dataset.ordinal,
         num_skipped_unreadable=len(dataset.skipped_unreadable),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
+from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension, file_stem
 from crossgraft.errors import DataError
 
 _NAMES_IN_MESSAGE = 5
@@ -31,9 +32,8 @@ class _FolderListing:
             names = {entry.name for entry in entries if entry.is_file()}
             by_stem: dict[str, list[str]] = {}
             for name in sorted(names):
-                path = PurePath(name)
-                if path.suffix.casefold() in IMAGE_EXTENSIONS:
-                    by_stem.setdefault(path.stem, []).append(name)
+                if file_extension(name) in (*IMAGE_EXTENSIONS, *MEDICAL_EXTENSIONS):
+                    by_stem.setdefault(file_stem(name), []).append(name)
             self._listings[folder] = names, by_stem
         return self._listings[folder]
 

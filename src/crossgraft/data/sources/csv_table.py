@@ -52,6 +52,7 @@ class CsvTable(DataSource):
             group_column=images.group_column if groups is None else columns.group,
             attributes={name: _attribute(table.column(name))[images.rows] for name in columns.attributes},
             notices=images.notices,
+            reading=images.reading,
         )
 
 

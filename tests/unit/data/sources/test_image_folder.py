@@ -1,5 +1,7 @@
 """Folders as people keep them."""
 
+import sys
+
 import pytest
 
 from crossgraft.data import open_dataset
@@ -155,10 +157,12 @@ def test_images_beside_class_folders_are_pointed_out(make_folder, write_image, r
 
 
 @pytest.mark.parametrize(("name", "format_name"), [("a/1.dcm", "DICOM"), ("1.nii.gz", "NIfTI"), ("x/2.NII", "NIfTI")])
-def test_medical_formats_name_the_extra(tmp_path, name, format_name):
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_bytes(b"\0")
-    with pytest.raises(MissingExtraError, match=rf"1 {format_name} files.*crossgraft\[medical\].*16-bit PNG"):
+def test_medical_formats_name_the_extra(tmp_path, monkeypatch, name, format_name):
+    for class_name in ("benign", "malignant"):
+        (tmp_path / class_name / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / class_name / name).write_bytes(b"\0")
+    monkeypatch.setitem(sys.modules, {"DICOM": "pydicom", "NIfTI": "nibabel"}[format_name], None)
+    with pytest.raises(MissingExtraError, match=rf"Reading {format_name} files needs .*crossgraft\[medical\]"):
         open_dataset(tmp_path)
 
 
