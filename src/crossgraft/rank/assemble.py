@@ -9,7 +9,7 @@ from crossgraft.rank.describe import cite, describe_dataset, describe_score
 from crossgraft.rank.evaluate import ModelEvaluation
 from crossgraft.rank.ground_truth import agreement
 from crossgraft.rank.order import order_models
-from crossgraft.records import GroundTruthRecord, RankingRecord, Role
+from crossgraft.records import CheckRecord, GroundTruthRecord, RankingRecord, Role
 from crossgraft.scores import AnyScore
 
 PRIMARY_REASONS = {
@@ -24,6 +24,7 @@ def assemble_record(
     evaluations: Sequence[ModelEvaluation],
     truth: GroundTruthRecord | None,
     *,
+    findings: Sequence[CheckRecord] = (),
     seed: int,
     show_names: bool = False,
 ) -> RankingRecord:
@@ -35,6 +36,7 @@ def assemble_record(
         primary: Name of the score that orders the ranking.
         evaluations: One a model: candidates first, then controls.
         truth: Fine-tuned results, if the user gave some.
+        findings: What is wrong with the data.
         seed: Of the permutation test.
         show_names: Write names of image files into the record.
     """
@@ -58,6 +60,6 @@ def assemble_record(
             for name, of_score in cells.items()
             for row in (agreement(name, of_score, models, truth, seed=seed) if truth else [])
         ],
-        checks=write_checks(dataset, models, title, rankings[primary], cells[primary]),
+        checks=[*write_checks(dataset, models, title, rankings[primary], cells[primary]), *findings],
         references=cite(scores),
     )

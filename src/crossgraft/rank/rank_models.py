@@ -16,6 +16,7 @@ from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.progress import Reporter
 from crossgraft.rank.assemble import assemble_record
+from crossgraft.rank.check_rows import check_rows
 from crossgraft.rank.describe import make_thumbnails
 from crossgraft.rank.evaluate import ModelEvaluation, plan_resampling
 from crossgraft.rank.ground_truth import read_ground_truth
@@ -165,8 +166,11 @@ def rank_models(
         if run:
             run.describe_data(dataset.fingerprint)
             run.describe_machine(threads=zoo_settings.num_threads, device=zoo_settings.device)
+        findings = check_rows(dataset, strict=strict, reporter=reporter)
         evaluations = _walk(dataset, specs, chosen, zoo_settings, run=run, reporter=reporter)
-        record = assemble_record(dataset, chosen, primary, evaluations, truth, seed=seed, show_names=show_names)
+        record = assemble_record(
+            dataset, chosen, primary, evaluations, truth, findings=findings, seed=seed, show_names=show_names
+        )
         return _finish(record, dataset, run, no_images=no_images)
 
 

@@ -12,7 +12,7 @@ from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, whole, words
 
-_MOST_LISTED_IMAGES = 40  # in a cell of the table; the CSV beside the page lists more
+_MOST_LISTED_IMAGES = 16  # in a cell of the table; the CSV beside the page lists more
 _ADVISORY = ("unsound", "warning", "notice")
 
 
