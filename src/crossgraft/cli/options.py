@@ -94,7 +94,9 @@ def run_directories(out: Path | None, command: str, data: str) -> Iterator[Path]
     if out is not None:
         yield out
         return
-    base = Path("runs") / f"{command}-{Path(data).stem or 'data'}"
+    from crossgraft.runs.names import portable_name
+
+    base = Path("runs") / f"{command}-{portable_name(Path(data).stem) or 'data'}"
     yield base
     yield from (base.with_name(f"{base.name}-{number}") for number in count(2))
 
