@@ -114,6 +114,21 @@ def wrong_weights(folder, _):
     return PLAIN
 
 
+def keras_weights(folder, _):
+    (folder / "resnet50.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
+    return "rank", "images", "--models", "resnet50.h5"
+
+
+def unseen_features(folder, _):
+    (folder / "headless_networks.py").write_text(
+        "from torch import nn\n\n\ndef net():\n    return nn.Sequential(nn.Flatten())\n"
+    )
+    (folder / "zoo.yaml").write_text(
+        '- {name: headless, source: "headless_networks:net", preprocessing: {input_size: 16}}\n'
+    )
+    return PLAIN
+
+
 def missing_weights(folder, monkeypatch):
     monkeypatch.setenv("HF_HUB_CACHE", str(folder / "hub"))
     return "rank", "images", "--models", "resnet18"

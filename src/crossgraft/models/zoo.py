@@ -12,6 +12,7 @@ import yaml
 from crossgraft.config import describe_yaml_error
 from crossgraft.errors import MissingWeightsError, UsageError
 from crossgraft.models.resolve import resolve_spec
+from crossgraft.models.sources.foreign_formats import explain_folder, explain_name
 from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.sources.local_checkpoint import read_header
 from crossgraft.models.sources.pretrained_files import find_pretrained
@@ -34,7 +35,6 @@ DEFAULT_ZOO = (
 """Small, well-known networks of several families; each runs on a laptop without a GPU."""
 
 _ZOO_SUFFIXES = (".yaml", ".yml")
-_OTHER_WEIGHTS = (".h5", ".keras", ".hdf5", ".onnx", ".tflite", ".npz")
 
 
 def read_zoo(
@@ -76,11 +76,17 @@ def _read_item(item: str | Path | ModelSpec) -> list[ModelSpec]:
     path = Path(item)
     if path.suffix.lower() in _ZOO_SUFFIXES:
         return _read_yaml(path)
-    if path.name.lower().endswith(CHECKPOINT_SUFFIXES + _OTHER_WEIGHTS):
-        return [ModelSpec(name=path.name.removesuffix(".tar").rpartition(".")[0], source="", weights=str(path))]
+    if path.name.lower().endswith(CHECKPOINT_SUFFIXES) or _is_foreign(path):
+        name = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
+        return [ModelSpec(name=name, source="", weights=str(path))]
     source = str(item)
     name = source.rpartition(":")[2] if is_factory_source(source) else source
     return [ModelSpec(name=name, source=source)]
+
+
+def _is_foreign(path: Path) -> bool:
+    """Weights of another framework, which get an explanation; a folder that is called like a network is none."""
+    return explain_name(path) is not None or (not library_of(str(path)).knows(str(path)) and bool(explain_folder(path)))
 
 
 def _read_yaml(path: Path) -> list[ModelSpec]:

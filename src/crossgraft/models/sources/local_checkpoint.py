@@ -16,11 +16,11 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from crossgraft.errors import DataError, MissingWeightsError, UsageError, WeightsMismatchError, nearest_names
+from crossgraft.models.sources.foreign_formats import explain_content, explain_folder, explain_name
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, PREPROCESSING_KEYS
 
 StateDict = dict[str, Tensor]
 
-_KERAS_SUFFIXES = (".h5", ".keras", ".hdf5")
 # As timm does it: where training kept an average of the weights as well, that is what was evaluated.
 _WRAPPERS = (
     *("state_dict_ema", "model_ema", "ema_state_dict"),
@@ -55,15 +55,15 @@ def find_checkpoint(weights: str, folders: Sequence[Path], *, model: str) -> Pat
     """The file that ``weights`` means: an absolute path, or relative to the first of ``folders`` that has it.
 
     Raises:
-        UsageError: The format is not one that can be read safely; Keras files get the way to convert them.
+        UsageError: The format is not one that can be read safely; files of other frameworks get the way to convert them.
         MissingWeightsError: No such file; the message says where it was looked for.
     """
     path = Path(weights).expanduser()
-    _check_format(path)
     candidates = [path] if path.is_absolute() else [folder / path for folder in dict.fromkeys(folders)]
-    for candidate in candidates:
-        if candidate.is_file():
-            return candidate.resolve()
+    found = next((candidate for candidate in candidates if candidate.exists()), None)
+    _check_format(path, found)
+    if found is not None:
+        return found.resolve()
     siblings = [file.name for folder in (c.parent for c in candidates) if folder.is_dir() for file in folder.iterdir()]
     near = nearest_names(path.name, siblings)
     raise MissingWeightsError(
@@ -74,18 +74,13 @@ def find_checkpoint(weights: str, folders: Sequence[Path], *, model: str) -> Pat
     )
 
 
-def _check_format(path: Path) -> None:
-    suffix = path.suffix.lower()
-    if suffix in _KERAS_SUFFIXES:
-        raise UsageError(
-            f"{path.name} holds Keras weights; crossgraft reads PyTorch weights. Convert it once where Keras is "
-            "installed: rebuild the network in PyTorch, copy each array of model.get_weights() (convolution kernels "
-            "from (height, width, in, out) to (out, in, height, width), dense kernels transposed), check that both give "
-            "the same output, save with safetensors.torch.save_file, and name the PyTorch network as source: "
-            "package.module:factory in a zoo file."
-        )
-    if not path.name.lower().endswith(CHECKPOINT_SUFFIXES):
-        raise UsageError(f"{path.name} is no checkpoint that can be read: use {', '.join(CHECKPOINT_SUFFIXES)}.")
+def _check_format(path: Path, found: Path | None) -> None:
+    if found is not None and found.is_dir():
+        raise UsageError(explain_folder(found) or f"{path.name} is a folder. Name the file of weights in it.")
+    if path.name.lower().endswith(CHECKPOINT_SUFFIXES):
+        return
+    known = ", ".join(CHECKPOINT_SUFFIXES)
+    raise UsageError(explain_name(path) or f"{path.name} is no checkpoint that can be read: use {known}.")
 
 
 def read_header(path: Path) -> CheckpointHeader:
@@ -150,6 +145,8 @@ def read_state_dict(path: Path) -> StateDict:
             warnings.filterwarnings("ignore", message="Detected pickle protocol", category=UserWarning)
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
+        if explain_content(path) is not None:
+            raise _damaged(path, error) from error
         raise DataError(
             f"{path.name} holds more than tensors, and reading that would run code from the file. In the environment it "
             "comes from, save only the weights: safetensors.torch.save_file(model.state_dict(), 'weights.safetensors'). For "
@@ -201,6 +198,9 @@ def fit_names(state: Mapping[str, Tensor], expected: Collection[str]) -> StateDi
 
 
 def _damaged(path: Path, error: Exception) -> DataError:
+    explanation = explain_content(path) if path.is_file() else None
+    if explanation is not None:
+        return DataError(explanation)
     return DataError(f"{path.name} can not be read as a checkpoint: {error}. Copy or download it again.")
 
 
@@ -246,8 +246,18 @@ def _listing(items: Sequence[str], noun: str) -> str:
 
 
 def infer_num_classes(state: Mapping[str, Tensor], classifier: object) -> int | None:
-    """Outputs of the head in ``state``: 0 without a head, None when its name is not known."""
-    if not isinstance(classifier, str):
+    """Outputs of the head in ``state``: 0 without a head, None when its name is not known.
+
+    Args:
+        state: With or without a known prefix.
+        classifier: Name of the head, or of several that have equally many outputs (distilled networks).
+    """
+    names = [classifier] if isinstance(classifier, str) else classifier
+    if not isinstance(names, Sequence) or not names:
         return None
-    weights = (variant.get(f"{classifier}.weight") for variant in known_prefixes_removed(state))
-    return next((int(weight.shape[0]) for weight in weights if weight is not None), 0)
+    for variant in known_prefixes_removed(state):
+        for name in names:
+            weight = variant.get(f"{name}.weight")
+            if weight is not None:
+                return int(weight.shape[0])
+    return 0
