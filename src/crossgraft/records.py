@@ -224,6 +224,9 @@ class RankingRecord(Record):
     agreement: list[AgreementRecord] = []
     checks: list[CheckRecord] = []
     references: list[Reference] = []
+    labels_left_out: dict[str, str] = Field(
+        default={}, description="With several labels an image: labels that were not scored, and why."
+    )
 
     def cell(self, model: str, score: str) -> ScoreCell:
         """The cell of one model and one score."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from crossgraft.data.class_names import index_classes
+from crossgraft.data.class_names import name_classes
 from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint
 from crossgraft.data.inspection import InspectedImages, inspect_images, summarise_kinds
 from crossgraft.errors import DataError, UsageError
@@ -180,9 +180,9 @@ def dataset_from_arrays(
     Args:
         images: (height, width) or (height, width, 1 or 3) each, uint8, uint16 or float32 in [0, 1]; sizes may
             differ.
-        labels: One label an image.
+        labels: One label an image, or (n, L) of 0 and 1 where an image may have several.
         groups: One patient (or the like) an image.
-        class_names: Names of the classes 0 … C−1, if the labels are such numbers.
+        class_names: Names of the classes 0 … C−1, if the labels are such numbers, or of the L labels.
         name: What to call it.
 
     Raises:
@@ -196,7 +196,7 @@ def dataset_from_arrays(
         )
         raise DataError(f"The arrays do not belong together: {found}.")
     pixels = [_as_image(np.asarray(image), row) for row, image in enumerate(images)]
-    shown_names, targets = index_classes(label_array, class_names)
+    shown_names, targets, _ = name_classes(label_array, class_names, None)
     inspected = inspect_images([f"{name} row {row}" for row in range(len(pixels))], pixels.__getitem__)
     return Dataset(
         name=name,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crossgraft.data.class_names import index_classes
+from crossgraft.data.class_names import Classes, name_classes
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.inspection import InspectedImages, inspect_images
 from crossgraft.data.selection import RowSelection
@@ -114,8 +114,13 @@ def open_dataset(
     source_name, rows = list_rows(location_text(location), request, reporter)
     if rows.problems:
         raise DataError(rows.problems[0])
-    known_classes, targets = classes_of(rows, class_names)
-    _refuse_bad_classes(rows, known_classes)
+    classes = name_classes(rows.labels, rows.label_names, class_names)
+    _refuse_bad_classes(rows, classes)
+    if ordinal and classes.targets.ndim == 2:
+        raise UsageError("--ordinal is for classes in an order, one an image; these images may have several labels.")
+    for notice in classes.notices:
+        reporter.warn(notice)
+    known_classes, targets = classes.names, classes.targets
     drawn = selection.make_split(rows, targets, known_classes)
     chosen = np.arange(len(targets)) if drawn is None else drawn.rows("train")
     chosen = chosen[selection.fewer(targets[chosen], known_classes)]
@@ -127,7 +132,7 @@ def open_dataset(
         reporter=reporter,
     )
     dataset = replace(
-        _dataset_of(source_name, rows, chosen, inspected),
+        _dataset_of(source_name, rows, classes, chosen, inspected),
         rows_used=selection.describe(_rows_in_words(rows, use_split, drawn), len(targets)),
         split_method=rows.split_method if drawn is None else drawn.method,
         split=drawn,
@@ -218,21 +223,20 @@ def classes_of(
     rows: SourceRows, class_names: str | Path | Sequence[str] | None = None
 ) -> tuple[tuple[str, ...], Targets]:
     """Names of the classes (or labels) and the targets of ``rows``; ``class_names`` as in ``open_dataset``."""
-    if rows.labels.ndim == 2:
-        names = rows.label_names or [str(number) for number in range(rows.labels.shape[1])]
-        return tuple(names), rows.labels.astype(np.int64)
-    return index_classes(rows.labels, rows.label_names)
+    classes = name_classes(rows.labels, rows.label_names, class_names)
+    return classes.names, classes.targets
 
 
-def _dataset_of(source_name: str, rows: SourceRows, chosen: np.ndarray, inspected: InspectedImages) -> Dataset:
+def _dataset_of(
+    source_name: str, rows: SourceRows, classes: Classes, chosen: np.ndarray, inspected: InspectedImages
+) -> Dataset:
     """The rows ``chosen``, whose images were inspected in that order; classes are those of all rows."""
-    class_names, targets = index_classes(rows.labels, rows.label_names)
     return Dataset(
         name=rows.name,
         source=source_name,
         labels=rows.labels[chosen],
-        class_names=class_names,
-        targets=targets[chosen],
+        class_names=classes.names,
+        targets=classes.targets[chosen],
         groups=None if rows.groups is None else rows.groups[chosen],
         group_column=rows.group_column,
         splits=None if rows.splits is None else rows.splits[chosen],
@@ -253,14 +257,21 @@ def _find_source(location: str) -> DataSource:
     raise location_error(location, [source.description for _, source in SOURCES])
 
 
-def _refuse_bad_classes(rows: SourceRows, class_names: tuple[str, ...]) -> None:
-    num_rows = len(rows.labels)
-    if len(class_names) < 2:
-        raise DataError(
-            f"All {num_rows} images of {rows.name} have the class {', '.join(class_names)}. At least two classes are "
-            "needed to compare models."
-        )
-    if len(class_names) == num_rows and num_rows > 2:
+def _refuse_bad_classes(rows: SourceRows, classes: Classes) -> None:
+    num_rows, num_classes = len(rows.labels), len(classes.names)
+    if classes.targets.ndim == 2:
+        counts = classes.targets.sum(axis=0)
+        if not counts.any():
+            raise DataError(f"None of the {num_rows} images of {rows.name} has any label. Choose other label columns.")
+        of_their_own = num_classes > 2 and (counts == 1).all() and (classes.targets.sum(axis=1) <= 1).all()
+    else:
+        if num_classes < 2:
+            raise DataError(
+                f"All {num_rows} images of {rows.name} have the class {', '.join(classes.names)}. At least two classes are "
+                "needed to compare models."
+            )
+        of_their_own = num_classes == num_rows and num_rows > 2
+    if of_their_own:
         raise DataError(
             f"Each of the {num_rows} images of {rows.name} has a label of its own, so the labels look like numbers or "
             "names of images, not classes. Choose other labels (--label-column)."
@@ -280,9 +291,13 @@ def _without_unreadable(dataset: Dataset, unreadable: np.ndarray, reporter: Repo
     if unreadable.size == 0:
         return dataset
     readable = np.setdiff1d(np.arange(len(dataset)), unreadable)
-    left = np.bincount(dataset.targets[readable], minlength=len(dataset.class_names))
-    if (left == 0).any():
-        name = dataset.class_names[int(np.argmin(left))]
+    emptied = [
+        name
+        for index, name in enumerate(dataset.class_names)
+        if dataset.members(index).any() and not dataset.members(index)[readable].any()
+    ]
+    if emptied:
+        name = emptied[0]
         raise DataError(
             f"No image of the class {name} can be decoded ({unreadable.size} unreadable images in all, the first is "
             f"{dataset.skipped_unreadable[0]}). Repair them or remove the class."
