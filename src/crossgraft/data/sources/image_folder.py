@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from crossgraft.data._letters import whole_letters
 from crossgraft.data.class_names import natural_key
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
 from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension, is_image_file
@@ -68,10 +69,11 @@ def _rows(root: Path, parts: Mapping[str, Path] | Mapping[None, Path], request: 
     for split, folder in parts.items():
         for class_name, paths in _files_by_class(folder, notices, problems).items():
             files += paths
-            labels += [class_name] * len(paths)
+            labels += [whole_letters(class_name)] * len(paths)
             splits += [split or ""] * len(paths)
     has_splits = None not in parts
-    images = open_image_files(files, [path.relative_to(root).as_posix() for path in files], request)
+    names = [whole_letters(path.relative_to(root).as_posix()) for path in files]
+    images = open_image_files(files, names, request)
     return SourceRows(
         name=root.resolve().name,
         labels=np.asarray(labels)[images.rows],
