@@ -20,6 +20,7 @@ from typing import Literal
 import numpy as np
 from PIL import Image, ImageFile, ImageOps
 
+from crossgraft.data._png_rows import lacks_rows, may_lack_rows
 from crossgraft.data._tiff_layouts import UnsupportedLayoutError, is_white_zero, refuse_misread_layouts
 from crossgraft.data._wide_colour import is_wide_colour, read_wide_colour
 from crossgraft.errors import UnreadableImageError
@@ -126,11 +127,19 @@ def _decode(source: Path | _Content, where: str) -> np.ndarray:
         _refuse_oversized(image, where)
         _refuse_pages(image, where)
         refuse_misread_layouts(image)
-        if not is_wide_colour(image):
-            return _to_samples(image, where)
-        transparent_key = image.info.get("transparency")
-    pixels = read_wide_colour(lambda: _opened(source))
-    return composite_on_black(_hide_key(pixels, transparent_key))
+        if is_wide_colour(image):
+            transparent_key = image.info.get("transparency")
+            pixels = composite_on_black(_hide_key(read_wide_colour(lambda: _opened(source)), transparent_key))
+        else:
+            pixels = _to_samples(image, where)
+        if may_lack_rows(image, pixels) and _lacks_rows(source):
+            raise UnreadableImageError(where, "the file is truncated: its last rows are missing")
+        return pixels
+
+
+def _lacks_rows(source: Path | _Content) -> bool:
+    with source.open("rb") as file:
+        return lacks_rows(file.read())
 
 
 @contextmanager

@@ -20,6 +20,8 @@ GREY = ("MONOCHROME1", "MONOCHROME2")
 _COLOUR = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT")
 _PALETTE = "PALETTE COLOR"
 _SAMPLES = {**dict.fromkeys(GREY, 1), **dict.fromkeys(_COLOUR, 3), _PALETTE: 1}
+# Only names of the standard are repeated in messages: a damaged header may have something of the patient in that place.
+_NOT_READ = ("HSV", "ARGB", "CMYK", "YBR_PARTIAL_422", "YBR_PARTIAL_420", "XYB")
 _BITS_ALLOCATED = (1, 8, 16, 32, 64)
 _FLOAT_PIXELS = {"FloatPixelData": 32, "DoubleFloatPixelData": 64}
 _MOST_FRAMES = 100_000
@@ -78,7 +80,8 @@ def read_layout(dataset: Dataset) -> PixelLayout:
     photometric = str(dataset.get("PhotometricInterpretation", "")).strip()
     samples = _whole(dataset, "SamplesPerPixel", default=1)
     if photometric not in _SAMPLES:
-        found = f"is {photometric}, which is not read" if photometric.isprintable() and photometric else "is missing"
+        found = f"is {photometric}, which is not read" if photometric in _NOT_READ else "is unknown"
+        found = found if photometric else "is missing"
         raise UnreadableFileError(f"its PhotometricInterpretation {found}")
     if samples != _SAMPLES[photometric]:
         raise UnreadableFileError(
