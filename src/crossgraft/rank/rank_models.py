@@ -18,9 +18,10 @@ from crossgraft.progress import Reporter
 from crossgraft.rank.assemble import assemble_record
 from crossgraft.rank.check_rows import check_rows
 from crossgraft.rank.describe import make_thumbnails
-from crossgraft.rank.evaluate import ModelEvaluation, plan_resampling
+from crossgraft.rank.evaluate import ModelEvaluation
 from crossgraft.rank.ground_truth import read_ground_truth
 from crossgraft.rank.ranking import Ranking
+from crossgraft.rank.resampling import Resampling, plan_resampling
 from crossgraft.rank.zoo import ZooSettings, ZooWalk, with_controls
 from crossgraft.records import RankingRecord, Thumbnail
 from crossgraft.report import write_report
@@ -167,9 +168,18 @@ def rank_models(
             run.describe_data(dataset.fingerprint)
             run.describe_machine(threads=zoo_settings.num_threads, device=zoo_settings.device)
         findings = check_rows(dataset, strict=strict, reporter=reporter)
-        evaluations = _walk(dataset, specs, chosen, zoo_settings, run=run, reporter=reporter)
+        resampling = plan_resampling(dataset.targets, dataset.groups, seed=seed, label_names=dataset.class_names)
+        evaluations = _walk(dataset, specs, chosen, zoo_settings, resampling, run=run, reporter=reporter)
         record = assemble_record(
-            dataset, chosen, primary, evaluations, truth, findings=findings, seed=seed, show_names=show_names
+            dataset,
+            chosen,
+            primary,
+            evaluations,
+            truth,
+            findings=findings,
+            labels_left_out=resampling.labels_left_out,
+            seed=seed,
+            show_names=show_names,
         )
         return _finish(record, dataset, run, no_images=no_images)
 
@@ -225,6 +235,8 @@ def _open(data: str | Path | Dataset, *, reporter: Reporter, **options: Any) -> 
     if not is_train.any():
         raise DataError(f"{data.name} has the splits {', '.join(sorted(set(data.splits)))} but no split train.")
     train = data.take(is_train, rows_used="split train")
+    if train.is_multi_label:
+        return train
     present = [name for index, name in enumerate(data.class_names) if index in train.targets]
     return replace(train.select_classes(present), rows_used=train.rows_used)  # a class of the test rows is not known
 
@@ -234,11 +246,11 @@ def _walk(
     specs: Sequence[ModelSpec],
     scores: Sequence[AnyScore],
     settings: ZooSettings,
+    resampling: Resampling,
     *,
     run: RunDirectory | None,
     reporter: Reporter,
 ) -> list[ModelEvaluation]:
-    resampling = plan_resampling(dataset.targets, dataset.groups, seed=settings.seed)
     walk = ZooWalk(dataset, scores, resampling, settings, run=run, reporter=reporter)
     members = with_controls(specs)
     walk.check_weights([member.spec for member in members if member.role == "candidate"])
