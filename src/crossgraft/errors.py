@@ -6,6 +6,7 @@ Each class carries the exit code of the command line, so that Python and the she
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -124,7 +125,36 @@ class CrossgraftWarning(UserWarning):
 
 
 def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
-    """The registered names closest to ``name`` in spelling, best first."""
-    by_folded = {candidate.casefold(): candidate for candidate in known}
-    folded = difflib.get_close_matches(name.casefold(), by_folded, n=limit, cutoff=0.6)
-    return [by_folded[candidate] for candidate in folded]
+    """The registered names closest to ``name`` in spelling, best first; one word of a name may be meant, too.
+
+    >>> nearest_names("lineer", ["leep", "linear_probe", "logme"])
+    ['linear_probe', 'leep']
+    """
+    matcher = difflib.SequenceMatcher(b=name.casefold())
+    closeness: dict[str, float] = {}
+    for candidate in known:
+        whole = _closeness(matcher, candidate.casefold(), _CLOSE)
+        words = _WORD_ENDS.split(candidate.casefold())
+        word = max(_closeness(matcher, word, _CLOSE_WORD) for word in words) if len(words) > 1 else 0
+        closeness[candidate] = max(whole, _WORD_COUNTS * word)
+    found = [candidate for candidate, value in closeness.items() if value > 0]
+    return sorted(found, key=lambda candidate: (-closeness[candidate], len(candidate), candidate))[:limit]
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 image``, ``2 images``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+_CLOSE = 0.6
+_CLOSE_WORD = 0.75
+_WORD_COUNTS = 0.95
+_WORD_ENDS = re.compile(r"[\s_.:/-]+")
+
+
+def _closeness(matcher: difflib.SequenceMatcher[str], text: str, least: float) -> float:
+    """Share of equal characters, 0 below ``least``; the quick bounds spare most of the work."""
+    matcher.set_seq1(text)
+    if matcher.real_quick_ratio() < least or matcher.quick_ratio() < least:
+        return 0
+    return ratio if (ratio := matcher.ratio()) >= least else 0
