@@ -67,7 +67,7 @@ def load_backbone(
         said, spec.preprocessing, model=spec.name, image_size=image_size, resize_policy=resize_policy
     )
     if library is not None:
-        library.accept_input_size(module, preprocessing, source=spec.source)
+        library.accept_input_size(module, preprocessing, source=spec.source, kwargs=spec.kwargs)
     return Backbone(
         module,
         name=spec.name,

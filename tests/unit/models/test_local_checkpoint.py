@@ -69,7 +69,8 @@ def test_classes_are_inferred_only_from_a_named_head():
     state = {"head.fc.weight": torch.zeros(5, 3)}
     assert infer_num_classes(state, "head.fc") == 5
     assert infer_num_classes(state, "fc") == 0
-    assert infer_num_classes(state, ("head", "head_dist")) is None
+    assert infer_num_classes({"model.head.weight": torch.zeros(7, 3)}, ("head", "head_dist")) == 7
+    assert infer_num_classes(state, None) is None
 
 
 def test_every_key_that_does_not_fit_is_in_one_message(tmp_path):

@@ -81,8 +81,10 @@ class ModelLibrary(Protocol):
         """Outputs of the head in ``state``: 0 without a head, None when that can not be told."""
         ...
 
-    def accept_input_size(self, module: nn.Module, preprocessing: Preprocessing, *, source: str) -> None:
-        """Fit a network whose input size is built in to another size; others need nothing.
+    def accept_input_size(
+        self, module: nn.Module, preprocessing: Preprocessing, *, source: str, kwargs: Mapping[str, object]
+    ) -> None:
+        """Fit a network that was built with ``kwargs`` for one input size to another size; others need nothing.
 
         Raises:
             UsageError: The network can not change its size.

@@ -70,6 +70,9 @@ class TimmLibrary:
         """Read off the shape of the head's weights."""
         return infer_num_classes(state, pretrained_config(source).get("classifier"))
 
-    def accept_input_size(self, module: nn.Module, preprocessing: Preprocessing, *, source: str) -> None:
+    def accept_input_size(
+        self, module: nn.Module, preprocessing: Preprocessing, *, source: str, kwargs: Mapping[str, object]
+    ) -> None:
         """Fit position embeddings to the size, or refuse it."""
-        accept_input_size(module, preprocessing, name=source)
+        stated = cast("tuple[int, int, int]", self.describe(source, kwargs)["input_size"])
+        accept_input_size(module, preprocessing, name=source, stated=stated[1:])

@@ -157,7 +157,9 @@ class TorchvisionLibrary:
                 return int(variant[max(heads, key=_place_in_classifier)].shape[0])
         return None
 
-    def accept_input_size(self, module: nn.Module, preprocessing: Preprocessing, *, source: str) -> None:
+    def accept_input_size(
+        self, module: nn.Module, preprocessing: Preprocessing, *, source: str, kwargs: Mapping[str, object]
+    ) -> None:
         """Fit position embeddings to the size, or refuse it."""
         size = (preprocessing.height_pixels, preprocessing.width_pixels)
         if isinstance(module, VisionTransformer):
