@@ -122,8 +122,13 @@ def _labels(
     (column,) = columns
     if separator is not None:
         return *label_set_from_cells(table.column(column), separator), ()
-    labels = labels_from_text(table.column(column), where=f"column {column}", row_name=table.row_name)
-    return labels, None, separator_notices(table.column(column), column)
+    cells = table.column(column)
+    notices = separator_notices(cells, column)
+    if notices and "" in cells:
+        raise DataError(
+            f"The label is missing in {table.row_name(cells.index(''))}. {notices[0]} A blank cell then means: no label."
+        )
+    return labels_from_text(cells, where=f"column {column}", row_name=table.row_name), None, notices
 
 
 def _groups(table: Table, column: str) -> np.ndarray:

@@ -23,6 +23,7 @@ from crossgraft.report.sections.data_check import (
     looked_at_section,
 )
 from crossgraft.report.sections.demo import demo_heading, fine_tuned_section, of_its_ranking, split_section
+from crossgraft.report.sections.labels import labels_section
 from crossgraft.report.sections.models import models_section
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
@@ -46,6 +47,7 @@ class Kind:
 _RANKING: tuple[SectionBuilder, ...] = (
     scores_section,
     rankings_section,
+    labels_section,
     controls_section,
     agreement_section,
     checks_section,
