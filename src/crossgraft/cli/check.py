@@ -60,6 +60,9 @@ def check(
         options.run_directories(arguments.pop("out"), "check", data),
         lambda directory: check_data(data, reporter=reporter, out=directory, **arguments),
     )
-    typer.echo(found.to_json() if json else check_text(found.record, found.report))
+    if json:
+        options.print_json(found.to_json())
+    else:
+        typer.echo(check_text(found.record, found.report))
     if not found.is_sound:
         raise typer.Exit(EXIT_UNSOUND)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json as json_module
+import re
+import sys
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -82,6 +85,16 @@ def typed_flags(context: typer.Context) -> dict[str, object]:
         and (origin := context.get_parameter_source(name)) is not None
         and origin.name != "DEFAULT"
     }
+
+
+def print_json(document: str) -> None:
+    """One JSON document on stdout; what the stream can not show is escaped, so that the document stays whole."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        document.encode(encoding)
+    except UnicodeEncodeError:
+        document = re.sub(r"[^\x00-\x7f]", lambda found: json_module.dumps(found[0])[1:-1], document)
+    typer.echo(document)
 
 
 def make_reporter(*, quiet: bool) -> Reporter:

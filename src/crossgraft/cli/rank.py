@@ -83,4 +83,7 @@ def rank(
         options.run_directories(arguments.pop("out"), "rank", data),
         lambda directory: rank_models(data, reporter=reporter, out=directory, **arguments),
     )
-    typer.echo(ranking.to_json() if json else ranking_text(ranking.record, ranking.report))
+    if json:
+        options.print_json(ranking.to_json())
+    else:
+        typer.echo(ranking_text(ranking.record, ranking.report))
