@@ -13,6 +13,8 @@ from crossgraft.data.inspection import InspectedImages, inspect_images, summaris
 from crossgraft.errors import DataError, UsageError
 from crossgraft.records import Record
 
+_CLASSES_SHOWN = 10
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -98,6 +100,23 @@ class Dataset:
     def image_name(self, index: int) -> str:
         """The file or row an image comes from, relative to the data."""
         return self._images.names[int(self._image_rows[index])]
+
+    def _repr_html_(self) -> str:
+        """A short table for notebooks."""
+        from crossgraft.report.notebook import facts_table
+
+        shown = list(zip(self.class_names, self.class_counts, strict=True))
+        more = f" and {len(shown) - _CLASSES_SHOWN} more" if len(shown) > _CLASSES_SHOWN else ""
+        facts = {
+            "images": len(self),
+            "labels" if self.is_multi_label else "classes": ", ".join(f"{n} ({c})" for n, c in shown[:_CLASSES_SHOWN])
+            + more,
+            "rows used": self.rows_used,
+            "sizes": ", ".join(f"{count} × {kind}" for kind, count in self.image_kinds.items()),
+            "groups": None if self.groups is None else f"{len(np.unique(self.groups))} ({self.group_column})",
+            "unreadable": len(self.skipped_unreadable) or None,
+        }
+        return facts_table(f"Dataset {self.name} ({self.source})", facts)
 
     def take(
         self,

@@ -94,6 +94,13 @@ class Split(Record):
                 "or groups differ. Open the data as they were then (same options), or make a new split."
             )
 
+    def _repr_html_(self) -> str:
+        """A short table for notebooks, without the row numbers."""
+        from crossgraft.report.notebook import facts_table
+
+        sizes = {part: len(self.rows(part)) or None for part in PARTS}
+        return facts_table(f"Split of {self.num_images} images", {**sizes, "method": self.method, "seed": self.seed})
+
     def save(self, path: Path) -> None:
         """Write the split as JSON; the file appears whole or not at all.
 

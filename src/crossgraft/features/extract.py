@@ -202,6 +202,8 @@ class _Extraction:
                 raise
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
+            elif self.backbone.device.startswith("mps"):
+                torch.mps.empty_cache()
             return None, error.with_traceback(None)  # a traceback would keep the batch's activations alive
 
     def _refuse_not_finite(self, rows: range, features: FloatArray, logits: FloatArray | None) -> None:

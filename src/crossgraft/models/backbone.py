@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from crossgraft.errors import UsageError
+from crossgraft.models.device import explain_missing_operations, move_to_device
 from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
 from crossgraft.models.layers import capture_activations, main_layers, observe_layers
 from crossgraft.models.penultimate import BackboneOutput, find_read_out
@@ -71,8 +72,8 @@ class Backbone:
         self.num_parameters = sum(parameter.numel() for parameter in module.parameters())
         self.weights_fingerprint = weights_fingerprint(module)
         self.structure_fingerprint = structure_fingerprint(module, self.architecture_key)
-        self.module.to(device)
-        with torch.inference_mode():
+        move_to_device(self.module, device)
+        with torch.inference_mode(), explain_missing_operations(name, device):
             probe = self._probe()
             self._read_out = find_read_out(self.module, probe, name=name)
             with observe_layers(self.module) as gives_tensor:
@@ -89,7 +90,7 @@ class Backbone:
         Raises:
             UsageError: The images do not have the channels that ``preprocessing`` states.
         """
-        with torch.inference_mode():
+        with torch.inference_mode(), explain_missing_operations(self.name, self.device):
             output = self._read_out(self.module, self._accept(images))
         # tensors of inference mode are refused by autograd later; a copy made outside of it is not
         return BackboneOutput(
@@ -115,6 +116,21 @@ class Backbone:
     def __repr__(self) -> str:
         facts = f"{self.architecture}, d={self.num_features}, {self.preprocessing.describe()}"
         return f"Backbone({self.name!r}, {facts})"
+
+    def _repr_html_(self) -> str:
+        """A short table for notebooks."""
+        from crossgraft.report.notebook import facts_table
+
+        facts = {
+            "architecture": self.architecture,
+            "features": self.num_features,
+            "source classes": self.num_source_classes,
+            "parameters": f"{self.num_parameters:,}",
+            "images become": self.preprocessing.describe(),
+            "licence": self.licence,
+            "device": self.device,
+        }
+        return facts_table(f"Backbone {self.name}", facts)
 
     def _accept(self, images: Tensor) -> Tensor:
         if images.ndim != 4 or images.shape[1] != self.preprocessing.channels:
