@@ -5,6 +5,8 @@ import json
 import numpy as np
 from PIL import Image
 
+from support.medical import ct_slice, write_ct, write_nifti
+
 SMALL = (20, 24)
 
 
@@ -18,7 +20,9 @@ def make_documented_workspace(folder, repository):
     (folder / "ham10000" / "images").mkdir()
     for i in range(24):
         noise(i % 2).save(folder / "ham10000" / "images" / f"ISIC_{i:07d}.jpg")
+    clinic(folder)
     arrays(folder)
+    medical(folder)
     saved_datasets(folder)
     weights(folder / "weights")
     (folder / "examples").symlink_to(repository / "examples")
@@ -27,8 +31,21 @@ def make_documented_workspace(folder, repository):
     (folder / "fine_tuned.csv").write_text(results)
 
 
-def noise(level, size=SMALL):
-    pixels = np.random.default_rng(level).integers(0, 100, (*size, 3)) + 100 * level
+def medical(folder):
+    """`ct` and `ct.csv`: DICOM files of twelve patients; `volumes`: NIfTI."""
+    rows = ["path,label,patient"]
+    for level, label in enumerate(("benign", "malignant")):
+        for i in range(12):
+            body = ct_slice(20 * level + i) + np.int16(40 * level)
+            write_ct(folder / "ct" / label / f"{i:02d}.dcm", body, patient=f"{level}{i // 2}")
+            rows.append(f"ct/{label}/{i:02d}.dcm,{label},P{level}{i // 2}")
+            volume = np.stack([ct_slice(1000 * level + 10 * i + k, 16) for k in range(4)], axis=-1)
+            write_nifti(folder / "volumes" / label / f"{i:02d}.nii.gz", volume)
+    (folder / "ct.csv").write_text("\n".join(rows) + "\n")
+
+
+def noise(level, size=SMALL, seed=None):
+    pixels = np.random.default_rng(level if seed is None else seed).integers(0, 100, (*size, 3)) + 100 * level
     return Image.fromarray(pixels.astype(np.uint8))
 
 
@@ -47,6 +64,16 @@ def table(folder, name, header, row):
         label = ("benign", "malignant")[i % 2]
         rows.append(row.format(i=i, label=label, number=i % 2, patient=i // 2 % 10 + 10 * (i % 2), age=40 + i))
     (folder / name).write_text("\n".join(rows) + "\n")
+
+
+def clinic(folder):
+    """A sound study: every image is another one, two of each patient."""
+    (folder / "clinic" / "scans").mkdir(parents=True)
+    rows = ["path,label,patient"]
+    for i in range(24):
+        noise(0, seed=i).save(folder / "clinic" / "scans" / f"{i:03d}.png")
+        rows.append(f"scans/{i:03d}.png,{('benign', 'malignant')[i // 2 % 2]},P{i // 2:02d}")
+    (folder / "clinic" / "labels.csv").write_text("\n".join(rows) + "\n")
 
 
 def arrays(folder):
@@ -97,6 +124,7 @@ def weights(folder):
         for name in ("resnet18", "mobilenetv2_100", "vit_tiny_patch16_224"):
             save_file(timm.create_model(name).state_dict(), folder / f"{name}.safetensors")
         mobilenets(folder, save_file)
+        own_networks(folder, save_file)
 
 
 def mobilenets(folder, save_file):
@@ -128,6 +156,26 @@ def mobilenets(folder, save_file):
         header = {"architecture": architecture, "num_classes": str(classes), **size}
         state = timm.create_model(architecture, num_classes=classes).state_dict()
         save_file(state, folder / f"{name}.safetensors", metadata=header)
+
+
+def own_networks(folder, save_file):
+    """The files of the other zoos of `examples/own_models`."""
+    from pathlib import Path
+
+    import torch
+    import yaml
+
+    from crossgraft.models import ModelSpec, load_backbone
+
+    examples = Path(__file__).parents[2] / "examples" / "own_models"
+    for zoo in ("small_networks.yaml", "radimagenet.yaml"):
+        for entry in yaml.safe_load((examples / zoo).read_text(encoding="utf-8")):
+            spec = ModelSpec(entry["name"], entry["source"], "random", kwargs=entry.get("kwargs", {}), folder=examples)
+            state = load_backbone(spec, image_size=32).module.state_dict()
+            if entry["weights"].endswith(".safetensors"):
+                save_file(state, folder / entry["weights"])
+            else:
+                torch.save({name: values.half() for name, values in state.items()}, folder / entry["weights"])
 
 
 def fill_hub_cache(hub, weights_folder):
