@@ -71,7 +71,7 @@ class ModelRecord(Record):
     name: str
     role: Role
     architecture: str
-    source: str = Field(description="timm, checkpoint or factory.")
+    source: str = Field(description="timm, torchvision, checkpoint or factory.")
     family: str
     licence: str | None
     num_parameters: int
