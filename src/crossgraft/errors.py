@@ -141,11 +141,6 @@ def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> list[st
     return sorted(found, key=lambda candidate: (-closeness[candidate], len(candidate), candidate))[:limit]
 
 
-def counted(number: int, noun: str) -> str:
-    """``1 image``, ``2 images``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 _CLOSE = 0.6
 _CLOSE_WORD = 0.75
 _WORD_COUNTS = 0.95

@@ -1,6 +1,6 @@
 import pytest
 
-from crossgraft.errors import counted, nearest_names
+from crossgraft.errors import nearest_names
 
 SCORES = ("gbc", "h_score", "knn_probe", "leep", "linear_probe", "logme", "nleep", "regularized_h_score")
 
@@ -22,7 +22,3 @@ def test_whole_names_come_before_words_and_short_before_long():
     known = ["cspresnet18_long_name", "resnet18", "resnet18_wide", "vgg"]
     assert nearest_names("resnet81", known)[:2] == ["resnet18", "resnet18_wide"]
     assert len(nearest_names("probe", ["a_probe", "b_probe", "c_probe", "d_probe"])) == 3
-
-
-def test_one_is_one():
-    assert (counted(0, "image"), counted(1, "image"), counted(2, "image")) == ("0 images", "1 image", "2 images")

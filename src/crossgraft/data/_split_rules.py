@@ -8,6 +8,7 @@ import numpy as np
 
 from crossgraft.data._label_split import LabelAssignment
 from crossgraft.errors import DataError
+from crossgraft.report.formatting import counted
 from crossgraft.types import ClassIndices, Groups, LabelMatrix
 
 _MOST_MISSING = 6
@@ -61,11 +62,12 @@ def refuse_rare_classes(
         members = targets == index
         count = int(members.sum()) if groups is None else len(np.unique(groups[members]))
         if count < num_parts:
-            what = "images" if groups is None else "groups (patients)"
+            found = (
+                counted(count, "image") if groups is None else counted(count, "group (patient)", "groups (patients)")
+            )
             name = f"Class number {index}" if class_names is None else f"The class {class_names[index]}"
             raise DataError(
-                f"{name} has {count} {what} and can not be in {parts}. Collect more, join classes, or ask "
-                "for fewer parts."
+                f"{name} has {found} and can not be in {parts}. Collect more, join classes, or ask for fewer parts."
             )
 
 

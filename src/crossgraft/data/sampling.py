@@ -8,6 +8,7 @@ import numpy as np
 
 from crossgraft.data._label_split import choose_label_sets
 from crossgraft.errors import DataError, UsageError
+from crossgraft.report.formatting import counted
 from crossgraft.seeding import generator
 from crossgraft.types import ClassIndices, Targets
 
@@ -32,9 +33,10 @@ def take_per_class(
     short = np.flatnonzero(counts < images_per_class)
     if short.size:
         name = class_names[short[0]] if class_names is not None else str(short[0])
+        found = counted(int(counts[short[0]]), "image")
         raise DataError(
-            f"The class {name} has {counts[short[0]]} images; {images_per_class} of each class were asked for. Ask for "
-            f"at most {counts.min()} (--per-class)."
+            f"The class {name} has {found}; {images_per_class} of each class were asked for. Ask for at most {counts.min()} "
+            "(--per-class)."
         )
     return _draw(targets, np.full(len(counts), images_per_class), seed, "per class")
 

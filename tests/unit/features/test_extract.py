@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from itertools import count
 from pathlib import Path
@@ -367,6 +368,17 @@ def test_ctrl_c_keeps_finished_shards(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         extract_into(tmp_path, images)
     assert len(list(tmp_path.rglob("shard-*.safetensors"))) == 2
+
+
+def test_a_stopped_cell_leaves_no_thread_even_while_its_error_is_kept(tmp_path, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FeatureStore, "write_shard", stop)
+    with pytest.raises(KeyboardInterrupt) as kept:
+        extract_into(tmp_path)
+    assert kept.value is not None
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("prepare")] == []
 
 
 def test_what_the_user_is_told(tmp_path):

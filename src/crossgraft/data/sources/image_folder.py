@@ -17,6 +17,7 @@ from crossgraft.data.sources._image_files import open_image_files
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import canonical_split, is_split_name, refuse_missing_split
 from crossgraft.errors import DataError
+from crossgraft.report.formatting import counted
 
 _IGNORED_FOLDERS = ("__MACOSX",)
 _IGNORED_FILES = ("Thumbs.db", "desktop.ini", "DICOMDIR")  # the last is the index of a DICOM medium
@@ -129,7 +130,9 @@ def _files_by_class(folder: Path, notices: list[str], problems: list[str]) -> di
     _suspect_classes_further_down(folder, list(files), notices)
     if loose:
         shown = ", ".join(path.name for path in loose[:_NAMES_IN_MESSAGE])
-        notices.append(f"{len(loose)} images lie beside the class folders of {folder} and are not used: {shown}.")
+        verb = "is" if len(loose) == 1 else "are"
+        beside = f"Beside the class folders of {folder} there {verb} {counted(len(loose), 'image')}"
+        notices.append(f"{beside}, not used: {shown}.")
     return files
 
 
@@ -154,7 +157,7 @@ def _suspect_classes_further_down(folder: Path, class_names: list[str], notices:
 def _raise_without_images(folder: Path, loose: list[Path]) -> None:
     if loose:
         raise DataError(
-            f"The folder {folder} holds {len(loose)} images but no class folders, so their labels are not known. Move "
+            f"The folder {folder} holds {counted(len(loose), 'image')} but no class folders, so the labels are not known. Move "
             "each image into a sub-folder with the name of its class, or write a table with the columns path and label."
         )
     extensions = Counter(file_extension(path.name) for path in _walk(folder))

@@ -123,7 +123,7 @@ def test_a_folder_without_images(tmp_path, files, message):
 
 def test_images_without_class_folders(tmp_path, write_image):
     write_image(tmp_path / "1.png")
-    with pytest.raises(DataError, match=r"holds 1 images but no class folders.*sub-folder with the name of its class"):
+    with pytest.raises(DataError, match=r"holds 1 image but no class folders.*sub-folder with the name of its class"):
         open_dataset(tmp_path)
 
 
@@ -152,7 +152,7 @@ def test_images_beside_class_folders_are_pointed_out(make_folder, write_image, r
     root = make_folder({"a": 2, "b": 2})
     write_image(root / "preview.png")
     assert len(open_dataset(root, reporter=reporter)) == 4
-    assert "1 images lie beside the class folders" in reporter.stream.getvalue()
+    assert "there is 1 image, not used" in reporter.stream.getvalue()
     assert "preview.png" in reporter.stream.getvalue()
 
 
