@@ -40,17 +40,17 @@ from crossgraft.statistics import Estimate, jackknife_blocks, jackknife_interval
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "own_models"
 N_WAY, N_SHOT, N_QUERY = 5, 5, 15
-NUM_EPISODES = 60
 
 
-def main() -> None:
-    arguments = parse_arguments()
+def main(command_line: Sequence[str] | None = None) -> None:
+    arguments = parse_arguments(command_line)
     with limit_threads(arguments.threads):
         specs = read_specs(random=arguments.smoke)
         data = NoData() if arguments.smoke else RealData(arguments.data_dir)
+        num_episodes = 3 if arguments.smoke else arguments.episodes
         print_cifar(specs, data, arguments.weights_dir)
         print_pneumonia(specs, data, arguments.weights_dir)
-        print_omniglot(specs, data, arguments.weights_dir)
+        print_omniglot(specs, data, arguments.weights_dir, num_episodes)
         if not arguments.smoke:
             print_mobilenets(arguments.weights_dir)
 
@@ -125,7 +125,7 @@ def area_under_roc(backbone: Backbone, dataset: Dataset) -> Estimate:
 
 
 def few_shot(
-    backbone: Backbone, characters: Sequence[torch.Tensor], *, train_mode: bool, num_episodes: int = NUM_EPISODES
+    backbone: Backbone, characters: Sequence[torch.Tensor], *, train_mode: bool, num_episodes: int
 ) -> np.ndarray:
     """Accuracy of each episode: 5 characters, 5 drawings each as support, 15 as query, nearest class mean.
 
@@ -187,11 +187,12 @@ def print_pneumonia(specs: dict[str, ModelSpec], data: RealData | NoData, weight
     print(f"  area under the ROC curve         {area.value:.3f} [{area.low:.3f}, {area.high:.3f}]")
 
 
-def print_omniglot(specs: dict[str, ModelSpec], data: RealData | NoData, weights_dir: Path | None) -> None:
+def print_omniglot(
+    specs: dict[str, ModelSpec], data: RealData | NoData, weights_dir: Path | None, num_episodes: int
+) -> None:
     spec = specs["conv4 · Omniglot"]
     trained, random = (load_backbone(s, weights_dir=weights_dir) for s in (spec, replace(spec, weights=RANDOM)))
     characters = prepare_characters(trained, data.omniglot())
-    num_episodes = 3 if isinstance(data, NoData) else NUM_EPISODES
     print(f"Omniglot, {len(characters)} characters, {num_episodes} episodes of {N_WAY} classes with {N_SHOT} drawings")
     for name, backbone, train_mode in (
         ("conv4, statistics of the batch", trained, True),
@@ -215,16 +216,17 @@ def percent(value: float, low: float, high: float) -> str:
     return f"{100 * value:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path, default=Path("datasets"), help="holds the image files")
     parser.add_argument("--weights-dir", type=Path, help="holds the weight files")
+    parser.add_argument("--episodes", type=int, default=60, help="of few-shot classification")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--smoke", action="store_true", help="random weights and noise; the numbers mean nothing")
-    arguments = parser.parse_args()
-    if arguments.weights_dir is None and not arguments.smoke:
+    parsed = parser.parse_args(arguments)
+    if parsed.weights_dir is None and not parsed.smoke:
         parser.error("name the folder of the weight files with --weights-dir, or try --smoke")
-    return arguments
+    return parsed
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ PLAIN = ("rank", "images", *MODELS, "--out", "run")
 def documented():
     """Case → (exit code, message) from the table of the page."""
     rows = re.findall(r"^\| ([a-z0-9_]+) \| (\d+) \| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    return {case: (int(code), message.strip()) for case, code, message in rows}
+    return {case: (int(code), message.strip().replace("\\|", "|")) for case, code, message in rows}
 
 
 def missing_folder(folder, _):
@@ -47,6 +47,45 @@ def class_with_one_image(folder, _):
 def empty_class(folder, _):
     (folder / "images" / "normal").mkdir()
     return PLAIN
+
+
+def label_table(folder, header, rows):
+    """`table.csv` about the images of the folder `images`, in turn."""
+    files = [path.relative_to(folder) for path in sorted((folder / "images").rglob("*.png"))]
+    lines = [f"{files[i % len(files)].as_posix()},{row}" for i, row in enumerate(rows)]
+    (folder / "table.csv").write_text("\n".join([f"path,{header}", *lines]) + "\n")
+    return "rank", "table.csv", *MODELS
+
+
+def label_uncertain(folder, _):
+    return *label_table(folder, "effusion,nodule", ["1,0", "0,-1", "1,1"]), "--label-column", "effusion,nodule"
+
+
+def label_neither_yes_nor_no(folder, _):
+    return *label_table(folder, "effusion,nodule", ["1,0", "0,", "1,1"]), "--label-column", "effusion,nodule"
+
+
+def several_labels_in_cells(folder, _):
+    return label_table(folder, "label", ["effusion|nodule", "nodule"] * 12)
+
+
+def rare_labels(folder, _):
+    rows = [f"{int(i < 5)},{int(i == 9)}" for i in range(24)]
+    return *label_table(folder, "effusion,nodule", rows), "--label-column", "effusion,nodule"
+
+
+def per_class_of_several_labels(folder, _):
+    rows = [f"{i % 2},{i % 3 % 2}" for i in range(24)]
+    return *label_table(folder, "effusion,nodule", rows), "--label-column", "effusion,nodule", "--per-class", "3"
+
+
+def unknown_class_name(folder, _):
+    (folder / "names.txt").write_text("benign\nmalignat\n")
+    return *PLAIN, "--class-names", "names.txt"
+
+
+def classes_that_differ_by_case(folder, _):
+    return label_table(folder, "label", ["Benign", "benign", "malignant"] * 8)
 
 
 def scans(folder):
@@ -197,6 +236,12 @@ def unseen_features(folder, _):
     (folder / "zoo.yaml").write_text(
         '- {name: headless, source: "headless_networks:net", preprocessing: {input_size: 16}}\n'
     )
+    return PLAIN
+
+
+def wrong_channels(folder, _):
+    zoo = '- {name: grey, source: "tiny_models:tiny", preprocessing: {input_size: [1, 16, 16]}}\n'
+    (folder / "zoo.yaml").write_text(zoo)
     return PLAIN
 
 

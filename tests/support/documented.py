@@ -22,6 +22,7 @@ def make_documented_workspace(folder, repository):
         noise(i % 2).save(folder / "ham10000" / "images" / f"ISIC_{i:07d}.jpg")
     clinic(folder)
     arrays(folder)
+    several_labels(folder)
     medical(folder)
     saved_datasets(folder)
     weights(folder / "weights")
@@ -29,6 +30,23 @@ def make_documented_workspace(folder, repository):
     (folder / "zoo.yaml").write_text("- {name: my net, source: mobilenetv3_small_050, weights: my_net.safetensors}\n")
     results = "model,accuracy\nmobilenetv3_small_050,0.8\nresnet18,0.7\n"
     (folder / "fine_tuned.csv").write_text(results)
+
+
+def several_labels(folder):
+    """`chest`: three labels in columns and in cells; `chest_labels.npz`; the names of the numbers in `busi`."""
+    labels = np.random.default_rng(0).random((48, 3)) < 0.45
+    names = ("effusion", "nodule", "oedema")
+    (folder / "chest" / "scans").mkdir(parents=True)
+    columns, cells = [f"path,{','.join(names)},patient"], ["path,label"]
+    for i, row in enumerate(labels):
+        noise(int(row.any())).save(folder / "chest" / "scans" / f"{i:03d}.png")
+        columns.append(f"scans/{i:03d}.png,{','.join(str(int(has)) for has in row)},P{i // 2}")
+        cells.append(f"scans/{i:03d}.png,{'|'.join(name for name, has in zip(names, row, strict=True) if has)}")
+    (folder / "chest" / "columns.csv").write_text("\n".join(columns) + "\n")
+    (folder / "chest" / "cells.csv").write_text("\n".join(cells) + "\n")
+    images = np.random.default_rng(0).integers(0, 255, (48, 28, 28), dtype=np.uint8)
+    np.savez(folder / "chest_labels.npz", images=images, labels=labels.astype(np.uint8), class_names=np.array(names))
+    (folder / "busi" / "names.txt").write_text("benign\nmalignant\n")
 
 
 def medical(folder):
@@ -124,7 +142,17 @@ def weights(folder):
         for name in ("resnet18", "mobilenetv2_100", "vit_tiny_patch16_224"):
             save_file(timm.create_model(name).state_dict(), folder / f"{name}.safetensors")
         mobilenets(folder, save_file)
+        torchvision_weights(folder)
         own_networks(folder, save_file)
+
+
+def torchvision_weights(folder):
+    """A small network under the name that torchvision publishes its weights."""
+    import torch
+    from torchvision import models
+
+    published = models.get_model_weights("shufflenet_v2_x0_5").DEFAULT.url.rpartition("/")[2]
+    torch.save(models.shufflenet_v2_x0_5(weights=None).state_dict(), folder / published)
 
 
 def mobilenets(folder, save_file):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from crossgraft.errors import UsageError
+from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.models.device import explain_missing_operations, move_to_device
 from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
 from crossgraft.models.layers import capture_activations, main_layers, observe_layers
@@ -44,7 +45,8 @@ class Backbone:
             ``module.named_modules()``.
 
     Raises:
-        UsageError: The penultimate features can not be found; the message says what to implement.
+        UsageError: The network does not run on an image of its ``preprocessing``, or the penultimate features can not
+            be found; the message says what to change.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class Backbone:
         self.weights_fingerprint = weights_fingerprint(module)
         self.structure_fingerprint = structure_fingerprint(module, self.architecture_key)
         move_to_device(self.module, device)
-        with torch.inference_mode(), explain_missing_operations(name, device):
+        with torch.inference_mode(), _explain_refusal(name, preprocessing), explain_missing_operations(name, device):
             probe = self._probe()
             self._read_out = find_read_out(self.module, probe, name=name)
             with observe_layers(self.module) as gives_tensor:
@@ -150,3 +152,19 @@ class Backbone:
             self.preprocessing.width_pixels,
         )
         return torch.linspace(-1, 1, int(torch.Size(shape).numel())).reshape(shape).to(self.device)
+
+
+@contextmanager
+def _explain_refusal(model: str, preprocessing: Preprocessing) -> Generator[None]:
+    """A network that can not take the stated image fails somewhere inside, in torch's words: say what to look at."""
+    try:
+        yield
+    except (CrossgraftError, torch.OutOfMemoryError):
+        raise
+    except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
+        channels, height, width = preprocessing.channels, preprocessing.height_pixels, preprocessing.width_pixels
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise UsageError(
+            f"The model {model} does not run on an image of {channels} × {height} × {width} (channels, height, width): "
+            f"{reason}. Check the input_size of its preprocessing, --image-size, and its kwargs (in_chans)."
+        ) from error
