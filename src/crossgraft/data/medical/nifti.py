@@ -80,7 +80,8 @@ class NiftiVolume:
                 raise UnreadableFileError(
                     f"it has {self._values.shape[self._axis]} slices; slice {index + 1} was asked for"
                 )
-            plane = np.take(self._values, index, axis=self._axis)
+            # Not np.take, which would first make a copy of the whole volume.
+            plane = np.moveaxis(self._values, self._axis, 0)[index]
             seen = np.ascontiguousarray(plane[::-1, ::-1].T)
             if self._header.is_colour:
                 names = [name for name in ("R", "G", "B", "A") if name in (seen.dtype.names or ())]
