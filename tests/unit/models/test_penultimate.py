@@ -204,6 +204,27 @@ def test_layers_that_run_and_give_one_tensor_are_the_main_layers():
     backbone.activations(torch.zeros(1, 3, 8, 8), backbone.layer_names)
 
 
+def test_a_wrapper_around_the_network_is_opened():
+    class Wrapper(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stem = nn.Conv2d(3, 4, 1)
+            self.encoder = nn.Sequential(nn.Conv2d(4, 16, 3), nn.Conv2d(16, 16, 3))
+
+        def forward(self, images):
+            return self.encoder(self.stem(images))
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network, self.fc = Wrapper(), nn.Linear(16, 2)
+
+        def forward(self, images):
+            return self.fc(self.network(images).mean((2, 3)))
+
+    assert wrap(Net()).layer_names == ("network.stem", "network.encoder.0", "network.encoder.1", "fc")
+
+
 def test_naflexvit_takes_images():
     kwargs = {"embed_dim": 12, "depth": 1, "num_heads": 1}
     name = next(name for name in timm.list_models("naflexvit_base_patch16_gap"))
