@@ -92,7 +92,7 @@ def check_data(
         RunDirectoryError: ``out`` is in use or holds another run.
 
     Cost:
-        Decodes every image once; the search for near duplicates takes O(n log n) for images that differ.
+        Decodes every image once; near duplicates are searched in buckets, a few seconds for 50 000 images.
     """
     call = {name: value for name, value in locals().items() if name not in NOT_CONFIGURATION}
     reporter = reporter or Reporter(quiet=True)

@@ -47,7 +47,8 @@ def find_near_duplicates(thumbnails: np.ndarray) -> NearDuplicates:
 
     Candidates share a band of their perceptual hashes and differ in at most ``MOST_DIFFERENT_BITS`` bits; then both
     thumbnails are correlated, once as they are, and once without the mean of all other pictures. The second decides where
-    all pictures are of one kind: it compares what distinguishes them. O(n log n) for pictures that differ. Strong crops
+    all pictures are of one kind: it compares what distinguishes them. Sorting takes O(n log n); candidates grow as n² / 8000 until
+    the cap of a bucket makes them linear. Strong crops
     and rotations are not found, nor is a picture of which a third of the data are near copies: it is then what is usual.
     """
     contrast = thumbnails.reshape(len(thumbnails), -1).std(axis=1) >= _LEAST_SPREAD
@@ -146,6 +147,9 @@ def _describe(survey: Survey, pairs: Pairs, views: np.ndarray, capped: str) -> F
         notes.append(f"{count(int(across.sum()))} across splits")
     if survey.groups is not None:
         notes.append(f"{count(int(together.sum()))} of one group of {survey.group_column}")
+    disagree = (survey.targets[first] != survey.targets[second]).reshape(len(pairs), -1).any(axis=1)
+    if disagree.any():
+        notes.append(f"{count(int(disagree.sum()))} with different labels")
     text += f" ({', '.join(notes)})." if notes else "."
     may_leak = across.any() if survey.split_names else not together.all()
     advice = "Look at them: copies, neighbouring slices or two photographs of one thing belong to one side of a split"

@@ -80,6 +80,18 @@ def test_one_picture_with_two_labels_is_unsound(check):
     assert found["Same picture, different labels"].images == [[1, 24]]
 
 
+def test_pictures_that_look_alike_are_told_by_split_group_and_label(check, pixels):
+    almost = pixels(0, 24, 24).copy()
+    almost[0, 0] ^= 1
+    images, splits = [*range(23), almost], ["train"] * 16 + ["test"] * 8
+    finding = check(images, TWO, splits=splits, groups=range(24))["Near duplicates"]
+    assert finding.severity == "warning"
+    assert "(1 across splits, 0 of one group of groups, 1 with different labels)" in finding.text
+    assert finding.images == [[1, 24]]
+    finding = check(images, [*TWO[:23], 0], groups=[*range(23), 0])["Near duplicates"]
+    assert finding.severity == "notice"  # a split by group keeps both on one side
+
+
 def test_one_picture_of_two_patients_is_unsound(check):
     found = check([*range(23), 0], [*TWO[:23], 0], groups=range(24))
     assert found["Same picture, two patients"].severity == "unsound"
