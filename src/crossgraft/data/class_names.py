@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crossgraft.data._letters import whole_letters
 from crossgraft.errors import DataError, UsageError, nearest_names
 from crossgraft.types import ClassIndices, Labels, Targets
 
@@ -109,7 +110,7 @@ def read_class_names(wanted: str | Path | Sequence[str]) -> tuple[str, ...]:
 
 def _lines_of(path: Path) -> list[str]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = whole_letters(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise DataError(f"Cannot read the class-name file {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:

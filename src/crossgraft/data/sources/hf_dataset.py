@@ -31,10 +31,11 @@ from crossgraft.data.sources._hf_tables import (
     read_rows,
     saved_splits,
 )
+from crossgraft.data.sources._label_sets import label_set_from_cells
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
 from crossgraft.data.sources._table import Table, find_column
-from crossgraft.errors import DataError, UnreadableImageError
+from crossgraft.errors import DataError, UnreadableImageError, UsageError
 
 _LABEL_KINDS = ("class", "list of class")
 
@@ -54,8 +55,8 @@ class HfDataset(DataSource):
         refuse_options(
             request,
             "a Hugging Face dataset",
-            unused=("label_separator", "image_root", "window", "slices"),
-            advice="Its images are inside, and labels in a column of lists may be several an image.",
+            unused=("image_root", "window", "slices"),
+            advice="Its images are inside.",
         )
         if location.startswith(HUB_PREFIX):
             splits = hub_splits(location, allow_download=request.allow_download)
@@ -111,6 +112,7 @@ class _Rows:
 
     def __init__(self, dataset: ArrowSplits, used: Sequence[str | None], request: SourceRequest) -> None:
         self.name = dataset.name
+        self._label_separator = request.label_separator
         files = [file for split in used for file in dataset.files[split]]
         split_of_file = [number for number, split in enumerate(used) for _ in dataset.files[split]]
         self._arrow: ArrowRows = read_rows(files, dataset.name)
@@ -149,11 +151,22 @@ class _Rows:
     def labels(self) -> HfLabels:
         """Of the rows that are used."""
         names = self.columns.labels
+        if self._label_separator is not None:
+            return self._separated_labels(self._label_separator)
         if len(names) == 1:
             where, feature = f"column {names[0]}", self.features[names[0]]
             return read_labels(self.column(names[0]), feature, where=where, row_name=self.row_name)
         columns = {name: self.column(name) for name in names}
         return read_indicators(columns, self.features, row_name=self.row_name)
+
+    def _separated_labels(self, separator: str) -> HfLabels:
+        for name in self.columns.labels:
+            if len(self.columns.labels) == 1 and kind_of(self.features[name]) == "text":
+                return HfLabels(*label_set_from_cells(self.words(name), separator))
+        held = ", ".join(f"{name} of {self.name} holds {self.features[name]}" for name in self.columns.labels)
+        raise UsageError(
+            f"--label-separator is for one column of text; {held}. Leave it out: lists are several labels as they are."
+        )
 
     def groups(self) -> np.ndarray | None:
         """Of the rows that are used."""

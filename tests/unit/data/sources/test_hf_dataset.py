@@ -232,6 +232,19 @@ def test_lists_are_several_labels_an_image(saved, cells, item, length, names, la
     assert rows.labels.tolist() == labels
 
 
+def test_a_separator_parts_the_labels_of_one_cell(saved):
+    folder = saved(
+        dataset({"finding": ["mass|edema", "edema", "mass", "edema"] * 2, "label": [0, 1] * 4}, label=classes())
+    )
+    rows = rows_of(folder, label_columns=("finding",), label_separator="|")
+    assert rows.label_names == ("edema", "mass")
+    assert rows.labels.tolist()[:3] == [[1, 1], [1, 0], [0, 1]]
+    with pytest.raises(
+        UsageError, match=r"--label-separator is for one column of text; label of chest holds ClassLabel"
+    ):
+        rows_of(folder, label_separator="|")
+
+
 def test_several_columns_are_several_labels_an_image(saved):
     folder = saved(dataset({"edema": [0, 1] * 4, "mass": [True, True] * 4, "note": ["x"] * ROWS}))
     rows = rows_of(folder, label_columns=("edema", "mass"))
@@ -311,7 +324,7 @@ def test_a_half_written_folder_is_named(saved):
         open_dataset(folder)
 
 
-@pytest.mark.parametrize("option", [{"image_root": "."}, {"label_separator": "|"}, {"window": "lung"}])
+@pytest.mark.parametrize("option", [{"image_root": "."}, {"window": "lung"}])
 def test_options_without_a_meaning_are_refused(saved, option):
     with pytest.raises(UsageError, match="has no meaning for a Hugging Face dataset"):
         open_dataset(saved(two_classes()), **option)
