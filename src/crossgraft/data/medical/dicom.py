@@ -21,7 +21,7 @@ from crossgraft.data.medical.dicom_header import (
     read_layout,
     rescale,
 )
-from crossgraft.data.medical.display import WIDEST_TABLE_BITS, Display, Span, display_table, show_wide
+from crossgraft.data.medical.display import WIDEST_TABLE_BITS, Display, Span, display_table, look_up, show_wide
 from crossgraft.data.medical.windows import WindowPolicy
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class DicomVolume:
     def _shown(self, stored: np.ndarray, display: Display) -> np.ndarray:
         layout = self._layout
         if not layout.is_float and layout.bits_stored <= WIDEST_TABLE_BITS:
-            return display_table(display, layout.bits_stored, layout.signed)[_codes(stored, layout)]
+            return look_up(display_table(display, layout.bits_stored, layout.signed), _codes(stored, layout))
         if self._found is None:
             frames = (_values(self._stored(index), layout) for index in range(layout.num_frames))
             self._found = _joined([_span(frame, display) for frame in frames])
@@ -197,7 +197,7 @@ def _colours(stored: np.ndarray, layout: PixelLayout) -> np.ndarray:
     codes = _codes(stored, layout)
     if layout.bits_stored > WIDEST_TABLE_BITS:
         return (codes / (2**layout.bits_stored - 1)).astype(np.float32)
-    return display_table(Display(), layout.bits_stored, False)[codes]
+    return look_up(display_table(Display(), layout.bits_stored, False), codes)
 
 
 def _span(stored: np.ndarray, display: Display) -> Span | None:

@@ -132,6 +132,11 @@ def display_table(display: Display, bits: int, signed: bool) -> np.ndarray:
     return table
 
 
+def look_up(table: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """``table[codes]`` for codes that are all in range, at a fraction of the time: nothing is checked again."""
+    return np.take(table, codes, mode="clip")
+
+
 def show_wide(stored: np.ndarray, display: Display, found: Span) -> np.ndarray:
     """Pixels of values that are floats or wider than 16 bits.
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from crossgraft.data.decoding import composite_on_black
 from crossgraft.data.medical._problem import UnreadableFileError, named_problems
-from crossgraft.data.medical.display import WIDEST_TABLE_BITS, Display, Span, display_table, show_wide
+from crossgraft.data.medical.display import WIDEST_TABLE_BITS, Display, Span, display_table, look_up, show_wide
 from crossgraft.data.medical.nifti_file import NiftiHeader, read_first_volume, read_header
 from crossgraft.data.medical.windows import WindowPolicy
 
@@ -93,7 +93,7 @@ class NiftiVolume:
         if stored.dtype.kind == "f" or bits > WIDEST_TABLE_BITS:
             return show_wide(stored, self._display, self._found)
         codes = stored.view(f"u{stored.dtype.itemsize}")
-        return display_table(self._display, bits, stored.dtype.kind == "i")[codes]
+        return look_up(display_table(self._display, bits, stored.dtype.kind == "i"), codes)
 
 
 def _canonical(values: np.ndarray, header: NiftiHeader) -> np.ndarray:
