@@ -47,9 +47,10 @@ def find_near_duplicates(thumbnails: np.ndarray) -> NearDuplicates:
 
     Candidates share a band of their perceptual hashes and differ in at most ``MOST_DIFFERENT_BITS`` bits; then both
     thumbnails are correlated, once as they are, and once without the mean of all other pictures. The second decides where
-    all pictures are of one kind: it compares what distinguishes them. Sorting takes O(n log n); candidates grow as n² / 8000 until
-    the cap of a bucket makes them linear. Strong crops
-    and rotations are not found, nor is a picture of which a third of the data are near copies: it is then what is usual.
+    all pictures are of one kind: it compares what distinguishes them. Strong crops and rotations are not found, nor is a
+    picture of which a third of the data are near copies: it is then what is usual.
+
+    Sorting takes O(n log n). Candidates grow with n² over some thousands, until the cap of a bucket makes them linear.
     """
     contrast = thumbnails.reshape(len(thumbnails), -1).std(axis=1) >= _LEAST_SPREAD
     places = np.flatnonzero(contrast)
