@@ -16,7 +16,7 @@ EXIT_UNSOUND = 3
 @app.command()
 def check(
     context: typer.Context,
-    data: Annotated[str, typer.Argument(help="Folder, CSV or TSV table, .npz file, or digits.")],
+    data: Annotated[str, typer.Argument(help="Folder, CSV or TSV table, .npz file, hf:owner/name, or digits.")],
     label_column: options.LabelColumn = None,
     label_separator: options.LabelSeparator = None,
     class_names: options.ClassNames = None,

@@ -15,7 +15,7 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command()
 def rank(
     context: typer.Context,
-    data: Annotated[str, typer.Argument(help="Folder, CSV or TSV table, .npz file, or digits.")],
+    data: Annotated[str, typer.Argument(help="Folder, CSV or TSV table, .npz file, hf:owner/name, or digits.")],
     models: options.Models = None,
     scores: Annotated[str, typer.Option("--scores", help="default, all, or names with commas.")] = "default",
     by: Annotated[str | None, typer.Option("--by", help="Score that orders the ranking. [default: logme]")] = None,
