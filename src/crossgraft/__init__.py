@@ -12,16 +12,18 @@ from crossgraft.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from crossgraft.data import open_dataset as open_dataset
+    from crossgraft.data.checks import check_data as check_data
     from crossgraft.rank import rank_models as rank_models
     from crossgraft.report import write_report as write_report
 
 _HOME = {
+    "check_data": "crossgraft.data.checks",
     "open_dataset": "crossgraft.data",
     "rank_models": "crossgraft.rank",
     "write_report": "crossgraft.report",
 }
 
-__all__ = ["__version__", "open_dataset", "rank_models", "write_report"]
+__all__ = ["__version__", "check_data", "open_dataset", "rank_models", "write_report"]
 
 
 def __getattr__(name: str) -> Any:

@@ -18,6 +18,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from crossgraft.errors import UnknownNameError, UsageError
 
+TERMINAL_FLAGS = ("quiet", "json", "debug", "config")
+"""Flags that change what a terminal shows and no result; a configuration is the same for Python, which has none of them."""
+
 
 def settings_model(function: Callable[..., Any], *, leave_out: Iterable[str] = ()) -> type[BaseModel]:
     """A pydantic model with one field for each parameter of ``function``.
@@ -54,6 +57,10 @@ def read_config_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
     values = {str(key).replace("-", "_"): value for key, value in content.items()}
     known = list(known)
     for key in values:
+        if key in TERMINAL_FLAGS:
+            raise UsageError(
+                f"{path} sets {key}, which is a flag of the terminal only. Remove it there, and type --{key}."
+            )
         if key not in known:
             raise UnknownNameError("key", key, known, hint=f"In {path}.")
     return values

@@ -6,6 +6,7 @@ Each class carries the exit code of the command line, so that Python and the she
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -22,11 +23,19 @@ class UsageError(CrossgraftError, ValueError):
 
 
 class UnknownNameError(UsageError, KeyError):
-    """A name is not registered; the message lists the nearest ones."""
+    """A name is not registered; the message lists the nearest ones.
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
+    Args:
+        kind: What the name is of.
+        name: As given.
+        known: All names there are.
+        hint: Said after the nearest names.
+        meant: The name that is surely meant, instead of the nearest of ``known``.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "", meant: str | None = None) -> None:
         known = sorted(known)
-        near = nearest_names(name, known)
+        near = nearest_names(name, known) if meant is None else [meant]
         if near:
             advice = "Did you mean " + " or ".join(near) + "?"
         elif len(known) <= 20:
@@ -116,7 +125,31 @@ class CrossgraftWarning(UserWarning):
 
 
 def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
-    """The registered names closest to ``name`` in spelling, best first."""
-    by_folded = {candidate.casefold(): candidate for candidate in known}
-    folded = difflib.get_close_matches(name.casefold(), by_folded, n=limit, cutoff=0.6)
-    return [by_folded[candidate] for candidate in folded]
+    """The registered names closest to ``name`` in spelling, best first; one word of a name may be meant, too.
+
+    >>> nearest_names("lineer", ["leep", "linear_probe", "logme"])
+    ['linear_probe', 'leep']
+    """
+    matcher = difflib.SequenceMatcher(b=name.casefold())
+    closeness: dict[str, float] = {}
+    for candidate in known:
+        whole = _closeness(matcher, candidate.casefold(), _CLOSE)
+        words = _WORD_ENDS.split(candidate.casefold())
+        word = max(_closeness(matcher, word, _CLOSE_WORD) for word in words) if len(words) > 1 else 0
+        closeness[candidate] = max(whole, _WORD_COUNTS * word)
+    found = [candidate for candidate, value in closeness.items() if value > 0]
+    return sorted(found, key=lambda candidate: (-closeness[candidate], len(candidate), candidate))[:limit]
+
+
+_CLOSE = 0.6
+_CLOSE_WORD = 0.75
+_WORD_COUNTS = 0.95
+_WORD_ENDS = re.compile(r"[\s_.:/-]+")
+
+
+def _closeness(matcher: difflib.SequenceMatcher[str], text: str, least: float) -> float:
+    """Share of equal characters, 0 below ``least``; the quick bounds spare most of the work."""
+    matcher.set_seq1(text)
+    if matcher.real_quick_ratio() < least or matcher.quick_ratio() < least:
+        return 0
+    return ratio if (ratio := matcher.ratio()) >= least else 0

@@ -1,15 +1,30 @@
-"""Progress on stderr: rich bars on a terminal, one line a stage otherwise, nothing when quiet."""
+"""Progress on stderr: rich bars on a terminal, few lines otherwise, nothing when quiet.
+
+In a pipe, a log file or a notebook a stage is one line when it ends. A stage of more than a minute also says where it is
+after one minute, two, four and so on. Lines about short work are left out while others are coming in, so that a hundred
+models do not make hundreds of lines.
+"""
 
 from __future__ import annotations
 
+import io
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Protocol, TextIO, runtime_checkable
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+SHORT_SECONDS = 1.0
+"""Stages of less than this are told only when it was silent for a while."""
+
+SILENT_SECONDS = 10.0
+"""After so long without a line, the next one is told however short its stage was."""
+
+FIRST_UPDATE_SECONDS = 60.0
+"""When a long stage first says where it is; then after twice as long, and so on."""
 
 
 @runtime_checkable
@@ -27,12 +42,19 @@ class Reporter:
     Args:
         stream: Where to write; stderr by default, because stdout carries results only.
         quiet: Say nothing but warnings.
+        clock: Seconds of a clock that never goes back.
     """
 
-    def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
-        self.stream = stream if stream is not None else sys.stderr
+    def __init__(
+        self, stream: TextIO | None = None, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        # A program without a console (pythonw on Windows) has no stderr at all.
+        self.stream = stream if stream is not None else sys.stderr or io.StringIO()
         self.quiet = quiet
-        self.console = Console(file=self.stream, highlight=False, soft_wrap=True)
+        # In a notebook rich would push a display object for every line; plain text is kept as one output.
+        self.console = Console(file=self.stream, highlight=False, soft_wrap=True, force_jupyter=False)
+        self._clock = clock
+        self._last_line = -SILENT_SECONDS
 
     @contextmanager
     def stage(self, title: str, *, total: int | None = None, unit: str = "images") -> Generator[Stage]:
@@ -51,32 +73,74 @@ class Reporter:
             ) as bars:
                 yield _BarStage(bars, title, total, unit)
         else:
-            start = time.monotonic()
-            stage = _SilentStage()
+            stage = _LineStage(title, total, unit, say=self.say, clock=self._clock)
             yield stage
-            seconds = time.monotonic() - start
-            rate = f", {stage.done / seconds:.0f} {unit}/s" if stage.done and seconds > 0 else ""
-            self._write(f"{title}: {seconds:.1f} s{rate}")
+            seconds = self._clock() - stage.start
+            rate = f", {describe_rate(stage.done, seconds, unit)}" if stage.done and seconds > 0 else ""
+            (self.say if seconds >= SHORT_SECONDS else self.mention)(f"{title}: {seconds:.1f} s{rate}")
 
     def say(self, message: str) -> None:
         """One line of information."""
         if not self.quiet:
             self._write(message)
 
+    def mention(self, message: str) -> None:
+        """One line that is left out where others came shortly before; on a terminal it always shows."""
+        if self.console.is_terminal or self._clock() - self._last_line >= SILENT_SECONDS:
+            self.say(message)
+
     def warn(self, message: str) -> None:
         """A warning; shown even when quiet."""
         self._write(f"Warning: {message}")
 
     def _write(self, message: str) -> None:
+        self._last_line = self._clock()
         self.console.print(message, markup=False)
 
 
+def describe_rate(done: int, seconds: float, unit: str) -> str:
+    """How fast, in words that suit slow and quick work.
+
+    >>> describe_rate(500, 10, "images"), describe_rate(3, 2, "rounds"), describe_rate(2, 60, "models")
+    ('50 images/s', '1.5 rounds/s', '30 s each')
+    """
+    rate = done / max(seconds, 1e-9)
+    if rate >= 10:
+        return f"{rate:.0f} {unit}/s"
+    return f"{rate:.1f} {unit}/s" if rate >= 0.5 else f"{1 / rate:.0f} s each"
+
+
 class _SilentStage:
-    def __init__(self) -> None:
+    def advance(self, amount: int = 1) -> None:
+        """Nothing to tell."""
+
+
+class _LineStage:
+    """Says where a long stage is, each time after twice as long."""
+
+    def __init__(
+        self, title: str, total: int | None, unit: str, *, say: Callable[[str], None], clock: Callable[[], float]
+    ) -> None:
+        self.title = title
+        self.total = total
+        self.unit = unit
         self.done = 0
+        self.start = clock()
+        self._say = say
+        self._clock = clock
+        self._next_update = FIRST_UPDATE_SECONDS
 
     def advance(self, amount: int = 1) -> None:
         self.done += amount
+        seconds = self._clock() - self.start
+        if self.total is None or seconds < self._next_update or self.done >= self.total:
+            return
+        while self._next_update <= seconds:
+            self._next_update *= 2
+        left = seconds / self.done * (self.total - self.done)
+        time_left = f"{left:.0f} s" if left < 90 else f"{left / 60:.0f} min"
+        rate = describe_rate(self.done, seconds, self.unit)
+        self._say(f"{self.title}: {self.done} of {self.total}, {rate}, about {time_left} left")
 
 
 class _BarStage:
@@ -89,5 +153,5 @@ class _BarStage:
 
     def advance(self, amount: int = 1) -> None:
         self.done += amount
-        seconds = max(time.monotonic() - self.start, 1e-9)
-        self.bars.update(self.task, advance=amount, rate=f"{self.done / seconds:.0f} {self.unit}/s")
+        rate = describe_rate(self.done, time.monotonic() - self.start, self.unit) if self.done else ""
+        self.bars.update(self.task, advance=amount, rate=rate)

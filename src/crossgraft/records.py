@@ -51,6 +51,7 @@ class DatasetRecord(Record):
     num_groups: int | None
     fingerprint: str
     image_kinds: dict[str, int] = Field(description="Size, channels and bit depth → number of images.")
+    reading: list[str] = Field(default=[], description="How files of scanners were read: window, slices.")
     task: Literal["multi-class", "multi-label"] = "multi-class"
     ordinal: bool = Field(default=False, description="The user said that the order of the classes means something.")
     num_skipped_unreadable: int = Field(default=0, description="Images left out by --skip-unreadable.")
@@ -70,7 +71,7 @@ class ModelRecord(Record):
     name: str
     role: Role
     architecture: str
-    source: str = Field(description="timm, checkpoint or factory.")
+    source: str = Field(description="timm, torchvision, checkpoint or factory.")
     family: str
     licence: str | None
     num_parameters: int
@@ -179,6 +180,26 @@ class CheckRecord(Record):
     text: str
 
 
+class FindingRecord(CheckRecord):
+    """What one check of the data found, with the images that it is about."""
+
+    check: str = Field(description="Name of the check, for programs.")
+    advice: str = Field(default="", description="What to do about it.")
+    num_groups: int = Field(default=0, description="How many images, or groups of images, it is about.")
+    images: list[list[int]] = Field(
+        default=[], description="Row numbers, from 1, of images that belong together; at most 1000 groups are listed."
+    )
+
+
+class ColumnRecord(Record):
+    """How much of the label one column of the data tells, measured on images that were held out."""
+
+    column: str
+    label: str | None = Field(description="With several labels an image: the one it tells most about.")
+    balanced_accuracy: float = Field(description="Mean over the classes of the share of images told right.")
+    chance: float = Field(description="The same for guessing: 1 / number of classes.")
+
+
 class Reference(Record):
     """A paper behind a number."""
 
@@ -203,6 +224,9 @@ class RankingRecord(Record):
     agreement: list[AgreementRecord] = []
     checks: list[CheckRecord] = []
     references: list[Reference] = []
+    labels_left_out: dict[str, str] = Field(
+        default={}, description="With several labels an image: labels that were not scored, and why."
+    )
 
     def cell(self, model: str, score: str) -> ScoreCell:
         """The cell of one model and one score."""
@@ -215,6 +239,22 @@ class RankingRecord(Record):
     def ranking(self, score: str) -> RankingByScore:
         """The order by ``score``."""
         return next(ranking for ranking in self.rankings if ranking.score == score)
+
+
+class DataCheckRecord(Record):
+    """Everything that ``crossgraft check`` found; ``report.json`` is this record."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["data_check"] = "data_check"
+    dataset: DatasetRecord
+    split_names: list[str] = Field(description="Empty when the data have no split and none was asked for.")
+    split_counts: list[list[int]] = Field(description="Images of each class in each split, in the order of the names.")
+    is_sound: bool
+    verdict: str
+    findings: list[FindingRecord] = Field(description="Most severe first.")
+    columns: list[ColumnRecord] = []
+    image_names: dict[int, str] = Field(default={}, description="Names of listed images, only with --show-names.")
+    references: list[Reference] = []
 
 
 class SplitComparison(Record):

@@ -77,7 +77,7 @@ def test_list_shows_scores_sources_and_models(crossgraft, tmp_path):
     assert "regularized_h_score: Ibrahim" in scores.out
     assert max(map(len, scores.out.splitlines())) <= 100
     names = [row["source"] for row in json.loads(crossgraft("list", "sources", "--json").out)["sources"]]
-    assert names == ["digits", "csv_table", "npz_file", "image_folder"]
+    assert names == ["digits", "csv_table", "npz_file", "hf_dataset", "image_folder"]
     models = json.loads(crossgraft("list", "models", "--json", "--weights-dir", tmp_path).out)
     assert models["schema_version"] == 1
     assert "resnet18" in [row["model"] for row in models["models"]]

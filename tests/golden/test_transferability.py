@@ -27,7 +27,9 @@ def evaluate(problems, row, dtype):
         features=problems[f"{name}/features"].astype(dtype),
         labels=problems[f"{name}/labels"],
         source_logits=problems[f"{name}/source_logits"].astype(dtype),
-        source_features=problems[f"{name}/{row['source_features']}"].astype(dtype) if "source_features" in row else None,
+        source_features=problems[f"{name}/{row['source_features']}"].astype(dtype)
+        if "source_features" in row
+        else None,
     )
     score = SCORES.get(row["score"])
     if "part" not in row:

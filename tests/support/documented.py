@@ -5,6 +5,8 @@ import json
 import numpy as np
 from PIL import Image
 
+from support.medical import ct_slice, write_ct, write_nifti
+
 SMALL = (20, 24)
 
 
@@ -18,7 +20,11 @@ def make_documented_workspace(folder, repository):
     (folder / "ham10000" / "images").mkdir()
     for i in range(24):
         noise(i % 2).save(folder / "ham10000" / "images" / f"ISIC_{i:07d}.jpg")
+    clinic(folder)
     arrays(folder)
+    several_labels(folder)
+    medical(folder)
+    saved_datasets(folder)
     weights(folder / "weights")
     (folder / "examples").symlink_to(repository / "examples")
     (folder / "zoo.yaml").write_text("- {name: my net, source: mobilenetv3_small_050, weights: my_net.safetensors}\n")
@@ -26,8 +32,38 @@ def make_documented_workspace(folder, repository):
     (folder / "fine_tuned.csv").write_text(results)
 
 
-def noise(level, size=SMALL):
-    pixels = np.random.default_rng(level).integers(0, 100, (*size, 3)) + 100 * level
+def several_labels(folder):
+    """`chest`: three labels in columns and in cells; `chest_labels.npz`; the names of the numbers in `busi`."""
+    labels = np.random.default_rng(0).random((48, 3)) < 0.45
+    names = ("effusion", "nodule", "oedema")
+    (folder / "chest" / "scans").mkdir(parents=True)
+    columns, cells = [f"path,{','.join(names)},patient"], ["path,label"]
+    for i, row in enumerate(labels):
+        noise(int(row.any())).save(folder / "chest" / "scans" / f"{i:03d}.png")
+        columns.append(f"scans/{i:03d}.png,{','.join(str(int(has)) for has in row)},P{i // 2}")
+        cells.append(f"scans/{i:03d}.png,{'|'.join(name for name, has in zip(names, row, strict=True) if has)}")
+    (folder / "chest" / "columns.csv").write_text("\n".join(columns) + "\n")
+    (folder / "chest" / "cells.csv").write_text("\n".join(cells) + "\n")
+    images = np.random.default_rng(0).integers(0, 255, (48, 28, 28), dtype=np.uint8)
+    np.savez(folder / "chest_labels.npz", images=images, labels=labels.astype(np.uint8), class_names=np.array(names))
+    (folder / "busi" / "names.txt").write_text("benign\nmalignant\n")
+
+
+def medical(folder):
+    """`ct` and `ct.csv`: DICOM files of twelve patients; `volumes`: NIfTI."""
+    rows = ["path,label,patient"]
+    for level, label in enumerate(("benign", "malignant")):
+        for i in range(12):
+            body = ct_slice(20 * level + i) + np.int16(40 * level)
+            write_ct(folder / "ct" / label / f"{i:02d}.dcm", body, patient=f"{level}{i // 2}")
+            rows.append(f"ct/{label}/{i:02d}.dcm,{label},P{level}{i // 2}")
+            volume = np.stack([ct_slice(1000 * level + 10 * i + k, 16) for k in range(4)], axis=-1)
+            write_nifti(folder / "volumes" / label / f"{i:02d}.nii.gz", volume)
+    (folder / "ct.csv").write_text("\n".join(rows) + "\n")
+
+
+def noise(level, size=SMALL, seed=None):
+    pixels = np.random.default_rng(level if seed is None else seed).integers(0, 100, (*size, 3)) + 100 * level
     return Image.fromarray(pixels.astype(np.uint8))
 
 
@@ -48,6 +84,16 @@ def table(folder, name, header, row):
     (folder / name).write_text("\n".join(rows) + "\n")
 
 
+def clinic(folder):
+    """A sound study: every image is another one, two of each patient."""
+    (folder / "clinic" / "scans").mkdir(parents=True)
+    rows = ["path,label,patient"]
+    for i in range(24):
+        noise(0, seed=i).save(folder / "clinic" / "scans" / f"{i:03d}.png")
+        rows.append(f"scans/{i:03d}.png,{('benign', 'malignant')[i // 2 % 2]},P{i // 2:02d}")
+    (folder / "clinic" / "labels.csv").write_text("\n".join(rows) + "\n")
+
+
 def arrays(folder):
     rng = np.random.default_rng(0)
     images, labels = rng.integers(0, 255, (24, 28, 28), dtype=np.uint8), np.arange(24) % 2
@@ -57,6 +103,27 @@ def arrays(folder):
     for name in ("breastmnist", "retinamnist", "pneumoniamnist"):
         np.savez(folder / f"{name}.npz", **medmnist)
     np.savez(folder / "chest.npz", images=images, diagnosis=labels, site=np.arange(24) // 3)
+
+
+def saved_datasets(folder):
+    """What `save_to_disk` of Hugging Face datasets writes: a dataset with splits."""
+    import datasets
+
+    datasets.disable_progress_bars()
+    columns = {
+        "image": [noise(i % 2) for i in range(24)],
+        "label": [i % 2 for i in range(24)],
+        "finding": [f"F{i % 3}" for i in range(24)],
+        "patient": [f"P{i // 2 % 10 + 10 * (i % 2)}" for i in range(24)],
+    }
+    features = datasets.Features(
+        image=datasets.Image(),
+        label=datasets.ClassLabel(names=["normal", "pneumonia"]),
+        finding=datasets.Value("string"),
+        patient=datasets.Value("string"),
+    )
+    part = datasets.Dataset.from_dict(columns, features=features)
+    datasets.DatasetDict(train=part, test=part).save_to_disk(folder / "chest_xray")
 
 
 def weights(folder):
@@ -75,6 +142,17 @@ def weights(folder):
         for name in ("resnet18", "mobilenetv2_100", "vit_tiny_patch16_224"):
             save_file(timm.create_model(name).state_dict(), folder / f"{name}.safetensors")
         mobilenets(folder, save_file)
+        torchvision_weights(folder)
+        own_networks(folder, save_file)
+
+
+def torchvision_weights(folder):
+    """A small network under the name that torchvision publishes its weights."""
+    import torch
+    from torchvision import models
+
+    published = models.get_model_weights("shufflenet_v2_x0_5").DEFAULT.url.rpartition("/")[2]
+    torch.save(models.shufflenet_v2_x0_5(weights=None).state_dict(), folder / published)
 
 
 def mobilenets(folder, save_file):
@@ -106,6 +184,26 @@ def mobilenets(folder, save_file):
         header = {"architecture": architecture, "num_classes": str(classes), **size}
         state = timm.create_model(architecture, num_classes=classes).state_dict()
         save_file(state, folder / f"{name}.safetensors", metadata=header)
+
+
+def own_networks(folder, save_file):
+    """The files of the other zoos of `examples/own_models`."""
+    from pathlib import Path
+
+    import torch
+    import yaml
+
+    from crossgraft.models import ModelSpec, load_backbone
+
+    examples = Path(__file__).parents[2] / "examples" / "own_models"
+    for zoo in ("small_networks.yaml", "radimagenet.yaml"):
+        for entry in yaml.safe_load((examples / zoo).read_text(encoding="utf-8")):
+            spec = ModelSpec(entry["name"], entry["source"], "random", kwargs=entry.get("kwargs", {}), folder=examples)
+            state = load_backbone(spec, image_size=32).module.state_dict()
+            if entry["weights"].endswith(".safetensors"):
+                save_file(state, folder / entry["weights"])
+            else:
+                torch.save({name: values.half() for name, values in state.items()}, folder / entry["weights"])
 
 
 def fill_hub_cache(hub, weights_folder):

@@ -56,3 +56,10 @@ def test_a_wrong_type_names_the_key():
 
 def test_the_hash_sees_values_and_not_their_order():
     assert config_hash({"a": 1, "b": 2}) == config_hash({"b": 2, "a": 1}) != config_hash({"a": 1, "b": 3})
+
+
+@pytest.mark.parametrize("flag", ["quiet", "json"])
+def test_flags_of_the_terminal_do_not_belong_into_a_file(tmp_path, flag):
+    (tmp_path / "c.yaml").write_text(f"{flag}: true\n")
+    with pytest.raises(UsageError, match=f"sets {flag}, which is a flag of the terminal only.*type --{flag}"):
+        read_config_file(tmp_path / "c.yaml", ["seed"])

@@ -1,6 +1,9 @@
 import io
+import sys
 
-from crossgraft.progress import Reporter
+import pytest
+
+from crossgraft.progress import Reporter, describe_rate
 
 
 class Terminal(io.StringIO):
@@ -50,3 +53,95 @@ def test_an_error_inside_a_stage_prints_no_rate():
     except ValueError:
         pass
     assert stream.getvalue() == ""
+
+
+class Clock:
+    """A clock that only the test moves."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+def lines_of(work, *, terminal=False):
+    clock, stream = Clock(), Terminal() if terminal else io.StringIO()
+    work(Reporter(stream, clock=clock), clock)
+    return stream.getvalue().splitlines()
+
+
+def test_a_hundred_short_stages_are_a_line_every_ten_seconds():
+    def work(reporter, clock):
+        for model in range(100):
+            with reporter.stage(f"Scoring model {model}", total=2, unit="rounds") as stage:
+                stage.advance(2)
+                clock.now += 0.5
+
+    lines = lines_of(work)
+    assert [line.split(":")[0] for line in lines] == [f"Scoring model {i}" for i in (0, 20, 40, 60, 80)]
+
+
+def test_a_stage_that_takes_its_time_is_always_told():
+    def work(reporter, clock):
+        for _ in range(3):
+            with reporter.stage("Looking", total=4) as stage:
+                clock.now += 2
+                stage.advance(4)
+
+    assert lines_of(work) == ["Looking: 2.0 s, 2.0 images/s"] * 3
+
+
+def test_an_hour_says_where_it_is_after_1_2_4_minutes_and_so_on():
+    def work(reporter, clock):
+        with reporter.stage("Looking at 3600 images", total=3600) as stage:
+            for _ in range(3600):
+                clock.now += 1
+                stage.advance()
+
+    lines = lines_of(work)
+    assert lines[0] == "Looking at 3600 images: 60 of 3600, 1.0 images/s, about 59 min left"
+    assert len(lines) == 7  # 1, 2, 4, 8, 16, 32 minutes and the end
+    assert lines[-1] == "Looking at 3600 images: 3600.0 s, 1.0 images/s"
+
+
+def test_mentions_are_left_out_soon_after_another_line_but_not_on_a_terminal():
+    def work(reporter, clock):
+        for _ in range(3):
+            reporter.mention("read from the cache")
+            clock.now += 6
+
+    assert lines_of(work) == ["read from the cache"] * 2
+    assert lines_of(work, terminal=True) == ["read from the cache"] * 3
+
+
+def test_quiet_mentions_nothing():
+    stream = io.StringIO()
+    Reporter(stream, quiet=True).mention("read from the cache")
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("done", "seconds", "words"),
+    [(100, 2, "50 images/s"), (1, 1, "1.0 images/s"), (1, 1.6, "0.6 images/s"), (1, 42, "42 s each")],
+)
+def test_rates_in_words(done, seconds, words):
+    assert describe_rate(done, seconds, "images") == words
+
+
+def test_a_notebook_gets_plain_text_and_no_display_objects(monkeypatch):
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    shown = []
+    monkeypatch.setattr("rich.jupyter.display", lambda *arguments: shown.append(arguments))
+    stream = io.StringIO()
+    reporter = Reporter(stream)
+    with reporter.stage("Looking", total=1) as stage:
+        stage.advance()
+    reporter.warn("Careful.")
+    assert shown == []
+    assert len(stream.getvalue().splitlines()) == 2
+
+
+def test_without_any_stderr_nothing_breaks(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    Reporter().warn("Careful.")

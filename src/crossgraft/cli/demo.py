@@ -41,4 +41,7 @@ def demo(
         overwrite=overwrite,
         reporter=reporter,
     )
-    typer.echo(record.model_dump_json() if json else demo_text(record, report))
+    if json:
+        options.print_json(record.model_dump_json())
+    else:
+        typer.echo(demo_text(record, report))

@@ -6,6 +6,7 @@ Nothing here or in a command file may import torch, timm or scikit-learn at the 
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 import traceback
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ INTERRUPTED = "Interrupted. What was finished is kept; the same command goes on 
 
 COMMANDS = {
     "demo": "crossgraft.cli.demo",
+    "check": "crossgraft.cli.check",
     "rank": "crossgraft.cli.rank",
     "report": "crossgraft.cli.report",
     "list": "crossgraft.cli.list_plugins",
@@ -80,8 +82,16 @@ def crossgraft(
 
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 ok, 1 internal, 2 usage, 3 data, 4 missing extra or weights, 130 interrupted."""
+    replace_unknown_characters(sys.stdout, sys.stderr)
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     sys.exit(main(arguments))
+
+
+def replace_unknown_characters(*streams: object) -> None:
+    """Let a stream that can not show a character (code pages of Windows, plain ASCII) show "?" instead of failing."""
+    for stream in streams:
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json as json_module
+import re
+import sys
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -84,6 +87,16 @@ def typed_flags(context: typer.Context) -> dict[str, object]:
     }
 
 
+def print_json(document: str) -> None:
+    """One JSON document on stdout; what the stream can not show is escaped, so that the document stays whole."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        document.encode(encoding)
+    except UnicodeEncodeError:
+        document = re.sub(r"[^\x00-\x7f]", lambda found: json_module.dumps(found[0])[1:-1], document)
+    typer.echo(document)
+
+
 def make_reporter(*, quiet: bool) -> Reporter:
     """Progress on stderr."""
     return Reporter(quiet=quiet)
@@ -94,7 +107,9 @@ def run_directories(out: Path | None, command: str, data: str) -> Iterator[Path]
     if out is not None:
         yield out
         return
-    base = Path("runs") / f"{command}-{Path(data).stem or 'data'}"
+    from crossgraft.runs.names import portable_name
+
+    base = Path("runs") / f"{command}-{portable_name(Path(data).stem) or 'data'}"
     yield base
     yield from (base.with_name(f"{base.name}-{number}") for number in count(2))
 

@@ -15,7 +15,9 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command()
 def rank(
     context: typer.Context,
-    data: Annotated[str | None, typer.Argument(help="Folder, CSV or TSV table, .npz file, or digits.")] = None,
+    data: Annotated[
+        str | None, typer.Argument(help="Folder, CSV or TSV table, .npz file, hf:owner/name, or digits.")
+    ] = None,
     published: Annotated[
         str | None,
         typer.Option("--published", help="No data: evaluate thesis, itm, or a CSV of your results, again."),
@@ -93,7 +95,10 @@ def rank(
         options.run_directories(arguments.pop("out"), "rank", data),
         lambda directory: rank_models(data, reporter=reporter, out=directory, **arguments),
     )
-    typer.echo(ranking.to_json() if json else ranking_text(ranking.record, ranking.report))
+    if json:
+        options.print_json(ranking.to_json())
+    else:
+        typer.echo(ranking_text(ranking.record, ranking.report))
 
 
 def _evaluate_published(context: typer.Context, name: str, *, out: Path | None, overwrite: bool, json: bool) -> None:
@@ -109,4 +114,7 @@ def _evaluate_published(context: typer.Context, name: str, *, out: Path | None, 
         options.run_directories(out, "rank", name),
         lambda directory: (evaluate_published(name, out=directory, overwrite=overwrite), directory),
     )
-    typer.echo(record.model_dump_json() if json else published_text(record, directory / "report.html"))
+    if json:
+        options.print_json(record.model_dump_json())
+    else:
+        typer.echo(published_text(record, directory / "report.html"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crossgraft.cli.text_table import text_table, wrap
 from crossgraft.records import AgreementRecord, RankingByScore, RankingRecord, RankRow, ScoreCell
-from crossgraft.report.formatting import MISSING, NumberFormat, counted, duration
+from crossgraft.report.formatting import MISSING, NumberFormat, counted, describe_classes, duration
 
 MAX_MODEL_NAME = 38
 MAX_CLASSES_SHOWN = 8
@@ -30,6 +30,8 @@ def _heading(record: RankingRecord) -> str:
     )
     counts = " / ".join(map(str, data.class_counts)) if len(data.class_counts) <= MAX_CLASSES_SHOWN else ""
     classes = counted(len(data.class_counts), "class", "classes") + (f" ({counts})" if counts else "")
+    if data.task == "multi-label":
+        classes = describe_classes(data, labels_left_out=len(record.labels_left_out))
     first = " · ".join([data.name, f"{counted(data.num_images, 'image')}, {data.rows_used}", classes, groups])
     candidates = sum(model.role == "candidate" for model in record.models)
     title = _title(record, record.primary_score)

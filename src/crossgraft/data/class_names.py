@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from crossgraft.types import ClassIndices, Labels
+from crossgraft.data._letters import whole_letters
+from crossgraft.errors import DataError, UsageError, nearest_names
+from crossgraft.types import ClassIndices, Labels, Targets
 
+_MOST_NAMES = 5
 _DIGITS = re.compile(r"([0-9]+)")
 
 
@@ -20,6 +26,20 @@ def natural_key(text: str) -> tuple[list[tuple[int, int, str]], str]:
     """
     parts = [part for part in _DIGITS.split(text) if part]
     return [(0, int(part), "") if part[0] in "0123456789" else (1, 0, part.casefold()) for part in parts], text
+
+
+class Classes(NamedTuple):
+    """What is to be told apart.
+
+    Attributes:
+        names: Of the C classes, or of the L labels.
+        targets: Class of each row, or (n, L) of 0 and 1.
+        notices: What the user should know, one sentence each.
+    """
+
+    names: tuple[str, ...]
+    targets: Targets
+    notices: tuple[str, ...] = ()
 
 
 def index_classes(labels: Labels, names: Sequence[str] | None = None) -> tuple[tuple[str, ...], ClassIndices]:
@@ -38,3 +58,152 @@ def index_classes(labels: Labels, names: Sequence[str] | None = None) -> tuple[t
     place[order] = np.arange(len(values))
     shown = [str(values[i]) if names is None else names[int(values[i])] for i in order]
     return tuple(shown), place[inverse.ravel()]
+
+
+def name_classes(
+    labels: np.ndarray, label_names: Sequence[str] | None, wanted: str | Path | Sequence[str] | None
+) -> Classes:
+    """Classes or labels in order, under the names that the user gave.
+
+    Args:
+        labels: (n,), or (n, L) of 0 and 1.
+        label_names: What the source calls label number 0, 1, …, or column 0, 1, …; None: as they are.
+        wanted: Names in order, or a text file with one a line. For labels that are whole numbers, name k belongs to label
+            k. Words, and labels that have names, are put into this order; each must be in the list.
+
+    Raises:
+        DataError: A label has no name in the list.
+    """
+    names = None if wanted is None else read_class_names(wanted)
+    if labels.ndim == 2:
+        classes = _name_columns(labels.astype(np.int64), label_names, names)
+    elif names is None:
+        classes = Classes(*index_classes(labels, label_names))
+    elif _are_numbers(labels, names):
+        classes = _name_numbers(labels.astype(np.int64), names)
+    else:
+        classes = _order_words(labels.astype(str), names)
+    return classes._replace(notices=(*classes.notices, *_look_alikes(classes.names)))
+
+
+def read_class_names(wanted: str | Path | Sequence[str]) -> tuple[str, ...]:
+    """Names in order, from a sequence or from a UTF-8 text file with one name a line.
+
+    Raises:
+        DataError: The file is missing or not UTF-8 text, a line between names is empty, or a name stands there twice.
+        UsageError: No name was given.
+    """
+    if isinstance(wanted, str | Path):
+        names, where = _lines_of(Path(wanted)), f"the class-name file {Path(wanted).name}"
+    else:
+        names, where = [str(name).strip() for name in wanted], "the list of class names"
+    if not names:
+        raise UsageError(f"There is no name in {where}. Give one name a line, in the order of the classes.")
+    if "" in names:
+        place = names.index("") + 1
+        raise DataError(f"Line {place} of {where} is empty, so the names after it would move. Fill or remove it.")
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise DataError(f"The name {twice[0]} stands {names.count(twice[0])} times in {where}. Names must differ.")
+    return tuple(names)
+
+
+def _lines_of(path: Path) -> list[str]:
+    try:
+        text = whole_letters(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise DataError(f"Cannot read the class-name file {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"The class-name file {path.name} is not UTF-8 text (byte {error.start}). Save it so."
+        ) from error
+    return [line.strip() for line in text.rstrip().split("\n")] if text.strip() else []
+
+
+def _are_numbers(labels: np.ndarray, names: Sequence[str]) -> bool:
+    """Are the labels places in the list? Words such as '0' and '12' are, unless the list itself holds them."""
+    if labels.dtype.kind in "iub":
+        return True
+    words = set(labels.astype(str).tolist())
+    return not words & set(names) and all(word.isascii() and word.isdecimal() for word in words)
+
+
+def _name_numbers(labels: np.ndarray, names: Sequence[str]) -> Classes:
+    if labels.min() < 0 or labels.max() >= len(names):
+        raise DataError(
+            f"The labels go from {labels.min()} to {labels.max()}, but {len(names)} class names are given, for the labels 0 "
+            f"to {len(names) - 1} (--class-names). Give a name for every label, one a line, label 0 first."
+        )
+    shown, targets = index_classes(labels, names)
+    return Classes(shown, targets, _unused(names, shown))
+
+
+def _order_words(labels: np.ndarray, names: Sequence[str]) -> Classes:
+    _refuse_unlisted(np.unique(labels).tolist(), names)
+    present = set(labels.tolist())
+    shown = tuple(name for name in names if name in present)
+    place = {name: index for index, name in enumerate(shown)}
+    targets = np.asarray([place[label] for label in labels.tolist()], dtype=np.int64)
+    return Classes(shown, targets, _unused(names, shown))
+
+
+def _name_columns(labels: np.ndarray, found: Sequence[str] | None, names: Sequence[str] | None) -> Classes:
+    """Columns of labels in the wanted order; a name without a column becomes a label that no image has."""
+    num_labels = labels.shape[1]
+    if names is None:
+        shown = tuple(found) if found is not None else tuple(f"label {number}" for number in range(num_labels))
+        return Classes(shown, labels, _one_sided(labels, shown))
+    if found is None:
+        if len(names) != num_labels:
+            raise DataError(
+                f"There are {num_labels} columns of labels, but {len(names)} class names (--class-names). Give one a column."
+            )
+        return Classes(tuple(names), labels, _one_sided(labels, names))
+    _refuse_unlisted(found, names)
+    column = {name: labels[:, place] for place, name in enumerate(found)}
+    ordered = np.column_stack([column.get(name, np.zeros(len(labels), dtype=np.int64)) for name in names])
+    return Classes(tuple(names), ordered, _one_sided(ordered, names))
+
+
+def _refuse_unlisted(found: Sequence[str], names: Sequence[str]) -> None:
+    unlisted = [name for name in found if name not in names]
+    if unlisted:
+        near = nearest_names(unlisted[0], names)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        more = f", and {len(unlisted) - 1} more labels are not" if len(unlisted) > 1 else ""
+        raise DataError(
+            f"The label {unlisted[0]} is not among the {len(names)} class names (--class-names){more}.{hint} Add it to the "
+            "list, or correct the label."
+        )
+
+
+def _unused(names: Sequence[str], used: Sequence[str]) -> tuple[str, ...]:
+    unused = [name for name in names if name not in used]
+    return (f"No image of the {_listed('class', 'classes', unused)} in the rows used.",) if unused else ()
+
+
+def _one_sided(targets: np.ndarray, names: Sequence[str]) -> tuple[str, ...]:
+    """Labels that no image has, or every image; they can not be scored."""
+    counts = targets.sum(axis=0)
+    nobody = [name for name, count in zip(names, counts, strict=True) if count == 0]
+    everybody = [name for name, count in zip(names, counts, strict=True) if count == len(targets)]
+    notices = [f"No image has the {_listed('label', 'labels', nobody)} in the rows used."] if nobody else []
+    notices += [f"Every image has the {_listed('label', 'labels', everybody)} in the rows used."] if everybody else []
+    return tuple(notices)
+
+
+def _look_alikes(names: Sequence[str]) -> tuple[str, ...]:
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for name in names:
+        alike[name.casefold()].append(name)
+    return tuple(
+        f"The classes {' and '.join(group)} differ only by case and are kept apart. If they are one class, correct the "
+        "labels."
+        for group in alike.values()
+        if len(group) > 1
+    )
+
+
+def _listed(one: str, several: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{one if len(names) == 1 else several} {', '.join(names[:_MOST_NAMES])}{more}"

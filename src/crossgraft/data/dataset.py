@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from crossgraft.data.class_names import index_classes
+from crossgraft.data.class_names import name_classes
 from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint
 from crossgraft.data.inspection import InspectedImages, inspect_images, summarise_kinds
 from crossgraft.errors import DataError, UsageError
 from crossgraft.records import Record
+
+_CLASSES_SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,7 @@ class Dataset:
         split_method: How the splits were made, in words.
         ordinal: Does the order of the classes mean something (grades, stages)? As the user said.
         skipped_unreadable: Names of images that were left out because they can not be decoded.
+        reading: How files of scanners were read, in words.
         split: The ``Split`` that was drawn or read when the data were opened, or None.
     """
 
@@ -50,6 +53,7 @@ class Dataset:
     _images: InspectedImages = field(repr=False)
     _image_rows: np.ndarray = field(repr=False)
     split: Record | None = None
+    reading: tuple[str, ...] = ()
     ordinal: bool = False
 
     def __len__(self) -> int:
@@ -96,6 +100,23 @@ class Dataset:
     def image_name(self, index: int) -> str:
         """The file or row an image comes from, relative to the data."""
         return self._images.names[int(self._image_rows[index])]
+
+    def _repr_html_(self) -> str:
+        """A short table for notebooks."""
+        from crossgraft.report.notebook import facts_table
+
+        shown = list(zip(self.class_names, self.class_counts, strict=True))
+        more = f" and {len(shown) - _CLASSES_SHOWN} more" if len(shown) > _CLASSES_SHOWN else ""
+        facts = {
+            "images": len(self),
+            "labels" if self.is_multi_label else "classes": ", ".join(f"{n} ({c})" for n, c in shown[:_CLASSES_SHOWN])
+            + more,
+            "rows used": self.rows_used,
+            "sizes": ", ".join(f"{count} × {kind}" for kind, count in self.image_kinds.items()),
+            "groups": None if self.groups is None else f"{len(np.unique(self.groups))} ({self.group_column})",
+            "unreadable": len(self.skipped_unreadable) or None,
+        }
+        return facts_table(f"Dataset {self.name} ({self.source})", facts)
 
     def take(
         self,
@@ -178,9 +199,9 @@ def dataset_from_arrays(
     Args:
         images: (height, width) or (height, width, 1 or 3) each, uint8, uint16 or float32 in [0, 1]; sizes may
             differ.
-        labels: One label an image.
+        labels: One label an image, or (n, L) of 0 and 1 where an image may have several.
         groups: One patient (or the like) an image.
-        class_names: Names of the classes 0 … C−1, if the labels are such numbers.
+        class_names: Names of the classes 0 … C−1, if the labels are such numbers, or of the L labels.
         name: What to call it.
 
     Raises:
@@ -194,7 +215,7 @@ def dataset_from_arrays(
         )
         raise DataError(f"The arrays do not belong together: {found}.")
     pixels = [_as_image(np.asarray(image), row) for row, image in enumerate(images)]
-    shown_names, targets = index_classes(label_array, class_names)
+    shown_names, targets, _ = name_classes(label_array, class_names, None)
     inspected = inspect_images([f"{name} row {row}" for row in range(len(pixels))], pixels.__getitem__)
     return Dataset(
         name=name,

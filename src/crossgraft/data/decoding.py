@@ -12,12 +12,15 @@ import warnings
 import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from PIL import Image, ImageFile, ImageOps
 
+from crossgraft.data._png_rows import lacks_rows, may_lack_rows
 from crossgraft.data._tiff_layouts import UnsupportedLayoutError, is_white_zero, refuse_misread_layouts
 from crossgraft.data._wide_colour import is_wide_colour, read_wide_colour
 from crossgraft.errors import UnreadableImageError
@@ -49,6 +52,16 @@ _MODES_READ_AS_GREY = ("1", "L", "LA", "La")
 _UINT16_MAX = np.uint16(65535)
 
 
+@dataclass(frozen=True)
+class _Content:
+    """The bytes of a file that is stored inside another one; opens like a path."""
+
+    content: bytes
+
+    def open(self, mode: Literal["rb"]) -> BytesIO:
+        return BytesIO(self.content)
+
+
 def decode_file(path: Path, *, name: str | None = None) -> np.ndarray:
     """Decode one image file.
 
@@ -64,15 +77,27 @@ def decode_file(path: Path, *, name: str | None = None) -> np.ndarray:
         UnreadableImageError: The file is missing, empty, damaged, of several pages, too large, or not an
             image.
     """
-    where = name if name is not None else path.name
+    return _decode_named(path, name if name is not None else path.name)
+
+
+def decode_bytes(content: bytes, *, name: str) -> np.ndarray:
+    """Decode an image file that was read already, by the rules of ``decode_file``.
+
+    Raises:
+        UnreadableImageError: As ``decode_file``.
+    """
+    return _decode_named(_Content(content), name)
+
+
+def _decode_named(file: Path | _Content, where: str) -> np.ndarray:
     try:
-        return _decode(path, where)
+        return _decode(file, where)
     except UnreadableImageError:
         raise
     except UnsupportedLayoutError as error:
         raise UnreadableImageError(where, str(error)) from error
     except Image.UnidentifiedImageError as error:
-        raise UnreadableImageError(where, _why_unidentified(path)) from error
+        raise UnreadableImageError(where, _why_unidentified(file)) from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         reason = f"it has more than {MAX_PIXELS:,} pixels; cut or shrink it"
         raise UnreadableImageError(where, reason) from error
@@ -97,24 +122,32 @@ def strict_decoding() -> Generator[None]:
         ImageFile.LOAD_TRUNCATED_IMAGES = before
 
 
-def _decode(path: Path, where: str) -> np.ndarray:
-    with _opened(path) as image:
+def _decode(source: Path | _Content, where: str) -> np.ndarray:
+    with _opened(source) as image:
         _refuse_oversized(image, where)
         _refuse_pages(image, where)
         refuse_misread_layouts(image)
-        if not is_wide_colour(image):
-            return _to_samples(image, where)
-        transparent_key = image.info.get("transparency")
-    pixels = read_wide_colour(lambda: _opened(path))
-    return composite_on_black(_hide_key(pixels, transparent_key))
+        if is_wide_colour(image):
+            transparent_key = image.info.get("transparency")
+            pixels = composite_on_black(_hide_key(read_wide_colour(lambda: _opened(source)), transparent_key))
+        else:
+            pixels = _to_samples(image, where)
+        if may_lack_rows(image, pixels) and _lacks_rows(source):
+            raise UnreadableImageError(where, "the file is truncated: its last rows are missing")
+        return pixels
+
+
+def _lacks_rows(source: Path | _Content) -> bool:
+    with source.open("rb") as file:
+        return lacks_rows(file.read())
 
 
 @contextmanager
-def _opened(path: Path) -> Generator[Image.Image]:
+def _opened(source: Path | _Content) -> Generator[Image.Image]:
     """The image, not yet decoded."""
     # Pillow gets a file and not a path: given a path it may map an uncompressed TIFF into memory, and then (seen in
     # Pillow 13.0) it scrambles the rows of one that is to be turned by 90°.
-    with path.open("rb") as file, Image.open(file, formats=_FORMATS) as image:
+    with source.open("rb") as file, Image.open(file, formats=_FORMATS) as image:
         yield image
 
 
@@ -181,11 +214,13 @@ def _with_channel(pixels: np.ndarray) -> np.ndarray:
     return pixels[..., np.newaxis] if pixels.ndim == 2 else pixels
 
 
-def _why_unidentified(path: Path) -> str:
-    with path.open("rb") as file:
+def _why_unidentified(source: Path | _Content) -> str:
+    with source.open("rb") as file:
         start = file.read(256)
     if not start:
         return "the file is empty"
+    if start[128:132] == b"DICM":
+        return "it is a DICOM file; give it the extension .dcm"
     for signature, format_name in _OTHER_FORMATS.items():
         if start.startswith(signature):
             return f"it is a {format_name} file, which is not read; save it as PNG"

@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from crossgraft.compute import available_cores
+from crossgraft.data._image_facts import ImageFacts, look_at
 from crossgraft.data.decoding import strict_decoding
-from crossgraft.data.fingerprint import image_digest
 from crossgraft.errors import DataError, UnreadableImageError
 from crossgraft.progress import Reporter
 
@@ -28,9 +29,8 @@ _NAMES_IN_MESSAGE = 5
 _MAX_THREADS = 8  # decoding saturates memory bandwidth before it uses more
 _ROWS_AT_ONCE = 256  # bounds how many decoded images wait to be looked at
 _MAX_KINDS = 8  # more sizes than this are shown as a range
-# Below a quarter of the 16-bit range an image looks almost black to a model trained on photographs: typical
-# of 12-bit
-# scanners whose files were never rescaled.
+# Below a quarter of the 16-bit range an image looks almost black to a model trained on photographs: typical of
+# 12-bit scanners whose files were never rescaled.
 _DARK_BELOW = 2**14
 
 
@@ -40,17 +40,25 @@ class InspectedImages:
 
     Attributes:
         names: What each image is called, without an absolute path.
-        digests: ``image_digest`` of each image; empty for an unreadable one.
-        kinds: Height, width, channels and depth of each image in words; empty for an unreadable one.
-        unreadable: Row → why it can not be decoded.
+        facts: What each image showed; empty for an unreadable one.
+        unreadable: Row → why it can not be used.
     """
 
     names: Sequence[str]
-    digests: Sequence[bytes]
-    kinds: Sequence[str]
+    facts: Sequence[ImageFacts]
     unreadable: dict[int, str]
     decode: Callable[[int], np.ndarray] = field(repr=False)
     kept: dict[int, np.ndarray] = field(repr=False)
+
+    @cached_property
+    def digests(self) -> list[bytes]:
+        """``image_digest`` of each image; empty for an unreadable one."""
+        return [facts.digest for facts in self.facts]
+
+    @cached_property
+    def kinds(self) -> list[str]:
+        """Height, width, channels and depth of each image in words; empty for an unreadable one."""
+        return [facts.kind for facts in self.facts]
 
     def read(self, row: int) -> np.ndarray:
         """Pixels of one row, (height, width, channels), read-only; safe to call from several threads."""
@@ -62,9 +70,7 @@ class _Look(NamedTuple):
     """What one image showed."""
 
     pixels: np.ndarray | None
-    digest: bytes = b""
-    kind: str = ""
-    peak_16_bit: int | None = None
+    facts: ImageFacts = ImageFacts()
     unreadable: str | None = None
 
 
@@ -73,6 +79,8 @@ def inspect_images(
     decode: Callable[[int], np.ndarray],
     *,
     skip_unreadable: bool = False,
+    collect_all: bool = False,
+    with_thumbnails: bool = False,
     num_threads: int | None = None,
     kept_bytes: int = KEPT_BYTES,
     reporter: Reporter | None = None,
@@ -83,6 +91,8 @@ def inspect_images(
         names: What to call each row in messages.
         decode: Pixels of one row; called from several threads.
         skip_unreadable: Go on when images can not be decoded, and list them.
+        collect_all: List images whose samples have no meaning among the unreadable ones, too, and raise nothing.
+        with_thumbnails: Make the thumbnails that near duplicates are found with.
         num_threads: Threads that decode; by default one a core, at most 8.
         kept_bytes: Keep decoded images in memory up to this many bytes.
         reporter: Told how far it is.
@@ -97,20 +107,22 @@ def inspect_images(
     kept: dict[int, np.ndarray] = {}
     room = kept_bytes
     with reporter.stage("Looking at the images", total=len(names)) as stage, strict_decoding():
-        for row, look in enumerate(_look_at_all(names, decode, threads)):
+        for row, look in enumerate(_look_at_all(names, decode, threads, with_thumbnails, collect_all)):
             if look.pixels is not None and look.pixels.nbytes <= room:
                 kept[row] = look.pixels
                 room -= look.pixels.nbytes
             looks.append(look._replace(pixels=None))
             stage.advance()
     unreadable = {row: look.unreadable for row, look in enumerate(looks) if look.unreadable is not None}
-    if unreadable and not skip_unreadable:
+    if unreadable and not (skip_unreadable or collect_all):
         _raise_unreadable(names, unreadable)
-    _warn_if_dark([look.peak_16_bit for look in looks if look.peak_16_bit is not None], reporter)
+    facts = [look.facts for look in looks]
+    dark = describe_dark(facts)
+    if dark is not None and not collect_all:
+        reporter.warn(dark)
     return InspectedImages(
         names=names,
-        digests=[look.digest for look in looks],
-        kinds=[look.kind for look in looks],
+        facts=facts,
         unreadable=unreadable,
         decode=decode,
         kept=kept,
@@ -125,24 +137,40 @@ def summarise_kinds(kinds: Iterable[str]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _look_at_all(names: Sequence[str], decode: Callable[[int], np.ndarray], threads: int) -> Iterable[_Look]:
+def describe_dark(facts: Iterable[ImageFacts]) -> str | None:
+    """What to say where no 16-bit image comes near white; None where that is not so."""
+    peaks = [fact.peak_16_bit for fact in facts if fact.peak_16_bit is not None]
+    if not peaks or max(peaks) >= _DARK_BELOW:
+        return None
+    return (
+        f"The {len(peaks)} 16-bit images use only 0 … {max(peaks)} of 0 … 65535, so models see them almost black. If they "
+        "come from a 10-, 12- or 14-bit scanner, rescale them."
+    )
+
+
+def _look_at_all(
+    names: Sequence[str],
+    decode: Callable[[int], np.ndarray],
+    threads: int,
+    with_thumbnails: bool,
+    collect_all: bool,
+) -> Iterable[_Look]:
     def look(row: int) -> _Look:
-        return _look_at(row, names[row], decode)
+        try:
+            pixels = _frozen(decode(row))
+            _refuse_meaningless(pixels, names[row])
+        except UnreadableImageError as error:
+            return _Look(None, unreadable=error.reason)
+        except DataError as error:
+            if not collect_all:
+                raise
+            return _Look(None, unreadable=str(error).removeprefix(f"The image {names[row]} "))
+        return _Look(pixels, look_at(pixels, with_thumbnail=with_thumbnails))
 
     with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="decode") as pool:
         for start in range(0, len(names), _ROWS_AT_ONCE):
             rows = range(start, min(start + _ROWS_AT_ONCE, len(names)))
             yield from pool.map(look, rows)
-
-
-def _look_at(row: int, name: str, decode: Callable[[int], np.ndarray]) -> _Look:
-    try:
-        pixels = _frozen(decode(row))
-    except UnreadableImageError as error:
-        return _Look(None, unreadable=error.reason)
-    _refuse_meaningless(pixels, name)
-    peak = int(pixels.max()) if pixels.dtype == np.uint16 else None
-    return _Look(pixels, image_digest(pixels), _kind(pixels), peak)
 
 
 def _refuse_meaningless(pixels: np.ndarray, name: str) -> None:
@@ -170,13 +198,6 @@ def _frozen(pixels: np.ndarray) -> np.ndarray:
     return view
 
 
-def _kind(pixels: np.ndarray) -> str:
-    height, width, channels = pixels.shape
-    colour = "grey" if channels == 1 else "RGB"
-    depth = {"uint8": "8-bit", "uint16": "16-bit", "float32": "float"}[pixels.dtype.name]
-    return f"{height}×{width} {colour} {depth}"
-
-
 def _merge_sizes(counts: Counter[str]) -> Counter[str]:
     merged: Counter[str] = Counter()
     sizes: dict[str, list[tuple[int, int]]] = {}
@@ -200,11 +221,3 @@ def _raise_unreadable(names: Sequence[str], unreadable: dict[int, str]) -> None:
         more = " …" if len(others) > _NAMES_IN_MESSAGE else ""
         reason = f"{reason} ({len(others)} more can not be read: {listed}{more})"
     raise UnreadableImageError(names[first], reason)
-
-
-def _warn_if_dark(peaks: Sequence[int], reporter: Reporter) -> None:
-    if peaks and max(peaks) < _DARK_BELOW:
-        reporter.warn(
-            f"The {len(peaks)} 16-bit images use only 0 … {max(peaks)} of 0 … 65535, so models see them almost black. "
-            "If they come from a 10-, 12- or 14-bit scanner, rescale them."
-        )

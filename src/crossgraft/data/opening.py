@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from inspect import signature
@@ -9,15 +10,16 @@ from pathlib import Path
 
 import numpy as np
 
-from crossgraft.data.class_names import index_classes
+from crossgraft.data.class_names import Classes, name_classes
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.inspection import InspectedImages, inspect_images
 from crossgraft.data.selection import RowSelection
 from crossgraft.data.sources import SOURCES, DataSource, SourceRequest, SourceRows
 from crossgraft.data.sources._locations import location_error
 from crossgraft.data.splits import Split
-from crossgraft.errors import DataError
+from crossgraft.errors import DataError, UsageError
 from crossgraft.progress import Reporter
+from crossgraft.types import Targets
 
 NOT_OPTIONS = {"location", "use_split", "num_threads", "reporter"}
 
@@ -50,8 +52,9 @@ def open_dataset(
     """Open images with labels, and decode every image that will be used once.
 
     Args:
-        location: A folder with one sub-folder a class, a ``.csv`` or ``.tsv`` table, an ``.npz`` file, the
-            word ``digits``, or what an installed plug-in opens.
+        location: A folder with one sub-folder a class, a ``.csv`` or ``.tsv`` table, an ``.npz`` file, a folder written
+            by ``save_to_disk`` of Hugging Face datasets, ``hf:OWNER/NAME``, the word ``digits``, or what an installed
+            plug-in opens.
         use_split: Where the data have splits, use the rows of this one only; images of other rows are not
             opened and have no influence on anything. Without splits, all rows are used. None: all rows,
             whatever their split.
@@ -97,23 +100,27 @@ def open_dataset(
         per_class=per_class,
         seed=seed,
     )
-    root = None if image_root is None else Path(image_root)
-    if root is not None and not root.is_dir():
-        raise DataError(f"No such folder: {root} (--image-root).")
-    request = SourceRequest(
+    request = make_request(
         use_split=use_split,
-        label_columns=_column_names(label_column),
+        label_column=label_column,
         label_separator=label_separator,
         group_column=group_column,
         path_column=path_column,
-        image_root=root,
+        image_root=image_root,
         window=window,
         slices=slices,
         allow_download=allow_download,
     )
-    source_name, rows = _list_rows(str(location), request, reporter)
-    known_classes, targets = index_classes(rows.labels, rows.label_names)
-    _refuse_bad_classes(rows, known_classes)
+    source_name, rows = list_rows(location_text(location), request, reporter)
+    if rows.problems:
+        raise DataError(rows.problems[0])
+    classes = name_classes(rows.labels, rows.label_names, class_names)
+    _refuse_bad_classes(rows, classes)
+    if ordinal and classes.targets.ndim == 2:
+        raise UsageError("--ordinal is for classes in an order, one an image; these images may have several labels.")
+    for notice in classes.notices:
+        reporter.warn(notice)
+    known_classes, targets = classes.names, classes.targets
     drawn = selection.make_split(rows, targets, known_classes)
     chosen = np.arange(len(targets)) if drawn is None else drawn.rows("train")
     chosen = chosen[selection.fewer(targets[chosen], known_classes)]
@@ -125,7 +132,7 @@ def open_dataset(
         reporter=reporter,
     )
     dataset = replace(
-        _dataset_of(source_name, rows, chosen, inspected),
+        _dataset_of(source_name, rows, classes, chosen, inspected),
         rows_used=selection.describe(_rows_in_words(rows, use_split, drawn), len(targets)),
         split_method=rows.split_method if drawn is None else drawn.method,
         split=drawn,
@@ -138,40 +145,105 @@ DATA_OPTIONS = tuple(name for name in signature(open_dataset).parameters if name
 """What a user may say about data; every command that opens data takes these arguments and flags."""
 
 
+def make_request(
+    *,
+    use_split: str | None,
+    label_column: str | Sequence[str] | None = None,
+    label_separator: str | None = None,
+    group_column: str | None = None,
+    path_column: str | None = None,
+    image_root: str | Path | None = None,
+    window: str | None = None,
+    slices: str | None = None,
+    allow_download: bool = False,
+) -> SourceRequest:
+    """What the user says about data, as sources understand it; arguments as in ``open_dataset``.
+
+    Raises:
+        DataError: There is no folder ``image_root``.
+    """
+    root = None if image_root is None else Path(image_root)
+    if root is not None and not root.is_dir():
+        raise DataError(f"No such folder: {root} (--image-root).")
+    return SourceRequest(
+        use_split=use_split,
+        label_columns=_column_names(label_column),
+        label_separator=label_separator,
+        group_column=group_column,
+        path_column=path_column,
+        image_root=root,
+        window=window,
+        slices=slices,
+        allow_download=allow_download,
+    )
+
+
+def location_text(location: object) -> str:
+    """What the user wrote.
+
+    Raises:
+        UsageError: It is an object of another library.
+    """
+    if isinstance(location, str | os.PathLike):
+        return os.fspath(location)
+    kind = type(location).__name__
+    advice = "Give a folder, a table or an .npz file, or make a data set of arrays with dataset_from_arrays."
+    if type(location).__module__.startswith("datasets."):
+        advice = "Write it to a folder with save_to_disk, and give that folder."
+    if "Iterable" in kind:
+        advice = "It is streamed and can be read only once. Load it without streaming, and save it with save_to_disk."
+    article = "an" if kind[0] in "AEIOU" else "a"
+    raise UsageError(f"Data can not be {article} {kind}. {advice}")
+
+
 def _column_names(label_column: str | Sequence[str] | None) -> tuple[str, ...]:
     columns = label_column.split(",") if isinstance(label_column, str) else (label_column or ())
     return tuple(column.strip() for column in columns if column.strip())
 
 
-def _list_rows(location: str, request: SourceRequest, reporter: Reporter) -> tuple[str, SourceRows]:
-    """The name of the source that opens ``location``, and the rows that it lists."""
+def list_rows(location: str, request: SourceRequest, reporter: Reporter) -> tuple[str, SourceRows]:
+    """The name of the source that opens ``location``, and the rows that it lists; their notices are shown.
+
+    Raises:
+        DataError: The data are missing, empty or badly shaped. Problems of single classes are in ``SourceRows.problems``.
+    """
     source = _find_source(location)
     try:
         rows = source.open(location, request)
     except PermissionError as error:
         raise DataError(f"Permission denied: {error.filename}.") from error
+    for sentence in rows.reading:
+        reporter.say(sentence)
     for notice in rows.notices:
         reporter.warn(notice)
-    if rows.problems:
-        raise DataError(rows.problems[0])
     return source.name, rows
 
 
-def _dataset_of(source_name: str, rows: SourceRows, chosen: np.ndarray, inspected: InspectedImages) -> Dataset:
+def classes_of(
+    rows: SourceRows, class_names: str | Path | Sequence[str] | None = None
+) -> tuple[tuple[str, ...], Targets]:
+    """Names of the classes (or labels) and the targets of ``rows``; ``class_names`` as in ``open_dataset``."""
+    classes = name_classes(rows.labels, rows.label_names, class_names)
+    return classes.names, classes.targets
+
+
+def _dataset_of(
+    source_name: str, rows: SourceRows, classes: Classes, chosen: np.ndarray, inspected: InspectedImages
+) -> Dataset:
     """The rows ``chosen``, whose images were inspected in that order; classes are those of all rows."""
-    class_names, targets = index_classes(rows.labels, rows.label_names)
     return Dataset(
         name=rows.name,
         source=source_name,
         labels=rows.labels[chosen],
-        class_names=class_names,
-        targets=targets[chosen],
+        class_names=classes.names,
+        targets=classes.targets[chosen],
         groups=None if rows.groups is None else rows.groups[chosen],
         group_column=rows.group_column,
         splits=None if rows.splits is None else rows.splits[chosen],
         attributes={name: values[chosen] for name, values in rows.attributes.items()},
         rows_used="",
         split_method=rows.split_method,
+        reading=rows.reading,
         skipped_unreadable=tuple(inspected.names[row] for row in inspected.unreadable),
         _images=inspected,
         _image_rows=np.arange(len(chosen)),
@@ -185,14 +257,21 @@ def _find_source(location: str) -> DataSource:
     raise location_error(location, [source.description for _, source in SOURCES])
 
 
-def _refuse_bad_classes(rows: SourceRows, class_names: tuple[str, ...]) -> None:
-    num_rows = len(rows.labels)
-    if len(class_names) < 2:
-        raise DataError(
-            f"All {num_rows} images of {rows.name} have the class {', '.join(class_names)}. At least two classes are "
-            "needed to compare models."
-        )
-    if len(class_names) == num_rows and num_rows > 2:
+def _refuse_bad_classes(rows: SourceRows, classes: Classes) -> None:
+    num_rows, num_classes = len(rows.labels), len(classes.names)
+    if classes.targets.ndim == 2:
+        counts = classes.targets.sum(axis=0)
+        if not counts.any():
+            raise DataError(f"None of the {num_rows} images of {rows.name} has any label. Choose other label columns.")
+        of_their_own = num_classes > 2 and (counts == 1).all() and (classes.targets.sum(axis=1) <= 1).all()
+    else:
+        if num_classes < 2:
+            raise DataError(
+                f"All {num_rows} images of {rows.name} have the class {', '.join(classes.names)}. At least two classes are "
+                "needed to compare models."
+            )
+        of_their_own = num_classes == num_rows and num_rows > 2
+    if of_their_own:
         raise DataError(
             f"Each of the {num_rows} images of {rows.name} has a label of its own, so the labels look like numbers or "
             "names of images, not classes. Choose other labels (--label-column)."
@@ -212,9 +291,13 @@ def _without_unreadable(dataset: Dataset, unreadable: np.ndarray, reporter: Repo
     if unreadable.size == 0:
         return dataset
     readable = np.setdiff1d(np.arange(len(dataset)), unreadable)
-    left = np.bincount(dataset.targets[readable], minlength=len(dataset.class_names))
-    if (left == 0).any():
-        name = dataset.class_names[int(np.argmin(left))]
+    emptied = [
+        name
+        for index, name in enumerate(dataset.class_names)
+        if dataset.members(index).any() and not dataset.members(index)[readable].any()
+    ]
+    if emptied:
+        name = emptied[0]
         raise DataError(
             f"No image of the class {name} can be decoded ({unreadable.size} unreadable images in all, the first is "
             f"{dataset.skipped_unreadable[0]}). Repair them or remove the class."

@@ -6,39 +6,51 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crossgraft.data._label_split import choose_label_sets
 from crossgraft.errors import DataError, UsageError
+from crossgraft.report.formatting import counted
 from crossgraft.seeding import generator
-from crossgraft.types import ClassIndices
+from crossgraft.types import ClassIndices, Targets
 
 
 def take_per_class(
-    targets: ClassIndices, images_per_class: int, *, seed: int, class_names: Sequence[str] | None = None
+    targets: Targets, images_per_class: int, *, seed: int, class_names: Sequence[str] | None = None
 ) -> np.ndarray:
     """Row numbers, ascending, of ``images_per_class`` images of every class.
 
     Raises:
-        UsageError: ``images_per_class`` is below 1.
+        UsageError: ``images_per_class`` is below 1, or images may have several labels.
         DataError: A class has fewer images.
     """
     if images_per_class < 1:
         raise UsageError(f"--per-class must be at least 1, not {images_per_class}.")
+    if targets.ndim == 2:
+        raise UsageError(
+            "--per-class needs one class an image, but these images may have several labels. Use --limit, which keeps the "
+            "share of every label."
+        )
     counts = np.bincount(targets)
     short = np.flatnonzero(counts < images_per_class)
     if short.size:
         name = class_names[short[0]] if class_names is not None else str(short[0])
+        found = counted(int(counts[short[0]]), "image")
         raise DataError(
-            f"The class {name} has {counts[short[0]]} images; {images_per_class} of each class were asked for. Ask for "
-            f"at most {counts.min()} (--per-class)."
+            f"The class {name} has {found}; {images_per_class} of each class were asked for. Ask for at most {counts.min()} "
+            "(--per-class)."
         )
     return _draw(targets, np.full(len(counts), images_per_class), seed, "per class")
 
 
-def limit_rows(targets: ClassIndices, num_images: int, *, seed: int) -> np.ndarray:
+def limit_rows(targets: Targets, num_images: int, *, seed: int) -> np.ndarray:
     """Row numbers, ascending, of at most ``num_images`` images; classes keep their shares, at least one each.
+
+    With several labels an image the labels keep their shares as nearly as whole images allow; a rare one may be left out.
 
     Raises:
         UsageError: ``num_images`` is below the number of classes.
     """
+    if targets.ndim == 2:
+        return np.arange(len(targets)) if num_images >= len(targets) else choose_label_sets(targets, num_images, seed)
     counts = np.bincount(targets)
     if num_images < len(counts):
         raise UsageError(

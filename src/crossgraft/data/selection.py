@@ -13,7 +13,7 @@ from crossgraft.data.sampling import limit_rows, take_per_class
 from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import Part, Split, k_folds, make_split
 from crossgraft.errors import UsageError
-from crossgraft.types import ClassIndices
+from crossgraft.types import Targets
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class RowSelection:
         if len(given) > 1:
             raise UsageError(f"{' and '.join(given)} choose the same thing in different ways. Give one of them.")
 
-    def make_split(self, rows: SourceRows, targets: ClassIndices, class_names: Sequence[str]) -> Split | None:
+    def make_split(self, rows: SourceRows, targets: Targets, class_names: Sequence[str]) -> Split | None:
         """The split that was asked for; None when all rows are used.
 
         Raises:
@@ -90,7 +90,7 @@ class RowSelection:
             class_names=class_names,
         )
 
-    def fewer(self, targets: ClassIndices, class_names: tuple[str, ...]) -> np.ndarray:
+    def fewer(self, targets: Targets, class_names: tuple[str, ...]) -> np.ndarray:
         """Row numbers, ascending, after ``limit`` or ``per_class``."""
         if self.per_class is not None:
             return take_per_class(targets, self.per_class, seed=self.seed, class_names=class_names)

@@ -15,12 +15,20 @@ from pydantic import ValidationError, model_validator
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from crossgraft.data._group_split import assign_groups, assign_images
+from crossgraft.data._label_split import assign_label_sets
+from crossgraft.data._split_rules import (
+    label_sets_in_words,
+    refuse_few_groups,
+    refuse_few_units,
+    refuse_rare_classes,
+    stratified_in_words,
+)
 from crossgraft.data.dataset import Dataset
 from crossgraft.errors import DataError, UsageError
 from crossgraft.records import SCHEMA_VERSION, Record
 from crossgraft.runs.atomic import write_atomically
 from crossgraft.seeding import derive_seed
-from crossgraft.types import ClassIndices, Groups
+from crossgraft.types import Groups, LabelMatrix, Targets
 
 Part = Literal["train", "val", "test"]
 PARTS: tuple[Part, ...] = ("train", "val", "test")
@@ -86,6 +94,13 @@ class Split(Record):
                 "or groups differ. Open the data as they were then (same options), or make a new split."
             )
 
+    def _repr_html_(self) -> str:
+        """A short table for notebooks, without the row numbers."""
+        from crossgraft.report.notebook import facts_table
+
+        sizes = {part: len(self.rows(part)) or None for part in PARTS}
+        return facts_table(f"Split of {self.num_images} images", {**sizes, "method": self.method, "seed": self.seed})
+
     def save(self, path: Path) -> None:
         """Write the split as JSON; the file appears whole or not at all.
 
@@ -112,7 +127,7 @@ class Split(Record):
 
 
 def make_split(
-    targets: ClassIndices,
+    targets: Targets,
     groups: Groups | None = None,
     *,
     fractions: Mapping[Part, float],
@@ -120,10 +135,10 @@ def make_split(
     data_fingerprint: str = "",
     class_names: Sequence[str] | None = None,
 ) -> Split:
-    """Draw parts of given sizes, stratified by class, no group in two parts.
+    """Draw parts of given sizes, stratified by class or by label, no group in two parts.
 
     Args:
-        targets: Class of each row, 0 … C−1.
+        targets: Class of each row, 0 … C−1; or (n, L) of 0 and 1, where an image may have several labels.
         groups: Patient (or the like) of each row.
         fractions: Share of each part; they add up to 1, for example ``{"train": 0.8, "test": 0.2}``.
         seed: Decides which rows (or groups) go where.
@@ -134,6 +149,12 @@ def make_split(
         Every class is in every part. With groups the shares are as near as whole groups allow (greedy,
         largest groups first); O(groups × parts × classes).
 
+        With several labels an image, let t be the largest number of marks of one group (or image): its images plus, over
+        all labels, its images with that label. The size of each part, and its number of images with each label, differ
+        from their shares by less than t with two parts and by less than 2 t with three; ``method`` says by how much they
+        do. A label of at least as many groups as parts is in every part where the bound allows it; ``method`` names those
+        that are not.
+
     Raises:
         UsageError: The fractions make no sense.
         DataError: A class has fewer images, or images of fewer groups, than there are parts.
@@ -143,16 +164,22 @@ def make_split(
     if "train" not in parts or (shares <= 0).any() or abs(shares.sum() - 1) > 1e-9:
         given = ", ".join(f"{part} {fraction:g}" for part, fraction in fractions.items())
         raise UsageError(f"Split fractions must be positive, include train and add up to 1. Given: {given}.")
-    _refuse_rare_classes(targets, groups, len(parts), f"each of {', '.join(parts)}", class_names)
-    part_of_row = (
-        assign_images(targets, shares, seed) if groups is None else assign_groups(targets, groups, shares, seed)
-    )
+    if targets.ndim == 2:
+        refuse_few_units(targets, groups, len(parts), "parts")
+        labelled = assign_label_sets(targets, groups, shares, seed)
+        part_of_row, how = labelled.parts, label_sets_in_words(labelled, groups, parts, class_names)
+    else:
+        refuse_rare_classes(targets, groups, len(parts), f"each of {', '.join(parts)}", class_names)
+        part_of_row = (
+            assign_images(targets, shares, seed) if groups is None else assign_groups(targets, groups, shares, seed)
+        )
+        how = stratified_in_words(groups)
     part_names = np.asarray(parts)[part_of_row]
     described = " / ".join(f"{fraction:.0%} {part}" for part, fraction in zip(parts, shares, strict=True))
     return Split(
         data_fingerprint=data_fingerprint,
         num_images=len(targets),
-        method=f"{described}, drawn at random, {_stratified_in_words(groups)}",
+        method=f"{described}, drawn at random, {how}",
         seed=seed,
         train=_rows_of(part_names == "train"),
         val=_rows_of(part_names == "val"),
@@ -161,7 +188,7 @@ def make_split(
 
 
 def k_folds(
-    targets: ClassIndices,
+    targets: Targets,
     groups: Groups | None = None,
     *,
     num_folds: int,
@@ -171,7 +198,8 @@ def k_folds(
 ) -> tuple[Split, ...]:
     """Cut the rows into folds, stratified by class, no group in two folds; split i tests on fold i.
 
-    Uses scikit-learn's ``StratifiedGroupKFold`` (or ``StratifiedKFold`` without groups). Arguments as in
+    Uses scikit-learn's ``StratifiedGroupKFold`` (or ``StratifiedKFold`` without groups). With several labels an image, as
+    ``make_split``; sizes and label counts of the folds differ from their shares by less than 2.27 t. Arguments as in
     ``make_split``.
 
     Raises:
@@ -181,24 +209,51 @@ def k_folds(
     """
     if num_folds < 2:
         raise UsageError(f"--folds must be at least 2, not {num_folds}.")
-    _refuse_rare_classes(targets, None, num_folds, f"each of {num_folds} folds", class_names)
+    if targets.ndim == 2:
+        return _label_set_folds(targets, groups, num_folds, seed, data_fingerprint, class_names)
+    refuse_rare_classes(targets, None, num_folds, f"each of {num_folds} folds", class_names)
     random_state = derive_seed(seed, "folds")
     if groups is None:
         splitter = StratifiedKFold(num_folds, shuffle=True, random_state=random_state)
     else:
-        _refuse_few_groups(targets, groups, num_folds, class_names)
+        refuse_few_groups(targets, groups, num_folds, class_names)
         splitter = StratifiedGroupKFold(num_folds, shuffle=True, random_state=random_state)
     folds = splitter.split(np.zeros(len(targets)), targets, groups)
     return tuple(
         Split(
             data_fingerprint=data_fingerprint,
             num_images=len(targets),
-            method=f"fold {fold} of {num_folds} is the test, {_stratified_in_words(groups)}",
+            method=f"fold {fold} of {num_folds} is the test, {stratified_in_words(groups)}",
             seed=seed,
             train=tuple(train.tolist()),
             test=tuple(test.tolist()),
         )
         for fold, (train, test) in enumerate(folds, start=1)
+    )
+
+
+def _label_set_folds(
+    targets: LabelMatrix,
+    groups: Groups | None,
+    num_folds: int,
+    seed: int,
+    data_fingerprint: str,
+    class_names: Sequence[str] | None,
+) -> tuple[Split, ...]:
+    refuse_few_units(targets, groups, num_folds, "folds")
+    labelled = assign_label_sets(targets, groups, np.full(num_folds, 1 / num_folds), seed)
+    names = [f"fold {fold}" for fold in range(1, num_folds + 1)]
+    how = label_sets_in_words(labelled, groups, names, class_names)
+    return tuple(
+        Split(
+            data_fingerprint=data_fingerprint,
+            num_images=len(targets),
+            method=f"{name} of {num_folds} is the test, {how}",
+            seed=seed,
+            train=_rows_of(labelled.parts != fold),
+            test=_rows_of(labelled.parts == fold),
+        )
+        for fold, name in enumerate(names)
     )
 
 
@@ -226,36 +281,3 @@ def official_split(dataset: Dataset) -> Split:
 
 def _rows_of(mask: np.ndarray) -> tuple[int, ...]:
     return tuple(np.flatnonzero(mask).tolist())
-
-
-def _stratified_in_words(groups: Groups | None) -> str:
-    if groups is None:
-        return "stratified by class; patient leakage not checked (no groups)"
-    return "stratified by class, no group in two parts"
-
-
-def _refuse_rare_classes(
-    targets: ClassIndices, groups: Groups | None, num_parts: int, parts: str, class_names: Sequence[str] | None
-) -> None:
-    """A class must be able to be in every part."""
-    for index in np.unique(targets):
-        members = targets == index
-        count = int(members.sum()) if groups is None else len(np.unique(groups[members]))
-        if count < num_parts:
-            what = "images" if groups is None else "groups (patients)"
-            name = f"Class number {index}" if class_names is None else f"The class {class_names[index]}"
-            raise DataError(
-                f"{name} has {count} {what} and can not be in {parts}. Collect more, join classes, or ask "
-                "for fewer parts."
-            )
-
-
-def _refuse_few_groups(
-    targets: ClassIndices, groups: Groups, num_folds: int, class_names: Sequence[str] | None
-) -> None:
-    num_groups = len(np.unique(groups))
-    if num_groups < num_folds:
-        raise DataError(
-            f"There are {num_groups} groups (patients) for {num_folds} folds. Ask for at most {num_groups} folds."
-        )
-    _refuse_rare_classes(targets, groups, 2, "both the train and the test rows", class_names)

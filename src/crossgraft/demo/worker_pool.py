@@ -84,7 +84,9 @@ def worker_pool(num_workers: int | None = None) -> Generator[WorkerPool]:
 
 
 def prepare_worker() -> None:
-    """Use one thread, and do not outlive the parent."""
+    """Leave Ctrl-C to the parent, use one thread, and do not outlive the parent."""
+    # Inherited from the parent already, but not on Windows, where each process of a console gets Ctrl-C by itself.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     import torch
     from threadpoolctl import threadpool_limits
 

@@ -13,6 +13,7 @@ from typing import BinaryIO
 import psutil
 
 from crossgraft.errors import StorageError
+from crossgraft.runs.atomic import describe_os_error, remove_if_free, replace_file
 
 
 @contextmanager
@@ -31,12 +32,12 @@ def atomic_file(path: Path) -> Generator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(path)
+            replace_file(temporary, path)
         finally:
-            temporary.unlink(missing_ok=True)
+            remove_if_free(temporary)
     except OSError as error:
         raise StorageError(
-            f"Cannot write features into {path.parent}: {error.strerror or error}. Finished parts are kept. Free some "
+            f"Cannot write features into {path.parent}: {describe_os_error(error)}. Finished parts are kept. Free some "
             "space there, or set CROSSGRAFT_CACHE to another folder, and run the same command again."
         ) from error
 
@@ -46,4 +47,4 @@ def remove_leftovers(folder: Path) -> None:
     for path in folder.glob(".*.tmp"):
         host, _, rest = path.name.removesuffix(".tmp").rpartition(".")[0].rpartition(".")
         if host.endswith(f".{socket.gethostname()}") and rest.isdigit() and not psutil.pid_exists(int(rest)):
-            path.unlink(missing_ok=True)
+            remove_if_free(path)

@@ -23,7 +23,7 @@ from crossgraft.features.feature_set import FeatureSet
 from crossgraft.features.store import ROWS_PER_SHARD, FeatureStore, cache_folder, feature_key
 from crossgraft.models import Backbone
 from crossgraft.models.penultimate import BackboneOutput
-from crossgraft.progress import Reporter, Stage
+from crossgraft.progress import SILENT_SECONDS, Reporter, Stage
 from crossgraft.version import __version__
 
 LARGEST_BATCH = 64
@@ -77,7 +77,7 @@ def extract_features(
     store = FeatureStore(cache_folder(cache_dir) / key[:2] / key, len(dataset))
     stored = store.read()
     if stored is not None:
-        reporter.say(f"{title}: read from the cache")
+        reporter.mention(f"{title}: read from the cache")
         return stored
     threads = num_threads or min(torch.get_num_threads(), available_cores())
     with limit_threads(threads):
@@ -159,7 +159,8 @@ class _Extraction:
             return  # the real run meets the same limit and deals with it
         done = num_samples - num_left
         resumed = f" (an earlier run left {done} of {num_samples})" if done else ""
-        self.reporter.say(f"{title}{resumed}: {estimate.describe()}")
+        announce = self.reporter.say if estimate.seconds >= SILENT_SECONDS else self.reporter.mention
+        announce(f"{title}{resumed}: {estimate.describe()}")
 
     def _compute(self, missing: list[int], outputs: Iterator[BackboneOutput]) -> None:
         for shard in missing:
@@ -201,6 +202,8 @@ class _Extraction:
                 raise
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
+            elif self.backbone.device.startswith("mps"):
+                torch.mps.empty_cache()
             return None, error.with_traceback(None)  # a traceback would keep the batch's activations alive
 
     def _refuse_not_finite(self, rows: range, features: FloatArray, logits: FloatArray | None) -> None:

@@ -21,6 +21,7 @@ from crossgraft.features._atomic_file import atomic_file, remove_leftovers
 from crossgraft.features._tensor_file import FloatArray, TensorFile, checksum, map_tensors, write_tensors
 from crossgraft.features.feature_set import FeatureSet
 from crossgraft.models import Backbone
+from crossgraft.runs.atomic import remove_if_free
 
 FORMAT_VERSION = 1
 ROWS_PER_SHARD = 512
@@ -129,7 +130,7 @@ class FeatureStore:
         except _ShardLostError:
             return self.read()
         for shard in range(self.num_shards):
-            self._shard_path(shard).unlink(missing_ok=True)
+            remove_if_free(self._shard_path(shard))  # a second process may have it mapped, which Windows respects
         remove_leftovers(self.folder)
         return self.read()
 

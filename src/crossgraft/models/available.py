@@ -8,10 +8,13 @@ from pathlib import Path
 
 from safetensors import safe_open
 
+from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.sources.local_checkpoint import read_header
 from crossgraft.models.sources.pretrained_files import cached_timm_names, find_pretrained
 from crossgraft.models.sources.timm_models import is_architecture, pretrained_config
-from crossgraft.models.spec import family_of
+from crossgraft.models.sources.torchvision_files import find_torchvision_weights
+from crossgraft.models.sources.torchvision_models import torchvision_names, weights_of
+from crossgraft.models.spec import TORCHVISION_PREFIX, family_of, library_name
 from crossgraft.models.zoo import DEFAULT_ZOO
 
 _NOT_PARAMETERS = ("running_mean", "running_var", "num_batches_tracked")
@@ -37,7 +40,7 @@ class AvailableModel:
 
 
 def list_available_models(weights_dir: str | Path | None = None) -> list[AvailableModel]:
-    """The default zoo, cached timm weights and the checkpoints of ``weights_dir``; available ones first.
+    """The default zoo, cached weights of timm and torchvision, the checkpoints of ``weights_dir``; available first.
 
     Reads file headers only; about 10 ms a file.
     """
@@ -46,9 +49,23 @@ def list_available_models(weights_dir: str | Path | None = None) -> list[Availab
     default_weights = {f"{name}.{pretrained_config(name).get('tag')}" for name in DEFAULT_ZOO}
     names = [*DEFAULT_ZOO, *(name for name in cached if name not in default_weights)]
     rows = [_timm_row(name, folder) for name in names]
+    rows += (torchvision_rows := _torchvision_rows(folder))
     if folder is not None:
-        rows += [_checkpoint_row(path) for path in sorted(folder.glob("*.safetensors")) if path.stem not in names]
+        named = {*names, *(Path(row.where).stem for row in torchvision_rows)}
+        rows += [_checkpoint_row(path) for path in sorted(folder.glob("*.safetensors")) if path.stem not in named]
     return sorted(rows, key=lambda row: not row.available)
+
+
+def _torchvision_rows(weights_dir: Path | None) -> list[AvailableModel]:
+    """Only what is here: torchvision's names are no part of the default zoo."""
+    rows: list[AvailableModel] = []
+    for architecture in torchvision_names():
+        for weights in weights_of(architecture):
+            path = find_torchvision_weights(architecture, weights, weights_dir)
+            if path is not None:
+                name = f"{TORCHVISION_PREFIX}{architecture}.{weights.name}"
+                rows.append(AvailableModel(name, family_of(name), weights.meta["num_params"], True, str(path)))
+    return rows
 
 
 def _timm_row(name: str, weights_dir: Path | None) -> AvailableModel:
@@ -61,9 +78,13 @@ def _timm_row(name: str, weights_dir: Path | None) -> AvailableModel:
 
 def _checkpoint_row(path: Path) -> AvailableModel:
     architecture = read_header(path).architecture
-    if architecture and is_architecture(architecture):
+    if architecture and library_of(architecture).knows(architecture):
         return AvailableModel(path.name, family_of(architecture), _count_parameters(path), True, str(path))
-    what = f"the architecture {architecture} is not in timm" if architecture else "the file names no architecture"
+    what = (
+        f"the architecture {architecture} is not in {library_name(architecture)}"
+        if architecture
+        else "the file names no architecture"
+    )
     return AvailableModel(
         path.name,
         family_of(architecture or path.stem),

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from crossgraft.errors import UsageError
+from crossgraft.errors import CrossgraftError, UsageError
+from crossgraft.models.device import explain_missing_operations, move_to_device
 from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
-from crossgraft.models.layers import capture_activations, main_layers
+from crossgraft.models.layers import capture_activations, main_layers, observe_layers
 from crossgraft.models.penultimate import BackboneOutput, find_read_out
 from crossgraft.types import Preprocessing
 
 Images = Float[Tensor, "num_samples channels height width"]
-BackboneSource = Literal["timm", "checkpoint", "factory"]
+BackboneSource = Literal["timm", "torchvision", "checkpoint", "factory"]
 
 
 class Backbone:
@@ -26,7 +28,7 @@ class Backbone:
         module: The network, with its weights; switched to eval mode and moved to ``device``.
         name: What tables call it.
         architecture: For people, for example ``mobilenetv2_100``.
-        source: ``timm`` (its own weights or random ones), ``checkpoint`` (a file) or ``factory``.
+        source: ``timm`` or ``torchvision`` (own weights or random ones), ``checkpoint`` (a file) or ``factory``.
         preprocessing: How images become inputs.
         family: Models of one family are compared with each other.
         licence: Of the weights, if known.
@@ -43,7 +45,8 @@ class Backbone:
             ``module.named_modules()``.
 
     Raises:
-        UsageError: The penultimate features can not be found; the message says what to implement.
+        UsageError: The network does not run on an image of its ``preprocessing``, or the penultimate features can not
+            be found; the message says what to change.
     """
 
     def __init__(
@@ -71,12 +74,13 @@ class Backbone:
         self.num_parameters = sum(parameter.numel() for parameter in module.parameters())
         self.weights_fingerprint = weights_fingerprint(module)
         self.structure_fingerprint = structure_fingerprint(module, self.architecture_key)
-        self.layer_names = main_layers(module)
-        self.module.to(device)
-        with torch.inference_mode():
+        move_to_device(self.module, device)
+        with torch.inference_mode(), _explain_refusal(name, preprocessing), explain_missing_operations(name, device):
             probe = self._probe()
             self._read_out = find_read_out(self.module, probe, name=name)
-            output = self._read_out(self.module, probe)
+            with observe_layers(self.module) as gives_tensor:
+                output = self._read_out(self.module, probe)
+        self.layer_names = main_layers(self.module, gives_tensor)
         self.num_features = int(output.features.shape[1])
         self.num_source_classes = None if output.source_logits is None else int(output.source_logits.shape[1])
 
@@ -88,7 +92,7 @@ class Backbone:
         Raises:
             UsageError: The images do not have the channels that ``preprocessing`` states.
         """
-        with torch.inference_mode():
+        with torch.inference_mode(), explain_missing_operations(self.name, self.device):
             output = self._read_out(self.module, self._accept(images))
         # tensors of inference mode are refused by autograd later; a copy made outside of it is not
         return BackboneOutput(
@@ -115,6 +119,21 @@ class Backbone:
         facts = f"{self.architecture}, d={self.num_features}, {self.preprocessing.describe()}"
         return f"Backbone({self.name!r}, {facts})"
 
+    def _repr_html_(self) -> str:
+        """A short table for notebooks."""
+        from crossgraft.report.notebook import facts_table
+
+        facts = {
+            "architecture": self.architecture,
+            "features": self.num_features,
+            "source classes": self.num_source_classes,
+            "parameters": f"{self.num_parameters:,}",
+            "images become": self.preprocessing.describe(),
+            "licence": self.licence,
+            "device": self.device,
+        }
+        return facts_table(f"Backbone {self.name}", facts)
+
     def _accept(self, images: Tensor) -> Tensor:
         if images.ndim != 4 or images.shape[1] != self.preprocessing.channels:
             raise UsageError(
@@ -133,3 +152,19 @@ class Backbone:
             self.preprocessing.width_pixels,
         )
         return torch.linspace(-1, 1, int(torch.Size(shape).numel())).reshape(shape).to(self.device)
+
+
+@contextmanager
+def _explain_refusal(model: str, preprocessing: Preprocessing) -> Generator[None]:
+    """A network that can not take the stated image fails somewhere inside, in torch's words: say what to look at."""
+    try:
+        yield
+    except (CrossgraftError, torch.OutOfMemoryError):
+        raise
+    except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
+        channels, height, width = preprocessing.channels, preprocessing.height_pixels, preprocessing.width_pixels
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise UsageError(
+            f"The model {model} does not run on an image of {channels} × {height} × {width} (channels, height, width): "
+            f"{reason}. Check the input_size of its preprocessing, --image-size, and its kwargs (in_chans)."
+        ) from error

@@ -2,34 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 
 from torch import Tensor, nn
 
 from crossgraft.errors import UnknownNameError, UsageError
 
-_CONTAINERS = (nn.Sequential, nn.ModuleList)
+_CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 _WITHOUT_EFFECT = (nn.Identity, nn.Dropout, nn.Dropout2d)
+# A module with nearly all parameters is the network behind another name (an encoder, a wrapper), not one of its blocks.
+_NEARLY_ALL = 0.9
 
 
-def main_layers(module: nn.Module) -> tuple[str, ...]:
+def main_layers(module: nn.Module, gives_tensor: Collection[str]) -> tuple[str, ...]:
     """Names of the building blocks in the order of definition: containers are opened, blocks are not.
 
     For a ResNet: ``conv1, bn1, …, layer1.0, layer1.1, …, fc``; for a ViT: ``patch_embed, blocks.0, …, norm,
-    head``.
+    head``. Every one has an activation: a block that returns several tensors, that the network reaches into
+    instead of calling it, or that holds nearly all parameters is opened like a container, and a layer that does not
+    run is left out.
+
+    Args:
+        module: The network.
+        gives_tensor: From ``observe_layers`` around one forward pass.
     """
     names: list[str] = []
+    large = _NEARLY_ALL * _count_parameters(module)
 
     def walk(parent: nn.Module, prefix: str) -> None:
         for name, child in parent.named_children():
-            if isinstance(child, _CONTAINERS) and len(child) > 0:
-                walk(child, f"{prefix}{name}.")
-            elif not isinstance(child, (*_CONTAINERS, *_WITHOUT_EFFECT)):
-                names.append(prefix + name)
+            path = prefix + name
+            if isinstance(child, _WITHOUT_EFFECT):
+                continue
+            found = len(names)
+            is_container = isinstance(child, _CONTAINERS) and len(child) > 0
+            if is_container or path not in gives_tensor or _count_parameters(child) > large:
+                walk(child, f"{path}.")
+            if len(names) == found and path in gives_tensor and not isinstance(child, _CONTAINERS):
+                names.append(path)
 
     walk(module, "")
     return tuple(names)
+
+
+def _count_parameters(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+@contextmanager
+def observe_layers(module: nn.Module) -> Generator[set[str]]:
+    """Fill a set with the names of all layers that run inside the block and whose last output is one tensor."""
+    seen: set[str] = set()
+
+    def note(name: str) -> Callable[[nn.Module, tuple[object, ...], object], None]:
+        def hook(_module: nn.Module, _inputs: tuple[object, ...], output: object) -> None:
+            (seen.add if isinstance(output, Tensor) else seen.discard)(name)
+
+        return hook
+
+    handles = [layer.register_forward_hook(note(name)) for name, layer in module.named_modules() if name]
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 @contextmanager

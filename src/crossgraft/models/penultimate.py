@@ -1,19 +1,23 @@
 """Where a network's penultimate features are, for any network that shows its head.
 
-Three ways to speak, tried in this order:
+Four ways to speak, tried in this order:
 
 1. One linear head (timm's ``get_classifier``, or an attribute ``fc``, ``classifier``, ``head``, ``heads`` or
    ``linear``): the features are what goes into it, so head(features) is the model's output by construction.
    This is checked once.
 2. timm's words ``forward_features`` and ``forward_head(…, pre_logits=True)``: heads that are not one linear
-   map.
+   map, such as two distilled heads, and networks without a head. What still has positions is averaged over
+   them (see ``positions``).
 3. ``forward_features`` alone: a network without a head; feature maps and tokens are averaged over positions.
+4. A head whose last learned layer is a 1×1 convolution (SqueezeNet): what goes into it, averaged over
+   positions.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, cast
 
 import torch
@@ -21,6 +25,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from crossgraft.errors import UsageError
+from crossgraft.models.positions import Layout, average_positions, find_layout
 
 _HEAD_NAMES = ("fc", "classifier", "head", "heads", "linear")
 # Two orders above float32 rounding of one dot product; a head with a scale or a second branch is far outside.
@@ -52,9 +57,12 @@ def find_read_out(
     """
     head = _linear_head(module)
     if head is not None and _is_the_last_step(module, head, probe):
-        return _through_linear_head(head)
+        return partial(_through_linear_head, head)
     if callable(getattr(module, "forward_features", None)):
-        return _through_timm_words if _takes_pre_logits(module) else _without_head
+        return _through_forward_features(module, probe, name=name)
+    convolution = _convolutional_head(module)
+    if convolution is not None and _gives_one_row_an_image(module, probe):
+        return partial(_through_convolutional_head, convolution)
     raise UsageError(
         f"crossgraft can not see the penultimate features of the model {name} ({type(module).__name__}). Name its last "
         "linear layer fc, classifier, head or linear (and call it on a vector an image), or give it the method "
@@ -64,19 +72,22 @@ def find_read_out(
 
 def _linear_head(module: nn.Module) -> nn.Linear | None:
     get_classifier = getattr(module, "get_classifier", None)
-    if callable(get_classifier):
-        return _last_linear(get_classifier())
+    heads = [get_classifier()] if callable(get_classifier) else _named_heads(module)
+    return next((last for head in heads if isinstance(last := _last_of(head), nn.Linear)), None)
+
+
+def _named_heads(module: nn.Module) -> list[object]:
     config = getattr(module, "pretrained_cfg", None) or getattr(module, "default_cfg", None)
     stated = config.get("classifier") if isinstance(config, Mapping) else None
     names = (stated, *_HEAD_NAMES) if isinstance(stated, str) else _HEAD_NAMES
     modules = dict(module.named_modules())
-    return next((head for name in names if (head := _last_linear(modules.get(name))) is not None), None)
+    return [modules[name] for name in names if name in modules]
 
 
-def _last_linear(head: object) -> nn.Linear | None:
-    if isinstance(head, nn.Sequential) and len(head) > 0:
-        return _last_linear(head[-1])
-    return head if isinstance(head, nn.Linear) else None
+def _last_of(head: object) -> object:
+    while isinstance(head, nn.Sequential) and len(head) > 0:
+        head = head[-1]
+    return head
 
 
 def _is_the_last_step(module: nn.Module, head: nn.Linear, probe: Tensor) -> bool:
@@ -90,7 +101,7 @@ def _is_the_last_step(module: nn.Module, head: nn.Linear, probe: Tensor) -> bool
     )
 
 
-def _run_with_head_inputs(module: nn.Module, head: nn.Linear, images: Tensor) -> tuple[list[Tensor], object]:
+def _run_with_head_inputs(module: nn.Module, head: nn.Module, images: Tensor) -> tuple[list[Tensor], object]:
     inputs: list[Tensor] = []
     handle = head.register_forward_pre_hook(lambda _module, arguments: inputs.append(arguments[0]))
     try:
@@ -99,11 +110,29 @@ def _run_with_head_inputs(module: nn.Module, head: nn.Linear, images: Tensor) ->
         handle.remove()
 
 
-def _through_linear_head(head: nn.Linear) -> ReadOut:
-    def read_out(module: nn.Module, images: Tensor) -> BackboneOutput:
-        inputs, output = _run_with_head_inputs(module, head, images)
-        return BackboneOutput(inputs[0].float(), cast(Tensor, output).float())
+def _through_linear_head(head: nn.Linear, module: nn.Module, images: Tensor) -> BackboneOutput:
+    inputs, output = _run_with_head_inputs(module, head, images)
+    return BackboneOutput(inputs[0].float(), cast(Tensor, output).float())
 
+
+def _through_forward_features(module: nn.Module, probe: Tensor, *, name: str) -> ReadOut:
+    """Where the channels are is decided here, once, and not again for every batch."""
+    takes_pre_logits = _takes_pre_logits(module)
+    has_head = takes_pre_logits and bool(getattr(module, "num_classes", 0))
+
+    def before_pooling(module: nn.Module, feature_map: object) -> Tensor:
+        output = module.forward_head(feature_map, pre_logits=True) if takes_pre_logits else feature_map  # type: ignore[operator]
+        return _the_tensor(output, name=name)
+
+    def read_out(module: nn.Module, images: Tensor) -> BackboneOutput:
+        feature_map = module.forward_features(images)  # type: ignore[operator]
+        features = average_positions(before_pooling(module, feature_map), layout)
+        logits = module.forward_head(feature_map) if has_head else None  # type: ignore[operator]
+        if isinstance(logits, Tensor) and logits.ndim == 2:
+            return BackboneOutput(features, logits.float())
+        return BackboneOutput(features, None)
+
+    layout = find_layout(module, tuple(before_pooling(module, module.forward_features(probe)).shape))  # type: ignore[operator]
     return read_out
 
 
@@ -112,31 +141,41 @@ def _takes_pre_logits(module: nn.Module) -> bool:
     return callable(forward_head) and "pre_logits" in inspect.signature(forward_head).parameters
 
 
-def _through_timm_words(module: nn.Module, images: Tensor) -> BackboneOutput:
-    feature_map = cast(Tensor, module.forward_features(images))  # type: ignore[operator]
-    features = pool_positions(cast(Tensor, module.forward_head(feature_map, pre_logits=True)))  # type: ignore[operator]
-    if not getattr(module, "num_classes", 0):
-        return BackboneOutput(features, None)
-    logits = cast(Tensor, module.forward_head(feature_map))  # type: ignore[operator]
-    return BackboneOutput(features, logits.float() if logits.ndim == 2 else None)
-
-
-def _without_head(module: nn.Module, images: Tensor) -> BackboneOutput:
-    return BackboneOutput(pool_positions(cast(Tensor, module.forward_features(images))), None)  # type: ignore[operator]
-
-
-def pool_positions(output: Tensor) -> Float[Tensor, "num_samples num_features"]:
-    """Average tokens (n, t, d) or feature maps (n, d, h, w) over positions; vectors (n, d) stay as they are.
+def _the_tensor(output: object, *, name: str) -> Tensor:
+    """The one tensor of ``output``: itself, or alone in a list or tuple.
 
     Raises:
-        UsageError: The output has another number of dimensions.
+        UsageError: There are several, or names for them; which one is meant is not for us to guess.
     """
-    if output.ndim == 4:
-        return output.float().mean(dim=(2, 3))
-    if output.ndim == 3:
-        return output.float().mean(dim=1)
-    if output.ndim == 2:
-        return output.float()
+    if isinstance(output, Sequence) and len(output) == 1:
+        output = output[0]
+    if isinstance(output, Tensor):
+        return output
+    found = type(output).__name__
+    if isinstance(output, Mapping):
+        found += " with the keys " + ", ".join(map(str, output))
+    elif isinstance(output, Sequence):
+        found += f" of {len(output)}"
     raise UsageError(
-        f"Penultimate features must be (n, d), (n, t, d) or (n, d, h, w); the network returned {tuple(output.shape)}."
+        f"The method forward_features of the model {name} returns a {found}. Let it return one tensor: (n, d), tokens "
+        "(n, t, d) or feature maps (n, d, h, w)."
     )
+
+
+def _convolutional_head(module: nn.Module) -> nn.Conv2d | None:
+    """The last learned layer of the head, where that is a 1×1 convolution."""
+    for head in _named_heads(module):
+        learned = [layer for layer in cast(nn.Module, head).modules() if isinstance(layer, nn.Conv2d | nn.Linear)]
+        if learned and isinstance(learned[-1], nn.Conv2d) and learned[-1].kernel_size == (1, 1):
+            return learned[-1]
+    return None
+
+
+def _gives_one_row_an_image(module: nn.Module, probe: Tensor) -> bool:
+    output = module(probe)
+    return isinstance(output, Tensor) and output.ndim == 2 and len(output) == len(probe)
+
+
+def _through_convolutional_head(head: nn.Conv2d, module: nn.Module, images: Tensor) -> BackboneOutput:
+    inputs, output = _run_with_head_inputs(module, head, images)
+    return BackboneOutput(average_positions(inputs[0], Layout(channel_axis=1)), cast(Tensor, output).float())

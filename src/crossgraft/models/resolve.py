@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from crossgraft.errors import DataError, UsageError
+from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.sources.local_checkpoint import CheckpointHeader, find_checkpoint, read_header
-from crossgraft.models.sources.timm_models import check_architecture, is_architecture
-from crossgraft.models.spec import PRETRAINED, ModelSpec, family_of
+from crossgraft.models.spec import PRETRAINED, ModelSpec, family_of, library_name
 
 
 def resolve_spec(spec: ModelSpec, *, weights_dir: Path | None = None) -> ModelSpec:
@@ -17,7 +17,7 @@ def resolve_spec(spec: ModelSpec, *, weights_dir: Path | None = None) -> ModelSp
     What the entry says wins over what the header says. Resolving twice changes nothing.
 
     Raises:
-        UnknownNameError: timm has no such architecture.
+        UnknownNameError: timm or torchvision has no such architecture.
         MissingWeightsError: A file is not where the spec says.
         UsageError: The spec contradicts itself, or names no architecture.
         DataError: The checkpoint's header is damaged, or the source features are missing.
@@ -27,12 +27,12 @@ def resolve_spec(spec: ModelSpec, *, weights_dir: Path | None = None) -> ModelSp
         path = find_checkpoint(str(spec.weights), folders, model=spec.name)
         spec = _fill_from_header(replace(spec, weights=str(path)), read_header(path), path)
     if not spec.is_factory:
-        check_architecture(spec.source)
+        library_of(spec.source).check(spec.source)
         spec = replace(spec, weights=spec.weights or PRETRAINED)
     elif spec.weights == PRETRAINED:
         raise UsageError(
-            f"The model {spec.name}: `weights: pretrained` means timm's own weights, but {spec.source} is a function. "
-            "Name a file, or leave weights out if the function loads them."
+            f"The model {spec.name}: `weights: pretrained` means the own weights of timm or torchvision, but {spec.source} "
+            "is a function. Name a file, or leave weights out if the function loads them."
         )
     return replace(
         spec,
@@ -51,12 +51,12 @@ def _fill_from_header(spec: ModelSpec, header: CheckpointHeader, path: Path) -> 
     if not source:
         raise UsageError(
             f"{path.name} does not say its architecture. Write a zoo file with the entry name: {spec.name}, source: a "
-            f"timm architecture or package.module:factory, weights: {path.name}."
+            f"timm architecture, torchvision:NAME or package.module:factory, weights: {path.name}."
         )
-    if not spec.source and not is_architecture(source):
+    if not spec.source and not library_of(source).knows(source):
         raise UsageError(
-            f"{path.name} says that its architecture is {source}, which timm does not have. Write a zoo file with the "
-            f"entry name: {spec.name}, source: package.module:factory (a function that builds it), weights: "
+            f"{path.name} says that its architecture is {source}, which {library_name(source)} does not have. Write a zoo "
+            f"file with the entry name: {spec.name}, source: package.module:factory (a function that builds it), weights: "
             f"{path.name}."
         )
     kwargs = dict(spec.kwargs)

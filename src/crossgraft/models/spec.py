@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -15,7 +16,11 @@ from crossgraft.types import SourceFeatures
 
 PRETRAINED = "pretrained"
 RANDOM = "random"
-CHECKPOINT_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
+CHECKPOINT_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".ckpt", ".pth.tar")
+TORCHVISION_PREFIX = "torchvision:"
+_VERSION_APART = re.compile(
+    r"^(mobilenet|efficientnet|swin|shufflenet|regnet)_(v\d|[xy])(?=_|$)"
+)  # as torchvision writes
 PREPROCESSING_KEYS = ("input_size", "mean", "std", "interpolation", "crop_pct", "resize_policy")
 
 
@@ -25,11 +30,11 @@ class ModelSpec:
 
     Attributes:
         name: What tables call the model.
-        source: A timm architecture name, or ``package.module:factory`` for a function that returns a
-            ``nn.Module``.
+        source: A timm architecture name, ``torchvision:NAME``, or ``package.module:factory`` for a function that
+            returns a ``nn.Module``.
             Empty: the header of the checkpoint names the architecture.
-        weights: ``pretrained`` (timm's own), ``random``, the path of a checkpoint, or None (``pretrained``
-            for timm; as built for a factory).
+        weights: ``pretrained`` (the library's own), ``random``, the path of a checkpoint, or None
+            (``pretrained`` for timm and torchvision; as built for a factory).
         kwargs: Passed to the architecture or the factory.
         family: Models of one family are compared with each other; None derives it from the source.
         licence: Of the weights.
@@ -59,8 +64,8 @@ class ModelSpec:
 
     @property
     def is_factory(self) -> bool:
-        """Does ``source`` name a Python function rather than a timm architecture?"""
-        return ":" in self.source
+        """Does ``source`` name a Python function rather than an architecture of timm or torchvision?"""
+        return is_factory_source(self.source)
 
     @property
     def has_checkpoint(self) -> bool:
@@ -74,7 +79,7 @@ class ModelSpec:
         >>> ModelSpec("a", "mobilenetv2_100", kwargs={"pad_type": "same", "num_classes": 965}).architecture
         'mobilenetv2_100 (pad_type=same)'
         """
-        name = self._untagged_source.rpartition(":")[2]
+        name = self._untagged_source.rpartition(":")[2] if self.is_factory else self._untagged_source
         arguments = ", ".join(f"{key}={value}" for key, value in self._shaping_kwargs().items())
         return f"{name} ({arguments})" if arguments else name
 
@@ -85,7 +90,7 @@ class ModelSpec:
 
     @property
     def _untagged_source(self) -> str:
-        """Timm writes ``architecture.tag``; the tag names weights."""
+        """The libraries write ``architecture.tag``; the tag names weights."""
         return self.source if self.is_factory else self.source.partition(".")[0]
 
     def _shaping_kwargs(self) -> dict[str, object]:
@@ -149,8 +154,8 @@ def spec_from_entry(entry: Mapping[str, object], *, folder: Path, where: str) ->
         raise UsageError(f"{where} has no name. Give it one, as tables and figures should show it.")
     if not texts["source"] and not texts["weights"]:
         raise UsageError(
-            f"{where} ({name}) has neither source nor weights. Give a timm architecture or package.module:factory as "
-            "source, or a .safetensors file whose header names its architecture as weights."
+            f"{where} ({name}) has neither source nor weights. Give a timm architecture, torchvision:NAME or "
+            "package.module:factory as source, or a .safetensors file whose header names its architecture as weights."
         )
     return ModelSpec(
         name=name,
@@ -181,11 +186,28 @@ def _mapping(entry: Mapping[str, object], key: str, where: str) -> dict[str, obj
     return {str(name): item for name, item in value.items()}
 
 
+def is_factory_source(source: str) -> bool:
+    """Is ``source`` a ``package.module:factory``?
+
+    >>> [is_factory_source(source) for source in ("resnet18", "torchvision:resnet18", "torchvision.models:resnet18")]
+    [False, False, True]
+    """
+    return ":" in source and not source.startswith(TORCHVISION_PREFIX)
+
+
+def library_name(source: str) -> Literal["timm", "torchvision"]:
+    """The library that ``source`` speaks of, when it is no factory."""
+    return "torchvision" if source.startswith(TORCHVISION_PREFIX) else "timm"
+
+
 def family_of(source: str) -> str:
-    """The family that an architecture's name suggests.
+    """The family that an architecture's name suggests; the same for timm and torchvision.
 
     >>> [family_of(name) for name in ("resnet18", "mobilenetv2_100", "vit_tiny_patch16", "nets:densenet121")]
     ['resnet', 'mobilenetv2', 'vit', 'densenet']
+    >>> [family_of(f"torchvision:{name}") for name in ("mobilenet_v2", "regnet_y_400mf", "efficientnet_b0")]
+    ['mobilenetv2', 'regnety', 'efficientnet']
     """
-    first_word = source.rpartition(":")[2].partition(".")[0].partition("_")[0]
+    architecture = source.rpartition(":")[2].partition(".")[0]
+    first_word = _VERSION_APART.sub(r"\1\2", architecture).partition("_")[0]
     return re.sub(r"(?<![v\d])\d+$", "", first_word) or first_word

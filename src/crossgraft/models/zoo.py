@@ -12,10 +12,11 @@ import yaml
 from crossgraft.config import describe_yaml_error
 from crossgraft.errors import MissingWeightsError, UsageError
 from crossgraft.models.resolve import resolve_spec
+from crossgraft.models.sources.foreign_formats import explain_folder, explain_name
+from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.sources.local_checkpoint import read_header
 from crossgraft.models.sources.pretrained_files import find_pretrained
-from crossgraft.models.sources.timm_models import is_architecture
-from crossgraft.models.spec import CHECKPOINT_SUFFIXES, RANDOM, ModelSpec, spec_from_entry
+from crossgraft.models.spec import CHECKPOINT_SUFFIXES, RANDOM, ModelSpec, is_factory_source, spec_from_entry
 
 DEFAULT_ZOO = (
     "mobilenetv3_small_100",
@@ -34,7 +35,6 @@ DEFAULT_ZOO = (
 """Small, well-known networks of several families; each runs on a laptop without a GPU."""
 
 _ZOO_SUFFIXES = (".yaml", ".yml")
-_OTHER_WEIGHTS = (".h5", ".keras", ".hdf5", ".onnx", ".tflite", ".npz")
 
 
 def read_zoo(
@@ -45,8 +45,8 @@ def read_zoo(
     """Turn what a user names into resolved specs; no weights are read.
 
     Args:
-        models: None for the default zoo; names, ``package.module:factory`` or checkpoint paths, as a list or
-            separated by commas; or the path of a YAML file.
+        models: None for the default zoo; names, ``torchvision:NAME``, ``package.module:factory`` or checkpoint
+            paths, as a list or separated by commas; or the path of a YAML file.
         weights_dir: Where checkpoint files are looked up first.
 
     Raises:
@@ -74,13 +74,19 @@ def _read_item(item: str | Path | ModelSpec) -> list[ModelSpec]:
     if isinstance(item, ModelSpec):
         return [item]
     path = Path(item)
-    suffix = path.suffix.lower()
-    if suffix in _ZOO_SUFFIXES:
+    if path.suffix.lower() in _ZOO_SUFFIXES:
         return _read_yaml(path)
-    if suffix in CHECKPOINT_SUFFIXES + _OTHER_WEIGHTS:
-        return [ModelSpec(name=path.stem, source="", weights=str(path))]
-    name = str(item)
-    return [ModelSpec(name=name.rpartition(":")[2], source=name)]
+    if path.name.lower().endswith(CHECKPOINT_SUFFIXES) or _is_foreign(path):
+        name = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
+        return [ModelSpec(name=name, source="", weights=str(path))]
+    source = str(item)
+    name = source.rpartition(":")[2] if is_factory_source(source) else source
+    return [ModelSpec(name=name, source=source)]
+
+
+def _is_foreign(path: Path) -> bool:
+    """Weights of another framework, which get an explanation; a folder that is called like a network is none."""
+    return explain_name(path) is not None or (not library_of(str(path)).knows(str(path)) and bool(explain_folder(path)))
 
 
 def _read_yaml(path: Path) -> list[ModelSpec]:
@@ -113,20 +119,20 @@ def _default_zoo(weights_dir: Path | None) -> list[ModelSpec]:
     if not specs:
         raise MissingWeightsError(
             f"None of the default models is on this machine ({', '.join(DEFAULT_ZOO)}). Put .safetensors files into a "
-            "folder and name it with --weights-dir, name your own models with --models, or pass --models with a timm "
-            "name and --allow-download. `crossgraft list models --available` shows what is here."
+            "folder and name it with --weights-dir, name your own models with --models, or pass --models with a name of "
+            "timm or torchvision and --allow-download. `crossgraft list models --available` shows what is here."
         )
     return [resolve_spec(spec, weights_dir=weights_dir) for spec in specs]
 
 
 def self_describing_checkpoints(weights_dir: Path | None) -> list[Path]:
-    """The ``.safetensors`` files of a folder whose header names a timm architecture."""
+    """The ``.safetensors`` files of a folder whose header names an architecture of timm or torchvision."""
     if weights_dir is None:
         return []
     return [
         path
         for path in sorted(weights_dir.glob("*.safetensors"))
-        if (architecture := read_header(path).architecture) and is_architecture(architecture)
+        if (architecture := read_header(path).architecture) and library_of(architecture).knows(architecture)
     ]
 
 

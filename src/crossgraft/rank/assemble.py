@@ -1,15 +1,16 @@
 """Put the evaluations of all models together into the record that the report renders."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from crossgraft.data import Dataset
 from crossgraft.rank.advice import write_advice, write_checks
 from crossgraft.rank.cells import build_cells
+from crossgraft.rank.check_targets import check_targets
 from crossgraft.rank.describe import cite, describe_dataset, describe_score
 from crossgraft.rank.evaluate import ModelEvaluation
 from crossgraft.rank.ground_truth import agreement
 from crossgraft.rank.order import order_models
-from crossgraft.records import GroundTruthRecord, RankingRecord, Role
+from crossgraft.records import CheckRecord, GroundTruthRecord, RankingRecord, Role
 from crossgraft.scores import AnyScore
 
 PRIMARY_REASONS = {
@@ -24,6 +25,8 @@ def assemble_record(
     evaluations: Sequence[ModelEvaluation],
     truth: GroundTruthRecord | None,
     *,
+    findings: Sequence[CheckRecord] = (),
+    labels_left_out: Mapping[str, str] | None = None,
     seed: int,
     show_names: bool = False,
 ) -> RankingRecord:
@@ -35,6 +38,8 @@ def assemble_record(
         primary: Name of the score that orders the ranking.
         evaluations: One a model: candidates first, then controls.
         truth: Fine-tuned results, if the user gave some.
+        findings: What is wrong with the data.
+        labels_left_out: With several labels an image, labels that were not scored, and why.
         seed: Of the permutation test.
         show_names: Write names of image files into the record.
     """
@@ -58,6 +63,11 @@ def assemble_record(
             for name, of_score in cells.items()
             for row in (agreement(name, of_score, models, truth, seed=seed) if truth else [])
         ],
-        checks=write_checks(dataset, models, title, rankings[primary], cells[primary]),
+        checks=[
+            *write_checks(dataset, models, title, rankings[primary], cells[primary]),
+            *check_targets(dataset, labels_left_out or {}),
+            *findings,
+        ],
         references=cite(scores),
+        labels_left_out=dict(labels_left_out or {}),
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from crossgraft.rank.evaluate import Evaluation, ModelEvaluation, RawValue
+from crossgraft.rank.label_means import mean_over_labels
 from crossgraft.records import ScoreCell
 from crossgraft.scores import AnyScore, ZooScore
 from crossgraft.statistics import jackknife_interval
@@ -14,7 +15,15 @@ from crossgraft.statistics import jackknife_interval
 def build_cells(score: AnyScore, models: Sequence[ModelEvaluation]) -> list[ScoreCell]:
     """One cell a model for ``score``."""
     evaluations = [next(e for e in model.evaluations if e.score == score.name) for model in models]
-    if isinstance(score, ZooScore):
+    labels = dict.fromkeys(label for evaluation in evaluations for label in evaluation.per_label)
+    if labels:
+        by_label = {
+            label: [evaluation.per_label.get(label, evaluation) for evaluation in evaluations] for label in labels
+        }
+        if isinstance(score, ZooScore):
+            by_label = {label: combine_over_zoo(score, models, column) for label, column in by_label.items()}
+        evaluations = mean_over_labels(models, evaluations, by_label)
+    elif isinstance(score, ZooScore):
         evaluations = combine_over_zoo(score, models, evaluations)
     return [_cell(model.model.name, evaluation) for model, evaluation in zip(models, evaluations, strict=True)]
 
@@ -97,5 +106,10 @@ def _cell(model: str, evaluation: Evaluation) -> ScoreCell:
             "above_shuffled": full.value > max(shuffled) if shuffled else None,
             "parts": full.parts,
             "warnings": full.warnings,
+            "per_label": {
+                label: one.full.value
+                for label, one in evaluation.per_label.items()
+                if one.full is not None and one.full.value is not None
+            },
         }
     )

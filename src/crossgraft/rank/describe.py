@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import numpy as np
-from PIL import Image
 
 from crossgraft.data import Dataset
+from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.models import Backbone
 from crossgraft.records import (
     DatasetRecord,
@@ -24,7 +22,6 @@ from crossgraft.records import (
 from crossgraft.scores import SCORES, AnyScore
 from crossgraft.types import Preprocessing
 
-THUMBNAIL_PIXELS = 96
 THUMBNAILS_PER_CLASS = 4
 THUMBNAIL_CLASSES = 12
 
@@ -43,6 +40,7 @@ def describe_dataset(dataset: Dataset, *, show_names: bool = False) -> DatasetRe
         num_groups=None if dataset.groups is None else len(np.unique(dataset.groups)),
         fingerprint=dataset.fingerprint,
         image_kinds=dict(dataset.image_kinds),
+        reading=list(dataset.reading),
         task="multi-label" if dataset.is_multi_label else "multi-class",
         ordinal=dataset.ordinal,
         num_skipped_unreadable=len(dataset.skipped_unreadable),
@@ -99,19 +97,7 @@ def cite(scores: Sequence[AnyScore]) -> list[Reference]:
 def make_thumbnails(dataset: Dataset) -> list[Thumbnail]:
     """The first few images of each class, at most 96 pixels a side."""
     return [
-        Thumbnail(class_name=class_name, png_base64=_png(dataset.read(int(row))))
+        Thumbnail(class_name=class_name, png_base64=thumbnail_png(dataset.read(int(row))))
         for class_index, class_name in enumerate(dataset.class_names[:THUMBNAIL_CLASSES])
         for row in np.flatnonzero(dataset.members(class_index))[:THUMBNAILS_PER_CLASS]
     ]
-
-
-def _png(pixels: np.ndarray) -> str:
-    if pixels.dtype != np.uint8:
-        # Stretched to the range of the image, because twelve bits shown in sixteen are black.
-        low, high = float(pixels.min()), float(pixels.max())
-        pixels = ((pixels.astype(np.float32) - low) / max(high - low, 1e-12) * 255).astype(np.uint8)
-    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
-    image.thumbnail((THUMBNAIL_PIXELS, THUMBNAIL_PIXELS))
-    buffer = io.BytesIO()
-    image.save(buffer, format="PNG", optimize=True)
-    return base64.b64encode(buffer.getvalue()).decode("ascii")

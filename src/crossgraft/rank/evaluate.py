@@ -1,23 +1,21 @@
 """Every score of one model: its value, the values without each block, the values under shuffled labels, the cost."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 from pydantic import Field
 
 from crossgraft.compute import measure_cost
-from crossgraft.errors import DataError, NotApplicable
+from crossgraft.errors import NotApplicable
 from crossgraft.progress import Stage
+from crossgraft.rank.resampling import Resampling
 from crossgraft.records import ModelRecord, Record
 from crossgraft.scores import AnyScore, ScoreInputs, ZooScore
-from crossgraft.seeding import generator
-from crossgraft.statistics import jackknife_blocks, shuffle_labels
-from crossgraft.statistics.jackknife import Block
-from crossgraft.types import ClassIndices, Groups
+from crossgraft.types import LabelMatrix
 
-NUM_SHUFFLES = 5
 INTERVAL_COST_LIMIT_SECONDS = 60.0
 """A score that takes longer once has no interval unless asked for: the jackknife would take it twenty times more."""
 
@@ -31,7 +29,10 @@ class RawValue(Record):
 
 
 class Evaluation(Record):
-    """One score of one model, before models are compared."""
+    """One score of one model, before models are compared.
+
+    With several labels an image ``per_label`` has an evaluation of each scored label, and the values are in there.
+    """
 
     score: str
     reason: str | None = None
@@ -41,6 +42,7 @@ class Evaluation(Record):
     no_interval_reason: str | None = None
     seconds: float = 0.0
     peak_bytes: int = 0
+    per_label: dict[str, Evaluation] = Field(default_factory=dict)
 
 
 class ModelEvaluation(Record):
@@ -49,30 +51,6 @@ class ModelEvaluation(Record):
     key: str
     model: ModelRecord
     evaluations: list[Evaluation]
-
-
-@dataclass(frozen=True)
-class Resampling:
-    """Blocks to leave out, shuffled labels and the seed of scores; the same for every model, so that differences are paired."""
-
-    blocks: tuple[Block, ...]
-    no_blocks_reason: str | None
-    shuffled_labels: tuple[ClassIndices, ...]
-    seed: int
-
-
-def plan_resampling(targets: ClassIndices, groups: Groups | None, *, seed: int) -> Resampling:
-    """Choose jackknife blocks and label permutations once for the whole zoo."""
-    try:
-        blocks, reason = tuple(jackknife_blocks(targets, groups, seed=seed)), None
-    except DataError as error:
-        blocks, reason = (), str(error)
-    if any(len(np.unique(np.delete(targets, block))) < 2 for block in blocks):
-        blocks, reason = (), "One jackknife block holds all images of all classes but one."
-    shuffled = tuple(
-        shuffle_labels(targets, groups, generator(seed, "shuffled labels", i)) for i in range(NUM_SHUFFLES)
-    )
-    return Resampling(blocks, reason, shuffled, seed)
 
 
 def evaluate_scores(
@@ -87,7 +65,8 @@ def evaluate_scores(
 
     Args:
         scores: In the order in which they are shown.
-        inputs: Features, labels, groups and source logits of the model.
+        inputs: Features, labels, groups and source logits of the model; without labels where the resampling has columns of
+            them.
         resampling: From ``plan_resampling``.
         all_intervals: Also for scores that take longer than ``INTERVAL_COST_LIMIT_SECONDS`` once.
         stage: Advanced by one for each of 1 + 20 + 5 rounds.
@@ -95,41 +74,84 @@ def evaluate_scores(
     Raises:
         DataError: The features can not be scored at all (NaN, one class …).
     """
-    first = [_evaluate_once(score, inputs, resampling.seed) for score in scores]
+    views = _each_label(inputs, resampling.label_columns)
+    runs = [_Run(score, [_evaluate_once(score, view, resampling.seed) for view in views]) for score in scores]
     stage.advance()
-    running = [score for score, evaluation in zip(scores, first, strict=True) if evaluation.full is not None]
-    no_interval = {
-        evaluation.score: "no interval (cost)"
-        for evaluation in first
-        if evaluation.seconds > INTERVAL_COST_LIMIT_SECONDS and not all_intervals
-    }
-    blocks: dict[str, list[RawValue]] = {score.name: [] for score in running}
+    running = [run for run in runs if run.defined]
+    for run in running:
+        if run.seconds > INTERVAL_COST_LIMIT_SECONDS and not all_intervals:
+            run.no_interval = "no interval (cost)"
     for block in resampling.blocks:
-        without = inputs.without(block)
-        for score in running:
-            if score.name not in no_interval:
-                try:
-                    blocks[score.name].append(_raw(score, without, resampling.seed))
-                except NotApplicable as answer:
-                    no_interval[score.name] = f"Not defined when one block of images is left out. {answer.reason}"
+        columns = resampling.label_columns
+        views = _each_label(inputs.without(block), None if columns is None else np.delete(columns, block, axis=0))
+        for run in running:
+            run.add_block(views, resampling)
         stage.advance()
-    shuffled: dict[str, list[RawValue]] = {score.name: [] for score in running}
     for labels in resampling.shuffled_labels:
-        with_shuffled = inputs.with_labels(labels)
-        for score in running:
+        views = [inputs.with_labels(labels)] if labels.ndim == 1 else _each_label(inputs, labels)
+        for run in running:
             with suppress(NotApplicable):  # then there is one shuffled value less, and the record shows how many
-                shuffled[score.name].append(_raw(score, with_shuffled, resampling.seed))
+                run.shuffled.append(run.evaluate(views, resampling.seed))
         stage.advance()
-    return [
-        evaluation.model_copy(
-            update={
-                "blocks": [] if evaluation.score in no_interval else blocks.get(evaluation.score, []),
-                "shuffled": shuffled.get(evaluation.score, []),
-                "no_interval_reason": no_interval.get(evaluation.score, resampling.no_blocks_reason),
+    return [run.finish(resampling) for run in runs]
+
+
+def _each_label(inputs: ScoreInputs, columns: LabelMatrix | None) -> list[ScoreInputs]:
+    """The inputs once for each label, sharing what does not depend on labels; as they are with one class an image."""
+    return [inputs] if columns is None else [inputs.with_labels(column) for column in columns.T]
+
+
+class _Run:
+    """One score while it is evaluated: first on all images, then without each block, then with shuffled labels.
+
+    Args:
+        score: Which.
+        first: Its evaluation on all images; one a label.
+    """
+
+    def __init__(self, score: AnyScore, first: Sequence[Evaluation]) -> None:
+        self.score = score
+        self.first = first
+        self.defined = [place for place, evaluation in enumerate(first) if evaluation.full is not None]
+        self.seconds = sum(evaluation.seconds for evaluation in first)
+        self.no_interval: str | None = None
+        self.blocks: list[list[RawValue]] = []
+        self.shuffled: list[list[RawValue]] = []
+
+    def evaluate(self, views: Sequence[ScoreInputs], seed: int) -> list[RawValue]:
+        """One round: the values of all labels for which the score is defined."""
+        return [_raw(self.score, views[place], seed) for place in self.defined]
+
+    def add_block(self, views: Sequence[ScoreInputs], resampling: Resampling) -> None:
+        """The values without one block, unless there is no interval anyway."""
+        if self.no_interval is None:
+            try:
+                self.blocks.append(self.evaluate(views, resampling.seed))
+            except NotApplicable as answer:
+                self.no_interval = f"Not defined when one block of images is left out. {answer.reason}"
+
+    def finish(self, resampling: Resampling) -> Evaluation:
+        """All values of this score."""
+        no_interval = self.no_interval or resampling.no_blocks_reason
+        blocks = [] if self.no_interval else self.blocks
+        finished = list(self.first)
+        for column, place in enumerate(self.defined):
+            values = {
+                "blocks": [round_[column] for round_ in blocks],
+                "shuffled": [round_[column] for round_ in self.shuffled],
             }
+            finished[place] = finished[place].model_copy(update=values)
+        finished = [one.model_copy(update={"no_interval_reason": no_interval}) for one in finished]
+        if resampling.label_columns is None:
+            return finished[0]
+        return Evaluation(
+            score=self.score.name,
+            reason=None if self.defined else finished[0].reason,
+            no_interval_reason=no_interval,
+            seconds=self.seconds,
+            peak_bytes=max(one.peak_bytes for one in finished),
+            per_label=dict(zip(resampling.label_names, finished, strict=True)) if self.defined else {},
         )
-        for evaluation in first
-    ]
 
 
 def _evaluate_once(score: AnyScore, inputs: ScoreInputs, seed: int) -> Evaluation:

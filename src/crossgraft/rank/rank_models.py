@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from pydantic import TypeAdapter
 
@@ -16,15 +16,16 @@ from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.progress import Reporter
 from crossgraft.rank.assemble import assemble_record
-from crossgraft.rank.command_line import command_line, display_value
+from crossgraft.rank.check_rows import check_rows
 from crossgraft.rank.describe import make_thumbnails
-from crossgraft.rank.evaluate import ModelEvaluation, plan_resampling
+from crossgraft.rank.evaluate import ModelEvaluation
 from crossgraft.rank.ground_truth import read_ground_truth
 from crossgraft.rank.ranking import Ranking
+from crossgraft.rank.resampling import Resampling, plan_resampling
 from crossgraft.rank.zoo import ZooSettings, ZooWalk, with_controls
 from crossgraft.records import RankingRecord, Thumbnail
 from crossgraft.report import write_report
-from crossgraft.runs import RunDirectory, open_run
+from crossgraft.runs import RunDirectory, open_command_run
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
 from crossgraft.types import ResizePolicy
 
@@ -158,13 +159,28 @@ def rank_models(
         "by": primary,
         "ground_truth": truth.values if truth else None,
     }
-    with _run_directory(out, data, call, resolved, overwrite=overwrite) as run:
+    location = data.name if isinstance(data, Dataset) else data
+    with open_command_run(
+        rank_models, "rank", data=location, call=call, resolved=resolved, out=out, overwrite=overwrite
+    ) as run:
         dataset = _open(data, reporter=reporter, **{name: call[name] for name in DATA_OPTIONS})
         if run:
             run.describe_data(dataset.fingerprint)
             run.describe_machine(threads=zoo_settings.num_threads, device=zoo_settings.device)
-        evaluations = _walk(dataset, specs, chosen, zoo_settings, run=run, reporter=reporter)
-        record = assemble_record(dataset, chosen, primary, evaluations, truth, seed=seed, show_names=show_names)
+        findings = check_rows(dataset, strict=strict, reporter=reporter)
+        resampling = plan_resampling(dataset.targets, dataset.groups, seed=seed, label_names=dataset.class_names)
+        evaluations = _walk(dataset, specs, chosen, zoo_settings, resampling, run=run, reporter=reporter)
+        record = assemble_record(
+            dataset,
+            chosen,
+            primary,
+            evaluations,
+            truth,
+            findings=findings,
+            labels_left_out=resampling.labels_left_out,
+            seed=seed,
+            show_names=show_names,
+        )
         return _finish(record, dataset, run, no_images=no_images)
 
 
@@ -205,28 +221,6 @@ def _choose_primary(by: str | None, chosen: Sequence[AnyScore]) -> str:
     return by
 
 
-def _run_directory(
-    out: str | Path | None,
-    data: str | Path | Dataset,
-    call: Mapping[str, object],
-    resolved: Mapping[str, object],
-    *,
-    overwrite: bool,
-) -> AbstractContextManager[RunDirectory | None]:
-    if out is None:
-        return nullcontext()
-    location = data.name if isinstance(data, Dataset) else data
-    settings = {"data": location, **call, **resolved}
-    return open_run(
-        Path(out),
-        command="rank",
-        command_line=command_line("rank", location, call, rank_models, out=out),
-        config={name: display_value(value) for name, value in settings.items() if name != "seed"},
-        seed=cast(int, call["seed"]),
-        overwrite=overwrite,
-    )
-
-
 def _open(data: str | Path | Dataset, *, reporter: Reporter, **options: Any) -> Dataset:
     if not isinstance(data, Dataset):
         return open_dataset(data, use_split="train", reporter=reporter, **options)
@@ -241,6 +235,8 @@ def _open(data: str | Path | Dataset, *, reporter: Reporter, **options: Any) -> 
     if not is_train.any():
         raise DataError(f"{data.name} has the splits {', '.join(sorted(set(data.splits)))} but no split train.")
     train = data.take(is_train, rows_used="split train")
+    if train.is_multi_label:
+        return train
     present = [name for index, name in enumerate(data.class_names) if index in train.targets]
     return replace(train.select_classes(present), rows_used=train.rows_used)  # a class of the test rows is not known
 
@@ -250,11 +246,11 @@ def _walk(
     specs: Sequence[ModelSpec],
     scores: Sequence[AnyScore],
     settings: ZooSettings,
+    resampling: Resampling,
     *,
     run: RunDirectory | None,
     reporter: Reporter,
 ) -> list[ModelEvaluation]:
-    resampling = plan_resampling(dataset.targets, dataset.groups, seed=settings.seed)
     walk = ZooWalk(dataset, scores, resampling, settings, run=run, reporter=reporter)
     members = with_controls(specs)
     walk.check_weights([member.spec for member in members if member.role == "candidate"])

@@ -18,7 +18,8 @@ from crossgraft.models import Backbone, ModelSpec, load_backbone, random_weights
 from crossgraft.models.spec import RANDOM
 from crossgraft.progress import Reporter
 from crossgraft.rank.describe import describe_model
-from crossgraft.rank.evaluate import Evaluation, ModelEvaluation, Resampling, evaluate_scores
+from crossgraft.rank.evaluate import Evaluation, ModelEvaluation, evaluate_scores
+from crossgraft.rank.resampling import Resampling
 from crossgraft.records import Role
 from crossgraft.runs import RunDirectory
 from crossgraft.scores import AnyScore, ScoreInputs
@@ -106,7 +107,7 @@ class ZooWalk:
         file = f"models/{key}.json"
         finished = self.run.read_record(file, ModelEvaluation) if self.run else None
         if finished is not None and finished.key == key:
-            self.reporter.say(f"{member.spec.name} ({position}): read back from the run directory")
+            self.reporter.mention(f"{member.spec.name} ({position}): read back from the run directory")
             return finished
         feature_set = extract_features(
             self.dataset,
@@ -172,7 +173,7 @@ def score_inputs(
     needs_model = any("model" in score.inputs for score in scores)
     return ScoreInputs(
         features=feature_set.features,
-        labels=dataset.targets,
+        labels=None if dataset.is_multi_label else dataset.targets,  # scores then see one label at a time
         groups=dataset.groups,
         source_logits=feature_set.source_logits,
         source_features=spec.load_source_features(),

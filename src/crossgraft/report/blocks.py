@@ -62,10 +62,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Small images by class: name → PNG files in base64."""
+    """Small images under a name each: of a class, or another ``noun``; name → PNG files in base64."""
 
     template: ClassVar[str] = "block_gallery.html"
     images: Mapping[str, Sequence[str]]
+    noun: str = "class"
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from crossgraft.records import DatasetRecord
+
 MISSING = "—"
 NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
@@ -123,3 +125,12 @@ def _exponent(size: float) -> int:
 
 def _finite(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None and math.isfinite(value)]
+
+
+def describe_classes(dataset: DatasetRecord, *, labels_left_out: int = 0) -> str:
+    """How many classes, or how many labels and how many of them were scored."""
+    number = len(dataset.class_names)
+    if dataset.task == "multi-label":
+        scored = f" ({number - labels_left_out} scored)" if labels_left_out else ""
+        return counted(number, "label") + scored
+    return counted(number, "class", "classes") + (" in an order" if dataset.ordinal else "")

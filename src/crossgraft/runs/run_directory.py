@@ -22,7 +22,7 @@ from crossgraft.compute import available_cores
 from crossgraft.config import config_hash
 from crossgraft.errors import DataError, OtherRunError, RunDirectoryError, StorageError
 from crossgraft.records import Record, RunRecord, StageRecord
-from crossgraft.runs.atomic import write_atomically
+from crossgraft.runs.atomic import describe_os_error, write_atomically
 from crossgraft.version import __version__
 
 R = TypeVar("R", bound=Record)
@@ -131,6 +131,8 @@ def open_run(
         raise RunDirectoryError(
             f"Another crossgraft command is at work in {path}. Wait for it, or choose another --out."
         ) from error
+    except NotImplementedError as error:  # some network file systems
+        raise StorageError(f"The file system of {path} has no locks. Choose an --out on another one.") from error
     except OSError as error:
         raise StorageError(f"Cannot write into {path}: {error.strerror or error}. Choose another --out.") from error
     try:
@@ -204,7 +206,10 @@ def _clear(path: Path) -> None:
     listing = path / WRITTEN
     names = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else []
     for name in [*names, "report.html", "run.json", WRITTEN]:
-        (path / name).unlink(missing_ok=True)
+        try:
+            (path / name).unlink(missing_ok=True)
+        except OSError as error:  # on Windows a file that a program has open can not be removed
+            raise StorageError(f"Cannot remove {path / name}: {describe_os_error(error)}.") from error
 
 
 def _differences(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky
+from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import FeatureStatistics, Spectrum, Statistics
@@ -78,8 +78,10 @@ class _ShrunkCovariance(NamedTuple):
         matrix *= (1 - alpha) / num_samples
         matrix.flat[:: len(matrix) + 1] += ridge
         if ridge > _SMALLEST_RIDGE * trace:
-            factor = cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
-            return cls(alpha, factor)
+            try:
+                return cls(alpha, cholesky(matrix.T, lower=True, overwrite_a=False, check_finite=False))
+            except LinAlgError:  # rounding of the moments exceeds the ridge, as with few distinct rows
+                pass
         return cls(alpha, Spectrum(*np.linalg.eigh(matrix)))
 
     def solve(self, columns: np.ndarray) -> np.ndarray:

@@ -74,6 +74,14 @@ CASES = {
     "PNG whose data are no stream": (png_of(4, 4, b"garbage!"), "damaged"),
     "PNG of no pixels": (png_of(0, 0, zlib.compress(b"")), "damaged|first bytes"),
     "PNG of an unknown colour type": (png_of(4, 4, zlib.compress(bytes(20)), colour=5), "damaged|first bytes"),
+    "PNG whose data end two rows early": (
+        png_of(4, 6, zlib.compress(bytes([0, 9, 9, 9, 9]) * 4)),
+        "last rows are missing",
+    ),
+    "16-bit RGB PNG whose data end early": (
+        png_of(2, 6, zlib.compress((b"\0" + b"\7" * 12) * 4), 16, 2),
+        "last rows are missing",
+    ),
     "16-bit RGB PNG cut in the middle": (
         png_of(40, 40, zlib.compress(NOISE.tobytes())[:900], 16, 2),
         "truncated|damaged",
@@ -127,3 +135,26 @@ def test_a_float_tiff_without_a_meaning_is_named(tmp_path, sample):
     Image.fromarray(np.array([[0.5, sample]], dtype=np.float32)).save(tmp_path / "dose.tif")
     with pytest.raises(DataError, match=r"dose\.tif"):
         inspect_images(["dose.tif"], lambda row: decode_file(tmp_path / "dose.tif"))
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "I;16"])
+@pytest.mark.parametrize("size", [(1, 1), (5, 3), (9, 8), (17, 20)])
+def test_a_black_picture_lacks_no_rows(tmp_path, mode, size):
+    Image.new(mode, size).save(tmp_path / "black.png")
+    assert decode_file(tmp_path / "black.png").max() == 0
+
+
+@pytest.mark.parametrize(("missing", "sound"), [(0, True), (2, False)])
+def test_an_interlaced_picture_of_all_its_rows(tmp_path, missing, sound):
+    """5×5 pixels in seven passes, of so many columns and rows."""
+    passes = ((1, 1), (1, 1), (2, 1), (1, 2), (3, 1), (2, 3), (5, 2))
+    rows = [b"\0" + b"\7" * columns for columns, count in passes for _ in range(count)]
+    content = bytearray(png_of(5, 5, zlib.compress(b"".join(rows[: len(rows) - missing]))))
+    content[28] = 1
+    content[29:33] = struct.pack(">I", zlib.crc32(bytes(content[12:29])))
+    (tmp_path / "interlaced.png").write_bytes(content)
+    if sound:
+        np.testing.assert_array_equal(decode_file(tmp_path / "interlaced.png"), np.full((5, 5, 1), 7))
+    else:
+        with pytest.raises(UnreadableImageError):
+            decode_file(tmp_path / "interlaced.png")

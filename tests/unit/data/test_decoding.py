@@ -8,7 +8,7 @@ import tifffile
 from PIL import Image, ImageFile
 
 from crossgraft.data import decoding
-from crossgraft.data.decoding import composite_on_black, decode_file, strict_decoding
+from crossgraft.data.decoding import composite_on_black, decode_bytes, decode_file, strict_decoding
 from crossgraft.errors import UnreadableImageError
 
 
@@ -200,3 +200,20 @@ def test_compositing_rounds_in_every_type():
     assert composite_on_black(np.array([[[255, 128]]], dtype=np.uint8)).item() == 128
     assert composite_on_black(np.array([[[65535, 32768]]], dtype=np.uint16)).item() == 32768
     assert composite_on_black(np.array([[[0.5, 0.5]]], dtype=np.float32)).item() == 0.25
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "I;16"])
+def test_bytes_are_decoded_like_the_file_that_they_come_from(tmp_path, mode):
+    path = tmp_path / "image.png"
+    Image.new(mode, (7, 5), 77 if mode != "RGB" else (1, 2, 3)).save(path)
+    decoded = decode_bytes(path.read_bytes(), name="row 0")
+    np.testing.assert_array_equal(decoded, decode_file(path))
+    assert decoded.dtype == decode_file(path).dtype
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"), [(b"", "the file is empty"), (b"GIF89a....", "it is a GIF file"), (b"hello", "text file")]
+)
+def test_bytes_that_are_no_image_are_refused_by_name(content, reason):
+    with pytest.raises(UnreadableImageError, match=f"Cannot read the image row 3: .*{reason}"):
+        decode_bytes(content, name="row 3")

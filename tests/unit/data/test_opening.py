@@ -204,7 +204,7 @@ def test_another_package_can_bring_a_source(pixels, monkeypatch):
 
 
 def test_built_in_sources_are_listed():
-    assert SOURCES.names()[:4] == ["digits", "csv_table", "npz_file", "image_folder"]
+    assert SOURCES.names()[:5] == ["digits", "csv_table", "npz_file", "hf_dataset", "image_folder"]
     assert SOURCES.group == "crossgraft.data_sources"
     assert all(source.description and source.name == name for name, source in SOURCES)
 

@@ -24,7 +24,7 @@ def test_draws_depend_on_the_seed_and_on_nothing_else():
 
 
 def test_a_class_with_too_few_images_is_named():
-    with pytest.raises(DataError, match="class rare has 1 images; 2"):
+    with pytest.raises(DataError, match="class rare has 1 image; 2"):
         take_per_class(TARGETS, 2, seed=0, class_names=["a", "b", "rare"])
 
 

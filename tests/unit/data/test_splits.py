@@ -92,20 +92,20 @@ def test_fractions_without_a_meaning(fractions):
 
 
 def test_a_class_with_one_image_can_not_be_split():
-    with pytest.raises(DataError, match="Class number 1 has 1 images and can not be in each of train, test"):
+    with pytest.raises(DataError, match="Class number 1 has 1 image and can not be in each of train, test"):
         make_split(np.array([0, 0, 0, 1]), fractions={"train": 0.5, "test": 0.5}, seed=0)
 
 
 def test_a_class_that_can_not_be_split_is_called_by_its_name():
     targets, names = np.array([0, 0, 0, 1]), ("benign", "malignant")
-    with pytest.raises(DataError, match="The class malignant has 1 images"):
+    with pytest.raises(DataError, match="The class malignant has 1 image"):
         make_split(targets, fractions={"train": 0.5, "test": 0.5}, seed=0, class_names=names)
-    with pytest.raises(DataError, match="The class malignant has 1 groups"):
+    with pytest.raises(DataError, match="The class malignant has 1 group"):
         k_folds(np.tile(targets, 2), np.array(list("abcdaecd")), num_folds=2, seed=0, class_names=names)
 
 
 def test_a_class_of_one_patient_can_not_be_split():
-    with pytest.raises(DataError, match=r"Class number 1 has 1 groups \(patients\)"):
+    with pytest.raises(DataError, match=r"Class number 1 has 1 group \(patient\)"):
         make_split(np.array([0, 0, 0, 1, 1]), np.array(list("abcdd")), fractions={"train": 0.5, "test": 0.5}, seed=0)
 
 
@@ -130,7 +130,7 @@ def test_folds_cover_every_row_once(grouped):
     [
         ([0, 0, 0, 0, 1, 1], None, "Class number 1 has 2 images"),
         ([0, 0, 0, 1, 1, 1], "aabbab", "There are 2 groups"),
-        ([0, 0, 0, 1, 1, 1], "abcddd", "Class number 1 has 1 groups"),
+        ([0, 0, 0, 1, 1, 1], "abcddd", "Class number 1 has 1 group"),
     ],
 )
 def test_data_that_can_not_be_folded(targets, groups, message):

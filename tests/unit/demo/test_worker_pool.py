@@ -1,4 +1,5 @@
 import os
+import subprocess
 import sys
 from unittest.mock import Mock
 
@@ -42,3 +43,22 @@ def test_a_worker_that_dies_is_a_named_error_and_ends_the_work(monkeypatch):
         with pytest.raises(CrossgraftError, match="ended from outside"):
             pool.run(os._exit, [1, 2, 3], stage=Mock())
     assert submitted == [1], "one job a worker is handed out, so that Ctrl-C waits for that one only"
+
+
+SCRIPT = """
+from unittest.mock import Mock
+from crossgraft.demo.worker_pool import worker_pool
+
+print("script starts")
+with worker_pool(1) as pool:
+    print(pool.run(eval, ["6 * 7"], stage=Mock()))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["script without a guard", "standard input"])
+def test_workers_start_without_a_guard_and_do_not_run_the_script_again(tmp_path, how):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, "script.py" if how.startswith("script") else "-"]
+    done = subprocess.run(command, input=SCRIPT, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+    assert done.stdout.splitlines() == ["script starts", "[42]"], done.stderr

@@ -146,6 +146,38 @@ def test_wrong_channels_are_refused():
         wrap(tiny_timm())(torch.zeros(2, 1, 8, 8))
 
 
+class NeedsColour(nn.Module):
+    def __init__(self, error=None):
+        super().__init__()
+        self.conv, self.fc, self.error = nn.Conv2d(3, 4, 5), nn.Linear(4, 2), error
+
+    def forward(self, images):
+        if self.error is not None:
+            raise self.error
+        return self.fc(self.conv(images).mean(dim=(2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("module", "preprocessing", "reason"),
+    [
+        (
+            NeedsColour(),
+            Preprocessing(8, 8, channels=1, mean=(0.5,), std=(0.5,)),
+            "expected input.* to have 3 channels",
+        ),
+        (NeedsColour(), Preprocessing(3, 3), "Kernel size can't be greater"),
+        (NeedsColour(AssertionError()), Preprocessing(8, 8), "AssertionError"),
+        (nn.Module(), Preprocessing(8, 8), "penultimate features|forward"),
+    ],
+)
+def test_an_image_that_the_network_can_not_take_is_described(module, preprocessing, reason):
+    with pytest.raises(UsageError, match=reason) as caught:
+        Backbone(module, name="odd", architecture="o", source="factory", preprocessing=preprocessing, family="o")
+    if "forward" not in reason:
+        assert str(caught.value).startswith("The model odd does not run on an image of ")
+        assert "Check the input_size of its preprocessing" in str(caught.value)
+
+
 def test_activations_are_what_the_layers_return():
     backbone = wrap(tiny_timm())
     images = torch.randn(2, 3, 64, 64)

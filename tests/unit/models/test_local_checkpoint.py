@@ -1,5 +1,6 @@
 """Files are read safely, and what does not fit is listed at once."""
 
+import argparse
 import pickle
 
 import pytest
@@ -69,7 +70,8 @@ def test_classes_are_inferred_only_from_a_named_head():
     state = {"head.fc.weight": torch.zeros(5, 3)}
     assert infer_num_classes(state, "head.fc") == 5
     assert infer_num_classes(state, "fc") == 0
-    assert infer_num_classes(state, ("head", "head_dist")) is None
+    assert infer_num_classes({"model.head.weight": torch.zeros(7, 3)}, ("head", "head_dist")) == 7
+    assert infer_num_classes(state, None) is None
 
 
 def test_every_key_that_does_not_fit_is_in_one_message(tmp_path):
@@ -160,3 +162,48 @@ def test_header_values_that_make_no_sense(tmp_path, metadata, message):
 
 def test_other_formats_have_no_header(tmp_path):
     assert read_header(tmp_path / "a.pth").architecture is None
+
+
+@pytest.mark.parametrize("prefix", ["model.", "backbone.", "net.", "_orig_mod.", "module.model.", "model._orig_mod."])
+def test_prefixes_come_off_when_the_network_has_none(tmp_path, prefix):
+    state = tiny_timm(num_classes=7).state_dict()
+    torch.save({"state_dict": {prefix + name: tensor for name, tensor in state.items()}}, tmp_path / "w.ckpt")
+    backbone = load(tmp_path / "w.ckpt")
+    assert backbone.num_source_classes == 7
+    assert torch.equal(backbone.module.fc.weight, state["fc.weight"])
+
+
+def test_a_prefix_that_the_network_has_itself_stays():
+    class Wrapper(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = tiny_timm()
+
+    state = Wrapper().state_dict()
+    load_weights(Wrapper(), state, file="f", model="m")
+
+
+@pytest.mark.parametrize("key", ["state_dict_ema", "model_ema"])
+def test_the_average_of_the_weights_is_taken_where_there_is_one(tmp_path, key):
+    state, average = tiny_timm().state_dict(), {k: v + 1 for k, v in tiny_timm().state_dict().items()}
+    torch.save({"state_dict": state, key: average, "epoch": 3}, tmp_path / "last.pth.tar")
+    assert torch.equal(load(tmp_path / "last.pth.tar").module.fc.weight, average["fc.weight"])
+    torch.save({"state_dict": state, key: None}, tmp_path / "none.pth")
+    assert torch.equal(load(tmp_path / "none.pth").module.fc.weight, state["fc.weight"])
+
+
+def test_averages_of_torch_bring_a_counter(tmp_path):
+    averaged = torch.optim.swa_utils.AveragedModel(tiny_timm())
+    torch.save(averaged.state_dict(), tmp_path / "swa.pth")
+    assert torch.equal(load(tmp_path / "swa.pth").module.fc.weight, tiny_timm().fc.weight)
+
+
+def test_lightning_checkpoints(tmp_path):
+    state = {f"model.{name}": tensor for name, tensor in tiny_timm().state_dict().items()}
+    content = {"state_dict": state, "pytorch-lightning_version": "2.5", "hyper_parameters": {"lr": 0.1}, "epoch": 1}
+    torch.save(content, tmp_path / "epoch=1.ckpt")
+    assert load(tmp_path / "epoch=1.ckpt").num_source_classes == 1000
+    content["hyper_parameters"] = argparse.Namespace(lr=0.1)  # would need code to be read
+    torch.save(content, tmp_path / "args.ckpt")
+    with pytest.raises(DataError, match=r"args\.ckpt holds more than tensors.*\['state_dict'\]"):
+        load(tmp_path / "args.ckpt")

@@ -60,7 +60,7 @@ def test_a_typo_gets_the_nearest_names(models, message):
         ("resnet18,resnet18", "found twice: resnet18"),
         ("zoo_that_is_not_there.yaml", "No such zoo file"),
         ("model.h5", "Keras"),
-        ("model.onnx", "no checkpoint that can be read"),
+        ("model.onnx", "ONNX graph"),
     ],
 )
 def test_lists_that_make_no_sense(models, message):

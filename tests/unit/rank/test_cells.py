@@ -5,7 +5,8 @@ import pytest
 
 from crossgraft.errors import NotApplicable
 from crossgraft.rank.cells import build_cells
-from crossgraft.rank.evaluate import Evaluation, ModelEvaluation, RawValue, evaluate_scores, plan_resampling
+from crossgraft.rank.evaluate import Evaluation, ModelEvaluation, RawValue, evaluate_scores
+from crossgraft.rank.resampling import plan_resampling
 from crossgraft.scores import ScoreInputs, ScoreValue, logme, nleep, scale_over_zoo, score, zoo_score
 from crossgraft.statistics import jackknife_interval
 from support.model_records import model_record

@@ -14,8 +14,11 @@ from PIL import Image
 from crossgraft.records import (
     AgreementRecord,
     CheckRecord,
+    ColumnRecord,
+    DataCheckRecord,
     DatasetRecord,
     DemoRecord,
+    FindingRecord,
     FineTunedRow,
     GroundTruthRecord,
     ModelRecord,
@@ -180,6 +183,33 @@ def demo_record() -> DemoRecord:
     )
 
 
+def data_check_record(*, is_sound: bool = False) -> DataCheckRecord:
+    """A check of two classes in two splits, with names that try to get out of the page."""
+    finding = FindingRecord(
+        check="identical_across",
+        title="Identical images across splits",
+        severity="unsound",
+        text="2 pictures are in more than one split.",
+        advice="Remove them.",
+        num_groups=2,
+        images=[[4, 700], [5, 701]],
+    )
+    passed = FindingRecord(check="constant_images", title="Constant images", severity="passed", text="None.")
+    notice = FindingRecord(
+        check="image_sizes", title="Small images", severity="notice", text="28 pixels.", advice="Try."
+    )
+    return DataCheckRecord(
+        dataset=ranking_record().dataset,
+        split_names=["train", "test"],
+        split_counts=[[147, 399], [42, 114]],
+        is_sound=is_sound,
+        verdict="Nothing unsound was found." if is_sound else "Not sound. 2 pictures are in more than one split.",
+        findings=[notice, passed] if is_sound else [finding, notice, passed],
+        columns=[ColumnRecord(column="<script>alert(1)</script>", label=None, balanced_accuracy=0.91, chance=0.5)],
+        references=[Reference(key="Perceptual hash", text="Zauner 2010.")],
+    )
+
+
 def run_record(*, command: str = "rank") -> RunRecord:
     """The ``run.json`` of either."""
     return RunRecord(
@@ -219,7 +249,9 @@ def write_run(
 ) -> Path:
     """Write a run directory without its report."""
     directory.mkdir(parents=True, exist_ok=True)
-    run = run or run_record(command="demo" if isinstance(record, DemoRecord) else "rank")
+    run = run or run_record(
+        command="demo" if isinstance(record, DemoRecord) else "check" if isinstance(record, DataCheckRecord) else "rank"
+    )
     (directory / "run.json").write_text(run.model_dump_json(indent=1), encoding="utf-8")
     (directory / "report.json").write_text(record.model_dump_json(indent=1), encoding="utf-8")
     if images is not None:

@@ -151,3 +151,39 @@ def test_a_run_of_another_version_can_be_overwritten_only_when_asked(tmp_path):
         pass
     with opened(tmp_path, overwrite=True) as run:
         assert not run.resumed
+
+
+def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
+    def acquire(_):
+        raise NotImplementedError("FileSystem does not appear to support flock")
+
+    monkeypatch.setattr("crossgraft.runs.run_directory.FileLock.acquire", acquire)
+    with pytest.raises(StorageError, match="has no locks"), opened(tmp_path):
+        pass
+
+
+def test_a_stopped_cell_of_a_notebook_leaves_no_lock(tmp_path):
+    kept = []  # a notebook keeps the last exception, and with it every frame
+    for _ in range(2):
+        try:
+            with opened(tmp_path):
+                raise KeyboardInterrupt
+        except KeyboardInterrupt as stopped:
+            kept.append(stopped)
+    assert len(kept) == 2
+
+
+def test_overwriting_says_which_file_is_open(tmp_path, monkeypatch):
+    def refuse(self, missing_ok=False):
+        raise PermissionError(13, "in use")
+
+    with opened(tmp_path) as run:
+        run.write("table.csv", "a,b")
+    with monkeypatch.context() as patch:
+        patch.setattr("pathlib.Path.unlink", refuse)
+        with (
+            pytest.raises(StorageError, match=r"Cannot remove .*: in use \(is it open in another program"),
+            opened(tmp_path, overwrite=True),
+        ):
+            pass
+    assert (tmp_path / "table.csv").exists()

@@ -42,6 +42,14 @@ def test_two_rows_need_the_pseudo_inverse(num_features):
     assert value == pytest.approx(literal(features, np.array([0, 1]))[0])
 
 
+@pytest.mark.parametrize(("num_features", "seed"), [(3, 6), (3, 9), (5, 0), (16, 1)])
+def test_copies_of_two_rows_leave_a_covariance_that_rounding_makes_indefinite(num_features, seed):
+    two = np.random.default_rng(seed).random((2, num_features)).astype(np.float32)
+    labels = np.arange(20) % 2
+    value = regularized_h_score(features=two[labels], labels=labels)
+    assert value == pytest.approx(literal(two[labels].astype(np.float64), labels)[0], rel=1e-4)
+
+
 def test_constant_features_have_no_value():
     value = regularized_h_score(features=np.full((6, 3), 0.1), labels=[0, 1] * 3)
     assert np.isnan(value) and "constant" in value.warnings[0]

@@ -5,6 +5,7 @@ from crossgraft.data.sources._source import SourceRequest as SourceRequest
 from crossgraft.data.sources._source import SourceRows as SourceRows
 from crossgraft.data.sources.csv_table import CsvTable as CsvTable
 from crossgraft.data.sources.digits import Digits as Digits
+from crossgraft.data.sources.hf_dataset import HfDataset as HfDataset
 from crossgraft.data.sources.image_folder import ImageFolder as ImageFolder
 from crossgraft.data.sources.npz_file import NpzFile as NpzFile
 from crossgraft.registry import Registry
@@ -15,6 +16,7 @@ SOURCES: Registry[DataSource] = Registry("data source", group="crossgraft.data_s
 SOURCES.add("digits", Digits())
 SOURCES.add("csv_table", CsvTable())
 SOURCES.add("npz_file", NpzFile())
+SOURCES.add("hf_dataset", HfDataset())
 SOURCES.add("image_folder", ImageFolder())
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "CsvTable",
     "DataSource",
     "Digits",
+    "HfDataset",
     "ImageFolder",
     "NpzFile",
     "SourceRequest",

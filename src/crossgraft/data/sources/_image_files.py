@@ -9,7 +9,19 @@ from pathlib import Path
 import numpy as np
 
 from crossgraft.data.decoding import decode_file
+from crossgraft.data.medical.files import (
+    MedicalFile,
+    MedicalReader,
+    describe_reading,
+    list_medical_file,
+    warn_of_reading,
+)
+from crossgraft.data.medical.formats import medical_format
+from crossgraft.data.medical.patients import group_files
+from crossgraft.data.medical.slices import SlicePolicy, parse_slices
+from crossgraft.data.medical.windows import parse_window
 from crossgraft.data.sources._source import SourceRequest
+from crossgraft.errors import UsageError
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,9 +32,10 @@ class ImageFiles:
         names: One an image, for messages; no absolute path.
         rows: (num_images,) the file that each image comes from, as a place in the list that was given.
         decode: Pixels of image i; raises UnreadableImageError.
-        groups: (num_images,) the patient that each file names in its own header, or None.
+        groups: (num_images,) the patient that each file names in its own header, as a number, or None.
         group_column: What the groups are, in words.
         notices: What the user should know, one sentence each.
+        reading: How files of scanners are read, one sentence each.
     """
 
     names: Sequence[str]
@@ -31,6 +44,7 @@ class ImageFiles:
     groups: np.ndarray | None = None
     group_column: str | None = None
     notices: tuple[str, ...] = ()
+    reading: tuple[str, ...] = ()
 
 
 def open_image_files(files: Sequence[Path], names: Sequence[str], request: SourceRequest) -> ImageFiles:
@@ -40,9 +54,48 @@ def open_image_files(files: Sequence[Path], names: Sequence[str], request: Sourc
         files: Every one exists.
         names: What to call each file in messages.
         request: Says which slices and which window.
+
+    Raises:
+        MissingExtraError: There are DICOM or NIfTI files, and the package that reads them is not installed.
+        UsageError: The window or the slices have no meaning.
     """
+    policy, slices = parse_window(request.window), parse_slices(request.slices)
+    listed = [_listed(path, name, slices) for path, name in zip(files, names, strict=True)]
+    medical = [file for file in listed if file is not None]
+    if not medical:
+        _refuse_medical_options(request)
+    images = [
+        (row, place) for row, file in enumerate(listed) for place in range(1 if file is None else len(file.slices))
+    ]
+    rows = np.asarray([row for row, _ in images], dtype=np.int64)
+    reader = MedicalReader(policy)
+
+    def decode(image: int) -> np.ndarray:
+        row, place = images[image]
+        file = listed[row]
+        return decode_file(files[row], name=names[row]) if file is None else reader.read(file, place)
+
+    grouped = group_files(listed)
     return ImageFiles(
-        names=names,
-        rows=np.arange(len(files)),
-        decode=lambda image: decode_file(files[image], name=names[image]),
+        names=[
+            name for row, file in enumerate(listed) for name in ([names[row]] if file is None else file.image_names)
+        ],
+        rows=rows,
+        decode=decode,
+        groups=None if grouped.groups is None else grouped.groups[rows],
+        group_column=grouped.group_column,
+        notices=(*grouped.notices, *warn_of_reading(medical, policy)),
+        reading=tuple(describe_reading(medical, policy, slices)),
     )
+
+
+def _listed(path: Path, name: str, slices: SlicePolicy) -> MedicalFile | None:
+    """The file as its header describes it, or None for a file that holds one ordinary image."""
+    found = medical_format(path)
+    return None if found is None else list_medical_file(path, name, found, slices)
+
+
+def _refuse_medical_options(request: SourceRequest) -> None:
+    for option in ("window", "slices"):
+        if getattr(request, option) is not None:
+            raise UsageError(f"--{option} has no meaning here: none of the files is DICOM or NIfTI.")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
+from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension
 from crossgraft.errors import DataError, nearest_names
 
 _ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")
@@ -21,10 +22,10 @@ def location_error(location: str, descriptions: Iterable[str]) -> DataError:
     path = Path(location)
     if not path.exists():
         return DataError(_missing(location, path))
-    suffix = path.suffix.casefold()
+    suffix = file_extension(path.name)
     if suffix in _ARCHIVES:
         return DataError(f"{location} is an archive. Unpack it and give the folder or the table inside.")
-    if suffix in IMAGE_EXTENSIONS:
+    if suffix in (*IMAGE_EXTENSIONS, *MEDICAL_EXTENSIONS):
         return DataError(f"{location} is one image. Give the folder that holds one sub-folder a class.")
     return DataError(f"{location} is not a kind of data that can be opened. Data can be: {'; '.join(descriptions)}.")
 

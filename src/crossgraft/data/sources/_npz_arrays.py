@@ -74,17 +74,22 @@ class NpzArrays:
         values = self.read(key)
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
-        if values.ndim == 2 and len(values) == num_rows:
-            raise DataError(
-                f"The array {key} of {self.name} has shape {values.shape}, several labels an image. Multi-label data "
-                "are not supported yet: save one label an image, for example one column of it."
-            )
         if values.shape != (num_rows,):
             raise DataError(
                 f"The arrays {images_key} and {key} of {self.name} do not belong together: {num_rows} images, but {key} "
                 f"has shape {values.shape}."
             )
         return values
+
+    def read_labels(self, key: str, num_rows: int, images_key: str) -> np.ndarray:
+        """Like ``read_column``, or (n, k) with k > 1: one column a label.
+
+        Raises:
+            DataError: It has another shape.
+        """
+        values = self.read(key)
+        is_label_set = values.ndim == 2 and len(values) == num_rows and values.shape[1] > 1
+        return values if is_label_set else self.read_column(key, num_rows, images_key)
 
     def first_of(self, usual: Sequence[str]) -> str | None:
         """The first of these keys that the file has."""

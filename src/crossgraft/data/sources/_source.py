@@ -58,6 +58,8 @@ class SourceRows:
         group_column: Where the groups come from.
         attributes: Further columns, (n,) each.
         notices: What the user should know, one sentence each.
+        reading: How files of scanners are read (window, slices), one sentence each; said to the user and recorded, so
+            nothing in it names a file or a patient.
         problems: What makes the rows unusable as they are, one sentence each: opening raises the first, checking lists
             all.
     """
@@ -73,6 +75,7 @@ class SourceRows:
     group_column: str | None = None
     attributes: dict[str, np.ndarray] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+    reading: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from crossgraft.data._letters import whole_letters
 from crossgraft.errors import DataError, nearest_names
 
 _DELIMITERS = (",", "\t", ";")
@@ -56,7 +57,7 @@ def read_table(path: Path) -> Table:
         DataError: The file is empty, not UTF-8 text, or a row has more or fewer cells than the header.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = whole_letters(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise DataError(
             f"The table {path.name} is not UTF-8 text (byte {error.start}). Save it as CSV in UTF-8."

@@ -4,37 +4,73 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
+from typing import NamedTuple
 
+from crossgraft.data._letters import whole_letters
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
+from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension, file_stem
 from crossgraft.errors import DataError
 
 _NAMES_IN_MESSAGE = 5
 
 
+class _Names(NamedTuple):
+    """Files of one folder: all; by name in whole letters; images by name without extension."""
+
+    exact: set[str]
+    by_letters: dict[str, str]
+    by_stem: dict[str, list[str]]
+
+
 class _FolderListing:
-    """File names of folders, each read once: a look-up costs no system call a row."""
+    """File names of folders, each read once: a look-up costs no system call a row.
+
+    Letters that are stored in parts (see ``whole_letters``) and letters that are whole are the same here.
+    """
 
     def __init__(self) -> None:
-        self._listings: dict[Path, tuple[set[str], dict[str, list[str]]]] = {}
+        self._folders: dict[Path, Path] = {}
+        self._listings: dict[Path, _Names] = {}
 
     def matches(self, path: Path) -> list[Path]:
         """``path`` itself, or else the images that are called so but for their extension."""
-        names, by_stem = self._listing(path.parent)
-        if path.name in names:
-            return [path]
-        return [path.parent / name for name in by_stem.get(path.name, ())]
+        folder = self._real_folder(path.parent)
+        names = self._listing(folder)
+        wanted = whole_letters(path.name)
+        if path.name in names.exact:
+            return [folder / path.name]
+        if wanted in names.by_letters:
+            return [folder / names.by_letters[wanted]]
+        if wanted in names.by_stem:
+            return [folder / name for name in names.by_stem[wanted]]
+        if not path.is_file():
+            return []
+        # Windows and macOS find a file whatever the case of its letters; two rows may then mean the same file.
+        return [folder / name for name in names.exact if whole_letters(name).casefold() == wanted.casefold()]
 
-    def _listing(self, folder: Path) -> tuple[set[str], dict[str, list[str]]]:
+    def _real_folder(self, folder: Path) -> Path:
+        """The folder as it is stored, where ``folder`` writes its letters in another way."""
+        if folder not in self._folders:
+            real = folder
+            if not folder.is_dir() and folder != folder.parent:
+                parent = self._real_folder(folder.parent)
+                wanted = whole_letters(folder.name)
+                entries = list(os.scandir(parent)) if parent.is_dir() else []
+                alike = [entry.name for entry in entries if whole_letters(entry.name) == wanted and entry.is_dir()]
+                real = parent / alike[0] if alike else folder
+            self._folders[folder] = real
+        return self._folders[folder]
+
+    def _listing(self, folder: Path) -> _Names:
         if folder not in self._listings:
             entries = os.scandir(folder) if folder.is_dir() else ()
-            names = {entry.name for entry in entries if entry.is_file()}
+            exact = {entry.name for entry in entries if entry.is_file()}
             by_stem: dict[str, list[str]] = {}
-            for name in sorted(names):
-                path = PurePath(name)
-                if path.suffix.casefold() in IMAGE_EXTENSIONS:
-                    by_stem.setdefault(path.stem, []).append(name)
-            self._listings[folder] = names, by_stem
+            for name in sorted(exact):
+                if file_extension(name) in (*IMAGE_EXTENSIONS, *MEDICAL_EXTENSIONS):
+                    by_stem.setdefault(file_stem(whole_letters(name)), []).append(name)
+            self._listings[folder] = _Names(exact, {whole_letters(name): name for name in sorted(exact)}, by_stem)
         return self._listings[folder]
 
 

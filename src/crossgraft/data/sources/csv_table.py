@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 import numpy as np
 
+from crossgraft.data.sources._column_names import GROUP_COLUMNS, LABEL_COLUMNS, PATH_COLUMNS, SPLIT_COLUMNS
 from crossgraft.data.sources._image_files import open_image_files
+from crossgraft.data.sources._label_sets import label_set_from_cells, label_set_from_columns, separator_notices
 from crossgraft.data.sources._labels import labels_from_text
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
 from crossgraft.data.sources._table import Table, find_column, read_table, require_column
 from crossgraft.data.sources._table_files import find_image_files
-from crossgraft.errors import DataError
+from crossgraft.errors import DataError, UsageError
 
-PATH_COLUMNS = (
-    "path",
-    "image",
-    "file",
-    "filename",
-    "file_name",
-    "image_path",
-    "filepath",
-    "file_path",
-    "image_id",
-)
-LABEL_COLUMNS = ("label", "class", "target", "dx", "diagnosis")
-GROUP_COLUMNS = ("group", "patient", "patient_id", "subject", "subject_id", "lesion_id")
-SPLIT_COLUMNS = ("split", "partition", "subset")
 _NAMES_THAT_SAY_NOTHING = ("metadata", "labels", "table", "index", "data", "dataset", "images")
 
 
@@ -52,19 +41,21 @@ class CsvTable(DataSource):
         cells = table.column(columns.path)
         files = find_image_files(cells, root, row_name=table.row_name)
         images = open_image_files(files, [_display_name(cell) for cell in cells], request)
-        labels = labels_from_text(table.column(columns.label), where=f"column {columns.label}", row_name=table.row_name)
+        labels, label_names, label_notices = _labels(table, columns.labels, request.label_separator)
         groups = None if columns.group is None else _groups(table, columns.group)
         return SourceRows(
             name=_table_name(path),
             labels=labels[images.rows],
             image_names=images.names,
             decode=images.decode,
+            label_names=label_names,
             splits=None if splits is None else splits[images.rows],
             split_method="no split" if columns.split is None else f"column {columns.split} of the table",
             groups=images.groups if groups is None else groups[images.rows],
             group_column=images.group_column if groups is None else columns.group,
             attributes={name: _attribute(table.column(name))[images.rows] for name in columns.attributes},
-            notices=images.notices,
+            notices=(*label_notices, *images.notices),
+            reading=images.reading,
         )
 
 
@@ -79,13 +70,12 @@ class _Columns:
             usual_names=PATH_COLUMNS,
             choose="Name it with --path-column.",
         )
-        self.label = require_column(
-            table,
-            request.label_columns[0] if request.label_columns else None,
-            kind="labels",
-            usual_names=LABEL_COLUMNS,
-            choose="Name it with --label-column.",
-        )
+        self.labels = [
+            require_column(
+                table, wanted, kind="labels", usual_names=LABEL_COLUMNS, choose="Name it with --label-column."
+            )
+            for wanted in request.label_columns or (None,)
+        ]
         self.group = find_column(
             table,
             request.group_column,
@@ -94,7 +84,7 @@ class _Columns:
             choose="Name it with --group-column.",
         )
         self.split = find_column(table, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one.")
-        taken = (self.path, self.label, self.group, self.split)
+        taken = (self.path, *self.labels, self.group, self.split)
         self.attributes = [name for name in table.columns if name not in taken]
 
 
@@ -113,6 +103,32 @@ def _keep_split(table: Table, column: str | None, use_split: str | None) -> tupl
     refuse_missing_split(use_split, splits, f"The table {table.name}")
     rows = [row for row, split in enumerate(splits) if split == use_split]
     return table.keep(rows), np.asarray([use_split] * len(rows))
+
+
+def _labels(
+    table: Table, columns: Sequence[str], separator: str | None
+) -> tuple[np.ndarray, tuple[str, ...] | None, tuple[str, ...]]:
+    """Labels, their names where an image may have several, and notices."""
+    if len(columns) > 1:
+        if separator is not None:
+            raise UsageError(
+                "--label-separator is for several labels in one cell, but --label-column names several columns. Give one of "
+                "the two."
+            )
+        if len(set(columns)) < len(columns):
+            raise UsageError(f"--label-column names a column twice: {', '.join(columns)}.")
+        cells = [table.column(column) for column in columns]
+        return label_set_from_columns(cells, columns, row_name=table.row_name), tuple(columns), ()
+    (column,) = columns
+    if separator is not None:
+        return *label_set_from_cells(table.column(column), separator), ()
+    cells = table.column(column)
+    notices = separator_notices(cells, column)
+    if notices and "" in cells:
+        raise DataError(
+            f"The label is missing in {table.row_name(cells.index(''))}. {notices[0]} A blank cell then means: no label."
+        )
+    return labels_from_text(cells, where=f"column {column}", row_name=table.row_name), None, notices
 
 
 def _groups(table: Table, column: str) -> np.ndarray:

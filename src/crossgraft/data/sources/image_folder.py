@@ -9,16 +9,19 @@ from pathlib import Path
 
 import numpy as np
 
+from crossgraft.data._letters import whole_letters
 from crossgraft.data.class_names import natural_key
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
+from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension, is_image_file
 from crossgraft.data.sources._image_files import open_image_files
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import canonical_split, is_split_name, refuse_missing_split
-from crossgraft.errors import DataError, MissingExtraError
+from crossgraft.errors import DataError
+from crossgraft.report.formatting import counted
 
 _IGNORED_FOLDERS = ("__MACOSX",)
-_IGNORED_FILES = ("Thumbs.db", "desktop.ini")
-_MEDICAL_EXTENSIONS = {".dcm": "DICOM", ".dicom": "DICOM", ".nii": "NIfTI", ".nii.gz": "NIfTI"}
+_IGNORED_FILES = ("Thumbs.db", "desktop.ini", "DICOMDIR")  # the last is the index of a DICOM medium
+_LISTED_EXTENSIONS = (*IMAGE_EXTENSIONS, *MEDICAL_EXTENSIONS)
 _TABLE_EXTENSIONS = (".csv", ".tsv")
 _NAMES_IN_MESSAGE = 5
 
@@ -27,7 +30,10 @@ class ImageFolder(DataSource):
     """Class names are folder names, in natural order; images may lie in folders further down."""
 
     name = "image_folder"
-    description = "a folder with one sub-folder a class; folders train, val and test are recognised"
+    description = (
+        "a folder with one sub-folder a class; folders train, val and test are recognised; PNG, JPEG, TIFF, BMP, DICOM "
+        "and NIfTI files"
+    )
 
     def accepts(self, location: str) -> bool:
         """Any folder."""
@@ -64,10 +70,11 @@ def _rows(root: Path, parts: Mapping[str, Path] | Mapping[None, Path], request: 
     for split, folder in parts.items():
         for class_name, paths in _files_by_class(folder, notices, problems).items():
             files += paths
-            labels += [class_name] * len(paths)
+            labels += [whole_letters(class_name)] * len(paths)
             splits += [split or ""] * len(paths)
     has_splits = None not in parts
-    images = open_image_files(files, [path.relative_to(root).as_posix() for path in files], request)
+    names = [whole_letters(path.relative_to(root).as_posix()) for path in files]
+    images = open_image_files(files, names, request)
     return SourceRows(
         name=root.resolve().name,
         labels=np.asarray(labels)[images.rows],
@@ -78,6 +85,7 @@ def _rows(root: Path, parts: Mapping[str, Path] | Mapping[None, Path], request: 
         groups=images.groups,
         group_column=images.group_column,
         notices=(*notices, *images.notices),
+        reading=images.reading,
         problems=tuple(problems),
     )
 
@@ -106,7 +114,7 @@ def _split_folders(root: Path) -> dict[str, str]:
 
 def _files_by_class(folder: Path, notices: list[str], problems: list[str]) -> dict[str, list[Path]]:
     """Class name → its image files, both in natural order."""
-    loose = [path for path in _files(folder) if _is_image(path)]
+    loose = [path for path in _files(folder) if is_image_file(path)]
     files = {
         path.name: _images_below(path) for path in sorted(_folders(folder), key=lambda path: natural_key(path.name))
     }
@@ -116,13 +124,15 @@ def _files_by_class(folder: Path, notices: list[str], problems: list[str]) -> di
     if empty:
         what = "folder" if len(empty) == 1 else "folders"
         problems.append(
-            f"No images in the class {what} {', '.join(empty)} of {folder}. Add images ({', '.join(IMAGE_EXTENSIONS)}) "
+            f"No images in the class {what} {', '.join(empty)} of {folder}. Add images ({', '.join(_LISTED_EXTENSIONS)}) "
             f"or remove the {what}."
         )
     _suspect_classes_further_down(folder, list(files), notices)
     if loose:
         shown = ", ".join(path.name for path in loose[:_NAMES_IN_MESSAGE])
-        notices.append(f"{len(loose)} images lie beside the class folders of {folder} and are not used: {shown}.")
+        verb = "is" if len(loose) == 1 else "are"
+        beside = f"Beside the class folders of {folder} there {verb} {counted(len(loose), 'image')}"
+        notices.append(f"{beside}, not used: {shown}.")
     return files
 
 
@@ -147,29 +157,24 @@ def _suspect_classes_further_down(folder: Path, class_names: list[str], notices:
 def _raise_without_images(folder: Path, loose: list[Path]) -> None:
     if loose:
         raise DataError(
-            f"The folder {folder} holds {len(loose)} images but no class folders, so their labels are not known. Move "
+            f"The folder {folder} holds {counted(len(loose), 'image')} but no class folders, so the labels are not known. Move "
             "each image into a sub-folder with the name of its class, or write a table with the columns path and label."
         )
-    extensions = Counter(_extension(path) for path in _walk(folder))
-    for extension, format_name in _MEDICAL_EXTENSIONS.items():
-        if extensions[extension]:
-            raise MissingExtraError(
-                f"The folder {folder} holds {extensions[extension]} {format_name} files ({extension}), which this "
-                "version can not read. A later version reads them with pip install 'crossgraft[medical]'; until then "
-                "convert the slices to 16-bit PNG."
-            )
+    extensions = Counter(file_extension(path.name) for path in _walk(folder))
     tables = [path.name for path in _files(folder) if path.suffix.casefold() in _TABLE_EXTENSIONS]
     hint = f" It holds the table {tables[0]}: give that file instead of the folder." if tables else ""
     found = ", ".join(f"{count} {extension or 'without extension'}" for extension, count in extensions.most_common(3))
     raise DataError(
         f"No images in the folder {folder}: "
         + (f"found only files {found}." if found else "it is empty.")
-        + f" Expected one sub-folder a class with files {', '.join(IMAGE_EXTENSIONS)}.{hint}"
+        + f" Expected one sub-folder a class with files {', '.join(_LISTED_EXTENSIONS)}.{hint}"
     )
 
 
 def _images_below(folder: Path) -> list[Path]:
-    return sorted((path for path in _walk(folder) if _is_image(path)), key=lambda path: natural_key(path.as_posix()))
+    return sorted(
+        (path for path in _walk(folder) if is_image_file(path)), key=lambda path: natural_key(path.as_posix())
+    )
 
 
 def _walk(folder: Path) -> list[Path]:
@@ -193,12 +198,3 @@ def _files(folder: Path) -> list[Path]:
 
 def _is_visible(name: str) -> bool:
     return not name.startswith(".")
-
-
-def _is_image(path: Path) -> bool:
-    return path.suffix.casefold() in IMAGE_EXTENSIONS
-
-
-def _extension(path: Path) -> str:
-    suffixes = "".join(path.suffixes[-2:]).casefold()
-    return suffixes if suffixes in _MEDICAL_EXTENSIONS else path.suffix.casefold()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from crossgraft.data.sources._label_sets import label_set_from_numbers
 from crossgraft.data.sources._labels import labels_from_numbers, labels_from_text
 from crossgraft.data.sources._npz_arrays import NpzArrays
 from crossgraft.data.sources._pixel_arrays import image_in_row, images_in_rows
@@ -61,6 +62,7 @@ class _Block:
     rows: np.ndarray
     names: list[str]
     labels: np.ndarray
+    label_names: tuple[str, ...] | None
     group_key: str | None
     groups: np.ndarray | None
     splits: np.ndarray | None
@@ -111,7 +113,8 @@ class _Columns:
         self.images_key = images_key
         self.num_rows = num_rows
         self.prefix = prefix
-        self.label_key = prefix + (request.label_columns[0] if request.label_columns else "labels")
+        self.label_names = request.label_columns
+        self.label_keys = [prefix + name for name in request.label_columns or ("labels",)]
         if request.group_column is not None:
             self.group_key: str | None = prefix + request.group_column
         else:
@@ -120,14 +123,14 @@ class _Columns:
     def block(self, images: np.ndarray, rows: np.ndarray, splits: np.ndarray | None, split_method: str) -> _Block:
         """All columns at ``rows``."""
         split_keys = [] if self.prefix else [*_SPLIT_KEYS, *_CLASS_KEYS]
-        known = [self.images_key, self.label_key, self.group_key, *split_keys]
+        known = [self.images_key, *self.label_keys, self.group_key, *split_keys]
         others = self.arrays.columns_beside(known, self.num_rows, prefix=self.prefix)
-        labels = self._read(self.label_key)[rows]
         return _Block(
             images=images,
             rows=rows,
             names=[f"{self.prefix.replace('_', ' ')}row {row}" for row in rows],
-            labels=self._checked(labels, rows),
+            labels=self._labels(rows),
+            label_names=self.label_names if len(self.label_names) > 1 else None,
             group_key=None if self.group_key is None else self.group_key.removeprefix(self.prefix),
             groups=None if self.group_key is None else self._read(self.group_key)[rows],
             splits=splits,
@@ -138,23 +141,31 @@ class _Columns:
     def _read(self, key: str) -> np.ndarray:
         return self.arrays.read_column(key, self.num_rows, self.images_key)
 
-    def _checked(self, labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        where = f"array {self.label_key} of {self.arrays.name}"
+    def _labels(self, rows: np.ndarray) -> np.ndarray:
+        """One label a row; or 0 and 1, one column a label, from an array of that shape or from several arrays."""
+        if len(self.label_keys) > 1:
+            labels = np.column_stack([self._read(key) for key in self.label_keys])[rows]
+        else:
+            labels = self.arrays.read_labels(self.label_keys[0], self.num_rows, self.images_key)[rows]
+        where = f"array {' and '.join(self.label_keys)} of {self.arrays.name}"
 
         def row_name(row: int) -> str:
             return f"row {rows[row]}"
 
+        if labels.ndim == 2:
+            return label_set_from_numbers(labels, where=where, row_name=row_name)
         if labels.dtype.kind == "U":
             return labels_from_text(labels.tolist(), where=where, row_name=row_name)
         return labels_from_numbers(labels, where=where, row_name=row_name)
 
 
 def _source_rows(arrays: NpzArrays, blocks: Sequence[_Block]) -> SourceRows:
-    labels = _joined([block.labels for block in blocks])
+    labels, one_hot = _one_class_each(_joined([block.labels for block in blocks]), blocks[0].label_names)
     groups = [block.groups for block in blocks if block.groups is not None]
     splits = [block.splits for block in blocks if block.splits is not None]
     shared = set.intersection(*(set(block.attributes) for block in blocks))
     label_names, notices = _label_names(arrays, labels)
+    label_names = blocks[0].label_names if labels.ndim == 2 and blocks[0].label_names else label_names
     places = [(block.images, int(row)) for block in blocks for row in block.rows]
     return SourceRows(
         name=arrays.path.stem,
@@ -167,12 +178,20 @@ def _source_rows(arrays: NpzArrays, blocks: Sequence[_Block]) -> SourceRows:
         groups=_joined(groups) if len(groups) == len(blocks) else None,
         group_column=blocks[0].group_key if len(groups) == len(blocks) else None,
         attributes={key: _joined([block.attributes[key] for block in blocks]) for key in sorted(shared)},
-        notices=notices,
+        notices=(*one_hot, *notices),
     )
 
 
 def _joined(columns: Sequence[np.ndarray]) -> np.ndarray:
     return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
+def _one_class_each(labels: np.ndarray, label_names: Sequence[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
+    """One-hot rows of one array become classes; several arrays that the user named stay several labels."""
+    if labels.ndim == 1 or label_names or not (labels.sum(axis=1) == 1).all():
+        return labels, ()
+    notice = f"Each row of labels has exactly one 1 in its {labels.shape[1]} columns, so they are taken as classes, one an image."
+    return labels.argmax(axis=1), (notice,)
 
 
 def _label_names(arrays: NpzArrays, labels: np.ndarray) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
@@ -181,6 +200,13 @@ def _label_names(arrays: NpzArrays, labels: np.ndarray) -> tuple[tuple[str, ...]
     if key is None or labels.dtype.kind not in "iu":
         return None, ()
     names = tuple(str(name) for name in arrays.read(key).ravel())
+    if labels.ndim == 2:
+        if len(names) != labels.shape[1]:
+            raise DataError(
+                f"The labels of {arrays.name} have {labels.shape[1]} columns, but its array {key} holds {len(names)} names. "
+                "Save one name a column."
+            )
+        return names, ()
     if labels.min() < 0 or labels.max() >= len(names):
         raise DataError(
             f"The labels of {arrays.name} go from {labels.min()} to {labels.max()}, but its array {key} names the "

@@ -1,1 +1,1 @@
-"""Where networks and weights come from: timm, a local checkpoint, or a function of the user."""
+"""Where networks and weights come from: timm, torchvision, a local checkpoint, or a function of the user."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -16,12 +16,19 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from crossgraft.errors import DataError, MissingWeightsError, UsageError, WeightsMismatchError, nearest_names
+from crossgraft.models.sources.foreign_formats import explain_content, explain_folder, explain_name
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, PREPROCESSING_KEYS
 
 StateDict = dict[str, Tensor]
 
-_KERAS_SUFFIXES = (".h5", ".keras", ".hdf5")
-_WRAPPERS = ("state_dict", "model", "model_state_dict")
+# As timm does it: where training kept an average of the weights as well, that is what was evaluated.
+_WRAPPERS = (
+    *("state_dict_ema", "model_ema", "ema_state_dict"),
+    *("state_dict", "model", "model_state_dict", "net", "network", "weights"),
+)
+_COUNTER_OF_AVERAGES = "n_averaged"  # of torch.optim.swa_utils.AveragedModel, beside the names with module.
+_PREFIXES_OF_TRAINING = ("module.", "_orig_mod.")  # parallel training and torch.compile add them to any network
+_PREFIXES = ("model.", "backbone.", "net.", "network.", "encoder.")
 _LISTED_KEYS = 8
 
 
@@ -48,15 +55,15 @@ def find_checkpoint(weights: str, folders: Sequence[Path], *, model: str) -> Pat
     """The file that ``weights`` means: an absolute path, or relative to the first of ``folders`` that has it.
 
     Raises:
-        UsageError: The format is not one that can be read safely; Keras files get the way to convert them.
+        UsageError: The format is not one that can be read safely; files of other frameworks get the way to convert them.
         MissingWeightsError: No such file; the message says where it was looked for.
     """
     path = Path(weights).expanduser()
-    _check_format(path)
     candidates = [path] if path.is_absolute() else [folder / path for folder in dict.fromkeys(folders)]
-    for candidate in candidates:
-        if candidate.is_file():
-            return candidate.resolve()
+    found = next((candidate for candidate in candidates if candidate.exists()), None)
+    _check_format(path, found)
+    if found is not None:
+        return found.resolve()
     siblings = [file.name for folder in (c.parent for c in candidates) if folder.is_dir() for file in folder.iterdir()]
     near = nearest_names(path.name, siblings)
     raise MissingWeightsError(
@@ -67,18 +74,13 @@ def find_checkpoint(weights: str, folders: Sequence[Path], *, model: str) -> Pat
     )
 
 
-def _check_format(path: Path) -> None:
-    suffix = path.suffix.lower()
-    if suffix in _KERAS_SUFFIXES:
-        raise UsageError(
-            f"{path.name} holds Keras weights; crossgraft reads PyTorch weights. Convert it once where Keras is "
-            "installed: rebuild the network in PyTorch, copy each array of model.get_weights() (convolution kernels "
-            "from (height, width, in, out) to (out, in, height, width), dense kernels transposed), check that both give "
-            "the same output, save with safetensors.torch.save_file, and name the PyTorch network as source: "
-            "package.module:factory in a zoo file."
-        )
-    if suffix not in CHECKPOINT_SUFFIXES:
-        raise UsageError(f"{path.name} is no checkpoint that can be read: use {', '.join(CHECKPOINT_SUFFIXES)}.")
+def _check_format(path: Path, found: Path | None) -> None:
+    if found is not None and found.is_dir():
+        raise UsageError(explain_folder(found) or f"{path.name} is a folder. Name the file of weights in it.")
+    if path.name.lower().endswith(CHECKPOINT_SUFFIXES):
+        return
+    known = ", ".join(CHECKPOINT_SUFFIXES)
+    raise UsageError(explain_name(path) or f"{path.name} is no checkpoint that can be read: use {known}.")
 
 
 def read_header(path: Path) -> CheckpointHeader:
@@ -125,8 +127,10 @@ def _decode(metadata: Mapping[str, str], key: str, path: Path) -> object:
 def read_state_dict(path: Path) -> StateDict:
     """Tensors of a checkpoint by name, on the CPU; no code of the file ever runs.
 
-    A dictionary that keeps the tensors under ``state_dict`` or ``model`` is unwrapped, and so is the prefix
-    ``module.`` that parallel training adds.
+    A training checkpoint that keeps the tensors under ``state_dict``, ``model`` or the like is unwrapped; where it
+    also holds a running average of the weights (``state_dict_ema``, ``model_ema``), that is taken. The prefixes
+    ``module.`` and ``_orig_mod.`` come off; others are left to ``load_weights``, which knows what the network
+    expects.
 
     Raises:
         DataError: The file is damaged, or holds something other than tensors.
@@ -141,9 +145,12 @@ def read_state_dict(path: Path) -> StateDict:
             warnings.filterwarnings("ignore", message="Detected pickle protocol", category=UserWarning)
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
+        if explain_content(path) is not None:
+            raise _damaged(path, error) from error
         raise DataError(
             f"{path.name} holds more than tensors, and reading that would run code from the file. In the environment it "
-            "comes from, save only the weights: safetensors.torch.save_file(model.state_dict(), 'weights.safetensors')."
+            "comes from, save only the weights: safetensors.torch.save_file(model.state_dict(), 'weights.safetensors'). For "
+            "a training checkpoint (Lightning, timm) model.state_dict() is torch.load(file, weights_only=False)['state_dict']."
         ) from error
     except (OSError, EOFError, RuntimeError, ValueError) as error:
         raise _damaged(path, error) from error
@@ -152,28 +159,58 @@ def read_state_dict(path: Path) -> StateDict:
 
 def _unwrap(content: object, path: Path) -> StateDict:
     while isinstance(content, Mapping):
-        inner = next((content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping)), None)
+        inner = next(
+            (content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping) and content[key]), None
+        )
         if inner is None:
             break
         content = inner
     if not isinstance(content, Mapping) or not content or not all(isinstance(v, Tensor) for v in content.values()):
         raise DataError(f"{path.name} is no state dict: it must map parameter names to tensors.")
     state = cast("Mapping[str, Tensor]", content)
-    if all(name.startswith("module.") for name in state):
-        return {name.removeprefix("module."): tensor for name, tensor in state.items()}
+    counted = {name: tensor for name, tensor in state.items() if name != _COUNTER_OF_AVERAGES}
+    return _without_shared_prefix(counted, _PREFIXES_OF_TRAINING)
+
+
+def _without_shared_prefix(state: Mapping[str, Tensor], prefixes: Sequence[str]) -> StateDict:
+    """As long as all names begin with one of ``prefixes``, it comes off."""
+    while state and (prefix := next((p for p in prefixes if all(name.startswith(p) for name in state)), None)):
+        state = {name.removeprefix(prefix): tensor for name, tensor in state.items()}
     return dict(state)
 
 
+def known_prefixes_removed(state: Mapping[str, Tensor]) -> Generator[StateDict]:
+    """``state`` as it is, then without each known prefix that all its names share, one after the other.
+
+    ``model.`` and its like come from networks that were an attribute of something larger (Lightning).
+    """
+    yield dict(state)
+    while prefix := next((p for p in _PREFIXES if state and all(name.startswith(p) for name in state)), None):
+        state = _without_shared_prefix(
+            {name.removeprefix(prefix): tensor for name, tensor in state.items()}, _PREFIXES_OF_TRAINING
+        )
+        yield state
+
+
+def fit_names(state: Mapping[str, Tensor], expected: Collection[str]) -> StateDict:
+    """The variant of ``known_prefixes_removed`` that has the most names in common with ``expected``."""
+    return max(known_prefixes_removed(state), key=lambda variant: len(variant.keys() & set(expected)))
+
+
 def _damaged(path: Path, error: Exception) -> DataError:
+    explanation = explain_content(path) if path.is_file() else None
+    if explanation is not None:
+        return DataError(explanation)
     return DataError(f"{path.name} can not be read as a checkpoint: {error}. Copy or download it again.")
 
 
 def load_weights(module: nn.Module, state: StateDict, *, file: str, model: str) -> None:
-    """Copy ``state`` into ``module``; float16 values go into float32 parameters.
+    """Copy ``state`` into ``module``, with or without a known prefix; float16 values go into float32 parameters.
 
     Raises:
         WeightsMismatchError: Names or shapes differ; one message lists all of them.
     """
+    state = fit_names(state, module.state_dict())
     check_fit(module, state, file=file, model=model)
     module.load_state_dict(state, strict=True)
 
@@ -209,8 +246,18 @@ def _listing(items: Sequence[str], noun: str) -> str:
 
 
 def infer_num_classes(state: Mapping[str, Tensor], classifier: object) -> int | None:
-    """Outputs of the head in ``state``: 0 without a head, None when its name is not known."""
-    if not isinstance(classifier, str):
+    """Outputs of the head in ``state``: 0 without a head, None when its name is not known.
+
+    Args:
+        state: With or without a known prefix.
+        classifier: Name of the head, or of several that have equally many outputs (distilled networks).
+    """
+    names = [classifier] if isinstance(classifier, str) else classifier
+    if not isinstance(names, Sequence) or not names:
         return None
-    weight = state.get(f"{classifier}.weight")
-    return 0 if weight is None else int(weight.shape[0])
+    for variant in known_prefixes_removed(state):
+        for name in names:
+            weight = variant.get(f"{name}.weight")
+            if weight is not None:
+                return int(weight.shape[0])
+    return 0

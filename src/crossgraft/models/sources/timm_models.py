@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import Any, cast
 
 import timm
+import torchvision
 from timm.models import get_pretrained_cfg, is_model, list_models, list_pretrained
 from torch import nn
+from torchvision.models import list_models as list_torchvision_models
 
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.errors import UnknownNameError, UsageError, nearest_names
 from crossgraft.models.sources.local_checkpoint import check_fit, read_state_dict
+from crossgraft.models.spec import TORCHVISION_PREFIX
 from crossgraft.types import Preprocessing
+
+# What timm's interpolation of relative positions makes torch say; the result is right.
+_NOTHING_TO_DO = (r"torch\.searchsorted", "Using a non-tuple sequence for multidimensional indexing")
 
 
 def check_architecture(name: str) -> None:
@@ -24,11 +30,15 @@ def check_architecture(name: str) -> None:
     """
     architecture, _, tag = name.partition(".")
     if not is_model(architecture):
+        in_torchvision = architecture in list_torchvision_models(module=torchvision.models)
+        stem, dot, suffix = name.rpartition(".")
+        is_file = bool(stem and nearest_names(dot + suffix, [".safetensors"]))
         raise UnknownNameError(
             "model",
             name,
             list_models(),
             hint="`crossgraft list models` shows a start; timm has many more names.",
+            meant=f"{TORCHVISION_PREFIX}{name}" if in_torchvision else f"{stem}.safetensors" if is_file else None,
         )
     if tag and name not in (known := list_pretrained(f"{architecture}.*")):
         raise UnknownNameError("pretrained model", name, known)
@@ -82,8 +92,14 @@ def _create(name: str, kwargs: Mapping[str, object], **options: Any) -> nn.Modul
         ) from error
 
 
-def accept_input_size(module: nn.Module, preprocessing: Preprocessing, *, name: str) -> None:
+def accept_input_size(module: nn.Module, preprocessing: Preprocessing, *, name: str, stated: tuple[int, int]) -> None:
     """Fit a network whose input size is built in (a ViT's positions) to another size; others need nothing.
+
+    Args:
+        module: The network.
+        preprocessing: Says the size.
+        name: For messages.
+        stated: Height and width that the network was built for, if it does not say so itself.
 
     Raises:
         UsageError: The network can not change its size.
@@ -92,7 +108,7 @@ def accept_input_size(module: nn.Module, preprocessing: Preprocessing, *, name: 
     if not config.get("fixed_input_size", False):
         return
     size = (preprocessing.height_pixels, preprocessing.width_pixels)
-    built_for = getattr(getattr(module, "patch_embed", None), "img_size", None) or tuple(config["input_size"][-2:])
+    built_for = getattr(getattr(module, "patch_embed", None), "img_size", None) or stated
     if tuple(built_for) == size:
         return
     set_input_size = getattr(module, "set_input_size", None)
@@ -102,5 +118,6 @@ def accept_input_size(module: nn.Module, preprocessing: Preprocessing, *, name: 
             "convolutional network."
         )
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r"torch\.searchsorted", category=UserWarning)  # of speed only
+        for message in _NOTHING_TO_DO:
+            warnings.filterwarnings("ignore", message=message, category=UserWarning)
         set_input_size(img_size=size)

@@ -8,6 +8,7 @@ from crossgraft.report.plots.scatter import Point as Point
 from crossgraft.report.plots.scatter import is_drawable as is_drawable
 from crossgraft.report.plots.scatter import scatter_figure as scatter_figure
 from crossgraft.report.plots.split_comparison import split_figure as split_figure
+from crossgraft.report.plots.split_counts import split_counts_figure as split_counts_figure
 from crossgraft.report.plots.style import family_marks as family_marks
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "critical_difference_figure",
     "ranking_figure",
     "scatter_figure",
+    "split_counts_figure",
     "split_figure",
     "Interval",
     "Point",

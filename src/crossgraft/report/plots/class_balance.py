@@ -37,7 +37,9 @@ def class_balance_figure(dataset: DatasetRecord, *, identifier: str) -> Markup:
         else:
             _draw_profile(axes, dataset)
 
-    label = f"Number of images in each of {len(dataset.class_names)} classes."
+    number = len(dataset.class_names)
+    of = f"with each of {number} labels" if dataset.task == "multi-label" else f"in each of {number} classes"
+    label = f"Number of images {of}."
     return draw(_WIDTH, height, paint, identifier=identifier, label=label)
 
 
@@ -61,5 +63,5 @@ def _draw_profile(axes: Axes, dataset: DatasetRecord) -> None:
     axes.step(range(1, len(counts) + 1), counts, where="mid", color=OKABE_ITO[0], linewidth=1.8)
     axes.set_ylim(bottom=0)
     axes.axhline(sum(counts) / len(counts), color=INK, alpha=0.4, linewidth=1, linestyle=(0, (4, 3)))
-    axes.set_xlabel("Classes, largest first")
+    axes.set_xlabel(f"{'Labels' if dataset.task == 'multi-label' else 'Classes'}, largest first")
     axes.set_ylabel("Images")

@@ -6,13 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crossgraft.records import DemoRecord, PublishedRecord, RankingRecord, Record
+from crossgraft.records import DataCheckRecord, DemoRecord, PublishedRecord, RankingRecord, Record
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.sections.agreement import agreement_section
 from crossgraft.report.sections.checks import checks_section, warnings_section
 from crossgraft.report.sections.controls import controls_section
 from crossgraft.report.sections.data import data_section
+from crossgraft.report.sections.data_check import (
+    alike_section,
+    checked_data_section,
+    columns_section,
+    data_check_heading,
+    data_check_references_section,
+    data_check_verdict_section,
+    findings_section,
+    looked_at_section,
+)
 from crossgraft.report.sections.demo import demo_heading, fine_tuned_section, of_its_ranking, split_section
+from crossgraft.report.sections.labels import labels_section
 from crossgraft.report.sections.models import models_section
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.published import (
@@ -45,6 +56,7 @@ class Kind:
 _RANKING: tuple[SectionBuilder, ...] = (
     scores_section,
     rankings_section,
+    labels_section,
     controls_section,
     agreement_section,
     checks_section,
@@ -57,6 +69,20 @@ _RANKING: tuple[SectionBuilder, ...] = (
 
 KINDS: Mapping[str, Kind] = {
     "ranking": Kind(RankingRecord, ranking_heading, (verdict_section, *_RANKING)),
+    "data_check": Kind(
+        DataCheckRecord,
+        data_check_heading,
+        (
+            data_check_verdict_section,
+            findings_section,
+            alike_section,
+            columns_section,
+            looked_at_section,
+            checked_data_section,
+            provenance_section,
+            data_check_references_section,
+        ),
+    ),
     "demo": Kind(
         DemoRecord,
         demo_heading,

@@ -10,7 +10,7 @@ from crossgraft.report.blocks import Checks, Items, Paragraph, Section
 from crossgraft.report.sections._lookup import joined, score_title
 from crossgraft.report.source import Source
 
-_MOST_URGENT_FIRST: tuple[Severity, ...] = ("warning", "notice", "not assessed", "passed")
+_MOST_URGENT_FIRST: tuple[Severity, ...] = ("unsound", "warning", "notice", "not assessed", "passed")
 
 
 def checks_section(source: Source[RankingRecord]) -> Section:

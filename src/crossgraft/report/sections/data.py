@@ -52,22 +52,34 @@ def _facts(dataset: DatasetRecord) -> Facts:
     return Facts(
         [
             ("Images", f"{count(dataset.num_images)} from {dataset.source.replace('_', ' ')}"),
-            ("Classes", count(len(dataset.class_names))),
+            ("Labels" if dataset.task == "multi-label" else "Classes", _classes(dataset)),
             ("Rows used", dataset.rows_used),
             ("Split", dataset.split_method),
             ("Groups", describe_groups(dataset)),
             ("Kinds of images", "; ".join(f"{kind}: {count(number)}" for kind, number in kinds)),
+            *([("How files were read", " ".join(dataset.reading))] if dataset.reading else []),
             ("Unreadable files left out", count(dataset.num_skipped_unreadable)),
             ("Fingerprint", short_fingerprint(dataset.fingerprint)),
         ]
     )
 
 
+def _classes(dataset: DatasetRecord) -> str:
+    number = count(len(dataset.class_names))
+    if dataset.task == "multi-label":
+        return f"{number}; an image may have several, or none"
+    return f"{number}, in an order" if dataset.ordinal else number
+
+
 def _balance(source: Source[RankingRecord]) -> Figure:
     dataset = source.record.dataset
     counts = dataset.class_counts
+    several = dataset.task == "multi-label"
+    what = "label" if several else "class"
     caption = f"Images in each class, {count(sum(counts))} in all."
+    if several:
+        caption = f"Images with each label; {count(dataset.num_images)} images have {count(sum(counts))} labels in all."
     if len(counts) > 1 and 0 < min(counts) < max(counts):
         ratio = max(counts) / min(counts)
-        caption += f" The largest class has {ratio:.1f} times as many images as the smallest."
+        caption += f" The largest {what} has {ratio:.1f} times as many images as the smallest."
     return Figure([class_balance_figure(dataset, identifier=f"{source.prefix}classes")], caption=caption)

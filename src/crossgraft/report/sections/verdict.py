@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crossgraft.records import DatasetRecord, RankingRecord
 from crossgraft.report.blocks import Figure, Heading, Paragraph, Section
-from crossgraft.report.formatting import counted
+from crossgraft.report.formatting import counted, describe_classes
 from crossgraft.report.plots import ranking_figure
 from crossgraft.report.sections._lookup import joined, score_title
 from crossgraft.report.source import Source
@@ -30,8 +30,9 @@ def ranking_heading(source: Source[RankingRecord]) -> Heading:
     record = source.record
     candidates = sum(model.role == "candidate" for model in record.models)
     controls = len(record.models) - candidates
+    data = describe_data(record.dataset, labels_left_out=len(record.labels_left_out))
     summary = (
-        f"{describe_data(record.dataset)} · {counted(candidates, 'model')}, {counted(controls, 'control')} · "
+        f"{data} · {counted(candidates, 'model')}, {counted(controls, 'control')} · "
         f"{counted(len(record.scores), 'score')}"
     )
     return Heading(title=record.dataset.name, summary=summary, advice=record.advice)
@@ -44,10 +45,10 @@ def describe_groups(dataset: DatasetRecord) -> str:
     return f"{counted(dataset.num_groups or 0, 'group')} by {dataset.group_column}"
 
 
-def describe_data(dataset: DatasetRecord) -> str:
-    """Images, classes and groups in one line."""
+def describe_data(dataset: DatasetRecord, *, labels_left_out: int = 0) -> str:
+    """Images, classes (or labels, and how many were scored) and groups in one line."""
     images = counted(dataset.num_images, "image")
-    classes = counted(len(dataset.class_names), "class", "classes")
+    classes = describe_classes(dataset, labels_left_out=labels_left_out)
     return f"{images} · {classes} · {describe_groups(dataset)}"
 
 

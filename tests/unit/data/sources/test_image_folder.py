@@ -1,5 +1,7 @@
 """Folders as people keep them."""
 
+import sys
+
 import pytest
 
 from crossgraft.data import open_dataset
@@ -121,7 +123,7 @@ def test_a_folder_without_images(tmp_path, files, message):
 
 def test_images_without_class_folders(tmp_path, write_image):
     write_image(tmp_path / "1.png")
-    with pytest.raises(DataError, match=r"holds 1 images but no class folders.*sub-folder with the name of its class"):
+    with pytest.raises(DataError, match=r"holds 1 image but no class folders.*sub-folder with the name of its class"):
         open_dataset(tmp_path)
 
 
@@ -150,15 +152,17 @@ def test_images_beside_class_folders_are_pointed_out(make_folder, write_image, r
     root = make_folder({"a": 2, "b": 2})
     write_image(root / "preview.png")
     assert len(open_dataset(root, reporter=reporter)) == 4
-    assert "1 images lie beside the class folders" in reporter.stream.getvalue()
+    assert "there is 1 image, not used" in reporter.stream.getvalue()
     assert "preview.png" in reporter.stream.getvalue()
 
 
 @pytest.mark.parametrize(("name", "format_name"), [("a/1.dcm", "DICOM"), ("1.nii.gz", "NIfTI"), ("x/2.NII", "NIfTI")])
-def test_medical_formats_name_the_extra(tmp_path, name, format_name):
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_bytes(b"\0")
-    with pytest.raises(MissingExtraError, match=rf"1 {format_name} files.*crossgraft\[medical\].*16-bit PNG"):
+def test_medical_formats_name_the_extra(tmp_path, monkeypatch, name, format_name):
+    for class_name in ("benign", "malignant"):
+        (tmp_path / class_name / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / class_name / name).write_bytes(b"\0")
+    monkeypatch.setitem(sys.modules, {"DICOM": "pydicom", "NIfTI": "nibabel"}[format_name], None)
+    with pytest.raises(MissingExtraError, match=rf"Reading {format_name} files needs .*crossgraft\[medical\]"):
         open_dataset(tmp_path)
 
 

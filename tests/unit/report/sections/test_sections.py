@@ -41,7 +41,11 @@ def csv_of(table: Table) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_sections_follow_the_order_of_the_page_and_have_names_of_their_own(kind, examples, source_of):
-    record = examples.ranking_record() if kind == "ranking" else examples.demo_record()
+    record = {
+        "ranking": examples.ranking_record,
+        "demo": examples.demo_record,
+        "data_check": examples.data_check_record,
+    }[kind]()
     sections = [section for builder in KINDS[kind].builders if (section := builder(source_of(record)))]
     positions = [PARTS.index(section.part) for section in sections]
     assert positions == sorted(positions)

@@ -1,0 +1,117 @@
+"""Decoding of scanner files against its floor: the same pixels through pydicom and nibabel alone.
+
+    python benchmarks/decoding.py           # 512 × 512 slices; seconds
+    python benchmarks/decoding.py --smoke   # a second
+
+Prints, for each kind of file: milliseconds of the bare library (``pydicom.dcmread(path).pixel_array``; all values of
+``nibabel.load(path).dataobj``), milliseconds of crossgraft, which applies slope and window, checks the header and
+gives 16 bits, and their ratio. Both are measured in turns, and the best of the rounds counts, because other programs can only
+slow a round down.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import nibabel
+import numpy as np
+import pydicom
+from pydicom.dataset import Dataset, FileMetaDataset
+from pydicom.uid import ExplicitVRLittleEndian, RLELossless
+
+from crossgraft.data.medical.dicom import DicomVolume
+from crossgraft.data.medical.nifti import NiftiVolume
+from crossgraft.data.medical.windows import parse_window
+
+LUNG = parse_window("lung")
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    size, slices, rounds = (64, 4, 2) if arguments.smoke else (512, 60, arguments.rounds)
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[-1 : 1 : size * 1j, -1 : 1 : size * 1j]
+    body = np.where(x**2 + y**2 < 0.8, 40, -1000)
+    volume = np.stack([body + rng.normal(0, 15, body.shape) for _ in range(slices)]).astype(np.int16)
+    print(f"slices of {size} x {size}, 12 of 16 bits, window -600,1500; volumes of {slices} slices")
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        plain = write_dicom(root / "plain.dcm", volume[0])
+        packed = write_dicom(root / "rle.dcm", volume[0], compressed=True)
+        frames = write_dicom(root / "frames.dcm", volume)
+        compare("DICOM", lambda: read_bare(plain), lambda: read_dicom(plain, 1), rounds)
+        compare("DICOM, RLE", lambda: read_bare(packed), lambda: read_dicom(packed, 1), rounds)
+        compare(f"DICOM, {slices} frames", lambda: read_bare(frames), lambda: read_dicom(frames, slices), rounds)
+        for extension in (".nii", ".nii.gz"):
+            path = root / f"volume{extension}"
+            nibabel.save(nibabel.Nifti1Image(np.moveaxis(volume, 0, -1), np.eye(4)), path)
+            bare = load_values(path)
+            compare(f"{extension}, middle slice", bare, lambda path=path: read_nifti(path, [slices // 2]), rounds)
+            compare(f"{extension}, all slices", bare, lambda path=path: read_nifti(path, range(slices)), rounds)
+
+
+def compare(name: str, bare: Callable[[], object], ours: Callable[[], object], rounds: int) -> None:
+    bare_seconds, our_seconds = [], []
+    for _ in range(rounds):
+        bare_seconds.append(seconds_of(bare))
+        our_seconds.append(seconds_of(ours))
+    floor, best = min(bare_seconds), min(our_seconds)
+    print(f"{name:24} bare {1000 * floor:8.2f} ms   crossgraft {1000 * best:8.2f} ms   ratio {best / floor:.2f}")
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def read_bare(path: Path) -> np.ndarray:
+    return pydicom.dcmread(path).pixel_array
+
+
+def load_values(path: Path) -> Callable[[], np.ndarray]:
+    return lambda: np.asarray(nibabel.load(path).dataobj).copy()  # otherwise the file is only mapped into memory
+
+
+def read_dicom(path: Path, num_frames: int) -> list[np.ndarray]:
+    volume = DicomVolume(path, path.name, LUNG)
+    return [volume.read_slice(index) for index in range(num_frames)]
+
+
+def read_nifti(path: Path, slices: range | list[int]) -> list[np.ndarray]:
+    volume = NiftiVolume(path, path.name, LUNG)
+    return [volume.read_slice(index) for index in slices]
+
+
+def write_dicom(path: Path, hounsfield: np.ndarray, *, compressed: bool = False) -> Path:
+    dataset = Dataset()
+    dataset.file_meta = FileMetaDataset()
+    dataset.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
+    dataset.SOPClassUID = dataset.file_meta.MediaStorageSOPClassUID = "1.2.840.10008.5.1.4.1.1.2"
+    dataset.SOPInstanceUID = dataset.file_meta.MediaStorageSOPInstanceUID = "1.2.3"
+    dataset.PhotometricInterpretation, dataset.SamplesPerPixel = "MONOCHROME2", 1
+    dataset.Rows, dataset.Columns = hounsfield.shape[-2:]
+    dataset.NumberOfFrames = len(hounsfield) if hounsfield.ndim == 3 else 1
+    dataset.BitsAllocated, dataset.BitsStored, dataset.HighBit, dataset.PixelRepresentation = 16, 12, 11, 0
+    dataset.RescaleSlope, dataset.RescaleIntercept = 1, -1024
+    dataset.PixelData = np.clip(hounsfield + 1024, 0, 4095).astype("<u2").tobytes()
+    dataset["PixelData"].VR = "OW"
+    if compressed:
+        dataset.compress(RLELossless)
+    dataset.save_as(path, enforce_file_format=True)
+    return path
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Decoding of scanner files against its floor.")
+    parser.add_argument("--smoke", action="store_true", help="a tiny run that only shows that it works")
+    parser.add_argument("--rounds", type=int, default=15)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

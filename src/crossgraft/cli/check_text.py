@@ -1,0 +1,60 @@
+"""A check of the data as it ends in the terminal: at most 100 columns, answer first, no colour needed."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+from crossgraft.cli.text_table import WIDTH, text_table, wrap
+from crossgraft.records import DataCheckRecord, FindingRecord
+from crossgraft.report.formatting import count, counted
+
+_SEVERITY_WIDTH = 14
+_MOST_CLASSES = 20
+
+
+def check_text(record: DataCheckRecord, report: Path | None) -> str:
+    """The verdict, the data, counts of classes and splits, the findings, the path of the report."""
+    end = f"Report: {report}" if report else ""
+    findings = "\n".join(_finding(finding) for finding in record.findings)
+    parts = [f"{wrap(record.verdict)}\n{wrap(_heading(record))}", _counts(record), findings, end]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _heading(record: DataCheckRecord) -> str:
+    data = record.dataset
+    groups = (
+        "patient leakage not assessed (no group column)"
+        if data.num_groups is None
+        else f"{counted(data.num_groups, 'group')} by {data.group_column}"
+    )
+    what = ("label", "labels") if data.task == "multi-label" else ("class", "classes")
+    classes = counted(len(data.class_names), *what)
+    return " · ".join([data.name, f"{counted(data.num_images, 'image')}, {data.rows_used}", classes, groups])
+
+
+def _counts(record: DataCheckRecord) -> str:
+    """Images of each class, of all rows and of each split; classes beyond the twentieth are in the report."""
+    data = record.dataset
+    rows = [
+        [name[:40], count(data.class_counts[index]), *(count(counts[index]) for counts in record.split_counts)]
+        for index, name in enumerate(data.class_names[:_MOST_CLASSES])
+    ]
+    header = ["label" if data.task == "multi-label" else "class", "images", *record.split_names[:5]]
+    table = text_table(header, [row[: len(header)] for row in rows], right=header[1:])
+    left_out = len(data.class_names) - _MOST_CLASSES
+    return table + (f"\n… and {left_out} more in the report" if left_out > 0 else "")
+
+
+def _finding(finding: FindingRecord) -> str:
+    """The severity in a column of its own; the text beside it."""
+    advice = finding.advice if finding.severity not in ("passed", "not assessed") else ""
+    text = " ".join(part for part in (f"{finding.title}: {finding.text}", advice) if part)
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=finding.severity.ljust(_SEVERITY_WIDTH),
+        subsequent_indent=" " * _SEVERITY_WIDTH,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

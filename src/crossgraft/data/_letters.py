@@ -1,0 +1,10 @@
+"""One way to write each letter: macOS often stores "ü" as u and two dots, most other programs as one character."""
+
+from __future__ import annotations
+
+import unicodedata
+
+
+def whole_letters(text: str) -> str:
+    """``text`` with every letter as one character where there is one (Unicode's form NFC)."""
+    return unicodedata.normalize("NFC", text)

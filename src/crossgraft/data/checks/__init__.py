@@ -1,0 +1,7 @@
+"""Is the data set sound? One file a check."""
+
+from crossgraft.data.checks.assess import findings_of_rows as findings_of_rows
+from crossgraft.data.checks.check_data import check_data as check_data
+from crossgraft.data.checks.data_check import DataCheck as DataCheck
+
+__all__ = ["DataCheck", "check_data", "findings_of_rows"]

@@ -1,0 +1,104 @@
+"""All checks in order, and what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crossgraft.data.checks.class_counts import check_class_counts
+from crossgraft.data.checks.constant_images import check_constant_images
+from crossgraft.data.checks.groups_across_splits import check_groups_across_splits
+from crossgraft.data.checks.identical_images import (
+    check_conflicting_labels,
+    check_identical_across,
+    check_identical_within,
+    check_pictures_of_two_groups,
+)
+from crossgraft.data.checks.image_sizes import check_image_sizes
+from crossgraft.data.checks.near_duplicates import check_near_duplicates
+from crossgraft.data.checks.ordered_classes import check_ordered_classes
+from crossgraft.data.checks.readable_images import check_readable_images
+from crossgraft.data.checks.survey import Survey, survey_dataset
+from crossgraft.data.checks.telling_columns import check_telling_columns, measure_columns
+from crossgraft.data.dataset import Dataset
+from crossgraft.records import DataCheckRecord, FindingRecord, Reference, Severity
+from crossgraft.report.formatting import counted
+
+MOST_SEVERE_FIRST: tuple[Severity, ...] = ("unsound", "warning", "notice", "not assessed", "passed")
+
+_CHECKS_OF_ROWS = (
+    check_conflicting_labels,
+    check_pictures_of_two_groups,
+    check_identical_within,
+    check_constant_images,
+    check_ordered_classes,
+)
+"""Checks that need only some rows of the data, and no thumbnails: what a command can ask of the rows that it uses."""
+_CHECKS_OF_ALL = (
+    check_readable_images,
+    check_class_counts,
+    check_groups_across_splits,
+    check_identical_across,
+    *_CHECKS_OF_ROWS,
+    check_near_duplicates,
+    check_image_sizes,
+)
+REFERENCES = [
+    Reference(
+        key="Perceptual hash",
+        text="Zauner, Implementation and Benchmarking of Perceptual Image Hash Functions, thesis, FH Hagenberg, 2010; here "
+        "each frequency is compared with its median over the data set.",
+    ),
+    Reference(
+        key="Leakage by patients and copies",
+        text="Kapoor and Narayanan, Leakage and the reproducibility crisis in machine-learning-based science, Patterns 4(9), "
+        "2023.",
+    ),
+]
+
+
+def assess(survey: Survey, *, show_names: bool) -> DataCheckRecord:
+    """Run every check on all rows."""
+    columns = measure_columns(survey)
+    found = [finding for check in _CHECKS_OF_ALL for finding in check(survey)]
+    findings = _ordered([*found, *check_telling_columns(survey, columns)])
+    mentioned = {row for finding in findings for group in finding.images for row in group}
+    return DataCheckRecord(
+        dataset=survey.describe(show_names=show_names),
+        split_names=survey.split_names,
+        split_counts=[survey.class_counts(split) for split in survey.split_names],
+        is_sound=not any(finding.severity == "unsound" for finding in findings),
+        verdict=write_verdict(findings),
+        findings=findings,
+        columns=columns,
+        image_names={row: survey.image_name(row - 1) for row in sorted(mentioned)} if show_names else {},
+        references=REFERENCES,
+    )
+
+
+def findings_of_rows(dataset: Dataset) -> list[FindingRecord]:
+    """What can be said about the rows of an open data set alone; opens no other row and decodes no image again."""
+    survey = survey_dataset(dataset)
+    found = [finding for check in _CHECKS_OF_ROWS for finding in check(survey)]
+    return _ordered([*found, *check_telling_columns(survey, measure_columns(survey))])
+
+
+def _ordered(findings: Sequence[FindingRecord]) -> list[FindingRecord]:
+    return sorted(findings, key=lambda finding: MOST_SEVERE_FIRST.index(finding.severity))
+
+
+def write_verdict(findings: Sequence[FindingRecord]) -> str:
+    """The answer first: what is unsound, or that nothing is; then what was not assessed."""
+    of_severity = {severity: [f for f in findings if f.severity == severity] for severity in MOST_SEVERE_FIRST}
+    unsound, warnings = of_severity["unsound"], of_severity["warning"]
+    if unsound:
+        answer = f"Not sound. {unsound[0].text}"
+        if len(unsound) > 1:
+            answer += f" {counted(len(unsound) - 1, 'more finding')} of this weight: "
+            answer += "; ".join(finding.title.lower() for finding in unsound[1:]) + "."
+        return answer
+    answer = "Nothing unsound was found"
+    if warnings:
+        answer += f", but {counted(len(warnings), 'warning')}: "
+        answer += "; ".join(dict.fromkeys(finding.title.lower() for finding in warnings))
+    open_questions = dict.fromkeys(finding.title.lower() for finding in of_severity["not assessed"])
+    return answer + "." + (f" Not assessed: {'; '.join(open_questions)}." if open_questions else "")

@@ -1,0 +1,58 @@
+"""Classes without images, with one image, or with few."""
+
+from __future__ import annotations
+
+from crossgraft.data.checks._finding import finding, listed
+from crossgraft.data.checks.survey import Survey
+from crossgraft.records import FindingRecord, Severity
+
+FEW_IMAGES = 10
+_NAME, _TITLE = "class_counts", "Class sizes"
+
+
+def check_class_counts(survey: Survey) -> list[FindingRecord]:
+    """Empty classes and fewer than two classes are unsound, classes of one image a warning, of few a notice."""
+    found = [finding(_NAME, "Unusable rows", "unsound", problem) for problem in survey.problems]
+    found += _too_few_classes(survey)
+    counts = dict(zip(survey.class_names, survey.class_counts(), strict=True))
+    what = "label" if survey.is_multi_label else "class"
+    ranges: list[tuple[int, int, Severity, str, str]] = [
+        (0, 0, "unsound", f"No image of the {what}", "Add images or remove it."),
+        (1, 1, "warning", f"One image only of the {what}", "It can not be in a train and a test split. Collect more."),
+        (2, FEW_IMAGES - 1, "notice", f"Fewer than {FEW_IMAGES} images of the {what}", "Numbers about it move a lot."),
+    ]
+    for least, most, severity, words, advice in ranges:
+        names = [f"{name} ({count})" if least > 1 else name for name, count in counts.items() if least <= count <= most]
+        if names:
+            found.append(finding(_NAME, _TITLE, severity, f"{words} {listed(names)}.", advice=advice))
+    return found + _absent_from_splits(survey, counts) or [_passed(counts)]
+
+
+def _too_few_classes(survey: Survey) -> list[FindingRecord]:
+    if survey.is_multi_label:
+        return []
+    if len(survey.class_names) < 2:
+        text = f"All images have the class {listed(survey.class_names)}; a task has at least two."
+        return [finding(_NAME, _TITLE, "unsound", text, advice="Choose other labels (--label-column).")]
+    if len(survey.class_names) == len(survey) > 2:
+        text = "Each image has a label of its own, so the labels look like numbers or names, not classes."
+        return [finding(_NAME, _TITLE, "unsound", text, advice="Choose other labels (--label-column).")]
+    return []
+
+
+def _absent_from_splits(survey: Survey, counts: dict[str, int]) -> list[FindingRecord]:
+    """A class that is not in train can not be learnt; one that is not in another split is not tested there."""
+    found: list[FindingRecord] = []
+    for split in survey.split_names:
+        in_split = survey.class_counts(split)
+        absent = [name for name, here in zip(survey.class_names, in_split, strict=True) if counts[name] and not here]
+        if absent:
+            severity = "unsound" if split == "train" else "warning"
+            text = f"No image in {split} of: {listed(absent)}."
+            found.append(finding(_NAME, "Classes missing from a split", severity, text, advice="Draw another split."))
+    return found
+
+
+def _passed(counts: dict[str, int]) -> FindingRecord:
+    least, most = min(counts.values()), max(counts.values())
+    return finding(_NAME, _TITLE, "passed", f"Every class has at least {least} images; the largest has {most}.")

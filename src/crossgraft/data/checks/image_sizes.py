@@ -1,0 +1,76 @@
+"""Sizes, shapes and kinds of images, and what making them square does to them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crossgraft.data.checks._finding import finding
+from crossgraft.data.checks.survey import Survey
+from crossgraft.data.inspection import summarise_kinds
+from crossgraft.records import FindingRecord
+from crossgraft.report.formatting import count, counted
+
+USUAL_INPUT = 224
+"""Pixels a side that most pretrained models were trained on."""
+_LONG = 1.3  # longer side / shorter side of the 5 % longest images, from which a square input is worth a thought
+_VERY_LONG = 2.0
+_ENLARGED = 3.5  # 64 pixels become 224
+
+
+def check_image_sizes(survey: Survey) -> list[FindingRecord]:
+    """Never unsound: what a model will see of images that are long, small, or of several kinds."""
+    facts = [survey.facts[row] for row in survey.readable_rows]
+    if not facts:
+        return []
+    heights, widths = np.asarray([fact.height for fact in facts]), np.asarray([fact.width for fact in facts])
+    return [_kinds(survey), *_shapes(heights, widths), *_small(np.minimum(heights, widths))]
+
+
+def _kinds(survey: Survey) -> FindingRecord:
+    facts = [survey.facts[row] for row in survey.readable_rows]
+    kinds = summarise_kinds(fact.kind for fact in facts)
+    depths = {" ".join(kind.split(" ")[1:]) for kind in kinds}
+    grey = sum(fact.kind.split(" ")[1] == "RGB" and fact.digest != fact.picture for fact in facts)
+    text = "; ".join(f"{kind}: {count(number)}" for kind, number in kinds.items()) + "."
+    if grey:
+        text += f" {counted(grey, 'RGB image')} {'holds' if grey == 1 else 'hold'} a plainer picture (grey, or 8 bits)."
+    if len(depths) < 2:
+        return finding("image_kinds", "Kinds of images", "passed", text)
+    advice = "Where kinds come from different scanners or clinics, a model may learn them instead of the disease."
+    return finding("image_kinds", "Several kinds of images", "notice", text, advice=advice)
+
+
+def _shapes(heights: np.ndarray, widths: np.ndarray) -> list[FindingRecord]:
+    """How far from square, for the typical image and for the 5 % that are longest."""
+    ratios = np.maximum(heights, widths) / np.minimum(heights, widths)
+    typical, longest = float(np.median(ratios)), float(np.quantile(ratios, 0.95))
+    if longest < _LONG:
+        text = f"The longer side is at most {longest:.2f} times the shorter one (95 % of the images)."
+        return [finding("image_shapes", "Shapes of images", "passed", text)]
+    both = abs(longest - typical) > 0.05
+    text = (
+        f"The longer side is {typical:.2f} times the shorter one{f' ({longest:.2f} for the longest 5 %)' if both else ''}. "
+        f"For a square input, crop cuts off {_shares(typical, longest, both)} of the picture, squash stretches it by that "
+        f"factor, and pad fills {_shares(typical, longest, both)} of the input with black."
+    )
+    advice = "Choose with --resize-policy, and look at what is cut off."
+    severity = "warning" if longest >= _VERY_LONG else "notice"
+    return [finding("image_shapes", "Images far from square", severity, text, advice=advice)]
+
+
+def _shares(typical: float, longest: float, both: bool) -> str:
+    """The share of a long rectangle that lies outside of its central square; also of a square that it leaves empty."""
+    return f"{1 - 1 / typical:.0%}" + (f" ({1 - 1 / longest:.0%})" if both else "")
+
+
+def _small(sides: np.ndarray) -> list[FindingRecord]:
+    side = float(np.median(sides))
+    factor = USUAL_INPUT / side
+    if factor < _ENLARGED:
+        return []
+    text = (
+        f"The shorter side has {side:.0f} pixels (median); a model with {USUAL_INPUT}-pixel inputs sees it enlarged "
+        f"{factor:.0f} times."
+    )
+    advice = "Detail that is not there can not be used; --image-size gives smaller inputs to models that allow it."
+    return [finding("image_sizes", "Small images", "notice", text, advice=advice)]

@@ -1,0 +1,45 @@
+"""Thumbnails of images that belong together in a finding, for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crossgraft.data.checks.survey import Survey
+from crossgraft.data.thumbnails import thumbnail_png
+from crossgraft.records import FindingRecord, Thumbnail
+
+_MOST_GROUPS = 12
+_MOST_IMAGES = 2
+_SHOWN = ("identical_across", "conflicting_labels", "pictures_of_two_groups", "near_duplicates", "identical_within")
+
+
+def show_groups(survey: Survey, findings: Sequence[FindingRecord]) -> list[Thumbnail]:
+    """The first groups of each finding about pictures that belong together, two images each.
+
+    What a thumbnail is called begins with the title of its finding and ": ", then says which images these are.
+    """
+    return [
+        Thumbnail(
+            class_name=f"{finding.title}: {_caption(survey, shown)}", png_base64=thumbnail_png(survey.read(row - 1))
+        )
+        for finding in findings
+        if finding.check in _SHOWN
+        for group in finding.images[:_MOST_GROUPS]
+        for shown in [group if len(group) <= _MOST_IMAGES else [group[0], group[-1]]]
+        for row in shown
+    ]
+
+
+def _caption(survey: Survey, rows: Sequence[int]) -> str:
+    return " and ".join(f"{row} ({_place(survey, row - 1)})" for row in rows)
+
+
+def _place(survey: Survey, row: int) -> str:
+    """Split and label of a row."""
+    if survey.is_multi_label:
+        names = [name for name, has in zip(survey.class_names, survey.targets[row], strict=True) if has]
+        label = " + ".join(names) or "no label"
+    else:
+        label = survey.class_names[int(survey.targets[row])]
+    split = "" if survey.splits is None else str(survey.splits[row])
+    return ", ".join(part for part in (split, label) if part)

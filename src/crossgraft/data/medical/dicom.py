@@ -1,0 +1,228 @@
+"""DICOM files: what the header says when files are listed, and the pixels of one frame."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crossgraft.data.medical._dicom_palette import palette_colours
+from crossgraft.data.medical._problem import UnreadableFileError, named_problems
+from crossgraft.data.medical._quiet import quiet_pydicom
+from crossgraft.data.medical.dicom_file import read_dicom
+from crossgraft.data.medical.dicom_header import (
+    PixelLayout,
+    frame_display,
+    modality_table,
+    own_window,
+    read_layout,
+    rescale,
+)
+from crossgraft.data.medical.display import WIDEST_TABLE_BITS, Display, Span, display_table, look_up, show_wide
+from crossgraft.data.medical.windows import WindowPolicy
+
+if TYPE_CHECKING:
+    from pydicom.dataset import FileDataset
+    from pydicom.uid import UID
+
+_PIXEL_ELEMENTS = ("PixelData", "FloatPixelData", "DoubleFloatPixelData")
+# Unused bits are taken off here, because pydicom assumes that they lie above the value; and the header says how many
+# frames there are.
+_DECODER_OPTIONS: dict[str, Any] = {"correct_unused_bits": False, "allow_excess_frames": False}
+_DECODER_PACKAGES = {
+    "JPEG 2000": "pylibjpeg pylibjpeg-openjpeg",
+    "High-Throughput": "pylibjpeg pylibjpeg-openjpeg",
+    "JPEG": "pylibjpeg pylibjpeg-libjpeg",
+}
+
+
+@dataclass(frozen=True)
+class DicomFacts:
+    """What the listing needs to know of one file.
+
+    Attributes:
+        num_slices: Frames.
+        patient: The patient's identity as it stands in the file; goes nowhere but into a group number.
+        shown: How the policy ``file`` shows it: ``own window``, ``own table``, ``full range`` or ``colours``.
+        scale: Stored range, slope and intercept, which ``full`` spreads from black to white.
+        is_ct: Are its values Hounsfield units?
+    """
+
+    num_slices: int
+    patient: str = field(repr=False)
+    shown: str
+    scale: tuple[object, ...]
+    is_ct: bool
+
+
+def dicom_facts(path: Path, where: str) -> DicomFacts:
+    """Read the header.
+
+    Raises:
+        UnreadableImageError: There is none, or it contradicts itself.
+    """
+    with named_problems(where), quiet_pydicom():
+        dataset = read_dicom(path, header_only=True)
+        layout = read_layout(dataset)
+        shown, scale = "colours", ()
+        if layout.is_grey:
+            window = own_window(dataset, layout, 0)
+            shown = "full range" if window is None else f"own {'window' if hasattr(window, 'width') else 'table'}"
+            slope = (1.0, 0.0) if modality_table(dataset) is not None else rescale(dataset, 0)
+            scale = (layout.bits_stored, layout.signed, *slope)
+        patient = str(dataset.get("PatientID") or "").strip()
+        return DicomFacts(layout.num_frames, patient, shown, scale, str(dataset.get("Modality", "")) == "CT")
+
+
+class DicomVolume:
+    """One open file, of one frame or several; may be asked by several threads."""
+
+    def __init__(self, path: Path, where: str, policy: WindowPolicy) -> None:
+        """Parse the file and check its header.
+
+        Raises:
+            UnreadableImageError: It is damaged, holds no pixels, or is compressed in a way that can not be undone.
+        """
+        self._where = where
+        self._policy = policy
+        self._lock = threading.Lock()  # pydicom parses elements when they are first asked for
+        self._found: Span | None = None
+        with named_problems(where), quiet_pydicom():
+            self._dataset = read_dicom(path)
+            _refuse_without_pixels(self._dataset)
+            self._layout = read_layout(self._dataset)
+            _check_length(self._dataset, self._layout)
+
+    def read_slice(self, index: int) -> np.ndarray:
+        """(height, width, 1 or 3) uint8, uint16 or float32 of one frame, counted from 0.
+
+        Raises:
+            UnreadableImageError: There is no such frame, or its pixels are damaged.
+        """
+        with self._lock, named_problems(self._where), quiet_pydicom():
+            layout = self._layout
+            if index >= layout.num_frames:
+                raise UnreadableFileError(f"it has {layout.num_frames} frames; frame {index + 1} was asked for")
+            stored = self._stored(index)
+            if layout.photometric == "PALETTE COLOR":
+                return palette_colours(stored[..., 0], self._dataset)
+            if not layout.is_grey:
+                return _colours(stored, layout)
+            return self._shown(stored, frame_display(self._dataset, layout, index, self._policy))
+
+    def _shown(self, stored: np.ndarray, display: Display) -> np.ndarray:
+        layout = self._layout
+        if not layout.is_float and layout.bits_stored <= WIDEST_TABLE_BITS:
+            return look_up(display_table(display, layout.bits_stored, layout.signed), _codes(stored, layout))
+        if self._found is None:
+            frames = (_values(self._stored(index), layout) for index in range(layout.num_frames))
+            self._found = _joined([_span(frame, display) for frame in frames])
+        return show_wide(_values(stored, layout), display, self._found)
+
+    def _stored(self, index: int) -> np.ndarray:
+        """(height, width, samples) of one frame, with whatever the unused bits hold."""
+        from pydicom.pixels.decoders.base import get_decoder
+
+        syntax = self._dataset.file_meta.TransferSyntaxUID
+        try:
+            decoder = get_decoder(syntax)
+            array, properties = decoder.as_array(self._dataset, index=index, **_DECODER_OPTIONS)
+        except Exception as error:
+            # Decoders are plug-ins of pydicom; on damaged data each raises what it likes.
+            raise UnreadableFileError(_why_not_decoded(syntax, error)) from error
+        layout = self._layout
+        if layout.samples == 3 and properties["photometric_interpretation"] not in ("RGB", "YBR_ICT", "YBR_RCT"):
+            raise UnreadableFileError(f"its colours ({layout.photometric}) are not read")
+        expected = (layout.rows, layout.columns, layout.samples)
+        return array.astype(array.dtype.newbyteorder("="), copy=False).reshape(expected)
+
+
+def _refuse_without_pixels(dataset: FileDataset) -> None:
+    from pydicom._uid_dict import UID_dictionary
+
+    present = [name for name in _PIXEL_ELEMENTS if name in dataset]
+    if len(present) == 1 and len(dataset[present[0]].value or b"") > 0:
+        return
+    if len(present) > 1:
+        raise UnreadableFileError("it holds pixels twice, as whole numbers and as floats")
+    kind = str(dataset.get("SOPClassUID") or dataset.file_meta.get("MediaStorageSOPClassUID") or "")
+    known = UID_dictionary.get(kind)  # any other text of the header is not passed on
+    raise UnreadableFileError(f"it holds no pixels{f' ({known[0]})' if known else ''}")
+
+
+def _check_length(dataset: FileDataset, layout: PixelLayout) -> None:
+    """Uncompressed pixels must fill what the header says; behind them there may be zeros.
+
+    Anything else means that rows, columns, bits or frames are not what the header says, and the picture would be skewed.
+    """
+    if dataset.file_meta.TransferSyntaxUID.is_encapsulated:
+        return
+    element = next(name for name in _PIXEL_ELEMENTS if name in dataset)
+    pixels = dataset[element].value
+    if len(pixels) < layout.num_bytes:
+        raise UnreadableFileError(
+            f"the file is truncated, or its header is wrong: {layout.num_bytes:,} bytes of pixels are announced and "
+            f"{len(pixels):,} are there"
+        )
+    if len(pixels) > layout.num_bytes + layout.num_bytes % 2 and any(pixels[layout.num_bytes :]):
+        raise UnreadableFileError(
+            f"its header is wrong: {layout.num_bytes:,} bytes of pixels are announced and {len(pixels):,} are there"
+        )
+
+
+def _codes(stored: np.ndarray, layout: PixelLayout) -> np.ndarray:
+    """The bits that carry the value, as an unsigned number."""
+    unsigned = stored.view(stored.dtype.str.replace("i", "u"))
+    if layout.shift == 0 and layout.bits_stored == layout.bits_allocated:
+        return unsigned
+    return (unsigned >> layout.shift) & (2**layout.bits_stored - 1)
+
+
+def _values(stored: np.ndarray, layout: PixelLayout) -> np.ndarray:
+    """The stored values of samples that no table is made for."""
+    if layout.is_float or (layout.shift == 0 and layout.bits_stored == layout.bits_allocated):
+        return stored
+    codes = _codes(stored, layout).astype(np.int64)
+    return (
+        np.where(codes >= 2 ** (layout.bits_stored - 1), codes - 2**layout.bits_stored, codes)
+        if layout.signed
+        else codes
+    )
+
+
+def _colours(stored: np.ndarray, layout: PixelLayout) -> np.ndarray:
+    codes = _codes(stored, layout)
+    if layout.bits_stored > WIDEST_TABLE_BITS:
+        return (codes / (2**layout.bits_stored - 1)).astype(np.float32)
+    return look_up(display_table(Display(), layout.bits_stored, False), codes)
+
+
+def _span(stored: np.ndarray, display: Display) -> Span | None:
+    """The lowest and the highest value of the picture, without padding; None if there is nothing but padding."""
+    bad = stored.size - int(np.isfinite(stored).sum())
+    if bad:
+        raise UnreadableFileError(f"{bad} of its {stored.size} values are NaN or infinite")
+    if display.padding is not None:
+        stored = stored[(stored < display.padding[0]) | (stored > display.padding[1])]
+    return Span(float(stored.min()), float(stored.max())) if stored.size else None
+
+
+def _joined(spans: list[Span | None]) -> Span:
+    found = [span for span in spans if span is not None]
+    return Span(min((span.low for span in found), default=0.0), max((span.high for span in found), default=0.0))
+
+
+def _why_not_decoded(syntax: UID, error: Exception) -> str:
+    """In the user's words; what a decoder says is about pixels, so nothing of the patient is in it."""
+    if not syntax.is_encapsulated:
+        return f"its pixels can not be decoded ({error})"
+    name = syntax.name if syntax.name != syntax else "an unknown compression"
+    package = next((names for start, names in _DECODER_PACKAGES.items() if start in name), None)
+    if package is None:
+        return f"its pixels ({name}) can not be decoded"
+    if isinstance(error, RuntimeError | NotImplementedError | ImportError):
+        return f"its pixels are compressed ({name}); if the file is sound, this reads it: pip install {package}"
+    return f"its pixels ({name}) are damaged or truncated"

@@ -1,0 +1,255 @@
+"""What the header of a DICOM file says about its pixels, checked before anything is allocated."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from crossgraft.data.decoding import MAX_PIXELS
+from crossgraft.data.medical._problem import UnreadableFileError
+from crossgraft.data.medical.display import Display, LookupTable
+from crossgraft.data.medical.windows import Window, WindowPolicy
+
+if TYPE_CHECKING:
+    from pydicom.dataset import Dataset
+
+GREY = ("MONOCHROME1", "MONOCHROME2")
+_COLOUR = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT")
+_PALETTE = "PALETTE COLOR"
+_SAMPLES = {**dict.fromkeys(GREY, 1), **dict.fromkeys(_COLOUR, 3), _PALETTE: 1}
+# Only names of the standard are repeated in messages: a damaged header may have something of the patient in that place.
+_NOT_READ = ("HSV", "ARGB", "CMYK", "YBR_PARTIAL_422", "YBR_PARTIAL_420", "XYB")
+_BITS_ALLOCATED = (1, 8, 16, 32, 64)
+_FLOAT_PIXELS = {"FloatPixelData": 32, "DoubleFloatPixelData": 64}
+_MOST_FRAMES = 100_000
+_FUNCTIONS = ("LINEAR", "LINEAR_EXACT", "SIGMOID")
+
+
+@dataclass(frozen=True)
+class PixelLayout:
+    """How the pixels lie in the file.
+
+    Attributes:
+        rows: Height of a frame.
+        columns: Width of a frame.
+        samples: 1 or 3 a pixel.
+        bits_allocated: Of a sample.
+        bits_stored: Of these, how many carry the value; others may hold anything.
+        shift: How many bits below the value carry something else.
+        signed: Two's complement?
+        photometric: The photometric interpretation.
+        num_frames: At least 1.
+        is_float: Samples are floating-point numbers.
+    """
+
+    rows: int
+    columns: int
+    samples: int
+    bits_allocated: int
+    bits_stored: int
+    shift: int
+    signed: bool
+    photometric: str
+    num_frames: int
+    is_float: bool
+
+    @property
+    def is_grey(self) -> bool:
+        """Intensities, to which windows apply, and not colours."""
+        return self.photometric in GREY
+
+    @property
+    def num_bytes(self) -> int:
+        """Of all frames, uncompressed."""
+        samples = self.samples * (2 / 3 if self.photometric == "YBR_FULL_422" else 1)
+        return math.ceil(self.rows * self.columns * samples * self.bits_allocated * self.num_frames / 8)
+
+
+def read_layout(dataset: Dataset) -> PixelLayout:
+    """The layout of the pixels.
+
+    Raises:
+        UnreadableFileError: Something is missing, contradictory, too large or not read.
+    """
+    rows, columns = _whole(dataset, "Rows"), _whole(dataset, "Columns")
+    if rows < 1 or columns < 1 or rows * columns > MAX_PIXELS:
+        raise UnreadableFileError(f"its size is given as {rows}×{columns} pixels; read are 1 to {MAX_PIXELS:,}")
+    photometric = str(dataset.get("PhotometricInterpretation", "")).strip()
+    samples = _whole(dataset, "SamplesPerPixel", default=1)
+    if photometric not in _SAMPLES:
+        found = f"is {photometric}, which is not read" if photometric in _NOT_READ else "is unknown"
+        found = found if photometric else "is missing"
+        raise UnreadableFileError(f"its PhotometricInterpretation {found}")
+    if samples != _SAMPLES[photometric]:
+        raise UnreadableFileError(
+            f"its PhotometricInterpretation is {photometric}, but it has {samples} samples a pixel"
+        )
+    frames = _whole(dataset, "NumberOfFrames", default=1)
+    if not 1 <= frames <= _MOST_FRAMES:
+        raise UnreadableFileError(f"its number of frames is given as {frames}")
+    float_bits = _float_bits(dataset)
+    if float_bits is not None:
+        return PixelLayout(rows, columns, samples, float_bits, float_bits, 0, True, photometric, frames, True)
+    allocated, stored, shift, signed = _read_bits(dataset)
+    if samples == 3 and (signed or (photometric.startswith("YBR") and stored != 8)):
+        raise UnreadableFileError(
+            f"its colours ({photometric}, {stored} bits{', signed' if signed else ''}) are not read"
+        )
+    return PixelLayout(rows, columns, samples, allocated, stored, shift, signed, photometric, frames, False)
+
+
+def _float_bits(dataset: Dataset) -> int | None:
+    """Bits of a floating-point sample, or None for whole numbers; a header without its pixels shows it, too."""
+    without_pixels = "BitsStored" not in dataset and "PixelData" not in dataset
+    if without_pixels and dataset.get("BitsAllocated") in _FLOAT_PIXELS.values():
+        return int(dataset.BitsAllocated)
+    return next((bits for name, bits in _FLOAT_PIXELS.items() if name in dataset), None)
+
+
+def _read_bits(dataset: Dataset) -> tuple[int, int, int, bool]:
+    """Bits allocated, bits stored, bits below the value, and whether the value is signed."""
+    allocated, stored = _whole(dataset, "BitsAllocated"), _whole(dataset, "BitsStored")
+    high = _whole(dataset, "HighBit", default=stored - 1)
+    if allocated not in _BITS_ALLOCATED:
+        raise UnreadableFileError(f"its BitsAllocated is {allocated}; read are 1, 8, 16, 32 and 64")
+    if not 1 <= stored <= allocated or not stored - 1 <= high < allocated:
+        raise UnreadableFileError(
+            f"its bits contradict each other: {allocated} allocated, {stored} stored, highest {high}"
+        )
+    sign = _whole(dataset, "PixelRepresentation")
+    if sign not in (0, 1):
+        raise UnreadableFileError(f"its PixelRepresentation is {sign}, neither 0 (unsigned) nor 1 (signed)")
+    return allocated, stored, high + 1 - stored, sign == 1
+
+
+def frame_display(dataset: Dataset, layout: PixelLayout, frame: int, policy: WindowPolicy) -> Display:
+    """How to show the stored values of one frame of intensities.
+
+    ``full`` leaves a Modality LUT sequence and the padding value aside: both would let different stored values look
+    alike.
+
+    Raises:
+        UnreadableFileError: The rescale slope is 0, or a number is none.
+    """
+    inverted = layout.photometric == "MONOCHROME1"
+    table = modality_table(dataset)
+    slope, intercept = (1.0, 0.0) if table is not None else rescale(dataset, frame)
+    if policy.kind == "full":
+        return Display(slope, intercept, inverted=inverted)
+    shown = policy.window if policy.kind == "given" else own_window(dataset, layout, frame)
+    return Display(slope, intercept, table, shown, inverted, _padding(dataset, layout))
+
+
+def rescale(dataset: Dataset, frame: int) -> tuple[float, float]:
+    """Slope and intercept from stored values to physical ones."""
+    item = _frame_item(dataset, frame, "PixelValueTransformationSequence")
+    slope = _first_number(item, "RescaleSlope", default=1.0)
+    intercept = _first_number(item, "RescaleIntercept", default=0.0)
+    if slope == 0 or not math.isfinite(slope) or not math.isfinite(intercept):
+        raise UnreadableFileError(f"its rescale slope and intercept are {slope:g} and {intercept:g}")
+    return slope, intercept
+
+
+def modality_table(dataset: Dataset) -> LookupTable | None:
+    """The table that takes the place of slope and intercept."""
+    sequence = dataset.get("ModalityLUTSequence")
+    return _lookup_table(sequence[0], word_type(dataset), signed=False) if sequence else None
+
+
+def own_window(dataset: Dataset, layout: PixelLayout, frame: int) -> Window | LookupTable | None:
+    """The file's VOI table, else the first of its windows, else None; a window without a width above 0 is none."""
+    sequence = dataset.get("VOILUTSequence")
+    if sequence:
+        return _lookup_table(sequence[0], word_type(dataset), signed=layout.signed)
+    item = _frame_item(dataset, frame, "FrameVOILUTSequence")
+    center = _first_number(item, "WindowCenter", default=math.nan)
+    width = _first_number(item, "WindowWidth", default=math.nan)
+    if not (math.isfinite(center) and math.isfinite(width) and width > 0):
+        return None
+    function = str(item.get("VOILUTFunction") or "LINEAR").strip()
+    if function not in _FUNCTIONS:
+        raise UnreadableFileError("its VOILUTFunction is none of LINEAR, LINEAR_EXACT and SIGMOID")
+    return Window(center, width, function)
+
+
+def _padding(dataset: Dataset, layout: PixelLayout) -> tuple[float, float] | None:
+    """The stored values that mean "outside the picture"."""
+    name = "FloatPixelPadding" if layout.is_float else "PixelPadding"
+    value = _first_number(dataset, f"{name}Value", default=math.nan)
+    if not math.isfinite(value):
+        return None
+    limit = _first_number(dataset, f"{name}RangeLimit", default=value)
+    ends = sorted(_as_signed(end, layout) for end in (value, limit))
+    return ends[0], ends[1]
+
+
+def _as_signed(value: float, layout: PixelLayout) -> float:
+    """Some files write the padding of signed pixels as the unsigned number with the same bits."""
+    overflows = layout.signed and not layout.is_float and value >= 2 ** (layout.bits_allocated - 1)
+    return value - 2**layout.bits_allocated if overflows else value
+
+
+def _frame_item(dataset: Dataset, frame: int, sequence: str) -> Dataset:
+    """Where a frame's own settings are: in its functional group, in the one of all frames, or in the file itself."""
+    per_frame = dataset.get("PerFrameFunctionalGroupsSequence")
+    shared = dataset.get("SharedFunctionalGroupsSequence")
+    groups = [per_frame[frame]] if per_frame and frame < len(per_frame) else []
+    groups += [shared[0]] if shared else []
+    for group in groups:
+        items = group.get(sequence)
+        if items:
+            return items[0]
+    return dataset
+
+
+def word_type(dataset: Dataset) -> str:
+    """The name that numpy gives to the 16-bit words in which the file keeps its tables."""
+    is_little_endian = dataset.original_encoding[1]
+    return ">u2" if is_little_endian is False else "<u2"
+
+
+def _lookup_table(item: Dataset, word: str, *, signed: bool) -> LookupTable:
+    """A Modality or VOI table (PS3.3 C.11.1.1 and C.11.2.1.1)."""
+    descriptor = [int(number) for number in cast("list[int]", item.LUTDescriptor)]
+    data = item.LUTData
+    if len(descriptor) != 3 or not 1 <= descriptor[2] <= 16:
+        raise UnreadableFileError("the description of its look-up table is damaged")
+    length, first, bits = descriptor[0] or 2**16, descriptor[1], descriptor[2]
+    if isinstance(data, bytes):
+        entries = np.frombuffer(data, dtype=np.uint8 if len(data) in (length, length + 1) and bits <= 8 else word)
+    else:
+        entries = np.atleast_1d(np.asarray(data, dtype=np.int64))
+    entries = entries[:length]
+    if len(entries) != length or entries.min() < 0 or entries.max() >= 2**bits:
+        raise UnreadableFileError(f"its look-up table should have {length} entries of {bits} bits and has others")
+    if signed and first >= 2**15:
+        first -= 2**16
+    return LookupTable(first, bits, entries.astype("<u2").tobytes())
+
+
+def _whole(dataset: Dataset, keyword: str, *, default: int | None = None) -> int:
+    value: Any = dataset.get(keyword)
+    if value is None or value == "":
+        if default is None:
+            raise UnreadableFileError(f"its header lacks {keyword}")
+        return default
+    try:
+        return int(value)
+    except (TypeError, ValueError) as error:
+        raise UnreadableFileError(f"its {keyword} is not one whole number") from error
+
+
+def _first_number(dataset: Dataset, keyword: str, *, default: float) -> float:
+    """The first value; an empty one counts as missing."""
+    value: Any = dataset.get(keyword)
+    if value is not None and not isinstance(value, str | bytes) and hasattr(value, "__len__"):
+        value = value[0] if len(value) else None
+    if value is None or value == "":
+        return default
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise UnreadableFileError(f"its {keyword} is not a number") from error

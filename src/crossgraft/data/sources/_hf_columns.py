@@ -1,0 +1,168 @@
+"""From Arrow columns to labels, groups and attributes as numpy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crossgraft.data.sources._labels import labels_from_numbers, labels_from_text
+from crossgraft.errors import DataError
+
+RowName = Callable[[int], str]
+
+_LONGEST_ATTRIBUTE = 200
+"""Characters; longer text (a report, a caption) is not a property to compare images by."""
+
+
+class HfLabels(NamedTuple):
+    """Labels (n,), or (n, L) of 0 and 1, and the names of the classes or of the L labels."""
+
+    values: np.ndarray
+    names: tuple[str, ...] | None
+
+
+def kind_of(feature: Any) -> str:
+    """``image``, ``class``, ``text``, ``number``, ``list of …`` (one of these) or ``other``."""
+    item = list_item(feature)
+    if item is not None:
+        return f"list of {kind_of(item)}"
+    type_name = type(feature).__name__
+    if type_name in ("Image", "ClassLabel"):
+        return {"Image": "image", "ClassLabel": "class"}[type_name]
+    data_type = str(getattr(feature, "dtype", "")) if type_name == "Value" else ""
+    if data_type in ("string", "large_string"):
+        return "text"
+    return "number" if data_type.startswith(("int", "uint", "float", "bool")) else "other"
+
+
+def list_item(feature: Any) -> Any:
+    """What a column of lists holds (``datasets`` has four ways to say it), or None."""
+    if isinstance(feature, list):
+        return feature[0]
+    return getattr(feature, "feature", None) if type(feature).__name__ in ("Sequence", "List", "LargeList") else None
+
+
+def read_labels(column: Any, feature: Any, *, where: str, row_name: RowName) -> HfLabels:
+    """The labels of one column.
+
+    Args:
+        column: ``pyarrow.ChunkedArray``.
+        feature: What the column holds.
+        where: The column, for messages.
+        row_name: How to call row i in messages.
+
+    Raises:
+        DataError: A label is missing or is no class, or the column can not hold labels.
+    """
+    kind = kind_of(feature)
+    if kind in ("list of class", "list of text", "list of number"):
+        return _several_labels(column, feature, where=where, row_name=row_name)
+    if kind == "class":
+        return HfLabels(_class_numbers(column, where=where, row_name=row_name), tuple(feature.names))
+    if kind == "text":
+        cells = [cell or "" for cell in column.to_pylist()]
+        return HfLabels(labels_from_text(cells, where=where, row_name=row_name), None)
+    if kind == "number":
+        return HfLabels(labels_from_numbers(_numbers(column), where=where, row_name=row_name), None)
+    raise DataError(
+        f"The {where} holds {feature}, which can not be labels. Labels are a ClassLabel, whole numbers, text, or lists of "
+        "these where an image has several labels. Choose another column with --label-column."
+    )
+
+
+def read_indicators(columns: Mapping[str, Any], features: Mapping[str, Any], *, row_name: RowName) -> HfLabels:
+    """Several columns of 0 and 1, one a label.
+
+    Raises:
+        DataError: A column holds something else.
+    """
+    indicators = {name: _numbers(column) for name, column in columns.items() if kind_of(features[name]) == "number"}
+    for name in columns:
+        if name not in indicators:
+            raise DataError(f"The column {name} holds {features[name]}. Several label columns hold 0 or 1 each.")
+        wrong = np.flatnonzero(~np.isin(indicators[name], (0, 1)))
+        if wrong.size:
+            row = int(wrong[0])
+            raise DataError(
+                f"The column {name} holds {indicators[name][row]} in {row_name(row)}. Several label columns hold 0 or 1 "
+                "each."
+            )
+    return HfLabels(np.stack(list(indicators.values()), axis=1).astype(np.int64), tuple(columns))
+
+
+def read_groups(column: Any, feature: Any, *, where: str, row_name: RowName) -> np.ndarray:
+    """(n,) patients or the like, as text.
+
+    Raises:
+        DataError: One is missing, or the column holds no text, numbers or classes.
+    """
+    if kind_of(feature) not in ("text", "number", "class"):
+        raise DataError(f"The {where} holds {feature}, which can not be groups. Choose another with --group-column.")
+    groups = ["" if cell is None else str(cell) for cell in column.to_pylist()]
+    unnamed = [row for row, group in enumerate(groups) if not group]
+    if unnamed:
+        raise DataError(
+            f"The group is missing in {row_name(unnamed[0])} ({where}), and in {len(unnamed)} rows in all. Fill it in; an "
+            "image of which nothing is known gets a group of its own."
+        )
+    return np.asarray(groups)
+
+
+def read_attribute(column: Any, feature: Any) -> np.ndarray | None:
+    """(n,) numbers (missing ones are NaN) or text; None for what is no property of an image."""
+    kind = kind_of(feature)
+    if kind == "number":
+        return _numbers(column).astype(np.float64)
+    if kind == "class":
+        return np.asarray(["" if cell is None or cell < 0 else feature.names[cell] for cell in column.to_pylist()])
+    if kind != "text":
+        return None
+    cells: list[str] = [cell or "" for cell in column.to_pylist()]
+    return np.asarray(cells) if max(map(len, cells)) <= _LONGEST_ATTRIBUTE else None
+
+
+def _numbers(column: Any) -> np.ndarray:
+    """Integers stay integers where none is missing; missing ones are NaN otherwise."""
+    if column.null_count == 0:
+        return np.asarray(column.to_numpy())
+    return np.asarray([np.nan if cell is None else float(cell) for cell in column.to_pylist()])
+
+
+def _class_numbers(column: Any, *, where: str, row_name: RowName) -> np.ndarray:
+    numbers = labels_from_numbers(_numbers(column), where=where, row_name=row_name)
+    hidden = np.flatnonzero(numbers < 0)
+    if hidden.size:
+        raise DataError(
+            f"The label is {numbers[hidden[0]]} in {row_name(int(hidden[0]))} ({where}), which says that it is not known. "
+            "Fill it in or remove the row."
+        )
+    return numbers
+
+
+def _several_labels(column: Any, feature: Any, *, where: str, row_name: RowName) -> HfLabels:
+    """Lists of classes, or lists of one length that hold one 0 or 1 a label."""
+    cells: list[list[Any] | None] = column.to_pylist()
+    for row, cell in enumerate(cells):
+        if cell is None or None in cell:
+            raise DataError(f"A label is missing in {row_name(row)} ({where}). An image without any has an empty list.")
+    lists = [cell for cell in cells if cell is not None]
+    item = list_item(feature)
+    length = getattr(feature, "length", -1)
+    if kind_of(item) == "number" and length > 1 and all(value in (0, 1) for cell in lists for value in cell):
+        return HfLabels(np.asarray(lists, dtype=np.int64), tuple(str(place) for place in range(length)))
+    if kind_of(item) == "class":
+        names, places = tuple(item.names), [[int(value) for value in cell] for cell in lists]
+    else:
+        places_of_rows = [row for row, cell in enumerate(lists) for _ in cell]
+        flat = [value for cell in lists for value in cell]
+        if kind_of(item) == "number":
+            values = np.asarray(flat)
+            flat = labels_from_numbers(values, where=where, row_name=lambda i: row_name(places_of_rows[i])).tolist()
+        distinct = {value: place for place, value in enumerate(sorted(set(flat)))}
+        names, places = tuple(str(value) for value in distinct), [[distinct[value] for value in cell] for cell in lists]
+    labels = np.zeros((len(lists), len(names)), dtype=np.int64)
+    for row, found in enumerate(places):
+        labels[row, found] = 1
+    return HfLabels(labels, names)

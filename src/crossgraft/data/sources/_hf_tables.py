@@ -1,0 +1,221 @@
+"""Finding the Arrow files of a dataset of Hugging Face, in a saved folder or in the local cache, and mapping them.
+
+Files are only read: no index, lock or cache file is left in a folder of the user.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import warnings
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from crossgraft.data.sources._split_names import canonical_split
+from crossgraft.errors import DataError, MissingError, UsageError
+from crossgraft.optional import require
+
+HUB_PREFIX = "hf:"
+
+_ALL_SPLITS = "dataset_dict.json"
+_STATE = "state.json"
+_INFO = "dataset_info.json"
+_HUB_NAME = re.compile(r"hf:(?P<name>[^\W_][\w.-]*(?:/[^\W_][\w.-]*)?)(?::(?P<config>.+))?")
+_TRUE = ("1", "ON", "YES", "TRUE")
+
+
+@dataclass(frozen=True)
+class ArrowSplits:
+    """Where the rows of each split are; nothing is opened yet.
+
+    Attributes:
+        name: What to call the dataset, without an absolute path.
+        files: Split → its Arrow files. The key None: a saved dataset without splits.
+        saved_as: The split that a dataset without splits was taken from, if it says so.
+    """
+
+    name: str
+    files: Mapping[str | None, list[Path]]
+    saved_as: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ArrowRows:
+    """Rows in memory-mapped files.
+
+    Attributes:
+        features: Column → what it holds (``datasets.Features``).
+        table: A ``pyarrow.Table``.
+        file_lengths: Rows of each file.
+    """
+
+    features: Mapping[str, Any]
+    table: Any
+    file_lengths: tuple[int, ...]
+
+
+def is_saved_folder(folder: Path) -> bool:
+    """Was the folder written by ``save_to_disk``?"""
+    return (folder / _ALL_SPLITS).is_file() or ((folder / _STATE).is_file() and (folder / _INFO).is_file())
+
+
+def saved_splits(folder: Path) -> ArrowSplits:
+    """The splits of a folder written by ``save_to_disk``.
+
+    Raises:
+        DataError: A file is missing or damaged, or two splits have names that mean the same.
+    """
+    name = folder.resolve().name
+    if (folder / _STATE).is_file():
+        state = _read_json(folder / _STATE)
+        return ArrowSplits(name, {None: _saved_files(folder, state)}, saved_as=state.get("_split"))
+    files: dict[str | None, list[Path]] = {}
+    for word in _read_json(folder / _ALL_SPLITS).get("splits", []):
+        _add_split(files, word, _saved_files(folder / word, _read_json(folder / word / _STATE)), name)
+    return ArrowSplits(name, files)
+
+
+def hub_splits(location: str, *, allow_download: bool) -> ArrowSplits:
+    """The splits of ``hf:OWNER/NAME`` or ``hf:OWNER/NAME:CONFIG``; the network is used only if it must be and may be.
+
+    Raises:
+        MissingError: The dataset is not on this machine, and may not or can not be fetched.
+        UsageError: The location is malformed, or the dataset has several configurations.
+    """
+    match = _HUB_NAME.fullmatch(location)
+    if match is None:
+        raise UsageError(
+            f"{location} does not name a dataset of the hub. Write hf:OWNER/NAME, or hf:OWNER/NAME:CONFIG where a dataset "
+            "has several configurations."
+        )
+    name, config = match["name"], match["config"]
+    datasets = _require_datasets(location)
+    cache = Path(datasets.config.HF_DATASETS_CACHE).expanduser()
+    folder = _cached_folder(cache, name, config)
+    if folder is None:
+        _refuse_without_permission(name, cache, allow_download=allow_download)
+        _fetch(datasets, name, config)
+        folder = _cached_folder(cache, name, config)
+    if folder is None:
+        raise MissingError(f"The dataset {name} was fetched, but is not in {cache}. Save it with save_to_disk instead.")
+    files: dict[str | None, list[Path]] = {}
+    for word in _read_json(folder / _INFO).get("splits") or {}:
+        _add_split(files, word, _shards(folder, word), name)
+    return ArrowSplits(name if config is None else f"{name}:{config}", files)
+
+
+def read_rows(files: Sequence[Path], name: str) -> ArrowRows:
+    """Map ``files`` into memory and read the descriptions of their columns; no row is read.
+
+    Raises:
+        DataError: A file is missing or damaged, or the files have other columns or classes than the first.
+        MissingExtraError: The package ``datasets`` is not installed.
+    """
+    datasets = _require_datasets(name)
+    import pyarrow
+
+    if not files:
+        raise DataError(f"The dataset {name} has no rows. Save it with some.")
+    try:
+        parts = [datasets.Dataset.from_file(str(file)) for file in files]
+        table = pyarrow.concat_tables([part.data.table for part in parts])
+    except (OSError, ValueError, KeyError, pyarrow.ArrowException) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise DataError(f"The dataset {name} is damaged: {reason}. Save it again with save_to_disk.") from error
+    if any(part.features != parts[0].features for part in parts):
+        raise DataError(f"The splits of the dataset {name} have different columns or classes. Save them with the same.")
+    return ArrowRows(parts[0].features, table, tuple(len(part) for part in parts))
+
+
+def _require_datasets(what: str) -> Any:
+    return require("datasets", extra="hf", needed_for=f"Reading the Hugging Face dataset {what}")
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise DataError(f"The dataset is not complete: there is no {file}. Save it again with save_to_disk.") from error
+    except ValueError as error:
+        raise DataError(f"{file} is damaged: {error}. Save the dataset again with save_to_disk.") from error
+    return content if isinstance(content, dict) else {}
+
+
+def _saved_files(folder: Path, state: Mapping[str, Any]) -> list[Path]:
+    if state.get("_indices_data_files"):
+        raise DataError(
+            f"{folder} was written by a very old version of datasets. Load and save it again with a new one."
+        )
+    return [folder / entry["filename"] for entry in state.get("_data_files", [])]
+
+
+def _add_split(files: dict[str | None, list[Path]], word: str, found: list[Path], name: str) -> None:
+    split = canonical_split(word)
+    if split in files:
+        raise DataError(f"The dataset {name} has two splits that mean {split}. Rename one of them.")
+    files[split] = found
+
+
+def _cached_folder(cache: Path, name: str, config: str | None) -> Path | None:
+    """The newest folder of one configuration in the cache of ``datasets``, or None."""
+    from datasets.naming import camelcase_to_snakecase
+
+    *owner, short_name = name.split("/")
+    root = cache / "___".join([*owner, camelcase_to_snakecase(short_name)])
+    found: dict[str, list[Path]] = {}
+    for info in root.glob(f"*/*/*/{_INFO}"):
+        # A folder with another name than its configuration holds the dataset as made with special arguments.
+        if _read_json(info).get("config_name") == info.parents[2].name:
+            found.setdefault(info.parents[2].name, []).append(info.parent)
+    if config is None and len(found) > 1:
+        examples = ", ".join(f"hf:{name}:{other}" for other in sorted(found))
+        raise UsageError(f"Several configurations of the dataset {name} are on this machine. Write one of {examples}.")
+    folders = found.get(config, []) if config is not None else [folder for group in found.values() for folder in group]
+    return max(folders, key=lambda folder: folder.stat().st_mtime, default=None)
+
+
+def _shards(folder: Path, split: str) -> list[Path]:
+    shard_name = re.compile(rf".+-{re.escape(split)}(-\d{{5}}-of-\d{{5}})?\.arrow")
+    return sorted(file for file in folder.glob("*.arrow") if shard_name.fullmatch(file.name))
+
+
+def _refuse_without_permission(name: str, cache: Path, *, allow_download: bool) -> None:
+    missing = f"The dataset {name} is not in the cache of Hugging Face on this machine ({cache})."
+    if not allow_download:
+        raise MissingError(
+            f"{missing} Pass --allow-download to fetch it with all its splits, or give a folder written by save_to_disk."
+        )
+    if any(os.environ.get(switch, "").upper() in _TRUE for switch in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")):
+        raise MissingError(f"{missing} It is not fetched, because HF_HUB_OFFLINE is set: unset it and try again.")
+
+
+def _fetch(datasets: Any, name: str, config: str | None) -> None:
+    """Download and prepare a dataset; old versions of ``datasets`` are told to run no code of it."""
+    no_code = {"trust_remote_code": False} if "trust_remote_code" in signature(datasets.load_dataset).parameters else {}
+    try:
+        with _silenced(datasets):
+            datasets.load_dataset(name, config, **no_code)
+    except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise MissingError(f"The dataset {name} can not be fetched from the hub: {reason}.") from error
+
+
+@contextmanager
+def _silenced(datasets: Any) -> Generator[None]:
+    """No bars, log lines or warnings of ``datasets``; errors come as exceptions."""
+    bars, verbosity = datasets.are_progress_bars_disabled(), datasets.logging.get_verbosity()
+    datasets.disable_progress_bars()
+    datasets.logging.set_verbosity(datasets.logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        datasets.logging.set_verbosity(verbosity)
+        if not bars:
+            datasets.enable_progress_bars()

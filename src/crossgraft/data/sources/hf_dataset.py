@@ -1,0 +1,287 @@
+"""A dataset of Hugging Face: a folder written by ``save_to_disk``, or ``hf:OWNER/NAME`` from the local cache.
+
+Images are decoded here and not by ``datasets``, whose pictures of 16-bit files depend on how they were stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crossgraft.data.decoding import decode_bytes, decode_file
+from crossgraft.data.sources._column_names import GROUP_COLUMNS, LABEL_COLUMNS, SPLIT_COLUMNS
+from crossgraft.data.sources._hf_columns import (
+    HfLabels,
+    kind_of,
+    read_attribute,
+    read_groups,
+    read_indicators,
+    read_labels,
+)
+from crossgraft.data.sources._hf_tables import (
+    HUB_PREFIX,
+    ArrowRows,
+    ArrowSplits,
+    hub_splits,
+    is_saved_folder,
+    read_rows,
+    saved_splits,
+)
+from crossgraft.data.sources._label_sets import label_set_from_cells
+from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
+from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
+from crossgraft.data.sources._table import Table, find_column
+from crossgraft.errors import DataError, UnreadableImageError, UsageError
+
+_LABEL_KINDS = ("class", "list of class")
+
+
+class HfDataset(DataSource):
+    """Columns are recognised by what they hold and by their usual names, or named by the user."""
+
+    name = "hf_dataset"
+    description = "a folder written by save_to_disk of Hugging Face datasets, or hf:OWNER/NAME"
+
+    def accepts(self, location: str) -> bool:
+        """``hf:…``, or a folder with the files that ``save_to_disk`` writes."""
+        return location.startswith(HUB_PREFIX) or is_saved_folder(Path(location))
+
+    def open(self, location: str, request: SourceRequest) -> SourceRows:
+        """Map the files of the split that was asked for; the others stay closed."""
+        refuse_options(
+            request,
+            "a Hugging Face dataset",
+            unused=("image_root", "window", "slices"),
+            advice="Its images are inside.",
+        )
+        if location.startswith(HUB_PREFIX):
+            splits = hub_splits(location, allow_download=request.allow_download)
+        else:
+            splits = saved_splits(Path(location))
+        if None in splits.files:
+            return _without_splits(splits, request)
+        if request.use_split is None:
+            return _source_rows(_Rows(splits, list(splits.files), request))
+        refuse_missing_split(request.use_split, [str(split) for split in splits.files], f"The dataset {splits.name}")
+        return _source_rows(_Rows(splits, [request.use_split], request))
+
+
+def _without_splits(splits: ArrowSplits, request: SourceRequest) -> SourceRows:
+    """One saved dataset: all rows, or those that its column of splits says."""
+    rows = _Rows(splits, [None], request)
+    column = rows.columns.split
+    if column is None:
+        saved_as = canonical_split(splits.saved_as or "train")
+        if request.use_split not in (None, "train", saved_as):
+            refuse_missing_split(request.use_split, [], f"The dataset {splits.name}")
+        notice = f"{splits.name} was saved from the split {saved_as}; all its rows are used."
+        return _source_rows(rows, notices=() if saved_as == "train" else (notice,))
+    words = np.asarray([canonical_split(word) for word in rows.words(column)])
+    if not all(words):
+        row = int(np.flatnonzero(words == "")[0])
+        raise DataError(f"The split is missing in {rows.row_name(row)} (column {column}). Fill it in.")
+    rows.splits = words
+    if request.use_split is not None:
+        refuse_missing_split(request.use_split, words.tolist(), f"The dataset {splits.name}")
+        rows.keep(np.flatnonzero(words == request.use_split))
+    return _source_rows(rows)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Which column holds what."""
+
+    image: str
+    labels: tuple[str, ...]
+    group: str | None
+    split: str | None
+
+
+class _Rows:
+    """The rows that are used, and what their columns are.
+
+    Args:
+        dataset: Where the files are.
+        used: The splits to map, one after the other; ``[None]`` for a saved dataset without splits.
+        request: Names columns.
+    """
+
+    def __init__(self, dataset: ArrowSplits, used: Sequence[str | None], request: SourceRequest) -> None:
+        self.name = dataset.name
+        self._label_separator = request.label_separator
+        files = [file for split in used for file in dataset.files[split]]
+        split_of_file = [number for number, split in enumerate(used) for _ in dataset.files[split]]
+        self._arrow: ArrowRows = read_rows(files, dataset.name)
+        split_of_row = np.repeat(split_of_file, self._arrow.file_lengths)
+        if not len(split_of_row):
+            raise DataError(f"The dataset {dataset.name} has no rows to use. Save it with some.")
+        self.features = self._arrow.features
+        self.columns = _find_columns(dataset.name, self.features, request, with_split=None in used)
+        self.splits = None if None in used else np.asarray(used)[split_of_row]
+        self.places = np.arange(len(split_of_row))
+        self._place_in_split = self.places - np.searchsorted(split_of_row, split_of_row)
+        self._images: Any = self._arrow.table.column(self.columns.image)
+        self._prefixes = ["" if used[number] is None else f"{used[number]} " for number in split_of_row]
+
+    def keep(self, places: np.ndarray) -> None:
+        """Use only these rows, which keep their numbers in messages."""
+        self.places = places
+        self.splits = None if self.splits is None else self.splits[places]
+
+    def row_name(self, row: int) -> str:
+        """How to call a row in a message: its place in the split, from 0."""
+        place = self.places[row]
+        return f"{self._prefixes[place]}row {self._place_in_split[place]}"
+
+    def column(self, name: str) -> Any:
+        """The cells of the rows that are used, as a ``pyarrow.ChunkedArray``."""
+        column = self._arrow.table.column(name)
+        return column if len(self.places) == len(column) else column.take(self.places)
+
+    def words(self, name: str) -> list[str]:
+        """Cells as text; names of classes rather than their numbers; empty where a cell is missing."""
+        feature, cells = self.features[name], self.column(name).to_pylist()
+        names = feature.names if kind_of(feature) == "class" else None
+        return ["" if cell is None else str(cell if names is None else names[cell]).strip() for cell in cells]
+
+    def labels(self) -> HfLabels:
+        """Of the rows that are used."""
+        names = self.columns.labels
+        if self._label_separator is not None:
+            return self._separated_labels(self._label_separator)
+        if len(names) == 1:
+            where, feature = f"column {names[0]}", self.features[names[0]]
+            return read_labels(self.column(names[0]), feature, where=where, row_name=self.row_name)
+        columns = {name: self.column(name) for name in names}
+        return read_indicators(columns, self.features, row_name=self.row_name)
+
+    def _separated_labels(self, separator: str) -> HfLabels:
+        for name in self.columns.labels:
+            if len(self.columns.labels) == 1 and kind_of(self.features[name]) == "text":
+                return HfLabels(*label_set_from_cells(self.words(name), separator))
+        held = ", ".join(f"{name} of {self.name} holds {self.features[name]}" for name in self.columns.labels)
+        raise UsageError(
+            f"--label-separator is for one column of text; {held}. Leave it out: lists are several labels as they are."
+        )
+
+    def groups(self) -> np.ndarray | None:
+        """Of the rows that are used."""
+        name = self.columns.group
+        if name is None:
+            return None
+        feature = self.features[name]
+        return read_groups(self.column(name), feature, where=f"column {name}", row_name=self.row_name)
+
+    def attributes(self) -> dict[str, np.ndarray]:
+        """The other columns with one short cell a row."""
+        taken = (self.columns.image, *self.columns.labels, self.columns.group, self.columns.split)
+        others = [name for name in self.features if name not in taken]
+        read = {name: read_attribute(self.column(name), self.features[name]) for name in others}
+        return {name: values for name, values in read.items() if values is not None}
+
+    def decode(self, row: int) -> np.ndarray:
+        """Pixels of one row; only its bytes are read."""
+        cell: dict[str, Any] | None = self._images[int(self.places[row])].as_py()
+        name, content, path = self.row_name(row), (cell or {}).get("bytes"), (cell or {}).get("path")
+        if content is not None:
+            return decode_bytes(content, name=name)
+        if not path:
+            raise UnreadableImageError(name, "the cell is empty")
+        if "://" in path:
+            raise UnreadableImageError(name, "only its address on the internet is stored, not the image")
+        return decode_file(Path(path), name=name)
+
+
+def _find_columns(name: str, features: Mapping[str, Any], request: SourceRequest, *, with_split: bool) -> _Columns:
+    header = Table(name, tuple(features), (), ())
+    by_name = find_column(
+        header,
+        request.group_column,
+        kind="groups",
+        usual_names=GROUP_COLUMNS,
+        choose="Name it with --group-column.",
+    )
+    split = find_column(header, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one.")
+    return _Columns(
+        image=_image_column(header, features, request.path_column),
+        labels=_label_columns(header, features, request.label_columns),
+        group=by_name,
+        split=split if with_split else None,
+    )
+
+
+def _image_column(header: Table, features: Mapping[str, Any], wanted: str | None) -> str:
+    images = [column for column, feature in features.items() if kind_of(feature) == "image"]
+    if wanted is not None:
+        column = find_column(header, wanted, kind="images", usual_names=(), choose="")
+        if column is not None and column not in images:
+            raise DataError(
+                f"The column {column} of {header.name} holds {features[column]}, not images (--path-column)."
+            )
+    if len(images) == 1 or wanted is not None:
+        return wanted or images[0]
+    if images:
+        listed = ", ".join(images)
+        raise DataError(f"Several columns of {header.name} hold images: {listed}. Choose one with --path-column.")
+    listed = "; ".join(f"{column}: {feature}" for column, feature in features.items())
+    raise DataError(
+        f"No column of {header.name} is declared as one image a row. Declare it with dataset.cast_column(NAME, "
+        f"datasets.Image()), and save the dataset again. Columns: {listed}."
+    )
+
+
+def _label_columns(header: Table, features: Mapping[str, Any], wanted: tuple[str, ...]) -> tuple[str, ...]:
+    choose = "Name it with --label-column."
+    if wanted:
+        for column in wanted:
+            find_column(header, column, kind="labels", usual_names=(), choose=choose)
+        return wanted
+    usual = (*LABEL_COLUMNS, "labels")
+    found = find_column(header, None, kind="labels", usual_names=usual, choose=choose)
+    if found is not None:
+        return (found,)
+    declared = [column for column, feature in features.items() if kind_of(feature) in _LABEL_KINDS]
+    if len(declared) == 1:
+        return (declared[0],)
+    listed = ", ".join(header.columns)
+    if declared:
+        several = ", ".join(declared)
+        raise DataError(
+            f"Several columns of {header.name} could hold the labels: {several}. {choose} Columns: {listed}."
+        )
+    raise DataError(
+        f"No column of {header.name} holds the labels (looked for a ClassLabel, or {', '.join(usual)}). {choose} "
+        f"Columns: {listed}."
+    )
+
+
+def _source_rows(rows: _Rows, *, notices: tuple[str, ...] = ()) -> SourceRows:
+    labels = rows.labels()
+    split_column = rows.columns.split
+    method = "splits of the dataset" if split_column is None else f"column {split_column} of the dataset"
+    return SourceRows(
+        name=rows.name,
+        labels=labels.values,
+        image_names=[rows.row_name(row) for row in range(len(rows.places))],
+        decode=rows.decode,
+        label_names=labels.names,
+        splits=rows.splits,
+        split_method="no split" if rows.splits is None else method,
+        groups=rows.groups(),
+        group_column=rows.columns.group,
+        attributes=rows.attributes(),
+        notices=(*notices, *_unused_classes(labels)),
+    )
+
+
+def _unused_classes(labels: HfLabels) -> tuple[str, ...]:
+    if labels.names is None:
+        return ()
+    several = labels.values.ndim == 2
+    used = set((np.flatnonzero(labels.values.any(axis=0)) if several else labels.values).tolist())
+    unused = [name for number, name in enumerate(labels.names) if number not in used]
+    return (f"No image of the classes {', '.join(unused)} in the rows used.",) if unused else ()

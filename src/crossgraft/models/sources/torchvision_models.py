@@ -1,0 +1,228 @@
+"""torchvision as a ``ModelLibrary``: ``torchvision:resnet50``, ``torchvision:resnet50.IMAGENET1K_V1``.
+
+Classification networks only. Auxiliary heads (GoogLeNet, Inception) serve training alone and are left out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from timm.models import is_model
+from torch import Tensor, nn
+from torchvision import models
+from torchvision.models.maxvit import MaxVit
+from torchvision.models.vision_transformer import VisionTransformer, interpolate_embeddings
+
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.models.sources.library import LibraryName
+from crossgraft.models.sources.local_checkpoint import known_prefixes_removed, load_weights, read_state_dict
+from crossgraft.models.sources.torchvision_files import find_torchvision_weights, require_torchvision_weights
+from crossgraft.models.spec import TORCHVISION_PREFIX
+from crossgraft.progress import Reporter
+from crossgraft.types import Preprocessing
+
+_CHANNELS = 3
+_AUXILIARY_HEADS = {"aux1", "aux2", "AuxLogits"}
+# Both were trained on inputs that they normalise once more; torchvision sets this whenever it loads their weights.
+_ARGUMENTS: dict[str, dict[str, object]] = {
+    name: {"aux_logits": False, "init_weights": True, "transform_input": True} for name in ("googlenet", "inception_v3")
+}
+# Files from before 2018 have a dot inside a module's name: denselayer1.norm.1 is today's denselayer1.norm1.
+_OLD_DENSENET_KEY = re.compile(r"(denselayer\d+\.(?:norm|conv))\.([12]\.)")
+_STRIDE_OF_FIRST_GRID = 4  # of MaxViT: the stem and the first block halve the image
+# Every classification network of torchvision calls its last layer so, in a classifier of several by its number.
+_HEAD_WEIGHT = re.compile(r"(?:fc|head|heads\.head|classifier(?:\.(\d+))?)\.weight")
+
+
+def torchvision_names() -> list[str]:
+    """All classification networks of the installed torchvision."""
+    return models.list_models(module=models)
+
+
+def weights_of(architecture: str) -> list[models.WeightsEnum]:
+    """The published weights of an architecture, torchvision's default first."""
+    published = cast("Any", models.get_model_weights(architecture))
+    default = getattr(published, "DEFAULT", None)
+    return sorted(published, key=lambda weights: weights is not default)
+
+
+def split_source(source: str) -> tuple[str, str]:
+    """Architecture and tag, which is empty for the default weights.
+
+    >>> split_source("torchvision:resnet50.IMAGENET1K_V1")
+    ('resnet50', 'IMAGENET1K_V1')
+    """
+    architecture, _, tag = source.removeprefix(TORCHVISION_PREFIX).partition(".")
+    return architecture, tag
+
+
+class TorchvisionLibrary:
+    """The classification networks of torchvision."""
+
+    name: LibraryName = "torchvision"
+
+    def knows(self, source: str) -> bool:
+        """Is the architecture there, whatever the tag?"""
+        return split_source(source)[0] in torchvision_names()
+
+    def check(self, source: str) -> None:
+        """Refuse unknown architectures and tags with the nearest names."""
+        architecture, tag = split_source(source)
+        names = torchvision_names()
+        if architecture not in names:
+            raise UnknownNameError(
+                "torchvision model",
+                source,
+                [TORCHVISION_PREFIX + name for name in names],
+                hint="Classification networks only; a name without torchvision: means timm.",
+                meant=architecture if is_model(architecture) else None,
+            )
+        tags = [weights.name for weights in weights_of(architecture)]
+        if tag and tag not in tags:
+            raise UnknownNameError(f"weights of {TORCHVISION_PREFIX}{architecture}", tag, tags)
+
+    def describe(self, source: str, kwargs: Mapping[str, object]) -> dict[str, object]:
+        """From the evaluation transforms of the weights; those of the default weights for other checkpoints."""
+        weights = find_weights_entry(source)
+        if weights is None:
+            return {}
+        transforms = weights.transforms()
+        (crop,), (resize,) = transforms.crop_size, transforms.resize_size
+        size = kwargs.get("image_size", kwargs.get("input_size", crop))
+        height, width = (size, size) if isinstance(size, int) else cast("Sequence[int]", size)
+        return {
+            "input_size": (_CHANNELS, height, width),
+            "mean": tuple(transforms.mean),
+            "std": tuple(transforms.std),
+            "interpolation": transforms.interpolation.value,
+            "crop_pct": crop_fraction(crop, resize),
+            "license": weights.meta.get("license"),
+        }
+
+    def build(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
+        """The network with random weights."""
+        architecture, _ = split_source(source)
+        if kwargs.get("num_classes") == 0:
+            raise UsageError(
+                f"{source} always has a head: leave num_classes: 0 out. Features are taken in front of the head."
+            )
+        arguments = {**_ARGUMENTS.get(architecture, {}), **kwargs}
+        try:
+            return models.get_model(architecture, weights=None, **arguments)
+        except (TypeError, ValueError) as error:
+            given = ", ".join(f"{key}={value!r}" for key, value in kwargs.items()) or "no arguments"
+            raise UsageError(
+                f"torchvision can not build {source} with {given}: {error}. Check kwargs, or give source: "
+                "package.module:factory."
+            ) from error
+
+    def build_pretrained(self, source: str, kwargs: Mapping[str, object], file: Path) -> nn.Module:
+        """The network with the published weights."""
+        module = self.build(source, kwargs)
+        load_weights(module, self.adapt_state(read_state_dict(file)), file=file.name, model=source)
+        return module
+
+    def find_weights(self, source: str, weights_dir: Path | None = None) -> Path | None:
+        """The published weights on this machine."""
+        weights = find_weights_entry(source)
+        return None if weights is None else find_torchvision_weights(split_source(source)[0], weights, weights_dir)
+
+    def require_weights(
+        self, source: str, weights_dir: Path | None = None, *, allow_download: bool, reporter: Reporter | None
+    ) -> Path:
+        """The published weights, or the message that says where to get them."""
+        weights = find_weights_entry(source)
+        return require_torchvision_weights(
+            split_source(source)[0], weights, weights_dir, allow_download=allow_download, reporter=reporter
+        )
+
+    def adapt_state(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Today's names of old DenseNets, without auxiliary heads."""
+        return {
+            _OLD_DENSENET_KEY.sub(r"\1\2", name): tensor
+            for name, tensor in state.items()
+            if _AUXILIARY_HEADS.isdisjoint(name.split("."))
+        }
+
+    def infer_num_classes(self, source: str, state: Mapping[str, Tensor]) -> int | None:
+        """Read off the shape of the head's weights."""
+        for variant in known_prefixes_removed(self.adapt_state(state)):
+            heads = [name for name in variant if _HEAD_WEIGHT.fullmatch(name) and variant[name].ndim > 1]
+            if heads:
+                return int(variant[max(heads, key=_place_in_classifier)].shape[0])
+        return None
+
+    def accept_input_size(
+        self, module: nn.Module, preprocessing: Preprocessing, *, source: str, kwargs: Mapping[str, object]
+    ) -> None:
+        """Fit position embeddings to the size, or refuse it."""
+        size = (preprocessing.height_pixels, preprocessing.width_pixels)
+        if isinstance(module, VisionTransformer):
+            _resize_positions(module, size, source)
+        elif isinstance(module, MaxVit):
+            _check_partitions(module, size, source)
+        else:
+            _check_smallest(size, source)
+
+
+def _place_in_classifier(name: str) -> int:
+    match = _HEAD_WEIGHT.fullmatch(name)
+    return int(match.group(1) or 0) if match else 0
+
+
+def find_weights_entry(source: str) -> models.WeightsEnum | None:
+    """The published weights that ``source`` means; None for an architecture without any."""
+    architecture, tag = split_source(source)
+    return next((weights for weights in weights_of(architecture) if tag in ("", weights.name)), None)
+
+
+def crop_fraction(crop_pixels: int, resize_pixels: int) -> float:
+    """The largest share for which ``floor(crop / share)`` is the size that the weights were evaluated with."""
+    fraction = min(1.0, crop_pixels / resize_pixels)
+    while math.floor(crop_pixels / fraction) < resize_pixels:
+        fraction = math.nextafter(fraction, 0.0)
+    return fraction
+
+
+def _check_smallest(size: tuple[int, int], source: str) -> None:
+    weights = find_weights_entry(source)
+    smallest = cast("Sequence[int]", weights.meta["min_size"]) if weights is not None else (1, 1)
+    if weights is not None and smallest[0] == weights.transforms().crop_size[0]:
+        return  # of Swin torchvision states the size it was trained with; smaller images are padded to windows
+    if size[0] < smallest[0] or size[1] < smallest[1]:
+        raise UsageError(
+            f"{source} needs images of at least {smallest[0]}×{smallest[1]} pixels, asked for {size[0]}×{size[1]}."
+        )
+
+
+def _resize_positions(module: VisionTransformer, size: tuple[int, int], source: str) -> None:
+    """Interpolate the position embedding, as torchvision does it for fine-tuning at another resolution."""
+    height, width = size
+    if size == (module.image_size, module.image_size):
+        return
+    if height != width or height % module.patch_size:
+        raise UsageError(
+            f"{source} takes square images whose side is a multiple of {module.patch_size} pixels, asked for "
+            f"{height}×{width}."
+        )
+    state = interpolate_embeddings(height, module.patch_size, OrderedDict(module.state_dict()))
+    positions = state["encoder.pos_embedding"]
+    module.encoder.pos_embedding = nn.Parameter(positions.detach().clone())
+    module.seq_length = positions.shape[1]
+    module.image_size = height
+
+
+def _check_partitions(module: MaxVit, size: tuple[int, int], source: str) -> None:
+    """The relative positions of MaxViT are built for one grid of windows in every block."""
+    first_grid = cast("tuple[int, int]", module.blocks[0].grid_size)
+    if tuple(-(-pixels // _STRIDE_OF_FIRST_GRID) for pixels in size) != first_grid:
+        height, width = (_STRIDE_OF_FIRST_GRID * cells for cells in first_grid)
+        raise UsageError(
+            f"{source} takes images of {height}×{width} pixels only. Leave --image-size out, or choose a convolutional "
+            "network."
+        )

@@ -1,0 +1,179 @@
+"""What a check of the data found: the verdict, the findings with the images they are about, what was looked at."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from crossgraft.records import DataCheckRecord, FindingRecord
+from crossgraft.report.blocks import Block, Checks, Facts, Figure, Gallery, Heading, Literature, Paragraph, Section
+from crossgraft.report.formatting import NumberFormat, count, counted, short_fingerprint
+from crossgraft.report.plots import class_balance_figure, split_counts_figure
+from crossgraft.report.sections.verdict import describe_groups
+from crossgraft.report.source import Source
+from crossgraft.report.tables import Cell, Column, Table, number, whole, words
+
+_MOST_LISTED_IMAGES = 16  # in a cell of the table; the CSV beside the page lists more
+_ADVISORY = ("unsound", "warning", "notice")
+
+
+def data_check_heading(source: Source[DataCheckRecord]) -> Heading:
+    """Name of the data, and how much was looked at."""
+    record = source.record
+    data = record.dataset
+    what = ("label", "labels") if data.task == "multi-label" else ("class", "classes")
+    summary = f"{counted(data.num_images, 'image')}, {data.rows_used} · {counted(len(data.class_names), *what)} · "
+    groups = "patient leakage not assessed (no group column)" if data.group_column is None else describe_groups(data)
+    return Heading(title=data.name, summary=summary + groups, advice=record.verdict)
+
+
+def data_check_verdict_section(source: Source[DataCheckRecord]) -> Section:
+    """The answer and one figure: how many images of each class each split has."""
+    record = source.record
+    meaning = (
+        "Unsound findings make results wrong and give the exit code 3."
+        if not record.is_sound
+        else "Warnings and notices are advice; they do not change the exit code."
+    )
+    blocks = [Paragraph(record.verdict, tone="lead"), Paragraph(meaning), _counts(source)]
+    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+
+
+def findings_section(source: Source[DataCheckRecord]) -> Section:
+    """What needs attention, most severe first, and all of it as a table."""
+    findings = [finding for finding in source.record.findings if finding.severity in _ADVISORY]
+    if not findings:
+        blocks: list[Block] = [Paragraph("Nothing that needs attention was found.")]
+    else:
+        blocks = [
+            Checks([finding.model_copy(update={"text": f"{finding.text} {finding.advice}"}) for finding in findings]),
+            _table(source.record, findings),
+        ]
+    return Section(name="findings", title="What needs attention", part="evidence", blocks=blocks)
+
+
+def alike_section(source: Source[DataCheckRecord]) -> Section | None:
+    """Thumbnails of pictures that are the same or look alike, two of a group; None when there are none."""
+    record = source.record
+    if not any(len(group) > 1 for finding in record.findings for group in finding.images):
+        return None
+    blocks: list[Block] = []
+    galleries: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for thumbnail in source.thumbnails:
+        title, _, caption = thumbnail.class_name.partition(": ")
+        galleries[title][caption].append(thumbnail.png_base64)
+    for finding in record.findings:
+        if gallery := galleries.get(finding.title):
+            shown = (
+                f"The first {len(gallery)} of {count(finding.num_groups)}"
+                if finding.num_groups > len(gallery)
+                else "All"
+            )
+            blocks += [
+                Paragraph(f"{finding.title}. {shown}; numbers are rows of the data, from 1."),
+                Gallery(gallery, "pair"),
+            ]
+    if not blocks:
+        blocks.append(Paragraph("No images are shown: none were kept with this run (--no-images).", tone="quiet"))
+    return Section(name="alike", title="Pictures that belong together", part="evidence", blocks=blocks)
+
+
+def columns_section(source: Source[DataCheckRecord]) -> Section | None:
+    """How much each column tells of the label; None when there was nothing to measure."""
+    columns = source.record.columns
+    if not columns:
+        return None
+    share = NumberFormat(decimals=3)
+    has_labels = any(column.label for column in columns)
+    table = Table(
+        caption="Telling the label from one column alone, on held-out images",
+        columns=[
+            Column("Column"),
+            *([Column("Label")] if has_labels else []),
+            Column("Balanced accuracy", numeric=True),
+            Column("Guessing", numeric=True),
+        ],
+        rows=[
+            [
+                words(column.column),
+                *([words(column.label)] if has_labels else []),
+                number(column.balanced_accuracy, share),
+                number(column.chance, share),
+            ]
+            for column in columns
+        ],
+        file_name="columns",
+        notes=[
+            "Mean over the classes of the share of images told right (fraction) by the class in which the value is most "
+            "frequent, cross-validated over five folds; numbers are cut into ten bins of equal counts.",
+            "A value that the other folds do not have counts as a guess, so a column of names does not tell anything.",
+        ],
+    )
+    return Section(name="columns", title="Columns and labels", part="evidence", blocks=[table])
+
+
+def looked_at_section(source: Source[DataCheckRecord]) -> Section:
+    """What could not be assessed and what was found in order."""
+    others = [finding for finding in source.record.findings if finding.severity not in _ADVISORY]
+    blocks: list[Block] = [Checks(others)] if others else [Paragraph("Every check found something.", tone="quiet")]
+    return Section(name="checks", title="What else was checked", part="checks", blocks=blocks)
+
+
+def checked_data_section(source: Source[DataCheckRecord]) -> Section:
+    """Counts, split, groups and kinds of images."""
+    data = source.record.dataset
+    kinds = sorted(data.image_kinds.items(), key=lambda item: -item[1])
+    facts = Facts(
+        [
+            ("Images", f"{count(data.num_images)} from {data.source.replace('_', ' ')}"),
+            ("Rows looked at", data.rows_used),
+            ("Split", data.split_method),
+            ("Groups", describe_groups(data)),
+            ("Kinds of images", "; ".join(f"{kind}: {count(images)}" for kind, images in kinds)),
+            ("Unreadable images", count(data.num_skipped_unreadable)),
+            ("Fingerprint", short_fingerprint(data.fingerprint)),
+        ]
+    )
+    return Section(name="data", title="Data", part="checks", blocks=[facts])
+
+
+def data_check_references_section(source: Source[DataCheckRecord]) -> Section:
+    """Where the methods come from."""
+    blocks = [Literature(source.record.references)]
+    return Section(name="references", title="References", part="references", blocks=blocks)
+
+
+def _counts(source: Source[DataCheckRecord]) -> Figure:
+    record = source.record
+    data = record.dataset
+    identifier = f"{source.prefix}classes"
+    what = "with each label" if data.task == "multi-label" else "of each class"
+    if record.split_names:
+        drawing = split_counts_figure(data.class_names, record.split_names, record.split_counts, identifier=identifier)
+        caption = f"Images {what} in {', '.join(record.split_names)}; {count(data.num_images)} in all."
+        return Figure([drawing], caption=caption)
+    caption = f"Images {what}, {count(data.num_images)} in all; there is no split."
+    return Figure([class_balance_figure(data, identifier=identifier)], caption=caption)
+
+
+def _table(record: DataCheckRecord, findings: list[FindingRecord]) -> Table:
+    columns = [Column("Finding"), Column("Severity"), Column("Groups of images", numeric=True), Column("Rows")]
+    rows = [[words(f.title), words(f.severity), whole(f.num_groups or None), _rows(f, record)] for f in findings]
+    note = "Rows count from 1; a + joins images that belong together. findings.csv of the run lists up to 1000 groups."
+    return Table(caption="Findings and their images", columns=columns, rows=rows, file_name="findings", notes=[note])
+
+
+def _rows(finding: FindingRecord, record: DataCheckRecord) -> Cell:
+    """Row numbers, as many as fit; names too where the run has them."""
+    shown: list[str] = []
+    images = 0
+    for group in finding.images:
+        images += len(group)
+        if images > _MOST_LISTED_IMAGES:
+            shown.append("…")
+            break
+        shown.append(" + ".join(_named(row, record) for row in group))
+    return words(", ".join(shown) or None)
+
+
+def _named(row: int, record: DataCheckRecord) -> str:
+    return f"{row} ({record.image_names[row]})" if row in record.image_names else str(row)

@@ -1,0 +1,506 @@
+"""Datasets of Hugging Face: saved folders, the local cache, columns of all kinds."""
+
+import hashlib
+import io
+import json
+import shutil
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from crossgraft.data import open_dataset
+from crossgraft.data.opening import location_text
+from crossgraft.data.sources import SOURCES, SourceRequest
+from crossgraft.errors import DataError, MissingError, MissingExtraError, UnreadableImageError, UsageError
+from crossgraft.progress import Reporter
+
+datasets = pytest.importorskip("datasets", reason="the extra hf is not installed")
+
+ROWS = 8
+
+
+def png(seed, *, mode="RGB", size=(6, 5)):
+    rng = np.random.default_rng(seed)
+    high = 65535 if mode == "I;16" else 255
+    shape = (size[1], size[0], 3) if mode == "RGB" else (size[1], size[0])
+    samples = rng.integers(0, high, shape, endpoint=True).astype(np.uint16 if mode == "I;16" else np.uint8)
+    buffer = io.BytesIO()
+    Image.fromarray(samples).save(buffer, format="PNG")
+    return {"bytes": buffer.getvalue(), "path": None}, samples
+
+
+def images(count=ROWS, *, start=0, mode="RGB"):
+    return [png(start + i, mode=mode)[0] for i in range(count)]
+
+
+def classes(*names):
+    return datasets.ClassLabel(names=list(names or ("benign", "malignant")))
+
+
+def dataset(columns, *, count=ROWS, start=0, **features):
+    """`image` and the given columns; features that are not named are inferred."""
+    made = datasets.Dataset.from_dict({"image": images(count, start=start), **columns})
+    return made.cast(datasets.Features({**made.features, "image": datasets.Image(), **features}))
+
+
+def two_classes(**more):
+    return dataset({"label": [0, 1] * (ROWS // 2), **more}, label=classes())
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """`saved(dataset)`: the folder `chest` that `save_to_disk` writes."""
+
+    def save(made, name="chest"):
+        made.save_to_disk(tmp_path / name)
+        return tmp_path / name
+
+    return save
+
+
+def test_a_saved_dataset_opens_with_its_class_names_in_their_order(saved):
+    made = dataset({"label": [1, 0] * (ROWS // 2)}, label=classes("z first", "a second"))
+    opened = open_dataset(saved(made))
+    assert opened.source == "hf_dataset"
+    assert opened.name == "chest"
+    assert opened.class_names == ("z first", "a second")
+    assert opened.targets.tolist() == [1, 0] * (ROWS // 2)
+    assert opened.splits is None
+    np.testing.assert_array_equal(opened.read(3), png(3)[1])
+
+
+def test_sixteen_bit_samples_stay_sixteen_bit(tmp_path, saved):
+    made = datasets.Dataset.from_dict({"image": images(mode="I;16"), "label": [0, 1] * (ROWS // 2)})
+    folder = saved(made.cast_column("image", datasets.Image()))
+    opened = open_dataset(folder)
+    assert opened.image_kinds == {"5×6 grey 16-bit": ROWS}
+    np.testing.assert_array_equal(opened.read(2)[..., 0], png(2, mode="I;16")[1])
+
+
+def test_only_rows_of_the_split_are_opened(saved):
+    poison = datasets.Dataset.from_dict({"image": [{"bytes": b"poison", "path": None}] * ROWS, "label": [9] * ROWS})
+    poison = poison.cast(datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")}))
+    sound = dataset({"label": [0, 1] * (ROWS // 2)}, label=datasets.Value("int64"))
+    folder = saved(datasets.DatasetDict(train=sound, validation=sound, test=poison))
+    for file in (folder / "test").glob("*.arrow"):
+        file.write_bytes(b"not even Arrow")
+    opened = open_dataset(folder)
+    assert opened.class_names == ("0", "1")
+    assert set(opened.splits) == {"train"}
+    assert opened.image_name(3) == "train row 3"
+    assert len(open_dataset(folder, use_split="val")) == ROWS
+    with pytest.raises(DataError, match="The dataset chest is damaged"):
+        open_dataset(folder, use_split="test")
+
+
+def test_all_splits_are_one_listing_when_they_are_asked_for(saved):
+    parts = {"train": two_classes(), "validation": dataset({"label": [1] * 3}, count=3, start=50, label=classes())}
+    opened = open_dataset(saved(datasets.DatasetDict(parts)), use_split=None)
+    assert opened.splits.tolist() == ["train"] * ROWS + ["val"] * 3
+    assert opened.image_name(ROWS + 1) == "val row 1"
+    np.testing.assert_array_equal(opened.read(ROWS + 1), png(51)[1])
+
+
+def test_splits_with_other_classes_are_refused_together(saved):
+    parts = {"train": two_classes(), "test": dataset({"label": [0] * ROWS}, label=classes("malignant", "benign"))}
+    folder = saved(datasets.DatasetDict(parts))
+    with pytest.raises(DataError, match="The splits of the dataset chest have different columns or classes"):
+        open_dataset(folder, use_split=None)
+
+
+def test_a_split_that_is_not_there_is_named(saved):
+    folder = saved(datasets.DatasetDict(test=two_classes()))
+    with pytest.raises(DataError, match=r"The dataset chest has no rows of the split train. Its splits: test."):
+        open_dataset(folder)
+
+
+def test_a_column_of_splits_is_followed(saved):
+    folder = saved(two_classes(split=["train"] * 4 + ["validation"] * 4))
+    opened = open_dataset(folder, use_split="val")
+    assert opened.image_name(0) == "row 4"
+    assert opened.split_method == "column split of the dataset"
+    np.testing.assert_array_equal(opened.read(1), png(5)[1])
+
+
+def test_a_folder_saved_from_the_test_split_says_so(saved, reporter):
+    made = datasets.Dataset.from_dict({"image": images(), "label": [0, 1] * 4}, split=datasets.Split.TEST)
+    open_dataset(saved(made.cast_column("image", datasets.Image())), reporter=reporter)
+    assert "chest was saved from the split test; all its rows are used." in reporter.stream.getvalue()
+
+
+def test_groups_and_attributes(saved):
+    made = two_classes(
+        patient=[7, 7, 8, 8, 9, 9, 10, 10],
+        age=[40, 41, None, 43, 44, 45, 46, 47],
+        sex=["f", "m", None, "f", "f", "m", "m", "f"],
+        site=[0, 1, 0, 1, 0, 1, 0, 1],
+        report=["x" * 1000] * ROWS,
+        box=[[1, 2]] * ROWS,
+    ).cast_column("site", classes("north", "south"))
+    opened = open_dataset(saved(made))
+    assert opened.group_column == "patient"
+    assert opened.groups.tolist() == ["7", "7", "8", "8", "9", "9", "10", "10"]
+    assert set(opened.attributes) == {"age", "sex", "site"}
+    assert np.isnan(opened.attributes["age"][2])
+    assert opened.attributes["age"][3] == 43
+    assert opened.attributes["sex"].tolist()[:3] == ["f", "m", ""]
+    assert opened.attributes["site"].tolist()[:2] == ["north", "south"]
+
+
+def test_columns_can_be_chosen(saved):
+    made = dataset(
+        {
+            "fine": [0, 1] * 4,
+            "coarse": [1, 1, 0, 0] * 2,
+            "hospital": ["a", "b"] * 4,
+            "mask": images(start=90),
+        },
+        fine=classes("a", "b"),
+        coarse=classes("c", "d"),
+        mask=datasets.Image(),
+    )
+    folder = saved(made)
+    with pytest.raises(DataError, match=r"Several columns of chest hold images: image, mask. Choose .* --path-column"):
+        open_dataset(folder, label_column="fine")
+    with pytest.raises(DataError, match=r"Several columns of chest could hold the labels: fine, coarse"):
+        open_dataset(folder, path_column="mask")
+    opened = open_dataset(folder, path_column="mask", label_column="coarse", group_column="hospital")
+    assert opened.class_names == ("c", "d")
+    assert opened.groups.tolist()[:2] == ["a", "b"]
+    np.testing.assert_array_equal(opened.read(0), png(90)[1])
+    with pytest.raises(DataError, match=r"The column fine of chest holds ClassLabel.*, not images"):
+        open_dataset(folder, path_column="fine")
+    with pytest.raises(DataError, match=r"has no column coarce. Did you mean coarse"):
+        open_dataset(folder, path_column="image", label_column="coarce")
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ([3, 1] * 4, ("1", "3")),
+        (["sick", "healthy"] * 4, ("healthy", "sick")),
+        ([1.0, 0.0] * 4, ("0", "1")),
+        ([True, False] * 4, ("False", "True")),
+    ],
+)
+def test_labels_that_are_no_class_label(saved, values, names):
+    opened = open_dataset(saved(dataset({"diagnosis": values})))
+    assert opened.class_names == names
+    assert opened.targets.tolist() == [1, 0] * 4
+
+
+@pytest.mark.parametrize(
+    ("labels", "feature", "message"),
+    [
+        ([0, None] * 4, "ClassLabel", r"The label is not a number in row 1 and 3 more \(column label\)"),
+        ([0, -1] * 4, "ClassLabel", r"The label is -1 in row 1 \(column label\), which says that it is not known"),
+        (["a", None] * 4, "string", r"The label is missing in row 1"),
+        ([0.5, 1.0] * 4, "float32", r"The labels are not whole numbers: 0.5 in row 0"),
+        ([b"a", b"b"] * 4, "binary", r"The column label holds Value\('binary'\), which can not be labels"),
+        ([[0], None] * 4, "list", r"A label is missing in row 1"),
+    ],
+)
+def test_labels_that_are_none(saved, labels, feature, message):
+    kinds = {"ClassLabel": classes(), "list": datasets.Sequence(classes())}
+    folder = saved(dataset({"label": labels}, label=kinds.get(feature) or datasets.Value(feature)))
+    with pytest.raises(DataError, match=message):
+        open_dataset(folder)
+
+
+def rows_of(folder, **request):
+    """What the source lists, before classes are made of it."""
+    return SOURCES.get("hf_dataset").open(str(folder), SourceRequest(**request))
+
+
+@pytest.mark.parametrize(
+    ("cells", "item", "length", "names", "labels"),
+    [
+        ([[0, 2], [], [1]], "class", -1, ("mass", "edema", "nodule"), [[1, 0, 1], [0, 0, 0], [0, 1, 0]]),
+        ([["b", "a"], ["b"], []], "string", -1, ("a", "b"), [[1, 1], [0, 1], [0, 0]]),
+        ([[10], [2, 10], []], "int64", -1, ("2", "10"), [[0, 1], [1, 1], [0, 0]]),
+        ([[0, 1, 0], [0, 0, 0], [1, 1, 1]], "int8", 3, ("0", "1", "2"), [[0, 1, 0], [0, 0, 0], [1, 1, 1]]),
+    ],
+)
+def test_lists_are_several_labels_an_image(saved, cells, item, length, names, labels):
+    feature = classes("mass", "edema", "nodule") if item == "class" else datasets.Value(item)
+    made = dataset({"labels": cells}, count=3, labels=datasets.Sequence(feature, length=length))
+    rows = rows_of(saved(made))
+    assert rows.label_names == names
+    assert rows.labels.tolist() == labels
+
+
+def test_a_separator_parts_the_labels_of_one_cell(saved):
+    folder = saved(
+        dataset({"finding": ["mass|edema", "edema", "mass", "edema"] * 2, "label": [0, 1] * 4}, label=classes())
+    )
+    rows = rows_of(folder, label_columns=("finding",), label_separator="|")
+    assert rows.label_names == ("edema", "mass")
+    assert rows.labels.tolist()[:3] == [[1, 1], [1, 0], [0, 1]]
+    with pytest.raises(
+        UsageError, match=r"--label-separator is for one column of text; label of chest holds ClassLabel"
+    ):
+        rows_of(folder, label_separator="|")
+
+
+def test_several_columns_are_several_labels_an_image(saved):
+    folder = saved(dataset({"edema": [0, 1] * 4, "mass": [True, True] * 4, "note": ["x"] * ROWS}))
+    rows = rows_of(folder, label_columns=("edema", "mass"))
+    assert rows.label_names == ("edema", "mass")
+    assert rows.labels.tolist() == [[0, 1], [1, 1]] * 4
+    with pytest.raises(DataError, match=r"The column note holds Value\('string'\). Several label columns hold 0 or 1"):
+        rows_of(folder, label_columns=("edema", "note"))
+
+
+def test_several_label_columns_hold_zero_or_one(saved):
+    folder = saved(dataset({"edema": [0, 2] * 4, "mass": [1, 0] * 4}))
+    with pytest.raises(DataError, match="The column edema holds 2 in row 1"):
+        rows_of(folder, label_columns=("edema", "mass"))
+
+
+def test_images_may_be_paths(saved, tmp_path):
+    for i in range(ROWS):
+        (tmp_path / f"{i}.png").write_bytes(png(i)[0]["bytes"])
+    made = datasets.Dataset.from_dict({"image": [str(tmp_path / f"{i}.png") for i in range(ROWS)], "label": [0, 1] * 4})
+    made = made.cast_column("image", datasets.Image(decode=False))
+    # as in the cache of the hub, where files that were unpacked beside it are only named
+    rows = made.data.table.column("image").to_pylist()
+    assert rows[0]["bytes"] is None
+    folder = tmp_path / "cached"
+    folder.mkdir()
+    write_arrow(folder / "data.arrow", made)
+    (folder / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}], "_split": null}')
+    (folder / "dataset_info.json").write_text("{}")
+    opened = open_dataset(folder)
+    np.testing.assert_array_equal(opened.read(4), png(4)[1])
+
+
+def write_arrow(path, made):
+    from datasets.arrow_writer import ArrowWriter
+
+    with ArrowWriter(features=made.features, path=str(path)) as writer:
+        writer.write_table(made.data.table)
+        writer.finalize()
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        (None, "the cell is empty"),
+        ({"bytes": None, "path": "hf://datasets/owner/name/a.png"}, "only its address on the internet is stored"),
+        ({"bytes": None, "path": "/nowhere/a.png"}, "there is no such file"),
+        ({"bytes": b"hello", "path": None}, "it is a text file"),
+    ],
+)
+def test_an_unreadable_cell_is_named_by_its_row(tmp_path, cell, reason):
+    made = datasets.Dataset.from_dict({"image": [*images(3), cell], "label": [0, 1, 0, 1]})
+    made = made.cast_column("image", datasets.Image(decode=False))
+    write_arrow(tmp_path / "data.arrow", made)
+    (tmp_path / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}], "_split": null}')
+    (tmp_path / "dataset_info.json").write_text("{}")
+    with pytest.raises(UnreadableImageError, match=f"Cannot read the image row 3: {reason}"):
+        open_dataset(tmp_path)
+
+
+def test_pixel_arrays_are_refused_with_the_way_out(saved):
+    made = datasets.Dataset.from_dict({"pixels": [[[0, 1], [2, 3]]] * 4, "label": [0, 1] * 2})
+    with pytest.raises(
+        DataError, match=r"No column of chest is declared as one image a row.*cast_column.*pixels: List"
+    ):
+        open_dataset(saved(made))
+
+
+def test_a_folder_without_rows(saved):
+    with pytest.raises(DataError, match="chest has no rows"):
+        open_dataset(saved(two_classes().select([])))
+
+
+def test_a_half_written_folder_is_named(saved):
+    folder = saved(datasets.DatasetDict(train=two_classes()))
+    (folder / "train" / "state.json").unlink()
+    with pytest.raises(DataError, match=r"The dataset is not complete: there is no .*state.json"):
+        open_dataset(folder)
+
+
+@pytest.mark.parametrize("option", [{"image_root": "."}, {"window": "lung"}])
+def test_options_without_a_meaning_are_refused(saved, option):
+    with pytest.raises(UsageError, match="has no meaning for a Hugging Face dataset"):
+        open_dataset(saved(two_classes()), **option)
+
+
+def test_nothing_is_written_into_the_folder_and_nothing_is_said(saved, capfd):
+    folder = saved(datasets.DatasetDict(train=two_classes(), test=two_classes()))
+    capfd.readouterr()
+
+    def state():
+        return {
+            path.relative_to(folder): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+
+    before = state()
+    dataset = open_dataset(folder, reporter=Reporter(quiet=True))
+    dataset.read(0)
+    assert state() == before
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_read_only_folder_is_enough(saved, tmp_path):
+    folder = saved(two_classes())
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o500 if path.is_dir() else 0o400)
+    try:
+        assert len(open_dataset(folder)) == ROWS
+    finally:
+        folder.chmod(0o700)
+
+
+def test_many_threads_read_the_same_pixels(saved):
+    rows = rows_of(saved(two_classes()))
+    with ThreadPoolExecutor(8) as pool:
+        decoded = list(pool.map(rows.decode, list(range(ROWS)) * 20))
+    for place, pixels in enumerate(decoded):
+        np.testing.assert_array_equal(pixels, png(place % ROWS)[1])
+
+
+def test_without_the_extra_the_message_names_it(saved, monkeypatch):
+    import sys
+
+    folder = saved(two_classes())
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingExtraError, match=r"Hugging Face dataset chest needs .*pip install 'crossgraft\[hf\]'"):
+        open_dataset(folder)
+
+
+@pytest.fixture
+def hub_cache(tmp_path, monkeypatch):
+    """The cache of `datasets`; `hub_cache(config)` fills it with the configuration of owner/tiny, as a download does."""
+    from datasets.packaged_modules.parquet.parquet import Parquet
+
+    cache = tmp_path / "hf cache"
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", cache)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: pytest.fail("the network was asked for"))
+
+    def fill(config="default", names=("benign", "malignant")):
+        parts = {}
+        for number, split in enumerate(("train", "test")):
+            file = tmp_path / f"{config}-{split}.parquet"
+            dataset({"label": [0, 1] * 4}, start=number * 20, label=classes(*names)).to_parquet(file)
+            parts[split] = [str(file)]
+        builder = Parquet(
+            cache_dir=str(cache), dataset_name="Tiny", config_name=config, hash="0" * 40, data_files=parts
+        )
+        builder.download_and_prepare()
+        target = cache / "owner___tiny" / config / "0.0.0" / ("0" * 40)
+        target.mkdir(parents=True)
+        info = next(cache.glob("tiny/*/*/*/dataset_info.json"))
+        facts = json.loads(info.read_text()) | {"config_name": config}
+        (target / "dataset_info.json").write_text(json.dumps(facts))
+        for file in info.parent.glob("*.arrow"):
+            file.rename(target / file.name)
+        shutil.rmtree(cache / "tiny")
+
+    return fill
+
+
+def test_a_cached_dataset_of_the_hub_opens_without_the_network(hub_cache):
+    hub_cache()
+    opened = open_dataset("hf:owner/Tiny")
+    assert opened.name == "owner/Tiny"
+    assert opened.class_names == ("benign", "malignant")
+    np.testing.assert_array_equal(opened.read(3), png(3)[1])
+    np.testing.assert_array_equal(open_dataset("hf:owner/Tiny", use_split="test").read(3), png(23)[1])
+
+
+def test_a_configuration_can_be_named_and_must_be_where_there_are_several(hub_cache):
+    for config, names in (("small", ("a", "b")), ("large", ("c", "d"))):
+        hub_cache(config, names)
+    assert open_dataset("hf:owner/Tiny:large").class_names == ("c", "d")
+    with pytest.raises(UsageError, match="Write one of hf:owner/Tiny:large, hf:owner/Tiny:small"):
+        open_dataset("hf:owner/Tiny")
+
+
+def test_nothing_is_fetched_without_permission(hub_cache):
+    with pytest.raises(MissingError, match=r"The dataset owner/absent is not in the cache .* Pass --allow-download"):
+        open_dataset("hf:owner/absent")
+
+
+def test_offline_is_offline_even_with_permission(hub_cache, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(MissingError, match="HF_HUB_OFFLINE is set"):
+        open_dataset("hf:owner/absent", allow_download=True)
+
+
+def test_with_permission_it_is_fetched_in_silence(hub_cache, monkeypatch, capfd):
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    asked = []
+
+    def load(name, config, **more):
+        asked.append((name, config, more))
+        assert datasets.are_progress_bars_disabled()
+        datasets.logging.get_logger("datasets.x").warning("chatter")
+        warnings.warn("chatter", UserWarning, stacklevel=1)
+        hub_cache()
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    capfd.readouterr()
+    assert len(open_dataset("hf:owner/Tiny", allow_download=True)) == ROWS
+    assert asked == [("owner/Tiny", None, {})]
+    assert "chatter" not in capfd.readouterr().err
+
+
+def test_old_versions_are_told_to_run_no_code(hub_cache, monkeypatch):
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    asked = []
+
+    def load(name, config, trust_remote_code=None):
+        asked.append(trust_remote_code)
+        raise ConnectionError("Couldn't reach the Hub.")
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    with pytest.raises(MissingError, match=r"owner/Tiny can not be fetched from the hub: Couldn't reach the Hub\.$"):
+        open_dataset("hf:owner/Tiny", allow_download=True)
+    assert asked == [False]
+
+
+@pytest.mark.parametrize("location", ["hf:", "hf:a/b/c", "hf:../x", "hf:owner/na me", "hf:owner/name:"])
+def test_a_malformed_name_is_explained(location):
+    with pytest.raises(UsageError, match="Write hf:OWNER/NAME"):
+        open_dataset(location)
+
+
+def test_objects_in_memory_are_explained():
+    with pytest.raises(UsageError, match=r"Data can not be a Dataset. Write it to a folder with save_to_disk"):
+        location_text(two_classes())
+    with pytest.raises(UsageError, match=r"Data can not be an IterableDataset. It is streamed .* without streaming"):
+        location_text(two_classes().to_iterable_dataset())
+    with pytest.raises(UsageError, match="Data can not be a list"):
+        location_text([1, 2])
+
+
+@pytest.mark.real_data
+def test_a_real_dataset_has_the_fingerprint_of_its_npz_file(real_data, tmp_path):
+    path = real_data / "datasets" / "breastmnist.npz"
+    expected = open_dataset(path)
+    with np.load(path) as archive:
+        parts = {
+            split: datasets.Dataset.from_dict(
+                {
+                    "image": [Image.fromarray(pixels) for pixels in archive[f"{split}_images"]],
+                    "label": archive[f"{split}_labels"].ravel().astype(np.int64),
+                },
+            )
+            for split in ("train", "val")
+        }
+    for split, part in parts.items():
+        parts[split] = part.cast_column("image", datasets.Image())
+    datasets.DatasetDict(train=parts["train"], validation=parts["val"]).save_to_disk(tmp_path / "breast")
+    opened = open_dataset(tmp_path / "breast")
+    assert opened.class_counts == expected.class_counts == (147, 399)
+    np.testing.assert_array_equal(opened.targets, expected.targets)
+    for row in range(0, len(opened), 50):
+        np.testing.assert_array_equal(opened.read(row), expected.read(row))
+    assert opened.fingerprint == expected.fingerprint
