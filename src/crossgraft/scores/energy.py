@@ -30,8 +30,7 @@ def energy(features: Features, source_logits: SourceLogits | None = None, *, fra
         UsageError: ``fraction`` is out of range.
 
     Example:
-        >>> X = np.array([[0.0, 0.0], [3.0, 0.0], [9.0, 0.0]])
-        >>> round(energy(features=X, fraction=0.3), 4)
+        >>> round(energy(features=[[0.0, 0.0], [3.0, 0.0], [9.0, 0.0]], fraction=0.3), 4)
         0.6931
     """
     of_images = energy_of(features if source_logits is None else source_logits, fraction=fraction)

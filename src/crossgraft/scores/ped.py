@@ -65,9 +65,9 @@ def ped(
 
     Example:
         >>> y = np.repeat([0, 1], 20)
-        >>> X = np.column_stack([1.0 * y, np.linspace(-1, 1, 40)])
-        >>> ped(features=X, labels=y) > sfda(features=X, labels=y)
-        True
+        >>> X = np.column_stack([0.5 * y, np.sin(np.arange(40))])
+        >>> ped(features=X, labels=y).parts["steps"]
+        6.0
     """
     if min(radius, time_step, stiffness) <= 0:
         raise UsageError(f"`radius`, `time_step` and `stiffness` must be positive: {radius}, {time_step}, {stiffness}.")
