@@ -66,7 +66,7 @@ def ped(
     Example:
         >>> y = np.repeat([0, 1], 20)
         >>> X = np.column_stack([0.5 * y, np.sin(np.arange(40))])
-        >>> ped(features=X, labels=y).parts["steps"]
+        >>> ped(features=X, labels=y, radius=2.0).parts["steps"]
         6.0
     """
     if min(radius, time_step, stiffness) <= 0:
