@@ -73,19 +73,24 @@ class WithinClass:
         return (self.offsets - self.means.astype(dtype)[self.targets]) / dtype.type(self.num_samples**0.5)
 
     def leading_variance(self) -> float:
-        """xᵀ S_w v after three double steps of power iteration from the row sums of S_w, as published."""
-        x = self._apply(np.ones(self.num_features))
+        """xᵀ S_w v after three double steps of power iteration from the row sums of S_w, as published.
+
+        In the dual all iterates lie in the span of the rows of W, x = Wᵀa, so that S_w x = Wᵀ(G a) with G = WWᵀ, and
+        xᵀy = aᵀG b: after the first step only the n×n matrix is needed.
+        """
+        start = np.ones(self.num_features)
+        x = self.within @ start if self.is_dual else self.matrix @ start
         v = x
         for _ in range(_POWER_STEPS):
-            v = _normalised(self._apply(x))
-            x = _normalised(self._apply(v))
-        return float(x @ self._apply(v))
+            v = self._normalised(self.matrix @ x)
+            x = self._normalised(self.matrix @ v)
+        applied = self.matrix @ v
+        return float((self.matrix @ x) @ applied if self.is_dual else x @ applied)
 
-    def _apply(self, vector: np.ndarray) -> np.ndarray:
-        """S_w times a vector."""
-        if self.is_dual:
-            return self.within.T @ (self.within @ vector)
-        return self.matrix @ vector
+    def _normalised(self, vector: np.ndarray) -> np.ndarray:
+        """Of length 1; in the dual ``vector`` holds coefficients of the rows of W."""
+        length = math.sqrt(max(float(vector @ (self.matrix @ vector if self.is_dual else vector)), 0.0))
+        return vector / length if length > 0 else vector
 
     def solve(self, columns: np.ndarray, shrinkage: float) -> np.ndarray:
         """A⁻¹ times ``columns`` (d, k) with A = (1−s) S_w + s tr(S_w)/d I.
@@ -147,8 +152,3 @@ def _solve(matrix: np.ndarray, ridge: float, columns: np.ndarray) -> np.ndarray:
         values, vectors = np.linalg.eigh(matrix)
         clamped = np.maximum(values, 0.0) + ridge
         return vectors @ ((vectors.T @ columns) / clamped[:, None])
-
-
-def _normalised(vector: np.ndarray) -> np.ndarray:
-    length = float(np.linalg.norm(vector))
-    return vector / length if length > 0 else vector

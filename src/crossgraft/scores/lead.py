@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -192,7 +193,7 @@ def _speeds(
     features: Float[np.ndarray, "num_samples num_features"], unit: float, labels: ClassIndices, seed: int
 ) -> Float64[np.ndarray, " num_classes"]:
     """λ̄_k over its mean: the trace of the tangent kernel on images of class k, over their number."""
-    head = _RandomHead(features.shape[1], int(labels.max()) + 1, seeding.generator(seed, "LEAD head"))
+    head = _random_head(features.shape[1], int(labels.max()) + 1, seed)
     rng = seeding.generator(seed, "LEAD images")
     traces: list[float] = []
     for index in range(head.num_classes):
@@ -201,6 +202,12 @@ def _speeds(
         traces.append(float(head.squared_gradients(features[chosen].astype(np.float32) / np.float32(unit)).mean()))
     mean = float(np.mean(traces))
     return np.array(traces) / mean if mean > 0 else np.ones(head.num_classes)
+
+
+@lru_cache(maxsize=1)
+def _random_head(num_features: int, num_classes: int, seed: int) -> _RandomHead:
+    """The last one is kept, since interval and control ask for the same one 26 times."""
+    return _RandomHead(num_features, num_classes, seeding.generator(seed, "LEAD head"))
 
 
 class _RandomHead:

@@ -18,7 +18,7 @@ from crossgraft.types import Features, Labels
 MOST_IMAGES = 20_000
 """Above, a stratified sample of this many images is looked at."""
 _SORTED_PAIRS = 5e7
-"""Up to this many float64 distances are sorted; more, and float32 ones, are counted on a grid."""
+"""Up to this many distances are sorted; more of them are counted on a grid."""
 _SORTED_DIGITS = 12
 _GRID_CELLS = 2**22
 _BLOCK_ROWS = 512
@@ -148,32 +148,50 @@ class _Ranks(NamedTuple):
 
 
 def _ranks(rows: np.ndarray, targets: np.ndarray) -> _Ranks:
+    order = np.argsort(targets, kind="stable")  # classes in one piece, so that pairs of one class are blocks
+    rows, targets = rows[order], targets[order]
     num_pairs = len(rows) * (len(rows) - 1) // 2
-    if rows.dtype == np.float64 and num_pairs <= _SORTED_PAIRS:
+    if num_pairs <= _SORTED_PAIRS:
         return _ranks_by_sorting(rows, targets, num_pairs)
     return _ranks_on_a_grid(rows, targets, num_pairs)
 
 
-def _distances(rows: np.ndarray, targets: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Distance and "same class?" of every pair i < j, in blocks."""
+def _distances(rows: np.ndarray, targets: np.ndarray) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+    """Rounded distances of every pair i < j, in blocks, and those of one class among them; overwritten by the next block."""
+    end_of_class = np.searchsorted(targets, targets, side="right")
     for start in range(0, len(rows), _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, len(rows))
-        products = rows[start:stop] @ rows[start:].T
-        above = np.arange(start, len(rows)) > np.arange(start, stop)[:, None]
-        same = targets[start:stop, None] == targets[start:]
-        yield 1 - products[above], same[above]
+        block = _rounded(rows[start:stop] @ rows[start:].T)
+        pairs = [block[index, index + 1 :] for index in range(stop - start)]
+        same = [
+            row[: end_of_class[start + index] - (start + index + 1)] for index, row in enumerate(pairs)
+        ]
+        yield np.concatenate(pairs), same
+
+
+def _rounded(products: np.ndarray) -> np.ndarray:
+    """Distances 1 − p, rounded so that equal pairs are equal: float64 to 12 digits, float32 to 2⁻²¹, about its rounding.
+
+    The latter in units of 2⁻²¹, which float32 holds exactly; ``products`` are overwritten.
+    """
+    if products.dtype == np.float64:
+        return np.round(np.subtract(1, products, out=products), _SORTED_DIGITS, out=products)
+    half = products.dtype.type(_GRID_CELLS / 2)
+    products *= -half
+    products += half
+    np.rint(products, out=products)
+    return np.clip(products, 0, _GRID_CELLS, out=products)
 
 
 def _ranks_by_sorting(rows: np.ndarray, targets: np.ndarray, num_pairs: int) -> _Ranks:
-    """Exact midranks of the distances, rounded to 12 digits so that equal pairs are equal. Cost one sort."""
+    """Exact midranks of the rounded distances. Cost one sort."""
     distances = np.empty(num_pairs, dtype=rows.dtype)
     same_class: list[np.ndarray] = []
     filled = 0
-    for unrounded, same in _distances(rows, targets):
-        block = np.round(unrounded, _SORTED_DIGITS)
+    for block, same in _distances(rows, targets):
         distances[filled : filled + len(block)] = block
         filled += len(block)
-        same_class.append(block[same])
+        same_class.append(np.concatenate(same))
     distances.sort()
     same_distances = np.sort(np.concatenate(same_class))
     below = np.searchsorted(distances, same_distances, side="left")
@@ -189,13 +207,19 @@ def _ranks_by_sorting(rows: np.ndarray, targets: np.ndarray, num_pairs: int) -> 
 
 
 def _ranks_on_a_grid(rows: np.ndarray, targets: np.ndarray, num_pairs: int) -> _Ranks:
-    """Midranks of distances rounded to 2⁻²¹, about the rounding of float32; memory does not grow with the pairs."""
+    """The same for distances in units of 2⁻²¹; memory does not grow with the pairs."""
     counts = np.zeros(_GRID_CELLS + 1, dtype=np.int64)
     same_counts = np.zeros(_GRID_CELLS + 1, dtype=np.int64)
+    to_cells = 1.0 if rows.dtype == np.float32 else _GRID_CELLS / 2
     for block, same in _distances(rows, targets):
-        cells = np.clip(np.rint(block * (_GRID_CELLS / 2)), 0, _GRID_CELLS).astype(np.int32)
-        counts += np.bincount(cells, minlength=_GRID_CELLS + 1)
-        same_counts += np.bincount(cells[same], minlength=_GRID_CELLS + 1)
+        counts += _counts(block, to_cells)
+        same_counts += _counts(np.concatenate(same), to_cells)
     midranks = np.cumsum(counts) - (counts - 1) / 2
     ties = counts.astype(np.float64)
     return _Ranks(num_pairs, int(same_counts.sum()), float(same_counts @ midranks), float((ties**3 - ties).sum()))
+
+
+def _counts(distances: np.ndarray, to_cells: float) -> np.ndarray:
+    """How many distances lie in each cell of the grid."""
+    cells = np.clip(np.rint(distances * to_cells), 0, _GRID_CELLS).astype(np.intp)
+    return np.bincount(cells, minlength=_GRID_CELLS + 1)
