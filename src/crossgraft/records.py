@@ -12,6 +12,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 SCHEMA_VERSION = 1
+STATIC_PRIOR = "static_prior"
+"""Stands for a score where the static prior is compared with fine-tuned results."""
 
 Role = Literal["candidate", "random weights"]
 Severity = Literal["unsound", "warning", "notice", "passed", "not assessed"]
@@ -92,6 +94,7 @@ class ScoreRecord(Record):
     inputs: list[str]
     origin: str = Field(description="The distribution that brings it.")
     is_reference_probe: bool = False
+    cost: str = Field(default="", description="What it costs, in words.")
 
 
 class ScoreCell(Record):
@@ -200,6 +203,33 @@ class ColumnRecord(Record):
     chance: float = Field(description="The same for guessing: 1 / number of classes.")
 
 
+class PriorRow(Record):
+    """What is known of one model from other targets, and what follows for this one."""
+
+    model: str
+    num_targets: int = Field(description="Other targets on which the model was fine-tuned; 0 = nothing is known.")
+    mean_rank: float | None = Field(description="Mean relative rank there: 0 = best, 1 = last; None = not known.")
+    prior_rank: int | None = Field(description="Place by the static prior among the models that are known.")
+    posterior_rank: int = Field(description="Place by prior and evidence together.")
+    probability_best: float
+    rank_low: int = Field(description="The rank is at least this one with probability 0.975.")
+    rank_high: int
+
+
+class PriorRecord(Record):
+    """The static prior, a ranking that never looks at the images, and its aggregation with the scores."""
+
+    targets: list[str] = Field(description="Other targets with results of at least two of the models.")
+    origins: list[str] = Field(description="Who measured them.")
+    rows: list[PriorRow] = Field(description="Most probably best first.")
+    evidence: list[str] = Field(description="Scores that were aggregated with the prior.")
+    fitted_on: str = Field(description="The published benchmark that says how much prior and evidence count.")
+    shrinkage: float
+    slope: float = Field(description="What one standard deviation of evidence adds; 0 = nothing beyond the prior.")
+    noise: float
+    summary: str
+
+
 class Reference(Record):
     """A paper behind a number."""
 
@@ -227,6 +257,7 @@ class RankingRecord(Record):
     labels_left_out: dict[str, str] = Field(
         default={}, description="With several labels an image: labels that were not scored, and why."
     )
+    prior: PriorRecord | None = Field(default=None, description="None: nothing is known of these models.")
 
     def cell(self, model: str, score: str) -> ScoreCell:
         """The cell of one model and one score."""

@@ -6,18 +6,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from crossgraft.cli.text_table import text_table, wrap
-from crossgraft.records import AgreementRecord, RankingByScore, RankingRecord, RankRow, ScoreCell
-from crossgraft.report.formatting import MISSING, NumberFormat, counted, describe_classes, duration
+from crossgraft.records import (
+    STATIC_PRIOR,
+    AgreementRecord,
+    PriorRecord,
+    RankingByScore,
+    RankingRecord,
+    RankRow,
+    ScoreCell,
+)
+from crossgraft.report.formatting import MISSING, NumberFormat, counted, describe_classes, duration, joined
 
 MAX_MODEL_NAME = 38
+MAX_NAME_BESIDE_PRIOR = 28
 MAX_CLASSES_SHOWN = 8
 
 
 def ranking_text(record: RankingRecord, report: Path | None) -> str:
-    """Three lines about data and zoo, the table by the primary score, the advice, the path of the report."""
+    """Data and zoo, the table by the primary score, known results, warnings, the advice, the path of the report."""
     ranking = record.ranking(record.primary_score)
     end = wrap(record.advice) + (f"\nReport: {report}" if report else "")
-    parts = [_heading(record), _table(record, ranking), *_notes(record, ranking), end]
+    known = [_prior(record.prior)] if record.prior else []
+    parts = [_heading(record), _table(record, ranking), *known, *_notes(record, ranking), *_warnings(record), end]
     return "\n\n".join(parts)
 
 
@@ -80,13 +90,40 @@ def _row(record: RankingRecord, row: RankRow, cell: ScoreCell, as_text: NumberFo
     return [str(row.rank or MISSING), name, as_text(cell.value), interval, note, duration(seconds)]
 
 
+def _prior(prior: PriorRecord) -> str:
+    """The static prior as a control, beside what it and the scores say together."""
+    header = ["model", "targets", "static prior", "with scores", "probability best", "95 % of ranks"]
+    rows = [
+        [
+            shorten(row.model, MAX_NAME_BESIDE_PRIOR),
+            str(row.num_targets),
+            str(row.prior_rank or MISSING),
+            str(row.posterior_rank),
+            f"{row.probability_best:.2f}",
+            f"{row.rank_low}–{row.rank_high}",
+        ]
+        for row in prior.rows
+    ]
+    return f"{text_table(header, rows, right=header[1:])}\n{wrap(prior.summary)}"
+
+
+def _warnings(record: RankingRecord) -> list[str]:
+    """Which scores warned: the sentences stand in the report."""
+    warned = {cell.score for cell in record.cells if cell.warnings}
+    titles = [score.title for score in record.scores if score.name in warned]
+    if not titles:
+        return []
+    which = joined(titles)
+    return [wrap(f"Warnings of {which}: see “Warnings of scores” in the report (--json: cells[].warnings).")]
+
+
 def _notes(record: RankingRecord, ranking: RankingByScore) -> list[str]:
     reasons = {row.model: record.cell(row.model, ranking.score).reason for row in ranking.rows}
     without = [wrap(f"{model}: {reason}", indent="  ") for model, reason in reasons.items() if reason]
     truth = record.ground_truth
-    rows = [row for row in record.agreement if row.score == ranking.score]
-    title = _title(record, ranking.score)
-    agreement = [_agreement_line(title, row, truth.column) for row in rows] if truth else []
+    rows = [row for row in record.agreement if row.score in (ranking.score, STATIC_PRIOR)]
+    titles = {ranking.score: _title(record, ranking.score), STATIC_PRIOR: "the static prior"}
+    agreement = [_agreement_line(titles[row.score], row, truth.column) for row in rows] if truth else []
     return ["\n".join(lines) for lines in (without, agreement) if lines]
 
 

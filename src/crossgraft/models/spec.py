@@ -42,6 +42,7 @@ class ModelSpec:
             number of pixels), ``mean``, ``std``, ``interpolation``, ``crop_pct``, ``resize_policy``.
         source_features: Path of a ``.npy`` file (num_source_samples, num_features) with features of source
             images.
+        known_as: ``model/source`` of known results that are of these weights (see ``crossgraft list results``).
         folder: Where the zoo file lies; its paths and modules are looked up there too.
     """
 
@@ -53,6 +54,7 @@ class ModelSpec:
     licence: str | None = None
     preprocessing: Mapping[str, object] = field(default_factory=dict)
     source_features: str | None = None
+    known_as: str | None = None
     folder: Path | None = None
 
     def __post_init__(self) -> None:
@@ -109,6 +111,7 @@ class ModelSpec:
             "licence": self.licence,
             "preprocessing": dict(self.preprocessing),
             "source_features": Path(self.source_features).name if self.source_features else None,
+            "known_as": self.known_as,
         }
 
     def load_source_features(self) -> SourceFeatures | None:
@@ -166,6 +169,7 @@ def spec_from_entry(entry: Mapping[str, object], *, folder: Path, where: str) ->
         licence=texts["licence"],
         preprocessing=_mapping(entry, "preprocessing", where),
         source_features=texts["source_features"],
+        known_as=texts["known_as"],
         folder=folder,
     )
 

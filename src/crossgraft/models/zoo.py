@@ -152,4 +152,5 @@ def random_weights_control(spec: ModelSpec, *, taken: Collection[str] = ()) -> M
         weights=RANDOM,
         licence=None,
         source_features=None,
+        known_as=None,
     )

@@ -10,12 +10,18 @@ from crossgraft.rank.describe import cite, describe_dataset, describe_score
 from crossgraft.rank.evaluate import ModelEvaluation
 from crossgraft.rank.ground_truth import agreement
 from crossgraft.rank.order import order_models
-from crossgraft.records import CheckRecord, GroundTruthRecord, RankingRecord, Role
+from crossgraft.rank.prior_record import check_prior, describe_prior
+from crossgraft.rank.results_store import KnownTable
+from crossgraft.records import (
+    STATIC_PRIOR,
+    CheckRecord,
+    GroundTruthRecord,
+    PriorRecord,
+    RankingRecord,
+    Role,
+    ScoreCell,
+)
 from crossgraft.scores import AnyScore
-
-PRIMARY_REASONS = {
-    "logme": "the default, as it needs neither a source head nor a random start; no score is best everywhere",
-}
 
 
 def assemble_record(
@@ -25,6 +31,8 @@ def assemble_record(
     evaluations: Sequence[ModelEvaluation],
     truth: GroundTruthRecord | None,
     *,
+    primary_reason: str,
+    history: KnownTable,
     findings: Sequence[CheckRecord] = (),
     labels_left_out: Mapping[str, str] | None = None,
     seed: int,
@@ -38,6 +46,8 @@ def assemble_record(
         primary: Name of the score that orders the ranking.
         evaluations: One a model: candidates first, then controls.
         truth: Fine-tuned results, if the user gave some.
+        primary_reason: Why that score.
+        history: What is known of the candidates, in their order, from other targets.
         findings: What is wrong with the data.
         labels_left_out: With several labels an image, labels that were not scored, and why.
         seed: Of the permutation test.
@@ -47,27 +57,40 @@ def assemble_record(
     cells = {score.name: build_cells(score, evaluations) for score in scores}
     roles: dict[str, Role] = {model.name: model.role for model in models}
     rankings = {name: order_models(name, of_score, roles) for name, of_score in cells.items()}
-    title = next(score.title for score in scores if score.name == primary)
+    titles = {score.name: score.title for score in scores}
+    title = titles[primary]
+    candidates = [model for model in models if model.role == "candidate"]
+    prior = describe_prior(history, candidates, cells, titles, seed=seed)
     return RankingRecord(
         dataset=describe_dataset(dataset, show_names=show_names),
         models=models,
         scores=[describe_score(score) for score in scores],
         cells=[cell for of_score in cells.values() for cell in of_score],
         primary_score=primary,
-        primary_reason=PRIMARY_REASONS.get(primary, "chosen with --by or --scores"),
+        primary_reason=primary_reason,
         rankings=list(rankings.values()),
         advice=write_advice(title, rankings[primary], cells[primary], models),
         ground_truth=truth,
         agreement=[
             row
-            for name, of_score in cells.items()
+            for name, of_score in {**cells, **_prior_cells(prior)}.items()
             for row in (agreement(name, of_score, models, truth, seed=seed) if truth else [])
         ],
         checks=[
+            check_prior(prior),
             *write_checks(dataset, models, title, rankings[primary], cells[primary]),
             *check_targets(dataset, labels_left_out or {}),
             *findings,
         ],
-        references=cite(scores),
+        references=cite(scores, with_prior=prior is not None),
         labels_left_out=dict(labels_left_out or {}),
+        prior=prior,
     )
+
+
+def _prior_cells(prior: PriorRecord | None) -> dict[str, list[ScoreCell]]:
+    """The static prior as a control among the scores that are compared with fine-tuned results."""
+    if prior is None:
+        return {}
+    known = {row.model: -row.mean_rank for row in prior.rows if row.mean_rank is not None}
+    return {STATIC_PRIOR: [ScoreCell(model=model, score=STATIC_PRIOR, value=value) for model, value in known.items()]}

@@ -81,15 +81,18 @@ def describe_score(score: AnyScore) -> ScoreRecord:
         inputs=list(score.inputs),
         origin=SCORES.origin(score.name),
         is_reference_probe=score.is_reference_probe,
+        cost=score.cost,
     )
 
 
-def cite(scores: Sequence[AnyScore]) -> list[Reference]:
+def cite(scores: Sequence[AnyScore], *, with_prior: bool = False) -> list[Reference]:
     """The papers behind the numbers of a ranking."""
     statistics: Mapping[str, str] = {
         "jackknife": "Efron and Stein, The jackknife estimate of variance, Annals of Statistics 9(3), 1981.",
         "weighted Kendall": "Vigna, A weighted correlation index for rankings with ties, WWW 2015.",
     }
+    if with_prior:
+        statistics = {**statistics, "static prior": "Singh, Hess and Vanschoren, arXiv 2510.06448."}
     own = {score.title: score.reference for score in scores}
     return [Reference(key=key, text=text) for key, text in {**own, **statistics}.items()]
 

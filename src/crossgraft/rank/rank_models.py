@@ -17,11 +17,14 @@ from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.progress import Reporter
 from crossgraft.rank.assemble import assemble_record
 from crossgraft.rank.check_rows import check_rows
+from crossgraft.rank.default_score import DEFAULT_PRIMARY, default_reason
 from crossgraft.rank.describe import make_thumbnails
 from crossgraft.rank.evaluate import ModelEvaluation
 from crossgraft.rank.ground_truth import read_ground_truth
+from crossgraft.rank.model_history import check_known_names, find_history
 from crossgraft.rank.ranking import Ranking
 from crossgraft.rank.resampling import Resampling, plan_resampling
+from crossgraft.rank.results_store import known_results
 from crossgraft.rank.zoo import ZooSettings, ZooWalk, with_controls
 from crossgraft.records import RankingRecord, Thumbnail
 from crossgraft.report import write_report
@@ -29,7 +32,6 @@ from crossgraft.runs import RunDirectory, open_command_run
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
 from crossgraft.types import ResizePolicy
 
-DEFAULT_PRIMARY = "logme"
 NOT_CONFIGURATION = {"out", "overwrite", "reporter", "workers", "device", "cache_dir", "data"}
 """Arguments that are not meant to change a number; they are recorded elsewhere or not at all."""
 
@@ -125,6 +127,7 @@ def rank_models(
     Raises:
         DataError: Something is wrong with the images or labels.
         UsageError: An argument is wrong or contradicts another.
+        UnknownNameError: A name is not known, for example of a score.
         MissingWeightsError: Weights are not on this machine.
         WeightsMismatchError: A checkpoint does not fit its architecture.
         RunDirectoryError: ``out`` is in use or holds another run.
@@ -138,6 +141,8 @@ def rank_models(
     primary = _choose_primary(by, chosen)
     check_settings(workers, resize_policy)
     specs = read_zoo(models, weights_dir=weights_dir)
+    known = known_results()
+    check_known_names(specs, known)
     truth = None
     if ground_truth is not None:
         truth = read_ground_truth(ground_truth, [spec.name for spec in specs], column=ground_truth_column)
@@ -170,12 +175,15 @@ def rank_models(
         findings = check_rows(dataset, strict=strict, reporter=reporter)
         resampling = plan_resampling(dataset.targets, dataset.groups, seed=seed, label_names=dataset.class_names)
         evaluations = _walk(dataset, specs, chosen, zoo_settings, resampling, run=run, reporter=reporter)
+        candidates = [evaluation.model for evaluation in evaluations if evaluation.model.role == "candidate"]
         record = assemble_record(
             dataset,
             chosen,
             primary,
             evaluations,
             truth,
+            primary_reason=_why(primary, by, chosen),
+            history=find_history(candidates, specs, dataset, known),
             findings=findings,
             labels_left_out=resampling.labels_left_out,
             seed=seed,
@@ -219,6 +227,15 @@ def _choose_primary(by: str | None, chosen: Sequence[AnyScore]) -> str:
         SCORES.get(by)
         raise UsageError(f"--by {by}: this score is not among those computed ({', '.join(names)}).")
     return by
+
+
+def _why(primary: str, by: str | None, chosen: Sequence[AnyScore]) -> str:
+    """Why this score orders the ranking, in words."""
+    if by is not None:
+        return "chosen with --by"
+    if primary == DEFAULT_PRIMARY:
+        return default_reason()
+    return "the only one that was asked for" if len(chosen) == 1 else "the first of --scores"
 
 
 def _open(data: str | Path | Dataset, *, reporter: Reporter, **options: Any) -> Dataset:

@@ -15,12 +15,25 @@ from crossgraft.records import KnownResult
 from crossgraft.runs import read_known_results
 
 
+class KnownModel(NamedTuple):
+    """One model as rows of the store may speak of it: by ``KnownResult.identity``, or by the fingerprint of its weights."""
+
+    identity: str | None = None
+    weights_fingerprint: str | None = None
+
+    def is_meant_by(self, row: KnownResult) -> bool:
+        """Is ``row`` about this model?"""
+        by_weights = self.weights_fingerprint is not None and row.weights == self.weights_fingerprint
+        return by_weights or (self.identity is not None and row.identity == self.identity)
+
+
 class KnownTable(NamedTuple):
     """Results of some models on other targets, ready for ``static_prior`` and ``aggregate``."""
 
     targets: list[str]
     groups: list[str]
     results: History
+    origins: list[str]
 
 
 def published_results() -> list[KnownResult]:
@@ -39,7 +52,7 @@ def known_results(file: Path | None = None) -> list[KnownResult]:
 
 
 def results_of(
-    models: Sequence[str],
+    models: Sequence[str | KnownModel],
     rows: Sequence[KnownResult],
     *,
     without_target: str | None = None,
@@ -51,26 +64,30 @@ def results_of(
     fewer than two of the models say nothing about their order and are left out.
 
     Args:
-        models: Names as ``KnownResult.identity`` writes them.
+        models: Names as ``KnownResult.identity`` writes them, or ``KnownModel``.
         rows: Of the store.
         without_target: Name (or group) of the target at hand, which must not tell about itself.
         fingerprint: Of the images at hand; results on the same images are left out too.
     """
-    places = {model: place for place, model in enumerate(models)}
+    wanted = [model if isinstance(model, KnownModel) else KnownModel(model) for model in models]
     table: dict[tuple[str, str, str], tuple[str, np.ndarray]] = {}
+    origins: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
         group = row.target_group or row.target
         same = without_target in (row.target, group) or (
             fingerprint is not None and row.target_fingerprint == fingerprint
         )
-        if row.identity not in places or (same and (without_target or fingerprint)):
+        places = [place for place, model in enumerate(wanted) if model.is_meant_by(row)]
+        if not places or (same and (without_target or fingerprint)):
             continue
         key = (row.target, row.protocol, row.metric)
         _, values = table.setdefault(key, (group, np.full(len(models), np.nan)))
-        values[places[row.identity]] = row.value
+        values[places] = row.value
+        origins.setdefault(key, []).append(row.origin)
     kept = {key: entry for key, entry in table.items() if np.isfinite(entry[1]).sum() >= 2}
     results = np.array([values for _, values in kept.values()]).reshape(len(kept), len(models))
-    return KnownTable([key[0] for key in kept], [group for group, _ in kept.values()], results)
+    of_kept = list(dict.fromkeys(origin for key in kept for origin in origins[key]))
+    return KnownTable([key[0] for key in kept], [group for group, _ in kept.values()], results, of_kept)
 
 
 def _rows(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from crossgraft.records import DatasetRecord
@@ -20,6 +20,7 @@ MINUS = "\N{MINUS SIGN}"
 _DIGITS_OF_WIDTH = 2  # significant digits of an interval's width: the usual rule for an uncertainty
 _MOST_DECIMALS = 6
 _LARGEST_PLAIN = 1e7
+_MOST_JOINED = 6
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,13 @@ def counted(number: int, singular: str, plural: str | None = None) -> str:
     ('1 class', '2 classes', '3 models')
     """
     return f"{count(number)} {singular if number == 1 else plural or singular + 's'}"
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names in running text; of more than six, the first five and how many more."""
+    if len(names) > _MOST_JOINED:
+        return f"{', '.join(names[: _MOST_JOINED - 1])} and {len(names) - _MOST_JOINED + 1} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
 def duration(seconds: float) -> str:

@@ -25,6 +25,7 @@ from crossgraft.report.sections.data_check import (
 from crossgraft.report.sections.demo import demo_heading, fine_tuned_section, of_its_ranking, split_section
 from crossgraft.report.sections.labels import labels_section
 from crossgraft.report.sections.models import models_section
+from crossgraft.report.sections.prior import prior_section
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.published import (
     answers_section,
@@ -58,6 +59,7 @@ _RANKING: tuple[SectionBuilder, ...] = (
     rankings_section,
     labels_section,
     controls_section,
+    prior_section,
     agreement_section,
     checks_section,
     warnings_section,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from crossgraft.records import RankingRecord, ScoreCell
+from crossgraft.records import STATIC_PRIOR, RankingRecord, ScoreCell
 from crossgraft.report.formatting import NumberFormat
-
-_MOST_JOINED = 6
+from crossgraft.report.formatting import joined as joined
 
 
 def score_title(record: RankingRecord, score: str) -> str:
-    """The title of the score called ``score``."""
+    """The title of the score called ``score``, or of the static prior."""
+    if score == STATIC_PRIOR:
+        return "Static prior (control)"
     return next(entry.title for entry in record.scores if entry.name == score)
 
 
@@ -25,10 +24,3 @@ def score_format(record: RankingRecord, score: str) -> NumberFormat:
     cells = cells_by_model(record, score).values()
     widths = [cell.high - cell.low for cell in cells if cell.high is not None and cell.low is not None]
     return NumberFormat.for_column([cell.value for cell in cells], interval_widths=widths)
-
-
-def joined(names: Sequence[str]) -> str:
-    """Names in running text; of more than six, the first five and how many more."""
-    if len(names) > _MOST_JOINED:
-        return f"{', '.join(names[: _MOST_JOINED - 1])} and {len(names) - _MOST_JOINED + 1} more"
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)

@@ -11,7 +11,7 @@ from crossgraft.report.source import Source
 
 
 def verdict_section(source: Source[RankingRecord]) -> Section:
-    """Two sentences and one figure."""
+    """Two sentences, what is known from other targets, and one figure."""
     record = source.record
     return Section(
         name="verdict",
@@ -20,6 +20,7 @@ def verdict_section(source: Source[RankingRecord]) -> Section:
         blocks=[
             Paragraph(record.advice, tone="lead"),
             Paragraph(f"Ordered by {score_title(record, record.primary_score)}: {_sentence(record.primary_reason)}"),
+            *([Paragraph(record.prior.summary, tone="quiet")] if record.prior else []),
             _figure(source),
         ],
     )

@@ -1,0 +1,118 @@
+"""Which score orders a ranking when nothing is asked for, and why: decided on the published results that ship."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from crossgraft.rank.published.benchmark import Benchmark
+from crossgraft.rank.published.contenders import contenders, held_out_prior
+from crossgraft.rank.published.evaluate import agreement_by_target
+from crossgraft.rank.published.means import mean_over_targets
+from crossgraft.rank.published.sources import (
+    REVERSED,
+    TITLES,
+    itm_benchmark,
+    thesis_architectures,
+    thesis_datasets,
+)
+from crossgraft.records import MeanRecord
+from crossgraft.report.formatting import NumberFormat, joined
+
+DEFAULT_PRIMARY = "logme"
+PLAIN_SCORES = ("logme", "nleep", "sfda")
+"""Published score columns that this library reproduces and that need features and labels only."""
+_TWO = NumberFormat(decimals=2)
+
+
+class DefaultEvidence(NamedTuple):
+    """Weighted Kendall with fine-tuning over both benchmarks of the thesis; scores are taken as they are.
+
+    Attributes:
+        means: Of each plain score.
+        gains: Of each other plain score over the default; an interval above 0 would ask for another default.
+        prior: Of the static prior.
+        beats_prior: Titles of what beats the static prior on any published benchmark, its interval above 0.
+        num_rankings: Targets of both benchmarks.
+    """
+
+    means: dict[str, MeanRecord]
+    gains: dict[str, MeanRecord]
+    prior: MeanRecord
+    beats_prior: list[str]
+    num_rankings: int
+
+    @property
+    def better(self) -> list[str]:
+        """Scores that are separably better than the default."""
+        return [name for name, gain in self.gains.items() if (gain.low or 0.0) > 0]
+
+
+@cache
+def default_evidence(default: str = DEFAULT_PRIMARY) -> DefaultEvidence:
+    """Judge the plain scores on the shipped tables; half a second, once.
+
+    Args:
+        default: The score that the others are compared with.
+    """
+    benchmarks = (thesis_datasets(), thesis_architectures())
+    groups = [group for benchmark in benchmarks for group in benchmark.groups]
+    taus = {name: np.concatenate([_taus(benchmark, name) for benchmark in benchmarks]) for name in PLAIN_SCORES}
+    prior = np.concatenate([agreement_by_target(held_out_prior(b), b.results) for b in benchmarks])
+    return DefaultEvidence(
+        means={name: mean_over_targets(values, groups) for name, values in taus.items()},
+        gains={
+            name: mean_over_targets(values - taus[default], groups) for name, values in taus.items() if name != default
+        },
+        prior=mean_over_targets(prior, groups),
+        beats_prior=_beats_prior([*benchmarks, itm_benchmark()]),
+        num_rankings=len(groups),
+    )
+
+
+@cache
+def default_reason() -> str:
+    """Why the default is what it is, in one sentence without its final stop."""
+    found = default_evidence()
+    means = {TITLES[name]: _TWO(mean.value) for name, mean in found.means.items()}
+    listed = joined([f"{title} {mean}" for title, mean in means.items()])
+    name = TITLES[DEFAULT_PRIMARY]
+    others = [TITLES[other] for other in PLAIN_SCORES if other != DEFAULT_PRIMARY]
+    if found.better:
+        verdict = f"although {joined([TITLES[other] for other in found.better])} did better"
+    else:
+        verdict = f"and published results do not separate {name} from {joined(others)}"
+    prior = (
+        f"{joined(found.beats_prior)} beats the static prior ({_TWO(found.prior.value)})"
+        if found.beats_prior
+        else f"nothing beats the static prior ({_TWO(found.prior.value)}), which never looks at the images"
+    )
+    return (
+        f"the default, as it needs features and labels only, {verdict} (mean weighted Kendall in {found.num_rankings} "
+        f"medical rankings: {listed}); {prior}"
+    )
+
+
+def _taus(benchmark: Benchmark, name: str) -> np.ndarray:
+    """Table 6.3 turns some scores round after the fact; a ranking takes every score as it is."""
+    values = benchmark.columns[name].values
+    is_reversed = benchmark.name == "thesis-architectures" and name in REVERSED
+    return agreement_by_target(-values if is_reversed else values, benchmark.results)
+
+
+def _beats_prior(benchmarks: Sequence[Benchmark]) -> list[str]:
+    """Titles of contenders whose gain over the static prior has an interval above 0 on some benchmark."""
+    found: dict[str, None] = {}
+    for benchmark in benchmarks:
+        prior = agreement_by_target(held_out_prior(benchmark), benchmark.results)
+        rivals = [
+            (entry.title, agreement_by_target(entry.values, benchmark.results)) for entry in contenders(benchmark)
+        ]
+        rivals += [(name, np.array(cells, dtype=np.float64)) for name, cells in benchmark.printed.items()]
+        for title, taus in rivals:
+            if (mean_over_targets(taus - prior, benchmark.groups).low or 0.0) > 0:
+                found[title] = None
+    return list(found)

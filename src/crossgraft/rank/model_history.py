@@ -1,0 +1,94 @@
+"""What is known of the models of a zoo from other targets: which rows of the results store are about them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from crossgraft.data import Dataset
+from crossgraft.errors import UnknownNameError
+from crossgraft.models import ModelSpec
+from crossgraft.models.spec import PRETRAINED, TORCHVISION_PREFIX
+from crossgraft.rank.published.sources import TARGETS, shipped
+from crossgraft.rank.results_store import KnownModel, KnownTable, results_of
+from crossgraft.records import KnownResult, ModelRecord
+
+_TORCHVISION_TAG = "tv_in1k"
+"""timm's tag of the weights that torchvision calls IMAGENET1K_V1."""
+
+
+def find_history(
+    models: Sequence[ModelRecord], specs: Sequence[ModelSpec], dataset: Dataset, rows: Sequence[KnownResult]
+) -> KnownTable:
+    """Results of ``models`` on other targets; those on the target at hand, or on a related one, are left out.
+
+    Own results are found by the fingerprint of the weights, published ones by what the zoo says (``known_as``), or by the
+    weights themselves where the publication names them: those of torchvision.
+
+    Args:
+        models: Candidates.
+        specs: Of at least these models.
+        dataset: The target at hand, known by its fingerprint, or by a name that a published target has.
+        rows: Of the results store.
+    """
+    by_name = {spec.name: spec for spec in specs}
+    wanted = [
+        KnownModel(by_name[model.name].known_as or published_identity(by_name[model.name]), model.weights_fingerprint)
+        for model in models
+    ]
+    return results_of(wanted, rows, without_target=group_of_target(dataset.name, rows), fingerprint=dataset.fingerprint)
+
+
+def check_known_names(specs: Sequence[ModelSpec], rows: Sequence[KnownResult]) -> None:
+    """Before the long work: is there a known result of every ``known_as``?
+
+    Raises:
+        UnknownNameError: With the nearest names.
+    """
+    known = {row.identity for row in rows}
+    for spec in specs:
+        if spec.known_as is not None and spec.known_as not in known:
+            raise UnknownNameError(f"known result (known_as of {spec.name})", spec.known_as, sorted(known))
+
+
+def published_identity(spec: ModelSpec) -> str | None:
+    """How the shipped tables call these weights; None if they do not speak of them.
+
+    >>> published_identity(ModelSpec("a", "torchvision:resnet18")), published_identity(ModelSpec("a", "resnet18.tv_in1k"))
+    ('resnet/imagenet', 'resnet/imagenet')
+    >>> published_identity(ModelSpec("a", "resnet18.a1_in1k"))
+    """
+    if spec.weights not in (None, PRETRAINED):
+        return None
+    name, _, tag = spec.source.partition(".")
+    if spec.source.startswith(TORCHVISION_PREFIX):
+        column = _torchvision_columns().get(spec.source.removeprefix(TORCHVISION_PREFIX))
+    else:
+        column = _torchvision_columns().get(name) if tag == _TORCHVISION_TAG else None
+    return None if column is None else f"{column}/imagenet"
+
+
+def group_of_target(name: str, rows: Sequence[KnownResult]) -> str | None:
+    """The group of the known target that data called ``name`` are; None if there is none.
+
+    >>> rows = [KnownResult(model="a", weights="", source="", target="OrganA", target_group="Organ", protocol="", metric="",
+    ...                     value=0.5, origin="")]
+    >>> group_of_target("organamnist_64", rows), group_of_target("OrganA", rows), group_of_target("birds", rows)
+    ('Organ', 'Organ', None)
+    """
+    wanted = _plain(name)
+    for row in rows:
+        aliases = [_plain(alias) for alias, target in TARGETS.items() if target == row.target]
+        if wanted == _plain(row.target) or any(wanted.startswith(alias) for alias in aliases):
+            return row.target_group or row.target
+    return None
+
+
+def _torchvision_columns() -> Mapping[str, str]:
+    """torchvision's name of an architecture → its column in Table 6.3."""
+    tables = shipped("thesis")
+    return dict(zip(tables["settings"]["model"]["architectures"], tables["model"]["sources"], strict=True))
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())

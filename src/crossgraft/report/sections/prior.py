@@ -1,0 +1,77 @@
+"""The static prior: what results on other targets say, before anything looks at these images."""
+
+from __future__ import annotations
+
+from crossgraft.records import PriorRow, RankingRecord
+from crossgraft.report.blocks import Paragraph, Section
+from crossgraft.report.formatting import NumberFormat, joined
+from crossgraft.report.sections._lookup import score_title
+from crossgraft.report.source import Source
+from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
+
+_TWO = NumberFormat(decimals=2)
+_RANKS = NumberFormat(decimals=0)
+
+
+def prior_section(source: Source[RankingRecord]) -> Section | None:
+    """Known results as a control, and what they and the scores say together; None when nothing is known."""
+    record = source.record
+    if record.prior is None:
+        return None
+    return Section(
+        name="prior",
+        title="What is known from other targets",
+        part="evidence",
+        blocks=[Paragraph(record.prior.summary), _table(record)],
+    )
+
+
+def _table(record: RankingRecord) -> Table:
+    prior = record.prior
+    rows = prior.rows if prior else []
+    columns = [
+        Column("Model"),
+        Column("Known targets", numeric=True),
+        Column("Place by the static prior", numeric=True),
+        Column("Mean relative rank", numeric=True),
+        Column(f"Place by {score_title(record, record.primary_score)}", numeric=True),
+        Column("Place by prior and scores", numeric=True),
+        Column("Probability of being best", numeric=True),
+        Column("95 % of its ranks", numeric=True, csv_titles=("rank low", "rank high")),
+    ]
+    places = {row.model: row.rank for row in record.ranking(record.primary_score).rows}
+    return Table(
+        caption="Control: results of the same models on other targets, and their aggregation with the scores",
+        columns=columns,
+        rows=[_row(row, places[row.model]) for row in rows],
+        file_name="prior",
+        notes=_notes(record),
+    )
+
+
+def _row(row: PriorRow, place: int | None) -> list[Cell]:
+    return [
+        words(row.model),
+        whole(row.num_targets),
+        whole(row.prior_rank),
+        number(row.mean_rank, _TWO),
+        whole(place),
+        whole(row.posterior_rank),
+        number(row.probability_best, _TWO),
+        interval(row.rank_low, row.rank_high, _RANKS),
+    ]
+
+
+def _notes(record: RankingRecord) -> list[str]:
+    prior = record.prior
+    if prior is None:
+        return []
+    used = joined([score_title(record, name) for name in prior.evidence]) or "no score"
+    added = "nothing beyond the prior" if prior.slope == 0 else f"{_TWO(prior.slope)} for one standard deviation"
+    notes = [
+        f"Other targets: {', '.join(prior.targets)}. Source: {'; '.join(prior.origins)}. Relative rank: 0 = best, 1 = last.",
+        f"Evidence: {used}, which added {added} where this was fitted: {prior.fitted_on}.",
+    ]
+    if any(row.num_targets == 0 for row in prior.rows):
+        notes.append("Models without known targets lean on known ones of their family and size.")
+    return notes
