@@ -85,10 +85,10 @@ def test_a_run_killed_between_models_goes_on_with_the_next(workspace, crossgraft
 
     original = zoo.ZooWalk.evaluate
 
-    def killed(self, member, position):
+    def killed(self, member, position, **settings):
         if position.startswith("3 "):
             raise KeyboardInterrupt
-        return original(self, member, position)
+        return original(self, member, position, **settings)
 
     monkeypatch.setattr(zoo.ZooWalk, "evaluate", killed)
     interrupted = crossgraft("rank", "images", *FLAGS, "--out", "killed")

@@ -47,7 +47,7 @@ def combine_over_zoo(
         others = [i for i in candidates if i != member]
         parts = [_raw_at(evaluations[i], block).parts for i in others] + [own.parts]
         combined = score.combine(parts)[-1]
-        return own.model_copy(update={"value": float(combined), "warnings": list(combined.warnings)})
+        return own.model_copy(update={"value": float(combined), "warnings": [*own.warnings, *combined.warnings]})
 
     finished: list[Evaluation] = []
     for i, evaluation in enumerate(evaluations):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
-import numpy as np
 from pydantic import Field
 
 from crossgraft.compute import measure_cost
 from crossgraft.errors import NotApplicable
 from crossgraft.progress import Stage
 from crossgraft.rank.resampling import Resampling
+from crossgraft.rank.zoo_options import Options, PerView, Rounds, each_label, with_shuffled, without_block
 from crossgraft.records import ModelRecord, Record
 from crossgraft.scores import AnyScore, ScoreInputs, ZooScore
-from crossgraft.types import LabelMatrix
 
 INTERVAL_COST_LIMIT_SECONDS = 60.0
 """A score that takes longer once has no interval unless asked for: the jackknife would take it twenty times more."""
@@ -60,6 +60,7 @@ def evaluate_scores(
     *,
     all_intervals: bool,
     stage: Stage,
+    options: Options | None = None,
 ) -> list[Evaluation]:
     """Evaluate ``scores`` on one model.
 
@@ -70,35 +71,31 @@ def evaluate_scores(
         resampling: From ``plan_resampling``.
         all_intervals: Also for scores that take longer than ``INTERVAL_COST_LIMIT_SECONDS`` once.
         stage: Advanced by one for each of 1 + 20 + 5 rounds.
+        options: Those that depend on the whole zoo, from ``choose_options``.
 
     Raises:
         DataError: The features can not be scored at all (NaN, one class …).
     """
-    views = _each_label(inputs, resampling.label_columns)
-    runs = [_Run(score, [_evaluate_once(score, view, resampling.seed) for view in views]) for score in scores]
+    runs = [
+        _Run(score, each_label(inputs, resampling.label_columns), resampling.seed, (options or {}).get(score.name))
+        for score in scores
+    ]
     stage.advance()
     running = [run for run in runs if run.defined]
     for run in running:
         if run.seconds > INTERVAL_COST_LIMIT_SECONDS and not all_intervals:
             run.no_interval = "no interval (cost)"
-    for block in resampling.blocks:
-        columns = resampling.label_columns
-        views = _each_label(inputs.without(block), None if columns is None else np.delete(columns, block, axis=0))
+    for number, block in enumerate(resampling.blocks):
+        views = without_block(inputs, block, resampling)
         for run in running:
-            run.add_block(views, resampling)
+            run.add_block(views, number)
         stage.advance()
-    for labels in resampling.shuffled_labels:
-        views = [inputs.with_labels(labels)] if labels.ndim == 1 else _each_label(inputs, labels)
+    for number, labels in enumerate(resampling.shuffled_labels):
+        views = with_shuffled(inputs, labels)
         for run in running:
-            with suppress(NotApplicable):  # then there is one shuffled value less, and the record shows how many
-                run.shuffled.append(run.evaluate(views, resampling.seed))
+            run.add_shuffled(views, number)
         stage.advance()
     return [run.finish(resampling) for run in runs]
-
-
-def _each_label(inputs: ScoreInputs, columns: LabelMatrix | None) -> list[ScoreInputs]:
-    """The inputs once for each label, sharing what does not depend on labels; as they are with one class an image."""
-    return [inputs] if columns is None else [inputs.with_labels(column) for column in columns.T]
 
 
 class _Run:
@@ -106,29 +103,50 @@ class _Run:
 
     Args:
         score: Which.
-        first: Its evaluation on all images; one a label.
+        views: All images, once for each label.
+        seed: The same for every model and round, so that differences are paired.
+        options: Values of the score's zoo option in every round; None leaves it alone.
     """
 
-    def __init__(self, score: AnyScore, first: Sequence[Evaluation]) -> None:
+    def __init__(self, score: AnyScore, views: Sequence[ScoreInputs], seed: int, options: Rounds | None) -> None:
         self.score = score
-        self.first = first
-        self.defined = [place for place, evaluation in enumerate(first) if evaluation.full is not None]
-        self.seconds = sum(evaluation.seconds for evaluation in first)
+        self.seed = seed
+        self.options = options
+        self.first = [
+            _evaluate_once(score, view, self._settings(options.full[place] if options else None))
+            for place, view in enumerate(views)
+        ]
+        self.defined = [place for place, evaluation in enumerate(self.first) if evaluation.full is not None]
+        self.seconds = sum(evaluation.seconds for evaluation in self.first)
         self.no_interval: str | None = None
         self.blocks: list[list[RawValue]] = []
         self.shuffled: list[list[RawValue]] = []
 
-    def evaluate(self, views: Sequence[ScoreInputs], seed: int) -> list[RawValue]:
-        """One round: the values of all labels for which the score is defined."""
-        return [_raw(self.score, views[place], seed) for place in self.defined]
-
-    def add_block(self, views: Sequence[ScoreInputs], resampling: Resampling) -> None:
+    def add_block(self, views: Sequence[ScoreInputs], number: int) -> None:
         """The values without one block, unless there is no interval anyway."""
         if self.no_interval is None:
             try:
-                self.blocks.append(self.evaluate(views, resampling.seed))
+                self.blocks.append(self._evaluate(views, self.options.blocks[number] if self.options else None))
             except NotApplicable as answer:
                 self.no_interval = f"Not defined when one block of images is left out. {answer.reason}"
+
+    def add_shuffled(self, views: Sequence[ScoreInputs], number: int) -> None:
+        """The values with labels shuffled; where there are none the record shows one shuffled value less."""
+        with suppress(NotApplicable):
+            self.shuffled.append(self._evaluate(views, self.options.shuffled[number] if self.options else None))
+
+    def _evaluate(self, views: Sequence[ScoreInputs], options: PerView | None) -> list[RawValue]:
+        """One round: the values of all labels for which the score is defined."""
+        return [
+            _raw(self.score, views[place], self._settings(options[place] if options else None))
+            for place in self.defined
+        ]
+
+    def _settings(self, option: float | None) -> dict[str, Any]:
+        settings: dict[str, Any] = {"seed": self.seed} if "seed" in self.score.signature.parameters else {}
+        if self.score.zoo_option is not None and option is not None:
+            settings[self.score.zoo_option.name] = option
+        return settings
 
     def finish(self, resampling: Resampling) -> Evaluation:
         """All values of this score."""
@@ -154,21 +172,21 @@ class _Run:
         )
 
 
-def _evaluate_once(score: AnyScore, inputs: ScoreInputs, seed: int) -> Evaluation:
+def _evaluate_once(score: AnyScore, inputs: ScoreInputs, settings: Mapping[str, Any]) -> Evaluation:
     reason = score.missing_inputs(inputs)
     if reason is not None:
         return Evaluation(score=score.name, reason=reason)
     with measure_cost() as cost:
         try:
-            full = _raw(score, inputs, seed)
+            full = _raw(score, inputs, settings)
         except NotApplicable as answer:
             return Evaluation(score=score.name, reason=answer.reason)
     return Evaluation(score=score.name, full=full, seconds=cost.seconds, peak_bytes=cost.peak_bytes)
 
 
-def _raw(score: AnyScore, inputs: ScoreInputs, seed: int) -> RawValue:
-    options = {"seed": seed} if "seed" in score.signature.parameters else {}
+def _raw(score: AnyScore, inputs: ScoreInputs, settings: Mapping[str, Any]) -> RawValue:
     if isinstance(score, ZooScore):
-        return RawValue(value=None, parts=score.parts(inputs, **options))
-    value = score.evaluate(inputs, **options)
+        parts = score.parts(inputs, **settings)
+        return RawValue(value=None, parts=dict(parts), warnings=list(parts.warnings))
+    value = score.evaluate(inputs, **settings)
     return RawValue(value=float(value), parts=dict(value.parts), warnings=list(value.warnings))

@@ -85,7 +85,7 @@ def group_of_target(name: str, rows: Sequence[KnownResult]) -> str | None:
 
 
 def _torchvision_columns() -> Mapping[str, str]:
-    """torchvision's name of an architecture → its column in Table 6.3."""
+    """An architecture's name in torchvision → its column in Table 6.3."""
     tables = shipped("thesis")
     return dict(zip(tables["settings"]["model"]["architectures"], tables["model"]["sources"], strict=True))
 

@@ -26,7 +26,8 @@ from crossgraft.rank.ranking import Ranking
 from crossgraft.rank.resampling import Resampling, plan_resampling
 from crossgraft.rank.results_store import known_results
 from crossgraft.rank.zoo import ZooSettings, ZooWalk, with_controls
-from crossgraft.records import RankingRecord, Thumbnail
+from crossgraft.rank.zoo_options import Measurements, Options, choose_options
+from crossgraft.records import RankingRecord, Role, Thumbnail
 from crossgraft.report import write_report
 from crossgraft.runs import RunDirectory, open_command_run
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
@@ -271,10 +272,19 @@ def _walk(
     walk = ZooWalk(dataset, scores, resampling, settings, run=run, reporter=reporter)
     members = with_controls(specs)
     walk.check_weights([member.spec for member in members if member.role == "candidate"])
+    positions = [f"{number} of {len(members)}" for number in range(1, len(members) + 1)]
+    roles: list[Role] = [member.role for member in members]
+    measured: list[Measurements | None] = [None] * len(members)
+    options: list[Options] = [{}] * len(members)
+    if walk.adaptive and roles.count("candidate") > 1:
+        with run.stage("options of scores") if run else nullcontext():
+            first = [walk.measure(member, position) for member, position in zip(members, positions, strict=True)]
+        measured = [*first]
+        options = choose_options(walk.adaptive, [one.rounds for one in first], roles)
     evaluations: list[ModelEvaluation] = []
-    for number, member in enumerate(members, start=1):
+    for member, position, of_member, about in zip(members, positions, options, measured, strict=True):
         with run.stage(member.spec.name) if run else nullcontext():
-            evaluations.append(walk.evaluate(member, f"{number} of {len(members)}"))
+            evaluations.append(walk.evaluate(member, position, options=of_member, measured=about))
     return evaluations
 
 

@@ -20,11 +20,15 @@ from crossgraft.progress import Reporter
 from crossgraft.rank.describe import describe_model
 from crossgraft.rank.evaluate import Evaluation, ModelEvaluation, evaluate_scores
 from crossgraft.rank.resampling import Resampling
+from crossgraft.rank.zoo_options import Measurements, Options, measure_rounds
 from crossgraft.records import Role
 from crossgraft.runs import RunDirectory
 from crossgraft.scores import AnyScore, ScoreInputs
-from crossgraft.types import ResizePolicy
+from crossgraft.types import Preprocessing, ResizePolicy
 from crossgraft.version import __version__
+
+KEPT_BYTES = 256 * 2**20
+"""Of prepared images, so that 26 evaluations of a score that looks at images need not decode them all again."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,7 @@ class ZooWalk:
     ) -> None:
         self.dataset = dataset
         self.scores = scores
+        self.adaptive = [score for score in scores if score.zoo_option is not None]
         self.resampling = resampling
         self.settings = settings
         self.run = run
@@ -95,37 +100,70 @@ class ZooWalk:
                 self._load(spec)
                 stage.advance()
 
-    def evaluate(self, member: Member, position: str) -> ModelEvaluation:
+    def measure(self, member: Member, position: str) -> Measurements:
+        """What the options of scores that depend on the whole zoo are chosen by; features are computed and kept."""
+        backbone = self._load(member.spec)
+        key = self._key(backbone, {})
+        file = f"models/{key}.measured.json"
+        finished = self.run.read_record(file, Measurements) if self.run else None
+        if finished is not None and finished.key == key:
+            return finished
+        feature_set = self._extract(backbone, position)
+        inputs = score_inputs(self.dataset, backbone, feature_set, member.spec, self.adaptive)
+        title = f"Measuring {member.spec.name} for {', '.join(score.title for score in self.adaptive)} ({position})"
+        with (
+            limit_threads(self.settings.num_threads),
+            self.reporter.stage(title, total=self._num_rounds, unit="rounds") as stage,
+        ):
+            rounds = measure_rounds(self.adaptive, inputs, self.resampling, stage=stage)
+        measured = Measurements(key=key, features_from_cache=feature_set.from_cache, rounds=rounds)
+        if self.run:
+            self.run.write_record(file, measured)
+        return measured
+
+    def evaluate(
+        self, member: Member, position: str, *, options: Options | None = None, measured: Measurements | None = None
+    ) -> ModelEvaluation:
         """Features and scores of one member; read back when an earlier attempt of the same run finished them.
 
         Args:
             member: Of the zoo.
             position: For messages, for example ``2 of 7``.
+            options: Those of scores that depend on the whole zoo.
+            measured: What ``measure`` said about this member, if it was asked.
         """
         backbone = self._load(member.spec)
-        key = self._key(backbone)
+        key = self._key(backbone, options or {})
         file = f"models/{key}.json"
         finished = self.run.read_record(file, ModelEvaluation) if self.run else None
         if finished is not None and finished.key == key:
             self.reporter.mention(f"{member.spec.name} ({position}): read back from the run directory")
             return finished
-        feature_set = extract_features(
+        feature_set = self._extract(backbone, position, quiet=measured is not None)
+        from_cache = measured.features_from_cache if measured else feature_set.from_cache
+        evaluation = ModelEvaluation(
+            key=key,
+            model=describe_model(backbone, member.role, seconds=feature_set.seconds, from_cache=from_cache),
+            evaluations=self._score(backbone, feature_set, member, position, options),
+        )
+        if self.run:
+            self.run.write_record(file, evaluation)
+        return evaluation
+
+    @property
+    def _num_rounds(self) -> int:
+        return 1 + len(self.resampling.blocks) + len(self.resampling.shuffled_labels)
+
+    def _extract(self, backbone: Backbone, position: str, *, quiet: bool = False) -> FeatureSet:
+        return extract_features(
             self.dataset,
             backbone,
             cache_dir=self.settings.cache_dir,
             batch_size=self.settings.batch_size,
             num_threads=self.settings.num_threads,
-            reporter=self.reporter,
-            title=f"Looking at {len(self.dataset)} images with {member.spec.name} ({position})",
+            reporter=Reporter(quiet=True) if quiet else self.reporter,
+            title=f"Looking at {len(self.dataset)} images with {backbone.name} ({position})",
         )
-        evaluation = ModelEvaluation(
-            key=key,
-            model=describe_model(backbone, member.role, seconds=feature_set.seconds, from_cache=feature_set.from_cache),
-            evaluations=self._score(backbone, feature_set, member, position),
-        )
-        if self.run:
-            self.run.write_record(file, evaluation)
-        return evaluation
 
     def _load(self, spec: ModelSpec) -> Backbone:
         settings = self.settings
@@ -139,19 +177,25 @@ class ZooWalk:
             resize_policy=settings.resize_policy,
         )
 
-    def _score(self, backbone: Backbone, feature_set: FeatureSet, member: Member, position: str) -> list[Evaluation]:
+    def _score(
+        self, backbone: Backbone, feature_set: FeatureSet, member: Member, position: str, options: Options | None
+    ) -> list[Evaluation]:
         inputs = score_inputs(self.dataset, backbone, feature_set, member.spec, self.scores)
-        rounds = 1 + len(self.resampling.blocks) + len(self.resampling.shuffled_labels)
         title = f"Scoring {member.spec.name} ({position})"
         with (
             limit_threads(self.settings.num_threads),
-            self.reporter.stage(title, total=rounds, unit="rounds") as stage,
+            self.reporter.stage(title, total=self._num_rounds, unit="rounds") as stage,
         ):
             return evaluate_scores(
-                self.scores, inputs, self.resampling, all_intervals=self.settings.all_intervals, stage=stage
+                self.scores,
+                inputs,
+                self.resampling,
+                all_intervals=self.settings.all_intervals,
+                stage=stage,
+                options=options,
             )
 
-    def _key(self, backbone: Backbone) -> str:
+    def _key(self, backbone: Backbone, options: Options) -> str:
         settings = self.settings
         facts = [
             __version__,
@@ -162,6 +206,7 @@ class ZooWalk:
             [score.name for score in self.scores],
             settings.seed,
             settings.all_intervals,
+            {name: rounds.model_dump() for name, rounds in options.items()},
         ]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]
 
@@ -178,9 +223,28 @@ def score_inputs(
         source_logits=feature_set.source_logits,
         source_features=spec.load_source_features(),
         model=backbone if needs_model else None,
-        images=_all_images(dataset, backbone) if needs_model else None,
+        images=PreparedImages(dataset, backbone.preprocessing) if needs_model else None,
     )
 
 
-def _all_images(dataset: Dataset, backbone: Backbone) -> np.ndarray:
-    return prepare_batch([dataset.read(i) for i in range(len(dataset))], backbone.preprocessing).numpy()
+class PreparedImages:
+    """Every image of a data set as the input of a backbone, prepared when it is asked for; the first ones are kept."""
+
+    def __init__(self, dataset: Dataset, preprocessing: Preprocessing) -> None:
+        self.dataset = dataset
+        self.preprocessing = preprocessing
+        values = preprocessing.channels * preprocessing.height_pixels * preprocessing.width_pixels
+        self._most_kept = KEPT_BYTES // (4 * values)
+        self._kept: dict[int, np.ndarray] = {}
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, row: int, /) -> np.ndarray:
+        """One image (channels, height, width), float32."""
+        if row in self._kept:
+            return self._kept[row]
+        image = prepare_batch([self.dataset.read(row)], self.preprocessing)[0].numpy()
+        if len(self._kept) < self._most_kept:
+            self._kept[row] = image
+        return image

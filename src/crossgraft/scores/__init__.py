@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from crossgraft.registry import Registry
 from crossgraft.scores._inputs import ScoreInputs as ScoreInputs
+from crossgraft.scores._score import Parts as Parts
 from crossgraft.scores._score import Score as Score
 from crossgraft.scores._score import ScoreValue as ScoreValue
+from crossgraft.scores._score import ZooOption as ZooOption
 from crossgraft.scores._score import ZooScore as ZooScore
 from crossgraft.scores._score import scale_over_zoo as scale_over_zoo
 from crossgraft.scores._score import score as score
@@ -110,7 +112,9 @@ __all__ = [
     "ScoreValue",
     "Score",
     "AnyScore",
+    "Parts",
     "ZooScore",
+    "ZooOption",
     "score",
     "zoo_score",
     "scale_over_zoo",

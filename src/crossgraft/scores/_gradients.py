@@ -18,6 +18,10 @@ from crossgraft.scores._triplets import count_triplets
 from crossgraft.types import ClassIndices
 
 
+IMAGES_AT_ONCE = 32
+"""Of a larger batch; at 224 pixels the activations of this many take a gigabyte or two."""
+
+
 class Network(NamedTuple):
     """A module, and how to get features out of it with gradients."""
 
@@ -117,8 +121,39 @@ def gradient_norms(
 ) -> tuple[float, float, float]:
     """Loss of one batch, ‖∂L/∂W₁‖ and ‖∂L/∂W₂‖; to be called where gradients are on.
 
+    A batch of more than ``IMAGES_AT_ONCE`` images goes through the network in pieces, first for the embeddings and then
+    once more with ∂L/∂embedding of each piece: the chain rule, at the memory of one piece. In eval mode an image does not
+    depend on the others of its batch, so this changes nothing but rounding.
+
     Raises:
         UsageError: The output is no (n, d) features, or does not depend on a layer.
+    """
+    weights = [layer.weight for layer in layers]
+    pieces = [rows[start : start + IMAGES_AT_ONCE] for start in range(0, len(rows), IMAGES_AT_ONCE)]
+    if len(pieces) == 1:
+        embedded = _embed(network, images, rows, layers)
+        value = loss.of(embedded, labels)
+        gradients = torch.autograd.grad(value, weights, materialize_grads=True)
+    else:
+        with torch.no_grad():
+            embedded = torch.cat([_embed(network, images, piece, layers) for piece in pieces])
+        embedded.requires_grad_(True)
+        value = loss.of(embedded, labels)
+        (at_embedded,) = torch.autograd.grad(value, embedded)
+        gradients = [torch.zeros_like(weight) for weight in weights]
+        for piece, at_piece in zip(pieces, at_embedded.split(IMAGES_AT_ONCE), strict=True):
+            again = _embed(network, images, piece, layers)
+            of_piece = torch.autograd.grad(again, weights, grad_outputs=at_piece, materialize_grads=True)
+            gradients = [total + part for total, part in zip(gradients, of_piece, strict=True)]
+    at_first, at_second = (float(torch.linalg.vector_norm(gradient)) for gradient in gradients)
+    return float(value.detach()), at_first, at_second
+
+
+def _embed(network: Network, images: ImageRows, rows: np.ndarray, layers: tuple[Layer, Layer]) -> Tensor:
+    """Features (m, d) of some images, with gradients where they are on.
+
+    Raises:
+        UsageError: The output is no (m, d) features, or does not depend on a layer.
     """
     embedded = network.embed(_as_batch(images, rows, layers[0].weight))
     if not isinstance(embedded, Tensor) or embedded.ndim != 2 or len(embedded) != len(rows):
@@ -126,14 +161,11 @@ def gradient_norms(
         raise UsageError(
             f"`model` must return features (n, d), got {found}. Wrap it in a Backbone, or cut off its head."
         )
-    value = loss.of(embedded, labels)
-    if not value.requires_grad:
+    if torch.is_grad_enabled() and not embedded.requires_grad:
         raise UsageError(
             f"The features do not depend on the layers {layers[0].name} and {layers[1].name}. Name others."
         )
-    gradients = torch.autograd.grad(value, [layer.weight for layer in layers], materialize_grads=True)
-    at_first, at_second = (float(torch.linalg.vector_norm(gradient)) for gradient in gradients)
-    return float(value.detach()), at_first, at_second
+    return embedded
 
 
 def _as_batch(images: ImageRows, rows: np.ndarray, weight: Tensor) -> Tensor:

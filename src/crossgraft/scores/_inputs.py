@@ -154,6 +154,18 @@ class ScoreInputs:
 
 
 def _take(images: ImageRows, kept: np.ndarray) -> ImageRows:
-    if hasattr(images, "shape"):  # an array or a tensor
-        return images[kept]
-    return [images[int(row)] for row in kept]
+    return images[kept] if hasattr(images, "shape") else ChosenRows(images, kept)  # an array or a tensor, else lazily
+
+
+class ChosenRows:
+    """Some images of a sequence; none is made before it is asked for."""
+
+    def __init__(self, images: ImageRows, rows: np.ndarray) -> None:
+        self.images = images
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, row: int, /) -> Any:
+        return self.images[int(self.rows[row])]

@@ -16,7 +16,18 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Literal, ParamSpec, SupportsFloat, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    SupportsFloat,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from crossgraft.errors import NotApplicable, UsageError
 from crossgraft.scores._inputs import INPUT_NAMES, ScoreInputs
@@ -62,6 +73,28 @@ class ScoreValue(float):
         return self
 
 
+class Parts(dict[str, float]):
+    """The parts of one model for a zoo-level score, with warnings like those of a ``ScoreValue``."""
+
+    def __init__(self, parts: Mapping[str, SupportsFloat], *, warnings: Sequence[str] = ()) -> None:
+        super().__init__({name: float(part) for name, part in parts.items()})
+        self.warnings = tuple(warnings)
+
+
+class ZooOption(NamedTuple):
+    """An option that depends on the whole zoo: measured on each model first, then chosen for all together.
+
+    Attributes:
+        name: Of the option.
+        measure: Features (n, d) and class indices (n,) of one model → a number.
+        choose: The numbers of a zoo → the option of each model, in the same order.
+    """
+
+    name: str
+    measure: Callable[..., float]
+    choose: Callable[[Sequence[float]], Sequence[float]]
+
+
 class Score(Generic[P]):
     """One transferability score; made by the decorator ``score``.
 
@@ -76,6 +109,7 @@ class Score(Generic[P]):
         is_seeded: Whether the value depends on a seed (and so, slightly, on the order of the rows).
         invariances: Changes of the features that leave the value as it is.
         cost: What it costs, in words.
+        zoo_option: An option that a ranking sets from the whole zoo; a single evaluation leaves it at its default.
     """
 
     __doc__: str | None
@@ -92,6 +126,7 @@ class Score(Generic[P]):
         is_seeded: bool = False,
         invariances: tuple[Invariance, ...] = (),
         cost: str = "",
+        zoo_option: ZooOption | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
@@ -102,6 +137,7 @@ class Score(Generic[P]):
         self.is_seeded = is_seeded
         self.invariances = invariances
         self.cost = cost
+        self.zoo_option = zoo_option
         self.signature = inspect.signature(function)
         self.inputs, self.optional_inputs = _declared_inputs(self.name, self.signature)
 
@@ -180,7 +216,7 @@ class ZooScore(Score[P]):
 
     def __init__(
         self,
-        function: Callable[P, dict[str, float]],
+        function: Callable[P, Mapping[str, float]],
         *,
         combine: Callable[..., Sequence[float]],
         **facts: Any,
@@ -193,8 +229,8 @@ class ZooScore(Score[P]):
         """Always ``zoo``."""
         return "zoo"
 
-    def parts(self, inputs: ScoreInputs | None = None, /, **arguments: Any) -> dict[str, float]:
-        """The parts of one model, from checked inputs or directly from arrays by keyword.
+    def parts(self, inputs: ScoreInputs | None = None, /, **arguments: Any) -> Parts:
+        """The parts of one model, from checked inputs or directly from arrays by keyword; with their warnings.
 
         Raises:
             NotApplicable: An input is missing.
@@ -202,7 +238,8 @@ class ZooScore(Score[P]):
         options = {name: value for name, value in arguments.items() if name not in self.inputs}
         if inputs is None:
             inputs = ScoreInputs(**{name: value for name, value in arguments.items() if name in self.inputs})
-        return dict(cast(Mapping[str, float], self._apply(inputs, options)))
+        parts = self._apply(inputs, options)
+        return parts if isinstance(parts, Parts) else Parts(cast(Mapping[str, float], parts))
 
     def combine(self, parts: Sequence[Mapping[str, float]], **options: Any) -> list[ScoreValue]:
         """One value for each model, in the order of ``parts``; ``options`` are those of the score's own ``combine``."""
@@ -213,7 +250,9 @@ class ZooScore(Score[P]):
 
     def evaluate(self, inputs: ScoreInputs, **options: Any) -> ScoreValue:
         """The value in a zoo of this one model."""
-        return self.combine([self.parts(inputs, **options)])[0]
+        parts = self.parts(inputs, **options)
+        value = self.combine([parts])[0]
+        return ScoreValue(value, parts=value.parts, warnings=(*parts.warnings, *value.warnings))
 
 
 def score(
@@ -224,6 +263,7 @@ def score(
     is_seeded: bool = False,
     invariances: tuple[Invariance, ...] = (),
     cost: str = "",
+    zoo_option: ZooOption | None = None,
 ) -> Callable[[Callable[P, float]], Score[P]]:
     """Make a score of a function; the arguments are the facts described at ``Score``.
 
@@ -240,6 +280,7 @@ def score(
             is_seeded=is_seeded,
             invariances=invariances,
             cost=cost,
+            zoo_option=zoo_option,
         )
 
     return decorate
@@ -252,7 +293,7 @@ def zoo_score(
     combine: Callable[..., Sequence[float]],
     is_seeded: bool = False,
     cost: str = "",
-) -> Callable[[Callable[P, dict[str, float]]], ZooScore[P]]:
+) -> Callable[[Callable[P, Mapping[str, float]]], ZooScore[P]]:
     """Make a zoo-level score of a function that gives the parts of one model.
 
     Args:
@@ -263,7 +304,7 @@ def zoo_score(
         cost: What it costs, in words.
     """
 
-    def decorate(function: Callable[P, dict[str, float]]) -> ZooScore[P]:
+    def decorate(function: Callable[P, Mapping[str, float]]) -> ZooScore[P]:
         return ZooScore(function, combine=combine, title=title, reference=reference, is_seeded=is_seeded, cost=cost)
 
     return decorate

@@ -34,4 +34,10 @@ def energy(features: Features, source_logits: SourceLogits | None = None, *, fra
         0.6931
     """
     of_images = energy_of(features if source_logits is None else source_logits, fraction=fraction)
-    return ScoreValue(of_images.lowest, parts={"images": of_images.num_lowest, "mean_of_all": of_images.of_all})
+    warnings = (
+        ("There is no source head, so this is the energy of the features; do not compare it with that of logits.",)
+        if source_logits is None
+        else ()
+    )
+    parts = {"images": of_images.num_lowest, "mean_of_all": of_images.of_all}
+    return ScoreValue(of_images.lowest, parts=parts, warnings=warnings)

@@ -9,7 +9,7 @@ import numpy as np
 
 from crossgraft.scores._energy import energy_of
 from crossgraft.scores._lda import WithinClass, posterior_of, shrinkage_of
-from crossgraft.scores._score import scale_over_zoo, zoo_score
+from crossgraft.scores._score import Parts, scale_over_zoo, zoo_score
 from crossgraft.scores._statistics import FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
 
@@ -41,7 +41,7 @@ def etran(
     lda: Literal["true", "released"] = "true",
     fraction: float = 0.005,
     statistics: Statistics | None = None,
-) -> dict[str, float]:
+) -> Parts:
     """Energy of the features and mean posterior of the true class, per model; ``combine`` mixes them over the zoo.
 
     Args:
@@ -71,7 +71,5 @@ def etran(
     log_joint = within.log_joint(shrinkage_of(within)) if lda == "true" else within.log_joint_of_nearest_mean()
     rows = np.arange(statistics.num_samples)
     discriminant = posterior_of(log_joint)[rows, statistics.targets].mean()
-    return {
-        "energy": energy_of(statistics.label_free.features, fraction=fraction).lowest,
-        "discriminant": float(discriminant),
-    }
+    lowest = energy_of(statistics.label_free.features, fraction=fraction).lowest
+    return Parts({"energy": lowest, "discriminant": discriminant}, warnings=statistics.warnings)

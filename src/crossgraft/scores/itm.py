@@ -12,7 +12,7 @@ from crossgraft import seeding
 from crossgraft.errors import UsageError
 from crossgraft.scores._adamw import AdamW
 from crossgraft.scores._lda import posterior_of
-from crossgraft.scores._score import ScoreValue, score
+from crossgraft.scores._score import ScoreValue, ZooOption, score
 from crossgraft.scores._split import split_four_to_one
 from crossgraft.types import ClassIndices, Features, Groups, Labels
 
@@ -36,6 +36,11 @@ _ETA_RANGE = (0.05, 0.95)
     is_seeded=True,
     invariances=("scale", "shift"),
     cost="500 steps of O(256·d·C), a second or two",
+    zoo_option=ZooOption(
+        "eta",
+        measure=lambda features, labels: itm_dispersion(features, labels),
+        choose=lambda dispersions: adaptive_etas(dispersions),
+    ),
 )
 def itm(
     features: Features,
@@ -77,7 +82,7 @@ def itm(
         seed: Of split, start, order of the batches and random centres.
 
     Returns:
-        In [0, 1]. ``parts`` hold the last accuracy, the spread over repeats and the dispersion of eq. 12.
+        In [0, 1]. ``parts`` hold the last accuracy, the spread over repeats, η, and the dispersion of eq. 12.
 
     Raises:
         DataError: Malformed arrays, NaN, or fewer than two classes.
@@ -106,7 +111,12 @@ def itm(
         curves.append(_accuracies(points, labels, targets, train, test, run, training_rng))
     best = [max(curve) for curve in curves]
     dispersion = _dispersion(points if standardize else _standardized(features), labels)
-    parts = {"last": np.mean([curve[-1] for curve in curves]), "spread": np.std(best), "dispersion": dispersion}
+    parts = {
+        "last": np.mean([curve[-1] for curve in curves]),
+        "spread": np.std(best),
+        "dispersion": dispersion,
+        "eta": eta,
+    }
     return ScoreValue(float(np.mean(best)), parts=parts, warnings=warnings)
 
 

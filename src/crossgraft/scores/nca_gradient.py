@@ -7,7 +7,7 @@ from typing import Literal
 
 from crossgraft.errors import UsageError
 from crossgraft.scores._inputs import ImageRows, ScoreInputs
-from crossgraft.scores._score import scale_over_zoo, zoo_score
+from crossgraft.scores._score import Parts, scale_over_zoo, zoo_score
 from crossgraft.types import Features, Labels
 
 _ALL_EQUAL = 0.5
@@ -57,7 +57,7 @@ def nca_gradient(
     loo: bool = False,
     order: Literal["shuffled", "file"] = "shuffled",
     seed: int = 0,
-) -> dict[str, float]:
+) -> Parts:
     """S_LP (``nca_score``) and S_FU (``gradient_ratio``) of one model; ``combine`` multiplies them over the zoo.
 
     Args:
@@ -83,4 +83,5 @@ def nca_gradient(
 
     inputs = ScoreInputs(features=features, labels=labels, model=model, images=images)
     ratio = SCORES.get("gradient_ratio").evaluate(inputs, first=first, second=second, order=order, seed=seed)
-    return {"nca": float(SCORES.get("nca_score").evaluate(inputs, loo=loo, seed=seed)), "gradient_ratio": float(ratio)}
+    suitable = SCORES.get("nca_score").evaluate(inputs, loo=loo, seed=seed)
+    return Parts({"nca": suitable, "gradient_ratio": ratio}, warnings=(*suitable.warnings, *ratio.warnings))

@@ -11,7 +11,7 @@ from scipy.linalg import eigh
 
 from crossgraft.errors import UsageError
 from crossgraft.scores._lda import SMALLEST_SHRINKAGE, WithinClass, posterior_of
-from crossgraft.scores._score import ScoreValue, scale_over_zoo, zoo_score
+from crossgraft.scores._score import Parts, ScoreValue, scale_over_zoo, zoo_score
 from crossgraft.scores._statistics import FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
 
@@ -42,9 +42,7 @@ def combine(parts: Sequence[Mapping[str, float]], *, sign: int = -1) -> list[Sco
     "Dataset Informs their Transferability, ICCV 2023, eqs. 4–9",
     cost="one eigendecomposition of size min(n, d), then O(n·64²)",
 )
-def ncti(
-    features: Features, labels: Labels, *, n_dims: int = 64, statistics: Statistics | None = None
-) -> dict[str, float]:
+def ncti(features: Features, labels: Labels, *, n_dims: int = 64, statistics: Statistics | None = None) -> Parts:
     """Three distances from neural collapse, per model; ``combine`` adds them over the zoo.
 
     On the first 64 principal components, with a linear discriminant whose within-class scatter is shrunk by
@@ -77,22 +75,23 @@ def ncti(
     statistics = statistics or Statistics(FeatureStatistics(features), labels)
     label_free = statistics.label_free
     if label_free.is_constant:
-        return dict.fromkeys(("seli", "ncc", "vc"), math.nan)
+        return Parts(dict.fromkeys(("seli", "ncc", "vc"), math.nan))
     points = label_free.leading_scores(min(n_dims, label_free.num_samples - 1, label_free.num_features))
     variances = np.square(points[:, :_SHRINKING_COMPONENTS]).sum(axis=0) / (label_free.num_samples - 1)
     shrinkage = max(math.exp(-float(variances.sum())), SMALLEST_SHRINKAGE)
     within = WithinClass(points, statistics)
     if within.trace == 0:
-        return dict.fromkeys(("seli", "ncc", "vc"), math.nan)
+        return Parts(dict.fromkeys(("seli", "ncc", "vc"), math.nan))
     shrunk = shrinkage > SMALLEST_SHRINKAGE
     discriminant = _shrunk_discriminant(within, shrinkage) if shrunk else _plain_discriminant(within)
     posterior = posterior_of(discriminant.log_joint)
     per_class = [posterior[statistics.targets == index] for index in range(statistics.num_classes)]
-    return {
+    parts = {
         "seli": _nuclear_norm(discriminant.projection - discriminant.projection.mean(axis=0)),
-        "ncc": float(posterior[np.arange(len(posterior)), statistics.targets].mean()),
+        "ncc": posterior[np.arange(len(posterior)), statistics.targets].mean(),
         "vc": math.log(sum(_nuclear_norm(rows) for rows in per_class)),
     }
+    return Parts(parts, warnings=statistics.warnings)
 
 
 class _Discriminant(NamedTuple):
