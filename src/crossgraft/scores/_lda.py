@@ -20,6 +20,7 @@ from crossgraft.scores._statistics import Statistics
 
 SMALLEST_SHRINKAGE = 1e-10
 _POWER_STEPS = 3
+_BLOCK_ROWS = 256
 _ROUNDING = 1e-6
 """Share of the scatter that differences of float32 products can not resolve."""
 
@@ -116,7 +117,7 @@ class WithinClass:
             return np.where(squared == squared.min(axis=1, keepdims=True), log_prior, -np.inf)
         directions = self.solve(self.means.T, shrinkage)
         quadratic = np.einsum("cd,dc->c", self.means, directions)
-        return self.offsets @ directions - 0.5 * quadratic + log_prior
+        return _product_in_blocks(self.offsets, directions) - 0.5 * quadratic + log_prior
 
     def log_joint_of_nearest_mean(self) -> Float64[np.ndarray, "num_samples num_classes"]:
         """The same with A = I: x μ_c − ½ ‖μ_c‖² + ln p_c."""
@@ -134,6 +135,15 @@ def posterior_of(log_joint: np.ndarray) -> np.ndarray:
     shifted = log_joint - log_joint.max(axis=1, keepdims=True)
     np.exp(shifted, out=shifted)
     return shifted / shifted.sum(axis=1, keepdims=True)
+
+
+def _product_in_blocks(offsets: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """``offsets @ directions`` in float64, without a float64 copy of all offsets."""
+    product = np.empty((len(offsets), directions.shape[1]))
+    for start in range(0, len(offsets), _BLOCK_ROWS):
+        rows = slice(start, start + _BLOCK_ROWS)
+        np.matmul(offsets[rows].astype(np.float64), directions, out=product[rows])
+    return product
 
 
 def _within_of_dual(scatter: np.ndarray, statistics: Statistics) -> np.ndarray:

@@ -163,9 +163,7 @@ def _distances(rows: np.ndarray, targets: np.ndarray) -> Iterator[tuple[np.ndarr
         stop = min(start + _BLOCK_ROWS, len(rows))
         block = _rounded(rows[start:stop] @ rows[start:].T)
         pairs = [block[index, index + 1 :] for index in range(stop - start)]
-        same = [
-            row[: end_of_class[start + index] - (start + index + 1)] for index, row in enumerate(pairs)
-        ]
+        same = [row[: end_of_class[start + index] - (start + index + 1)] for index, row in enumerate(pairs)]
         yield np.concatenate(pairs), same
 
 
@@ -196,8 +194,8 @@ def _ranks_by_sorting(rows: np.ndarray, targets: np.ndarray, num_pairs: int) -> 
     same_distances = np.sort(np.concatenate(same_class))
     below = np.searchsorted(distances, same_distances, side="left")
     up_to = np.searchsorted(distances, same_distances, side="right")
-    starts = np.flatnonzero(np.diff(distances, prepend=-1.0))
-    ties = np.diff(starts, append=num_pairs).astype(np.float64)
+    last_of_tie = np.append(np.flatnonzero(distances[1:] != distances[:-1]), num_pairs - 1)
+    ties = np.diff(last_of_tie, prepend=-1).astype(np.float64)
     return _Ranks(
         num_pairs=num_pairs,
         num_same=len(same_distances),

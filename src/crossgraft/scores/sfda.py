@@ -11,6 +11,7 @@ from crossgraft.types import Features, Labels
 
 SATURATED = 1e-9
 """Share of the posterior off the true class below which models can no longer be told apart."""
+_BLOCK_ROWS = 256
 
 
 @score(
@@ -71,4 +72,11 @@ def _self_challenge(within: WithinClass, confidence: np.ndarray) -> np.ndarray:
     dtype = within.offsets.dtype
     others = ((within.means.sum(axis=0) - within.means) / (num_classes - 1)).astype(dtype)
     share = confidence[:, None].astype(dtype)
-    return share * within.offsets + (1 - share) * others[within.targets]
+    moved = np.empty_like(within.offsets)
+    for start in range(0, len(moved), _BLOCK_ROWS):
+        rows = slice(start, start + _BLOCK_ROWS)
+        pull = others[within.targets[rows]]
+        pull *= 1 - share[rows]
+        np.multiply(share[rows], within.offsets[rows], out=moved[rows])
+        moved[rows] += pull
+    return moved

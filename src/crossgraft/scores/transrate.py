@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import LinAlgError, cholesky
 
 from crossgraft.errors import UsageError
 from crossgraft.scores._score import ScoreValue, score
@@ -63,7 +64,13 @@ def _coding_rate(product: np.ndarray, num_rows: int, epsilon: float) -> float:
     """R of the rows whose Gram matrix (or dual) is ``product``."""
     scaled = product / (num_rows * epsilon)
     scaled.flat[:: len(scaled) + 1] += 1
-    return 0.5 * float(np.linalg.slogdet(scaled)[1])
+    try:
+        factor = cholesky(scaled, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:  # rounding of a huge product outweighs the identity
+        scaled = product / (num_rows * epsilon)
+        scaled.flat[:: len(scaled) + 1] += 1
+        return 0.5 * float(np.linalg.slogdet(scaled)[1])
+    return float(np.log(np.diagonal(factor)).sum())
 
 
 def _class_product(statistics: Statistics, index: int) -> np.ndarray:
