@@ -16,7 +16,7 @@ def scores_page() -> str:
     from crossgraft.scores import DEFAULT_SCORES, SCORES
 
     rows = [
-        f"| [{score.title}](../methods/{name}.md) | `{name}` | {', '.join(score.inputs)} | "
+        f"| [{score.title}](../methods/{name}.md) | `{name}` | {score.needs} | "
         f"{'yes' if name in DEFAULT_SCORES else 'with `--scores all` or by name'} | {score.cost} | {score.reference} |"
         for name, score in SCORES
         if SCORES.origin(name) == "crossgraft"

@@ -13,6 +13,8 @@ from crossgraft.cli.text_table import text_table, wrap
 app = typer.Typer(rich_markup_mode=None)
 
 Rows = list[dict[str, object]]
+_TOO_LONG = ("cost", "reference")
+"""What is shown below the table, because it is too long for a column."""
 
 
 @app.command(name="list")
@@ -52,10 +54,12 @@ def _as_text(rows: Rows) -> str:
     """A table, and below it what is too long for a column."""
     if not rows:
         return "None."
-    columns = [name for name in rows[0] if name != "reference"]
-    table = text_table(columns, [[str(row[name]) for name in columns] for row in rows])
-    references = [wrap(f"{row[columns[0]]}: {row['reference']}", indent="  ") for row in rows if "reference" in row]
-    return "\n\n".join([table, *(["\n".join(references)] if references else [])])
+    columns = [name for name in rows[0] if name not in _TOO_LONG]
+    parts = [text_table(columns, [[str(row[name]) for name in columns] for row in rows])]
+    for below in _TOO_LONG:
+        texts = [wrap(f"{row[columns[0]]}: {row[below]}", indent="  ") for row in rows if row.get(below)]
+        parts += ["\n".join([f"{below}:", *texts])] if texts else []
+    return "\n\n".join(parts)
 
 
 def _scores() -> Rows:
@@ -65,9 +69,10 @@ def _scores() -> Rows:
         {
             "score": name,
             "title": score.title,
-            "needs": ", ".join(score.inputs),
+            "needs": score.needs,
             "default": "yes" if name in DEFAULT_SCORES else "no",
             "from": SCORES.origin(name),
+            "cost": score.cost,
             "reference": score.reference,
         }
         for name, score in SCORES

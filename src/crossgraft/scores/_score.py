@@ -142,6 +142,11 @@ class Score(Generic[P]):
         self.inputs, self.optional_inputs = _declared_inputs(self.name, self.signature)
 
     @property
+    def needs(self) -> str:
+        """Its inputs in words."""
+        return ", ".join(f"{name} (optional)" if name in self.optional_inputs else name for name in self.inputs)
+
+    @property
     def kind(self) -> Kind:
         """Which of the four kinds of input the score needs."""
         if "model" in self.inputs or "images" in self.inputs:

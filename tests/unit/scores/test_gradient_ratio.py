@@ -205,3 +205,22 @@ def test_product_with_the_nca_score(arrays):
     assert parts["gradient_ratio"] == pytest.approx(1.488427285, abs=1e-6)
     assert parts["nca"] == SCORES.get("nca_score")(features=features, labels=arrays["y"])
     assert score(**given_) == 0.25  # a zoo of one: both parts count one half
+
+
+def test_a_large_batch_in_pieces_gives_the_same_value(monkeypatch):
+    from crossgraft.scores import _gradients
+
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 6, 3), nn.Flatten())
+        images = torch.rand(30, 1, 8, 8).numpy()
+    labels = np.arange(30) % 3
+    whole = gradient_ratio(model=network, images=images, labels=labels, batches=1)
+    most = []
+    embed = _gradients._embed
+    monkeypatch.setattr(_gradients, "_embed", lambda *given: (most.append(len(given[2])), embed(*given))[1])
+    monkeypatch.setattr(_gradients, "IMAGES_AT_ONCE", 7)
+    pieces = gradient_ratio(model=network, images=list(images), labels=labels, batches=1)
+    assert max(most) == 7
+    assert float(pieces) == pytest.approx(float(whole), rel=1e-5)
+    assert pieces.parts == pytest.approx(whole.parts, rel=1e-5)

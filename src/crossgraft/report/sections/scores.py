@@ -16,6 +16,7 @@ from crossgraft.report.tables import Cell, Column, Table, interval, number, whol
 
 _BYTES_PER_MEGABYTE = 1e6
 _MOST_LABELLED = 3
+_ONE_DECIMAL = NumberFormat(decimals=1)
 
 
 def scores_section(source: Source[RankingRecord]) -> Section:
@@ -24,6 +25,7 @@ def scores_section(source: Source[RankingRecord]) -> Section:
     figure = _score_against_score(source)
     if figure is not None:
         blocks.append(figure)
+    blocks.append(Folded("What each score needs and costs", [_costs(source.record)]))
     return Section(name="scores", title="All scores", part="evidence", blocks=blocks)
 
 
@@ -70,6 +72,38 @@ def _overview(record: RankingRecord) -> Table:
             "Scales differ: compare within a column. Bold: best, and separable from every other model.",
             *_reasons_without_value(record),
         ],
+    )
+
+
+def _costs(record: RankingRecord) -> Table:
+    """What the scores looked at, and what one evaluation of all models took."""
+    by_score: defaultdict[str, list[ScoreCell]] = defaultdict(list)
+    for cell in record.cells:
+        by_score[cell.score].append(cell)
+    totals = {name: sum(cell.seconds for cell in cells) for name, cells in by_score.items()}
+    seconds = NumberFormat.for_column(totals.values(), digits=3)
+    rows = [
+        [
+            words(score.title),
+            words(", ".join(score.inputs).replace("_", " ")),
+            words(score.cost or None),
+            number(totals[score.name], seconds),
+            number(max(cell.peak_bytes for cell in by_score[score.name]) / _BYTES_PER_MEGABYTE, _ONE_DECIMAL),
+        ]
+        for score in record.scores
+    ]
+    return Table(
+        caption="Needs and cost of each score",
+        columns=[
+            Column("Score"),
+            Column("Needs"),
+            Column("Cost"),
+            Column("Seconds, all models", numeric=True),
+            Column("Largest memory, MB", numeric=True),
+        ],
+        rows=rows,
+        file_name="costs",
+        notes=["One evaluation of each model; interval and shuffled labels take 25 more."],
     )
 
 
@@ -126,7 +160,7 @@ def _ranking_table(record: RankingRecord, score: str) -> Table:
             number(cell.largest_shuffled, as_text),
             yes_or_no(cell.above_shuffled),
             number(cell.seconds, seconds),
-            number(cell.peak_bytes / _BYTES_PER_MEGABYTE, NumberFormat(decimals=1)),
+            number(cell.peak_bytes / _BYTES_PER_MEGABYTE, _ONE_DECIMAL),
         ]
         for row, cell in zip(ranking.rows, ordered, strict=True)
     ]

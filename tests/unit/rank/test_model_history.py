@@ -1,0 +1,82 @@
+import pytest
+
+from crossgraft.data import dataset_from_arrays
+from crossgraft.errors import UnknownNameError
+from crossgraft.models import ModelSpec
+from crossgraft.rank.model_history import check_known_names, find_history, published_identity
+from crossgraft.rank.results_store import published_results
+from crossgraft.records import KnownResult
+from support.model_records import model_record
+
+
+def own(model, target, value, *, weights, fingerprint=None):
+    return KnownResult(
+        model=model,
+        weights=weights,
+        source="s",
+        target=target,
+        target_fingerprint=fingerprint,
+        protocol="p",
+        metric="auc",
+        value=value,
+        origin="tune",
+    )
+
+
+@pytest.fixture(scope="module")
+def published():
+    return published_results()
+
+
+def data(name):
+    import numpy as np
+
+    images = [np.full((4, 4, 1), i, np.uint8) for i in range(4)]
+    return dataset_from_arrays(images, [0, 1, 0, 1], name=name)
+
+
+def test_weights_of_torchvision_are_known_and_others_are_not():
+    assert published_identity(ModelSpec("a", "torchvision:vgg11")) == "vgg/imagenet"
+    assert published_identity(ModelSpec("a", "torchvision:mobilenet_v3_small", "pretrained")) == "mobilenet/imagenet"
+    assert published_identity(ModelSpec("a", "densenet121.tv_in1k")) == "densenet/imagenet"
+    for spec in (ModelSpec("a", "torchvision:vgg11", "mine.pth"), ModelSpec("a", "torchvision:vgg11", "random")):
+        assert published_identity(spec) is None
+    assert published_identity(ModelSpec("a", "resnet18")) is None  # timm's own recipe: other weights
+
+
+def test_results_on_the_target_at_hand_and_its_relatives_are_left_out(published):
+    specs = [ModelSpec("r", "torchvision:resnet18"), ModelSpec("v", "torchvision:vgg11")]
+    models = [model_record("r"), model_record("v")]
+    everywhere = find_history(models, specs, data("my images"), published)
+    at_hand = find_history(models, specs, data("organamnist"), published)
+    assert len(everywhere.targets) == 11 and everywhere.origins == ["thesis, Table 6.5"]
+    assert len(at_hand.targets) == 8 and "Organ" not in at_hand.groups
+
+
+def test_own_results_are_found_by_the_weights_and_not_by_the_name():
+    rows = [own("other name", "t", 0.5, weights="w1"), own("b", "t", 0.7, weights="w2")]
+    models = [
+        model_record("a").model_copy(update={"weights_fingerprint": "w1"}),
+        model_record("b").model_copy(update={"weights_fingerprint": "w2"}),
+    ]
+    specs = [ModelSpec("a", "x:y"), ModelSpec("b", "x:y")]
+    assert find_history(models, specs, data("d"), rows).results.tolist() == [[0.5, 0.7]]
+    renamed = [models[0].model_copy(update={"weights_fingerprint": "w9"}), models[1]]
+    assert find_history(renamed, specs, data("d"), rows).targets == []
+
+
+def test_own_results_on_the_same_images_are_left_out():
+    at_hand = data("d")
+    rows = [own(m, "t", 0.5, weights=m, fingerprint=at_hand.fingerprint) for m in "ab"]
+    models = [model_record(m).model_copy(update={"weights_fingerprint": m}) for m in "ab"]
+    specs = [ModelSpec(m, "x:y") for m in "ab"]
+    assert find_history(models, specs, at_hand, rows).targets == []
+    assert find_history(models, specs, data("other").take([0, 1, 2], rows_used=""), rows).targets == ["t"]
+
+
+def test_the_zoo_can_say_what_a_model_is_known_as(published):
+    specs = [ModelSpec("r", "x:y", known_as="resnet/radimagenet"), ModelSpec("m", "x:y", known_as="resnet/medmnist")]
+    check_known_names(specs, published)
+    assert len(find_history([model_record("r"), model_record("m")], specs, data("d"), published).targets) == 11
+    with pytest.raises(UnknownNameError, match="resnet/imagenet"):
+        check_known_names([ModelSpec("r", "x:y", known_as="resnet/imagenett")], published)
