@@ -17,7 +17,6 @@ from crossgraft.scores._inputs import ImageRows
 from crossgraft.scores._triplets import count_triplets
 from crossgraft.types import ClassIndices
 
-
 IMAGES_AT_ONCE = 32
 """Of a larger batch; at 224 pixels the activations of this many take a gigabyte or two."""
 
