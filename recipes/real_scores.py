@@ -88,7 +88,10 @@ def main(command_line: Sequence[str] | None = None) -> None:
         for target in targets:
             if not arguments.only or target.name in arguments.only:
                 measure(target, specs, arguments)
-    found = [Measured.read(arguments.results, target.name, target.title, target.note) for target in targets]
+    found = [
+        Measured.read(arguments.results, target.name, target.title, target.note, side=arguments.side)
+        for target in targets
+    ]
     finished = [measured for measured in found if measured is not None]
     if arguments.out is not None:
         write_page(arguments.out, finished, side=arguments.side)

@@ -45,27 +45,31 @@ PAGE = """\
 OMP_NUM_THREADS=1 python recipes/real_scores.py --data-dir datasets --weights-dir weights --out docs/results/real-scores.md
 ```
 
-{models} trained networks of `examples/own_models` (nine MobileNets, eight small networks) and all {scores} scores, on {sets} medical
-sets. No fine-tuning was done here: the page shows what the scores say and where they disagree, not which of them is right. The
-linear probe (cross-validated on the same images) is the only yardstick.
+{models} networks of `examples/own_models` and all {scores} scores, on {sets} sets. No fine-tuning was done here: the page shows
+what the scores say and where they disagree, not which of them is right. The linear probe (cross-validated on the same images) is
+the only yardstick.
 
 - Images: the train split where there is one, at most {limit} a set with the class shares kept. HAM10000 is grouped by lesion.
   MedMNIST and the brain slices do not say which images belong to one patient, and the brain slices hold exact copies; intervals
   may be too narrow there. BUSI is left out, because BreastMNIST is made of it.
-- Models: each at its own input size, those that want more than {side} pixels at {side} ({reduced}). That is not the size that
-  they were trained with.
-- Intervals: 95 %, by leaving out 20 blocks of images. {gradient} have none: they need a backward pass of every image, and were
-  evaluated once. All other scores stayed below the minute above which `crossgraft rank` leaves intervals out.
-- Measured with one thread on {machine}, which had other work to do; seconds vary with the load, the scores do not.
-  {versions}.
+- Models: each at its own input size; those that want more than {side} pixels get {side}, which is not the size that they were
+  trained with ({reduced}).
+- Intervals: 95 %, by leaving out 20 blocks of images. {gradient} have none: they need a backward pass of every image and were
+  evaluated once. Others without one are listed at the end.
+- Measured with one thread on {machine} that had other work to do; seconds vary with the load, the
+  scores do not. {versions}.
 
 {set_table}
+
+## What holds over the sets
+
+{findings}
 
 ## The order by each score
 
 Best first; `=` joins equal values. *Level with the first*: how many models the interval of the difference does not separate from
-the first. *Pairs*: how many of all pairs of models are separable. *Chance*: how many models do not exceed the score's own values for
-shuffled labels (5 shuffles). — : not defined for this score, as it was evaluated once.
+the first. *Pairs*: how many of all pairs of models are separable. *Chance*: how many models do not exceed the score's own
+values for shuffled labels (5 shuffles). A dash stands where a score was evaluated once.
 
 Short names: {short_names}.
 
@@ -77,8 +81,8 @@ Short names: {short_names}.
 
 ## Do the scores agree?
 
-Spearman's correlation with the linear probe over the models of a set that have both values. *Mean* with a 95 % interval (Student's t
-over the sets, which are few).
+Spearman's correlation with the linear probe over the models of a set that have both values. *Mean* with a 95 % interval
+(Student's t over the sets, which are few).
 
 {with_probe}
 
@@ -88,17 +92,21 @@ Mean over the sets of Spearman's correlation between two scores:
 
 ## What a score costs
 
-One evaluation on all images of a set: seconds of wall time, median and largest over models and sets, with the features there already.
-The gradient scores look at the images again; {nca_gradient} includes both its parts. Scores of one model share statistics, and the
-first to ask for them pays.
+One evaluation on all images of a set: seconds of wall time, median and largest over models and sets, with the features there
+already. The gradient scores look at the images again; {nca_gradient} includes both its parts. Scores of one model share
+statistics, and the first to ask for them pays.
 
 {costs}
 
 ## Warnings and missing values
 
-Values that came with a warning or did not come, over {cells} pairs of model and set (controls not counted).
+Values that came with a warning or did not come, over {cells} pairs of model and set (controls not counted):
 
 {warnings}
+
+What the reports say about each set beyond that:
+
+{checks}
 """
 
 
@@ -111,11 +119,12 @@ class Measured:
     record: RankingRecord
     run: RunRecord
     gradients: Mapping[str, Mapping[str, object]]
+    reduced: Sequence[str]
     cpu_seconds: float
     wall_seconds: float
 
     @classmethod
-    def read(cls, results: Path, name: str, title: str, note: str) -> Measured | None:
+    def read(cls, results: Path, name: str, title: str, note: str, *, side: int) -> Measured | None:
         """The kept results, or None where the measurement is not finished."""
         file, folder = results / f"{name}.json", results / name
         state = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
@@ -123,7 +132,11 @@ class Measured:
             return None
         record = RankingRecord.model_validate_json((folder / "report.json").read_bytes())
         run = RunRecord.model_validate_json((folder / "run.json").read_bytes())
-        return cls(title, note, record, run, state["gradients"], state["cpu_seconds"], state["wall_seconds"])
+        reduced = [
+            model["name"] for model in state["facts"]["models"] if model["preprocessing"].get("input_size") == side
+        ]
+        seconds = state["cpu_seconds"], state["wall_seconds"]
+        return cls(title, note, record, run, state["gradients"], reduced, *seconds)
 
     @property
     def models(self) -> list[str]:
@@ -165,12 +178,13 @@ def write_page(file: Path, sets: Sequence[Measured], *, side: int) -> None:
         sets=len(sets),
         limit=limit,
         side=side,
-        reduced=", ".join(reduced_models(sets[0], side)) or "none",
+        reduced=", ".join(map(short, sets[0].reduced)) or "none",
         gradient=" and ".join(title(score) for score in GRADIENT_SCORES),
         nca_gradient=title("nca_gradient"),
         machine=machine(sets[0].run),
         versions=versions(sets),
         set_table=set_table(sets),
+        findings=findings(sets, scores),
         short_names=", ".join(f"{short(model)} = {model}" for model in models),
         orders="\n\n".join(order_table(measured, scores) for measured in sets),
         logme=value_table(sets, models, "logme"),
@@ -179,6 +193,7 @@ def write_page(file: Path, sets: Sequence[Measured], *, side: int) -> None:
         costs=cost_table(sets, scores),
         cells=sum(len(measured.models) for measured in sets),
         warnings=warning_table(sets, scores),
+        checks=check_table(sets),
     )
     file.write_text(text, encoding="utf-8")
 
@@ -210,17 +225,6 @@ def versions(sets: Sequence[Measured]) -> str:
     return ", ".join(f"{name} {found[name]}" for name in ("torch", "timm", "numpy", "scipy") if name in found)
 
 
-def reduced_models(measured: Measured, side: int) -> list[str]:
-    """Candidates that got exactly ``side`` pixels; a model of that very size is among them."""
-    return [
-        short(model.name)
-        for model in measured.record.models
-        if model.role == "candidate"
-        and model.preprocessing.height_pixels == side
-        and model.name.startswith("mobilenet")
-    ]
-
-
 def set_table(sets: Sequence[Measured]) -> str:
     rows: list[list[str]] = []
     for measured in sets:
@@ -242,6 +246,32 @@ def set_table(sets: Sequence[Measured]) -> str:
         )
     header = ["Set", "Images", "Classes", "Groups", "Models", "Random controls", "CPU seconds", "Wall seconds"]
     return table(header, rows)
+
+
+def findings(sets: Sequence[Measured], scores: Sequence[str]) -> str:
+    """Counts only, as sentences."""
+    level = [separability(one, "logme")[0] for one in sets]
+    lines = [f"LogME's first is level with {listed(level)} other models ({listed([one.title for one in sets])})."]
+    firsts = [len({first_of(one.values(score)) for score in scores if one.values(score)}) for one in sets]
+    lines.append(f"The {len(scores)} scores name {listed(firsts)} different first models.")
+    found = {score: correlations(sets, score) for score in scores if score != YARDSTICK}
+    clear = [title(score) for score, values in found.items() if len(values) > 1 and interval(values)[1] > 0]
+    lines.append(
+        f"The mean correlation with the linear probe is above 0, with its whole interval, for {len(clear)} of {len(found)} "
+        f"scores: {listed(clear) or 'none'}."
+    )
+    above = [title(score) for score, values in found.items() if len(values) > 1 and interval(values)[0] < 0]
+    lines.append(f"It is below 0 on average for: {listed(above) or 'none'}.")
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def listed(items: Sequence[object]) -> str:
+    *others, last = [str(item) for item in items] or [""]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def first_of(values: Mapping[str, float]) -> str:
+    return max(values, key=lambda model: values[model])
 
 
 def order_of(values: Mapping[str, float]) -> str:
@@ -267,9 +297,11 @@ def separability(measured: Measured, score: str) -> list[str]:
     ranked = [row for row in ranking.rows if row.rank is not None]
     if not ranked:
         return ["—"] * 3
-    decided = [pair for pair in ranking.pairs if pair.low is not None]
-    level = str(len(ranked[0].not_separable_from)) if decided else "—"
-    pairs = f"{sum(pair.separable for pair in decided)} of {len(decided)}" if decided else "—"
+    num_pairs = len(ranked) * (len(ranked) - 1) // 2
+    num_level = sum(len(row.not_separable_from) for row in ranked) // 2
+    has_intervals = all(measured.record.cell(row.model, score).low is not None for row in ranked)
+    level = str(len(ranked[0].not_separable_from)) if has_intervals else "—"
+    pairs = f"{num_pairs - num_level} of {num_pairs}" if has_intervals else "—"
     above = [measured.record.cell(row.model, score).above_shuffled for row in ranked]
     known = [flag for flag in above if flag is not None]
     return [level, pairs, str(known.count(False)) if known else "—"]
@@ -300,21 +332,29 @@ def spearman(first: Mapping[str, float], second: Mapping[str, float]) -> float:
     return float(stats.spearmanr(a, b).statistic)
 
 
+def correlations(sets: Sequence[Measured], score: str) -> np.ndarray:
+    """With the linear probe, one value a set on which it is defined."""
+    found = np.array([spearman(one.values(score), one.values(YARDSTICK)) for one in sets])
+    return found[~np.isnan(found)]
+
+
 def probe_table(sets: Sequence[Measured], scores: Sequence[str]) -> str:
-    found = {score: np.array([spearman(one.values(score), one.values(YARDSTICK)) for one in sets]) for score in scores}
-    rows = [
-        [title(score), *map(number, values), mean_with_interval(values[~np.isnan(values)])]
-        for score, values in sorted(found.items(), key=lambda item: -np.nan_to_num(np.nanmean(item[1]), nan=-2))
-    ]
-    return table(["Score", *(measured.title for measured in sets), "Mean"], rows)
+    rows: list[tuple[float, list[str]]] = []
+    for score in scores:
+        each = [number(spearman(one.values(score), one.values(YARDSTICK))) for one in sets]
+        known = correlations(sets, score)
+        mean, low, high = interval(known) if len(known) > 1 else (-2.0, np.nan, np.nan)
+        last = f"{number(mean)} [{number(low)}, {number(high)}]" if len(known) > 1 else "—"
+        rows.append((mean, [title(score), *each, last]))
+    ordered = [row for _, row in sorted(rows, key=lambda row: -row[0])]
+    return table(["Score", *(measured.title for measured in sets), "Mean"], ordered)
 
 
-def mean_with_interval(values: np.ndarray) -> str:
-    if len(values) < 2:
-        return "—"
+def interval(values: np.ndarray) -> tuple[float, float, float]:
+    """Mean of at least two values, and its 95 % interval by Student's t."""
     half = float(stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
     mean = float(values.mean())
-    return f"{number(mean)} [{number(mean - half)}, {number(mean + half)}]"
+    return mean, mean - half, mean + half
 
 
 def correlation_matrix(sets: Sequence[Measured], scores: Sequence[str]) -> str:
@@ -371,3 +411,13 @@ def said(measured: Measured, scores: Sequence[str]) -> list[tuple[str, str, str]
 
 def without_numbers(text: str) -> str:
     return re.sub(r"\d+(\.\d+)?(e-?\d+)?", "…", text).replace("|", "/")
+
+
+def check_table(sets: Sequence[Measured]) -> str:
+    rows = [
+        [measured.title, check.severity, check.title, check.text.replace("|", "/")]
+        for measured in sets
+        for check in measured.record.checks
+        if check.severity in ("unsound", "warning", "notice")
+    ]
+    return table(["Set", "Severity", "What", "Text"], rows, numbers_from=4)
