@@ -131,6 +131,6 @@ def test_a_name_that_is_not_known_stops_before_the_work(workspace, crossgraft):
 def test_the_list_of_scores_shows_needs_cost_and_reference(crossgraft):
     rows = {row["score"]: row for row in json.loads(crossgraft("list", "scores", "--json").out)["scores"]}
     assert all(row["needs"] and row["cost"] and row["reference"] for row in rows.values())
-    assert rows["ped"]["needs"] == "features, labels, source_features (optional)"
+    assert rows["ped"]["needs"] == "features, labels, [source_features]"
     text = crossgraft("list", "scores").out
     assert "\ncost:\n" in text and "logme: one Gram matrix" in text

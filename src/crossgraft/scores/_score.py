@@ -143,8 +143,8 @@ class Score(Generic[P]):
 
     @property
     def needs(self) -> str:
-        """Its inputs in words."""
-        return ", ".join(f"{name} (optional)" if name in self.optional_inputs else name for name in self.inputs)
+        """Its inputs, those that may be absent in brackets."""
+        return ", ".join(f"[{name}]" if name in self.optional_inputs else name for name in self.inputs)
 
     @property
     def kind(self) -> Kind:
