@@ -22,7 +22,10 @@ def scores_page() -> str:
         if SCORES.origin(name) == "crossgraft"
     ]
     head = "| score | name | needs | computed by default | cost | source |\n|---|---|---|---|---|---|"
-    text = "Larger is always better. Inputs in brackets are optional. `crossgraft list scores` also shows scores of other installed packages."
+    text = (
+        "Larger is always better. Inputs in brackets are optional. `crossgraft list scores` also shows scores of other "
+        "installed packages."
+    )
     return "\n".join([NOTE, "# Scores", "", text, "", head, *rows, ""])
 
 
