@@ -134,7 +134,10 @@ LABELS = np.array([0, 1, 0, 1])
         ({"images": images_of(4)}, "no array labels"),
         ({"images": images_of(4), "label": LABELS}, "no array labels. Did you mean label"),
         ({"images": images_of(4), "labels": LABELS[:3]}, r"images and labels .*4 images, but labels has shape \(3,\)"),
-        ({"images": images_of(4), "labels": np.array([[0, 1], [2, 1]] * 2)}, r"label is 2 in row 1, column 0 \(array labels"),
+        (
+            {"images": images_of(4), "labels": np.array([[0, 1], [2, 1]] * 2)},
+            r"label is 2 in row 1, column 0 \(array labels",
+        ),
         ({"images": images_of(4), "labels": np.array([0.5, 1, 0, 1])}, "not whole numbers: 0.5 in row 0"),
         ({"images": images_of(4), "labels": np.array([0, np.nan, 0, 1])}, "not a number in row 1"),
         ({"images": images_of(4), "labels": np.array(["a", "", "b", "a"])}, "label is missing in row 1"),
