@@ -20,6 +20,7 @@ MINUS = "\N{MINUS SIGN}"
 _DIGITS_OF_WIDTH = 2  # significant digits of an interval's width: the usual rule for an uncertainty
 _MOST_DECIMALS = 6
 _LARGEST_PLAIN = 1e7
+_SMALLEST_PLAIN = 1e-3  # larger values stay plain, also where their intervals are narrower than the last decimal
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,10 @@ class NumberFormat:
             decimals = digits - 1 - _exponent(max(sizes))
         else:
             decimals = 0
-        if decimals > _MOST_DECIMALS or (sizes and max(sizes) >= _LARGEST_PLAIN):
+        too_small = decimals > _MOST_DECIMALS and (not sizes or max(sizes) < _SMALLEST_PLAIN)
+        if too_small or (sizes and max(sizes) >= _LARGEST_PLAIN):
             return cls(decimals=digits - 1, scientific=True)
-        return cls(decimals=max(decimals, 0))
+        return cls(decimals=min(max(decimals, 0), _MOST_DECIMALS))
 
     def __call__(self, value: float | None) -> str:
         """The text of ``value``; a dash for None, words for NaN and the infinities."""
@@ -93,6 +95,15 @@ def counted(number: int, singular: str, plural: str | None = None) -> str:
     ('1 class', '2 classes', '3 models')
     """
     return f"{count(number)} {singular if number == 1 else plural or singular + 's'}"
+
+
+def percent(share: float) -> str:
+    """A share of 1 in whole percent.
+
+    >>> percent(0.333), percent(1)
+    ('33 %', '100 %')
+    """
+    return f"{share:.0%}".replace("%", " %")
 
 
 def duration(seconds: float) -> str:

@@ -50,7 +50,7 @@ def check_identical_across(survey: Survey) -> list[FindingRecord]:
     ]
     verb = "is" if len(shared) == 1 else "are"
     text = f"{pictures(len(shared))} {verb} in more than one split, pixel by pixel ({tallied(pairs)})."
-    advice = "Remove them from all splits but one: a test on images of the training measures memory."
+    advice = "Keep each in one split only: a test on images that were trained on measures memory."
     return [finding("identical_across", title, "unsound", text, advice=advice, images=shared)]
 
 

@@ -86,7 +86,7 @@ def test_pictures_that_look_alike_are_told_by_split_group_and_label(check, pixel
     images, splits = [*range(23), almost], ["train"] * 16 + ["test"] * 8
     finding = check(images, TWO, splits=splits, groups=range(24))["Near duplicates"]
     assert finding.severity == "warning"
-    assert "(1 across splits, 0 of one group of groups, 1 with different labels)" in finding.text
+    assert "(1 across splits, 0 within one group of groups, 1 with different labels)" in finding.text
     assert finding.images == [[1, 24]]
     finding = check(images, [*TWO[:23], 0], groups=[*range(23), 0])["Near duplicates"]
     assert finding.severity == "notice"  # a split by group keeps both on one side
@@ -140,7 +140,7 @@ def test_a_column_that_is_the_label_is_a_warning_and_a_name_is_not(check):
     found = check(list(range(24)), TWO, **columns)
     finding = found["Columns that tell the label"]
     assert finding.severity == "warning"
-    assert "scanner with 100% right on held-out images (guessing: 50%)" in finding.text
+    assert "scanner with 100 % right on held-out images (guessing: 50 %)" in finding.text
     assert "image_id" not in finding.text
     assert [column.column for column in found.record.columns] == ["scanner", "image_id"]
 
@@ -155,7 +155,7 @@ def test_shapes_and_sizes_are_advice_with_numbers(check, pixels):
     finding = found["Images far from square"]
     assert finding.severity == "warning"
     assert "The longer side is 2.50 times the shorter one." in finding.text
-    assert "crop cuts off 60% of the picture" in finding.text
+    assert "crop cuts off 60 % of the picture" in finding.text
     assert "60 pixels (median)" in found["Small images"].text
     assert found.result.is_sound
 
@@ -200,7 +200,7 @@ def test_several_labels_an_image(make_dataset):
     assert record.dataset.class_counts == [12, 9, 0]
     assert by_title["Class sizes"].text == "No image of the label node."
     assert by_title["Same picture, different labels"].images == [[1, 24]]
-    assert "site (of cyst) with 100%" in by_title["Columns that tell the label"].text
+    assert "site (of cyst) with 100 %" in by_title["Columns that tell the label"].text
 
 
 @pytest.fixture
