@@ -302,5 +302,6 @@ def _without_unreadable(dataset: Dataset, unreadable: np.ndarray, reporter: Repo
             f"No image of the class {name} can be decoded ({unreadable.size} unreadable images in all, the first is "
             f"{dataset.skipped_unreadable[0]}). Repair them or remove the class."
         )
-    reporter.warn(f"{unreadable.size} of {len(dataset)} images can not be read and are left out.")
+    verb = "is" if unreadable.size == 1 else "are"
+    reporter.warn(f"{unreadable.size} of {len(dataset)} images can not be read and {verb} left out.")
     return dataset.take(readable, rows_used=f"{dataset.rows_used}, {unreadable.size} unreadable left out")

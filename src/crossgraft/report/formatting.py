@@ -98,12 +98,12 @@ def counted(number: int, singular: str, plural: str | None = None) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of 1 in whole percent.
+    """A share of 1 in whole percent; no line breaks before the sign.
 
-    >>> percent(0.333), percent(1)
-    ('33 %', '100 %')
+    >>> percent(0.333).split("\N{NO-BREAK SPACE}")
+    ['33', '%']
     """
-    return f"{share:.0%}".replace("%", " %")
+    return f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
 
 
 def duration(seconds: float) -> str:

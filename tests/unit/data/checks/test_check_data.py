@@ -140,7 +140,7 @@ def test_a_column_that_is_the_label_is_a_warning_and_a_name_is_not(check):
     found = check(list(range(24)), TWO, **columns)
     finding = found["Columns that tell the label"]
     assert finding.severity == "warning"
-    assert "scanner with 100 % right on held-out images (guessing: 50 %)" in finding.text
+    assert "scanner with 100\xa0% right on held-out images (guessing: 50\xa0%)" in finding.text
     assert "image_id" not in finding.text
     assert [column.column for column in found.record.columns] == ["scanner", "image_id"]
 
@@ -155,7 +155,7 @@ def test_shapes_and_sizes_are_advice_with_numbers(check, pixels):
     finding = found["Images far from square"]
     assert finding.severity == "warning"
     assert "The longer side is 2.50 times the shorter one." in finding.text
-    assert "crop cuts off 60 % of the picture" in finding.text
+    assert "crop cuts off 60\xa0% of the picture" in finding.text
     assert "60 pixels (median)" in found["Small images"].text
     assert found.result.is_sound
 
@@ -200,7 +200,7 @@ def test_several_labels_an_image(make_dataset):
     assert record.dataset.class_counts == [12, 9, 0]
     assert by_title["Class sizes"].text == "No image of the label node."
     assert by_title["Same picture, different labels"].images == [[1, 24]]
-    assert "site (of cyst) with 100 %" in by_title["Columns that tell the label"].text
+    assert "site (of cyst) with 100\xa0%" in by_title["Columns that tell the label"].text
 
 
 @pytest.fixture
