@@ -258,6 +258,8 @@ def _walk(
     for number, member in enumerate(members, start=1):
         with run.stage(member.spec.name) if run else nullcontext():
             evaluations.append(walk.evaluate(member, f"{number} of {len(members)}"))
+    if walk.num_read_back:
+        reporter.say(f"{walk.num_read_back} of {len(members)} models were read back from the run directory.")
     return evaluations
 
 

@@ -64,7 +64,11 @@ def with_controls(specs: Sequence[ModelSpec]) -> list[Member]:
 
 
 class ZooWalk:
-    """Evaluates members one at a time, so that only one backbone is in memory."""
+    """Evaluates members one at a time, so that only one backbone is in memory.
+
+    Attributes:
+        num_read_back: Members whose results were in the run directory already.
+    """
 
     def __init__(
         self,
@@ -82,6 +86,7 @@ class ZooWalk:
         self.settings = settings
         self.run = run
         self.reporter = reporter
+        self.num_read_back = 0
 
     def check_weights(self, specs: Sequence[ModelSpec]) -> None:
         """Load every model once before the long work, so that missing weights do not stop it after an hour.
@@ -107,7 +112,7 @@ class ZooWalk:
         file = f"models/{key}.json"
         finished = self.run.read_record(file, ModelEvaluation) if self.run else None
         if finished is not None and finished.key == key:
-            self.reporter.mention(f"{member.spec.name} ({position}): read back from the run directory")
+            self.num_read_back += 1
             return finished
         feature_set = extract_features(
             self.dataset,
@@ -156,6 +161,7 @@ class ZooWalk:
         facts = [
             __version__,
             self.dataset.fingerprint,
+            # A file of class names may change their order, or what a label is called, under the same data and command.
             backbone.name,
             backbone.weights_fingerprint,
             backbone.preprocessing.describe(),
