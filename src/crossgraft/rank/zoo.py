@@ -162,6 +162,8 @@ class ZooWalk:
             __version__,
             self.dataset.fingerprint,
             # A file of class names may change their order, or what a label is called, under the same data and command.
+            self.dataset.class_names,
+            hashlib.sha256(self.dataset.targets.tobytes()).hexdigest(),
             backbone.name,
             backbone.weights_fingerprint,
             backbone.preprocessing.describe(),
