@@ -60,15 +60,25 @@ def test_without_a_split_nothing_is_said_about_splits(check):
         lambda grey: np.repeat(grey, 3, axis=2),
         lambda grey: grey.astype(np.uint16) * 257,
         lambda grey: np.repeat(grey.astype(np.uint16) * 257, 3, axis=2),
+        lambda grey: grey.astype(np.float32) / 255,
+        lambda grey: np.repeat((grey * (1 / 255)).astype(np.float32), 3, axis=2),
     ],
-    ids=["RGB with equal channels", "16 bits", "both"],
+    ids=["RGB with equal channels", "16 bits", "both", "floats", "floats with equal channels"],
 )
 def test_the_same_picture_in_another_form_is_the_same_picture(check, pixels, twin):
     found = check([*range(23), twin(pixels(0, 24, 24))], [*TWO[:23], 0])
     assert found["Identical images"].images == [[1, 24]]
 
 
-@pytest.mark.parametrize("change", [lambda x: x[:, :23], lambda x: x.astype(np.uint16) * 256, lambda x: x ^ 1])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x[:, :23],
+        lambda x: x.astype(np.uint16) * 256,
+        lambda x: (x / 256).astype(np.float32),
+        lambda x: x ^ 1,
+    ],
+)
 def test_another_size_depth_or_sample_is_another_picture(check, pixels, change):
     found = check([*range(23), change(pixels(0, 24, 24))], [*TWO[:23], 0])
     assert found["Identical images"].severity == "passed"

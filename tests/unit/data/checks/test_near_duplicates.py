@@ -35,6 +35,8 @@ COPIES = {
     "less contrast": (lambda image: ImageEnhance.Contrast(image).enhance(0.6), 0),
     "in colour": (lambda image: image.convert("RGB"), 0),
     "16 bits": (lambda image: Image.fromarray(np.asarray(image).astype(np.uint16) * 200), 0),
+    "10 of 16 bits": (lambda image: Image.fromarray(np.asarray(image).astype(np.uint16) * 4), 0),
+    "floats": (lambda image: Image.fromarray(np.asarray(image).astype(np.float32) / 300), 0),
     "mirrored": (lambda image: image.transpose(Image.Transpose.FLIP_LEFT_RIGHT), 1),
     "upside down": (lambda image: image.transpose(Image.Transpose.FLIP_TOP_BOTTOM), 2),
     "mirrored and compressed": (lambda image: compressed(image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)), 1),
