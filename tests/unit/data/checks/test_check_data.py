@@ -213,6 +213,14 @@ def test_several_labels_an_image(make_dataset):
     assert "site (of cyst) with 100\xa0%" in by_title["Columns that tell the label"].text
 
 
+def test_several_labels_are_in_no_order(tmp_path):
+    np.savez(
+        tmp_path / "a.npz", images=np.zeros((4, 8, 8), np.uint8), labels=np.array([[1, 1], [0, 1], [1, 0], [0, 0]])
+    )
+    with pytest.raises(UsageError, match="--ordinal is for classes in an order"):
+        check_data(tmp_path / "a.npz", ordinal=True)
+
+
 @pytest.fixture
 def damaged(make_folder):
     """Two classes of twelve; one file is torn, one is empty, and one class has none."""
