@@ -65,6 +65,14 @@ def test_pictures_of_one_kind_are_not_near_each_other():
     assert len(search(images).pairs) == 0
 
 
+def test_what_all_pictures_have_in_common_makes_no_pair():
+    rng = np.random.default_rng(3)
+    common, own = rng.normal(size=(32, 32, 1)), rng.normal(size=(40, 32, 32, 1))
+    images = (128 + 30 * common + 4 * own).clip(0, 255).astype(np.uint8)
+    assert np.corrcoef(images.reshape(40, -1))[np.triu_indices(40, 1)].min() > 0.95
+    assert len(search(images).pairs) == 0
+
+
 @pytest.mark.parametrize("number", [2, 3])
 def test_a_copy_is_found_among_few(number):
     images = [scan(1), *(scan(seed) for seed in range(2, number)), compressed(scan(1))]
