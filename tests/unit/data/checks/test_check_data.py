@@ -90,6 +90,14 @@ def test_one_picture_with_two_labels_is_unsound(check):
     assert found["Same picture, different labels"].images == [[1, 24]]
 
 
+@pytest.mark.parametrize(("label_set", "severity"), [([1, 0], "passed"), ([1, 1], "unsound")])
+def test_copies_with_several_labels_agree_where_all_labels_do(check, label_set, severity):
+    labels = np.stack([TWO[:23], 1 - np.asarray(TWO[:23])], axis=1)
+    labels[0] = [1, 0]
+    found = check([*range(23), 0], [*labels.tolist(), label_set])
+    assert found["Same picture, different labels"].severity == severity
+
+
 def test_pictures_that_look_alike_are_told_by_split_group_and_label(check, pixels):
     almost = pixels(0, 24, 24).copy()
     almost[0, 0] ^= 1

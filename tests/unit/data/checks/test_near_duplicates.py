@@ -73,6 +73,13 @@ def test_what_all_pictures_have_in_common_makes_no_pair():
     assert len(search(images).pairs) == 0
 
 
+def test_a_symmetric_picture_is_no_pair_with_itself():
+    symmetric = [
+        np.concatenate([half, half[:, ::-1]], axis=1) for half in (np.asarray(scan(seed)) for seed in range(150))
+    ]
+    assert len(search(symmetric).pairs) == 0
+
+
 @pytest.mark.parametrize("number", [2, 3])
 def test_a_copy_is_found_among_few(number):
     images = [scan(1), *(scan(seed) for seed in range(2, number)), compressed(scan(1))]
