@@ -91,6 +91,11 @@ class Survey:
         return [np.asarray(rows) for rows in rows_of.values() if len(rows) > 1]
 
     @cached_property
+    def telling_copies(self) -> list[np.ndarray]:
+        """The same without constant images: that two empty slices are equal says nothing about who or what they show."""
+        return [rows for rows in self.copies if not self.facts[int(rows[0])].is_constant]
+
+    @cached_property
     def split_names(self) -> list[str]:
         """The splits that rows are in: train, val, test, then others by name."""
         found = set() if self.splits is None else set(self.splits.tolist()) - {""}

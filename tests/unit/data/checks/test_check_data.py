@@ -134,6 +134,16 @@ def test_constant_images_are_a_warning(check):
     assert found["Constant images"].images == [[23], [24]]
 
 
+def test_empty_slices_of_two_patients_in_two_splits_are_no_copies_of_a_picture(check):
+    blank = [np.zeros((24, 24, 1), np.uint8)] * 2
+    groups = [*(row // 2 for row in range(22)), 20, 21]
+    found = check([blank[0], *range(1, 23), blank[1]], TWO, splits=SPLITS, groups=[22, *groups[1:]])
+    for title in ("Identical images across splits", "Same picture, different labels", "Same picture, two patients"):
+        assert found[title].severity == "passed"
+    assert found["Identical images across splits"].images == []
+    assert found["Constant images"].images == [[1], [24]]
+
+
 def test_small_and_missing_classes(check):
     found = check(list(range(24)), ["a"] * 11 + ["b"] * 8 + ["c"] * 4 + ["d"], splits=["train"] * 19 + ["test"] * 5)
     texts = {finding.severity: finding.text for finding in found.record.findings if finding.title == "Class sizes"}
