@@ -41,7 +41,9 @@ docs: $(VENV)/installed
 
 bench: $(VENV)/installed
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scores.py
-	$(BIN)/python benchmarks/extraction.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/extraction.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/check.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/decoding.py
 	$(BIN)/python benchmarks/start_up.py
 
 clean:

@@ -129,6 +129,8 @@ def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> list[st
 
     >>> nearest_names("lineer", ["leep", "linear_probe", "logme"])
     ['linear_probe', 'leep']
+    >>> nearest_names("tini", ["Tiny", "tiny"])
+    ['tiny', 'Tiny']
     """
     matcher = difflib.SequenceMatcher(b=name.casefold())
     closeness: dict[str, float] = {}
@@ -137,8 +139,13 @@ def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> list[st
         words = _WORD_ENDS.split(candidate.casefold())
         word = max(_closeness(matcher, word, _CLOSE_WORD) for word in words) if len(words) > 1 else 0
         closeness[candidate] = max(whole, _WORD_COUNTS * word)
-    found = [candidate for candidate, value in closeness.items() if value > 0]
-    return sorted(found, key=lambda candidate: (-closeness[candidate], len(candidate), candidate))[:limit]
+    as_written = difflib.SequenceMatcher(b=name)
+    ranks = {
+        candidate: (-value, -_closeness(as_written, candidate, 0), len(candidate), candidate)
+        for candidate, value in closeness.items()
+        if value > 0
+    }
+    return sorted(ranks, key=lambda candidate: ranks[candidate])[:limit]
 
 
 _CLOSE = 0.6

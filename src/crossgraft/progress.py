@@ -1,8 +1,8 @@
 """Progress on stderr: rich bars on a terminal, few lines otherwise, nothing when quiet.
 
 In a pipe, a log file or a notebook a stage is one line when it ends. A stage of more than a minute also says where it is
-after one minute, two, four and so on. Lines about short work are left out while others are coming in, so that a hundred
-models do not make hundreds of lines.
+after one minute, two, four and so on. In a notebook, whose output stays in the document, lines about short work are left
+out while others are coming in, so that a hundred models do not make hundreds of lines.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 SHORT_SECONDS = 1.0
-"""Stages of less than this are told only when it was silent for a while."""
+"""In a notebook, stages of less than this are told only when it was silent for a while."""
 
 SILENT_SECONDS = 10.0
 """After so long without a line, the next one is told however short its stage was."""
@@ -42,15 +42,22 @@ class Reporter:
     Args:
         stream: Where to write; stderr by default, because stdout carries results only.
         quiet: Say nothing but warnings.
+        sparing: Leave out lines about short work while others are coming in; by default in a notebook only.
         clock: Seconds of a clock that never goes back.
     """
 
     def __init__(
-        self, stream: TextIO | None = None, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic
+        self,
+        stream: TextIO | None = None,
+        *,
+        quiet: bool = False,
+        sparing: bool | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         # A program without a console (pythonw on Windows) has no stderr at all.
         self.stream = stream if stream is not None else sys.stderr or io.StringIO()
         self.quiet = quiet
+        self.sparing = sparing if sparing is not None else _is_notebook(self.stream)
         # In a notebook rich would push a display object for every line; plain text is kept as one output.
         self.console = Console(file=self.stream, highlight=False, soft_wrap=True, force_jupyter=False)
         self._clock = clock
@@ -85,8 +92,8 @@ class Reporter:
             self._write(message)
 
     def mention(self, message: str) -> None:
-        """One line that is left out where others came shortly before; on a terminal it always shows."""
-        if self.console.is_terminal or self._clock() - self._last_line >= SILENT_SECONDS:
+        """One line about short work, which a sparing reporter leaves out where others came shortly before."""
+        if not self.sparing or self._clock() - self._last_line >= SILENT_SECONDS:
             self.say(message)
 
     def warn(self, message: str) -> None:
@@ -96,6 +103,11 @@ class Reporter:
     def _write(self, message: str) -> None:
         self._last_line = self._clock()
         self.console.print(message, markup=False)
+
+
+def _is_notebook(stream: TextIO) -> bool:
+    """Is this the stream of a notebook's cell?"""
+    return type(stream).__module__.startswith("ipykernel")
 
 
 def describe_rate(done: int, seconds: float, unit: str) -> str:

@@ -49,14 +49,18 @@ def examples() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def pages(examples, tmp_path_factory) -> dict[str, Path]:
-    """A page of a ranking, one of the demo, and one of both."""
+    """A page of a ranking, one of the demo, one of a check of the data, and one of the first two."""
     folder = tmp_path_factory.mktemp("pages")
     record = examples.ranking_record()
     images = examples.thumbnails(record.dataset.class_names)
     rank = examples.write_run(folder / "rank", record, images=images)
     demo = examples.write_run(folder / "demo", examples.demo_record())
+    check_record = examples.data_check_record()
+    copies = [f"{check_record.findings[0].title}: {rows}" for rows in ("4 (train) and 700 (test)", examples.EVIL)]
+    check = examples.write_run(folder / "check", check_record, images=examples.thumbnails(copies))
     return {
         "rank": write_report(rank),
+        "check": write_report(check),
         "demo": write_report(demo),
         "both": write_report([rank, demo], out=folder / "both.html"),
     }

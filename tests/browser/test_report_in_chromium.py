@@ -92,7 +92,7 @@ def numbers(cells: list[str]) -> list[float]:
     return [float(cell.replace("−", "-")) for cell in cells if cell != "—"]
 
 
-@pytest.mark.parametrize("name", ["rank", "demo", "both"])
+@pytest.mark.parametrize("name", ["rank", "check", "demo", "both"])
 def test_opens_from_a_file_quietly_and_fetches_nothing(visit, pages, name):
     opened = visit(name)
     opened.page.mouse.wheel(0, 20_000)
@@ -107,6 +107,22 @@ def test_a_class_named_like_a_script_is_text(visit, examples):
     assert opened.page.locator("dt", has_text=examples.EVIL).first.is_visible()
     opened.page.wait_for_timeout(100)
     assert opened.dialogs == []
+
+
+def test_a_check_shows_pictures_side_by_side_and_names_like_scripts_as_text(visit, examples):
+    opened = visit("check")
+    pair = opened.page.locator("dl.gallery > div", has_text="4 (train) and 700 (test)").locator("img")
+    first, second = (pair.nth(index).bounding_box() for index in (0, 1))
+    assert first["y"] == second["y"] and first["x"] < second["x"]
+    assert opened.page.locator("tbody th", has_text="<script>").first.is_visible()
+    assert opened.page.locator("dt", has_text=examples.EVIL).first.is_visible()
+    opened.page.wait_for_timeout(100)
+    assert opened.dialogs == []
+
+
+def test_the_foot_speaks_of_replicates_only_where_there_are_some(visit):
+    feet = {name: visit(name).page.locator("footer").text_content() for name in ("rank", "check", "both")}
+    assert {name: "jackknife" in text for name, text in feet.items()} == {"rank": True, "check": False, "both": True}
 
 
 def test_a_foreign_script_would_not_run(visit):
@@ -172,7 +188,7 @@ def test_without_scripts_everything_is_there_to_read(visit):
     assert page.get_by_role("table", name="Ranking by LEEP").is_visible()
 
 
-@pytest.mark.parametrize("name", ["rank", "demo", "both"])
+@pytest.mark.parametrize("name", ["rank", "check", "demo", "both"])
 @pytest.mark.parametrize("width", [360, 768, 1024, 1280, 1600])
 def test_the_page_never_scrolls_sideways(visit, name, width):
     page = visit(name, width=width).page
@@ -197,11 +213,12 @@ def test_phones_get_a_ranking_figure_of_their_own(visit):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_all_text_has_contrast(visit, scheme):
-    page = visit("rank", scheme=scheme).page
+@pytest.mark.parametrize(("name", "least"), [("rank", 500), ("check", 50)])
+def test_all_text_has_contrast(visit, name, least, scheme):
+    page = visit(name, scheme=scheme).page
     page.evaluate("() => document.querySelectorAll('details').forEach((d) => { d.open = true; })")
     found = page.evaluate(CONTRASTS)
-    assert len(found) > 500
+    assert len(found) > least
     assert [entry for entry in found if entry[0] < CONTRAST_OF_TEXT] == []
 
 

@@ -70,7 +70,7 @@ def test_json_is_one_document_with_a_schema_version(workspace, crossgraft):
 def test_the_same_command_again_reads_back_and_gives_the_same_numbers(ranked, workspace, crossgraft):
     before = (workspace / "run" / "report.json").read_text()
     again = crossgraft("rank", "images", *FLAGS, "--out", "run")
-    assert "read back from the run directory" in again.err
+    assert "4 of 4 models were read back from the run directory." in again.err
     assert (workspace / "run" / "report.json").read_text() == before
 
 
@@ -96,7 +96,7 @@ def test_a_run_killed_between_models_goes_on_with_the_next(workspace, crossgraft
     assert "the same command goes on from there" in interrupted.err
     monkeypatch.setattr(zoo.ZooWalk, "evaluate", original)
     resumed = crossgraft("rank", "images", *FLAGS, "--out", "killed")
-    assert resumed.err.count("read back from the run directory") == 2
+    assert "2 of 4 models were read back from the run directory." in resumed.err
     first, second = ((workspace / run / "report.json").read_text() for run in ("run", "killed"))
     assert numbers(first) == numbers(second)
 
@@ -107,7 +107,7 @@ def test_other_weights_under_the_same_name_are_scored_anew(ranked, workspace, cr
     state = load_file(workspace / "narrow.safetensors")
     save_file({name: 2 * values for name, values in state.items()}, workspace / "narrow.safetensors")
     again = crossgraft("rank", "images", *FLAGS, "--out", "run")
-    assert again.err.count("read back from the run directory") == 3
+    assert "3 of 4 models were read back from the run directory." in again.err
     fresh = crossgraft("rank", "images", *FLAGS, "--out", "fresh")
     assert fresh.code == 0
     first, second = ((workspace / run / "report.json").read_text() for run in ("run", "fresh"))
@@ -195,6 +195,23 @@ def test_a_config_file_gives_flags_and_typed_flags_win(workspace, crossgraft):
     record = RankingRecord.model_validate_json(outcome.out)
     assert record.dataset.class_counts == [6, 6]
     assert [score.name for score in record.scores] == ["logme"]
+
+
+def test_labels_of_other_names_are_scored_anew(workspace, crossgraft):
+    """A file of class names is no argument: the same command may mean other names after it was edited."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, (60, 2))
+    np.savez("data.npz", images=rng.integers(0, 255, (60, 16, 16, 3), dtype=np.uint8), labels=labels)
+    names = {}
+    for file in ("mass\nscar\n", "scar\nmass\n"):
+        (workspace / "names.txt").write_text(file)
+        command = ("rank", "data.npz", "--class-names", "names.txt", "--models", "zoo.yaml", "--scores", "logme")
+        outcome = crossgraft(*command, "--out", "run")
+        assert outcome.code == 0, outcome.err
+        record = RankingRecord.model_validate_json((workspace / "run" / "report.json").read_bytes())
+        names[file] = record.cell("wide", "logme").per_label
+    first, second = names.values()
+    assert first["mass"] == second["scar"] != second["mass"] == first["scar"]
 
 
 def test_without_out_each_configuration_finds_its_own_directory(workspace, crossgraft):

@@ -43,6 +43,14 @@ def documented(tmp_path_factory):
     return folder
 
 
+def in_little_time(page, arguments):
+    """Flags that the page leaves open, so that a ranking takes a second: small images, one small network."""
+    flags = ["--workers", "1", *([] if "--image-size" in arguments else ["--image-size", "32"])]
+    if "--models" not in arguments and page.stem != "which-models-can-i-use-offline":  # that page is about the default
+        flags += ["--models", "zoo.yaml", *([] if "--weights-dir" in arguments else ["--weights-dir", "weights"])]
+    return flags
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=label)
 def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
@@ -56,12 +64,11 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
         runs.rename(documented / f"runs-before-{page.stem}")
     for command in commands(page):
         arguments = shlex.split(command)[1:]
-        ranks_images = arguments[0] == "rank" and "--published" not in arguments
-        if "--image-size" not in arguments and ranks_images:
-            arguments += ["--image-size", "32"]  # the page says nothing about size; the test has little time
+        if arguments[0] == "rank" and "--published" not in arguments:
+            arguments += in_little_time(page, arguments)
         if arguments[0] == "demo":
             arguments += ["--fast"]
-        code = main([*arguments, *(["--workers", "1"] if ranks_images else [])])
+        code = main(arguments)
         assert code == FAILS_ON_PURPOSE.get(command, 0), f"{command}\n{capsys.readouterr().err}"
 
 
@@ -94,6 +101,19 @@ def test_links_between_pages_lead_somewhere():
     ]
     assert len(links) > 10
     assert [f"{label(page)}: {target}" for page, target in links if not (page.parent / target).exists()] == []
+
+
+def test_every_page_is_reached_from_the_readme():
+    reached, open_pages = set(), [REPOSITORY / "README.md"]
+    while open_pages:
+        page = open_pages.pop()
+        if page in reached or not page.is_file():
+            continue
+        reached.add(page)
+        if page.suffix == ".md":
+            targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+            open_pages += [(page.parent / target).resolve() for target in targets if "://" not in target]
+    assert [label(page) for page in PAGES if page.resolve() not in reached] == []
 
 
 def generator():

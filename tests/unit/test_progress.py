@@ -65,9 +65,9 @@ class Clock:
         return self.now
 
 
-def lines_of(work, *, terminal=False):
+def lines_of(work, *, terminal=False, sparing=True):
     clock, stream = Clock(), Terminal() if terminal else io.StringIO()
-    work(Reporter(stream, clock=clock), clock)
+    work(Reporter(stream, sparing=None if terminal else sparing, clock=clock), clock)
     return stream.getvalue().splitlines()
 
 
@@ -80,6 +80,21 @@ def test_a_hundred_short_stages_are_a_line_every_ten_seconds():
 
     lines = lines_of(work)
     assert [line.split(":")[0] for line in lines] == [f"Scoring model {i}" for i in (0, 20, 40, 60, 80)]
+
+
+def test_outside_a_notebook_every_stage_is_a_line():
+    def work(reporter, clock):
+        for model in range(3):
+            with reporter.stage(f"Scoring model {model}", total=2):
+                clock.now += 0.1
+
+    assert len(lines_of(work, sparing=False)) == 3
+
+
+def test_the_stream_of_a_cell_makes_a_reporter_sparing():
+    cell = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})
+    assert Reporter(cell()).sparing
+    assert not Reporter(io.StringIO()).sparing
 
 
 def test_a_stage_that_takes_its_time_is_always_told():

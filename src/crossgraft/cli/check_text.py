@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 from crossgraft.cli.text_table import WIDTH, text_table, wrap
 from crossgraft.records import DataCheckRecord, FindingRecord
-from crossgraft.report.formatting import count, counted
+from crossgraft.report.formatting import count, counted, describe_classes
 
 _SEVERITY_WIDTH = 14
 _MOST_CLASSES = 20
@@ -16,7 +17,7 @@ _MOST_CLASSES = 20
 def check_text(record: DataCheckRecord, report: Path | None) -> str:
     """The verdict, the data, counts of classes and splits, the findings, the path of the report."""
     end = f"Report: {report}" if report else ""
-    findings = "\n".join(_finding(finding) for finding in record.findings)
+    findings = "\n".join(_findings(record.findings))
     parts = [f"{wrap(record.verdict)}\n{wrap(_heading(record))}", _counts(record), findings, end]
     return "\n\n".join(part for part in parts if part)
 
@@ -28,9 +29,8 @@ def _heading(record: DataCheckRecord) -> str:
         if data.num_groups is None
         else f"{counted(data.num_groups, 'group')} by {data.group_column}"
     )
-    what = ("label", "labels") if data.task == "multi-label" else ("class", "classes")
-    classes = counted(len(data.class_names), *what)
-    return " · ".join([data.name, f"{counted(data.num_images, 'image')}, {data.rows_used}", classes, groups])
+    images = f"{counted(data.num_images, 'image')}, {data.rows_used}"
+    return " · ".join([data.name, images, describe_classes(data), groups])
 
 
 def _counts(record: DataCheckRecord) -> str:
@@ -46,14 +46,23 @@ def _counts(record: DataCheckRecord) -> str:
     return table + (f"\n… and {left_out} more in the report" if left_out > 0 else "")
 
 
-def _finding(finding: FindingRecord) -> str:
+def _findings(findings: Sequence[FindingRecord]) -> list[str]:
+    """What needs attention, one paragraph each; checks that passed by name only, as the report says the rest."""
+    paragraphs = [
+        _paragraph(finding.severity, f"{finding.title}: {finding.text} {finding.advice}".rstrip())
+        for finding in findings
+        if finding.severity != "passed"
+    ]
+    passed = [finding.title.lower() for finding in findings if finding.severity == "passed"]
+    return [*paragraphs, *([_paragraph("passed", "; ".join(passed) + ".")] if passed else [])]
+
+
+def _paragraph(severity: str, text: str) -> str:
     """The severity in a column of its own; the text beside it."""
-    advice = finding.advice if finding.severity not in ("passed", "not assessed") else ""
-    text = " ".join(part for part in (f"{finding.title}: {finding.text}", advice) if part)
     return textwrap.fill(
         text,
         WIDTH,
-        initial_indent=finding.severity.ljust(_SEVERITY_WIDTH),
+        initial_indent=severity.ljust(_SEVERITY_WIDTH),
         subsequent_indent=" " * _SEVERITY_WIDTH,
         break_long_words=False,
         break_on_hyphens=False,

@@ -104,6 +104,7 @@ def main(arguments: Sequence[str]) -> int:
         return error.exit_code
     except typer.TyperException as error:
         message = " ".join(error.format_message().split())
+        message += "" if message.endswith((".", "?", "!")) else "."
         _complain(f"{message} Try: {_command_path(error)} --help", debug=debug)
         return EXIT_USAGE
     except (KeyboardInterrupt, typer.Abort):

@@ -38,10 +38,9 @@ def _heading(record: RankingRecord) -> str:
         if data.num_groups is None
         else f"{counted(data.num_groups, 'group')} by {data.group_column}"
     )
-    counts = " / ".join(map(str, data.class_counts)) if len(data.class_counts) <= MAX_CLASSES_SHOWN else ""
-    classes = counted(len(data.class_counts), "class", "classes") + (f" ({counts})" if counts else "")
-    if data.task == "multi-label":
-        classes = describe_classes(data, labels_left_out=len(record.labels_left_out))
+    classes = describe_classes(data, labels_left_out=len(record.labels_left_out))
+    if data.task != "multi-label" and len(data.class_counts) <= MAX_CLASSES_SHOWN:
+        classes += f" ({' / '.join(map(str, data.class_counts))})"
     first = " · ".join([data.name, f"{counted(data.num_images, 'image')}, {data.rows_used}", classes, groups])
     candidates = sum(model.role == "candidate" for model in record.models)
     title = _title(record, record.primary_score)

@@ -31,9 +31,8 @@ def assign_images(targets: ClassIndices, shares: Shares, seed: int) -> ClassIndi
 def assign_groups(targets: ClassIndices, groups: Groups, shares: Shares, seed: int) -> ClassIndices:
     """Part of each row, whole groups at a time.
 
-    Greedy: the largest groups first, each to the part where it brings the class shares closest to what was
-        asked; ties
-    go by chance. A part that lacks a class comes first when only just enough groups with that class are left.
+    Greedy: the largest groups first, each to the part where it brings the class shares closest to what was asked; ties go
+    by chance. A part that lacks a class comes first when only just enough groups with that class are left.
 
     Args:
         targets: Class of each row; images of every class are of at least as many groups as there are parts.

@@ -17,7 +17,8 @@ THUMBNAIL_SIDE = 32
 Thumbnail = UInt8[np.ndarray, "thumbnail_height thumbnail_width"]
 
 _DEPTHS = {"uint8": "8-bit", "uint16": "16-bit", "float32": "float"}
-_ONE_OF_255 = {"uint8": 1.0, "uint16": 257.0, "float32": 1 / 255}  # what one step of 8 bits is in the type
+_WHITE_8_BIT = 255
+_FLOAT_ROUNDING = 1e-3  # of a step of 8 bits; division in float32 or float64 is off by less than 1e-4
 _WIDE_STEP = 257  # 65535 / 255
 _SAMPLES_TRIED_FIRST = 1024  # a few samples usually show that an image is not grey, not 8-bit, not constant
 
@@ -28,7 +29,7 @@ class ImageFacts(NamedTuple):
     Attributes:
         digest: ``image_digest`` of the samples as they were decoded.
         picture: The same of the canonical form: equal for images of one size that show the same picture, whether grey or
-            RGB with three equal channels, whether 8 bits or the same 8 bits stretched to 16.
+            RGB with three equal channels, whether 8 bits or the same 8 bits stretched to 16 or to floats.
         kind: Height, width, channels and depth in words.
         height: In pixels.
         width: In pixels.
@@ -67,13 +68,16 @@ def look_at(pixels: np.ndarray, *, with_thumbnail: bool = False) -> ImageFacts:
 def canonical_form(pixels: np.ndarray) -> np.ndarray:
     """The plainest array that shows the same picture; ``pixels`` itself where there is none plainer.
 
-    Three equal channels become one, and 16-bit samples that are all 257 times an 8-bit one become 8-bit.
+    Three equal channels become one. Samples of 16 bits that are all 257 times an 8-bit one become 8-bit, and so do floats
+    that are all an 8-bit one divided by 255.
     """
     canonical = pixels
     if pixels.shape[-1] == 3 and _holds(_has_equal_channels, pixels):
         canonical = canonical[..., :1]
     if canonical.dtype == np.uint16 and _holds(_is_stretched_from_8_bits, canonical):
         canonical = (canonical // _WIDE_STEP).astype(np.uint8)
+    if canonical.dtype == np.float32 and _holds(_is_divided_8_bits, canonical):
+        canonical = np.rint(canonical * _WHITE_8_BIT).astype(np.uint8)
     return canonical
 
 
@@ -91,13 +95,23 @@ def _is_stretched_from_8_bits(pixels: np.ndarray) -> bool:
     return not (pixels % _WIDE_STEP).any()
 
 
+def _is_divided_8_bits(pixels: np.ndarray) -> bool:
+    steps = pixels * _WHITE_8_BIT
+    return bool((np.abs(steps - np.rint(steps)) < _FLOAT_ROUNDING).all())
+
+
 def _is_constant(pixels: np.ndarray) -> bool:
     return _holds(lambda part: bool((part == pixels[0, 0]).all()), pixels)
 
 
 def _thumbnail(pixels: np.ndarray) -> Thumbnail:
-    """Grey, 8-bit, averaged over boxes; colours weigh as in luminance."""
+    """Grey, 8-bit, averaged over boxes; colours weigh as in luminance.
+
+    Other types are stretched to the range of the image: of 10 or 12 bits in 16 nothing would be left in 8.
+    """
     if pixels.dtype != np.uint8:
-        pixels = np.round(pixels / _ONE_OF_255[pixels.dtype.name]).astype(np.uint8)
+        low, high = float(pixels.min()), float(pixels.max())
+        scale = _WHITE_8_BIT / (high - low) if high > low else 0.0
+        pixels = np.rint((pixels.astype(np.float32) - low) * scale).astype(np.uint8)
     picture = Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).convert("L")
     return np.asarray(picture.resize((THUMBNAIL_SIDE, THUMBNAIL_SIDE), Image.Resampling.BOX))

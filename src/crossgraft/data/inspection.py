@@ -209,8 +209,12 @@ def _merge_sizes(counts: Counter[str]) -> Counter[str]:
     named: Counter[str] = Counter()
     for sample, count in merged.items():
         heights, widths = zip(*sizes[sample], strict=True)
-        named[f"{min(heights)}–{max(heights)}×{min(widths)}–{max(widths)} {sample}"] = count
+        named[f"{_from_to(heights)}×{_from_to(widths)} {sample}"] = count
     return named
+
+
+def _from_to(lengths: Sequence[int]) -> str:
+    return str(min(lengths)) if min(lengths) == max(lengths) else f"{min(lengths)}–{max(lengths)}"
 
 
 def _raise_unreadable(names: Sequence[str], unreadable: dict[int, str]) -> None:

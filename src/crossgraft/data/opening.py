@@ -116,8 +116,7 @@ def open_dataset(
         raise DataError(rows.problems[0])
     classes = name_classes(rows.labels, rows.label_names, class_names)
     _refuse_bad_classes(rows, classes)
-    if ordinal and classes.targets.ndim == 2:
-        raise UsageError("--ordinal is for classes in an order, one an image; these images may have several labels.")
+    refuse_order_of_labels(classes.targets, ordinal=ordinal)
     for notice in classes.notices:
         reporter.warn(notice)
     known_classes, targets = classes.names, classes.targets
@@ -257,6 +256,16 @@ def _find_source(location: str) -> DataSource:
     raise location_error(location, [source.description for _, source in SOURCES])
 
 
+def refuse_order_of_labels(targets: Targets, *, ordinal: bool) -> None:
+    """Several labels an image are questions beside each other; only classes can be in an order.
+
+    Raises:
+        UsageError: ``ordinal`` was said of such labels.
+    """
+    if ordinal and targets.ndim == 2:
+        raise UsageError("--ordinal is for classes in an order, one an image; these images may have several labels.")
+
+
 def _refuse_bad_classes(rows: SourceRows, classes: Classes) -> None:
     num_rows, num_classes = len(rows.labels), len(classes.names)
     if classes.targets.ndim == 2:
@@ -302,5 +311,6 @@ def _without_unreadable(dataset: Dataset, unreadable: np.ndarray, reporter: Repo
             f"No image of the class {name} can be decoded ({unreadable.size} unreadable images in all, the first is "
             f"{dataset.skipped_unreadable[0]}). Repair them or remove the class."
         )
-    reporter.warn(f"{unreadable.size} of {len(dataset)} images can not be read and are left out.")
+    verb = "is" if unreadable.size == 1 else "are"
+    reporter.warn(f"{unreadable.size} of {len(dataset)} images can not be read and {verb} left out.")
     return dataset.take(readable, rows_used=f"{dataset.rows_used}, {unreadable.size} unreadable left out")

@@ -285,6 +285,8 @@ def _walk(
     for member, position, of_member, about in zip(members, positions, options, measured, strict=True):
         with run.stage(member.spec.name) if run else nullcontext():
             evaluations.append(walk.evaluate(member, position, options=of_member, measured=about))
+    if walk.num_read_back:
+        reporter.say(f"{walk.num_read_back} of {len(members)} models were read back from the run directory.")
     return evaluations
 
 

@@ -68,7 +68,11 @@ def with_controls(specs: Sequence[ModelSpec]) -> list[Member]:
 
 
 class ZooWalk:
-    """Evaluates members one at a time, so that only one backbone is in memory."""
+    """Evaluates members one at a time, so that only one backbone is in memory.
+
+    Attributes:
+        num_read_back: Members whose results were in the run directory already.
+    """
 
     def __init__(
         self,
@@ -87,6 +91,7 @@ class ZooWalk:
         self.settings = settings
         self.run = run
         self.reporter = reporter
+        self.num_read_back = 0
 
     def check_weights(self, specs: Sequence[ModelSpec]) -> None:
         """Load every model once before the long work, so that missing weights do not stop it after an hour.
@@ -137,7 +142,7 @@ class ZooWalk:
         file = f"models/{key}.json"
         finished = self.run.read_record(file, ModelEvaluation) if self.run else None
         if finished is not None and finished.key == key:
-            self.reporter.mention(f"{member.spec.name} ({position}): read back from the run directory")
+            self.num_read_back += 1
             return finished
         feature_set = self._extract(backbone, position, quiet=measured is not None)
         from_cache = measured.features_from_cache if measured else feature_set.from_cache
@@ -200,6 +205,9 @@ class ZooWalk:
         facts = [
             __version__,
             self.dataset.fingerprint,
+            # A file of class names may change their order, or what a label is called, under the same data and command.
+            self.dataset.class_names,
+            hashlib.sha256(self.dataset.targets.tobytes()).hexdigest(),
             backbone.name,
             backbone.weights_fingerprint,
             backbone.preprocessing.describe(),

@@ -21,6 +21,7 @@ _DIGITS_OF_WIDTH = 2  # significant digits of an interval's width: the usual rul
 _MOST_DECIMALS = 6
 _LARGEST_PLAIN = 1e7
 _MOST_JOINED = 6
+_SMALLEST_PLAIN = 1e-3  # larger values stay plain, also where their intervals are narrower than the last decimal
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,10 @@ class NumberFormat:
             decimals = digits - 1 - _exponent(max(sizes))
         else:
             decimals = 0
-        if decimals > _MOST_DECIMALS or (sizes and max(sizes) >= _LARGEST_PLAIN):
+        too_small = decimals > _MOST_DECIMALS and (not sizes or max(sizes) < _SMALLEST_PLAIN)
+        if too_small or (sizes and max(sizes) >= _LARGEST_PLAIN):
             return cls(decimals=digits - 1, scientific=True)
-        return cls(decimals=max(decimals, 0))
+        return cls(decimals=min(max(decimals, 0), _MOST_DECIMALS))
 
     def __call__(self, value: float | None) -> str:
         """The text of ``value``; a dash for None, words for NaN and the infinities."""
@@ -101,6 +103,15 @@ def joined(names: Sequence[str]) -> str:
     if len(names) > _MOST_JOINED:
         return f"{', '.join(names[: _MOST_JOINED - 1])} and {len(names) - _MOST_JOINED + 1} more"
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def percent(share: float) -> str:
+    """A share of 1 in whole percent; no line breaks before the sign.
+
+    >>> percent(0.333).split("\N{NO-BREAK SPACE}")
+    ['33', '%']
+    """
+    return f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
 
 
 def duration(seconds: float) -> str:

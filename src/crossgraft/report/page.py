@@ -15,7 +15,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from crossgraft.errors import UsageError
-from crossgraft.records import Record
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.sections import KINDS
 from crossgraft.report.source import Source, read_run
@@ -36,6 +35,7 @@ class RunPart:
         sections: Its sections in order.
         prefix: Keeps its anchors apart from those of other runs.
         has_images: Does it show images?
+        has_replicates: Does its record hold jackknife replicates, which the page leaves out?
         record_json: Its record, safe inside a script element.
     """
 
@@ -44,6 +44,7 @@ class RunPart:
     sections: Sequence[Section]
     prefix: str
     has_images: bool
+    has_replicates: bool
     record_json: Markup
 
     @property
@@ -108,13 +109,15 @@ def render_page(directories: Sequence[Path]) -> str:
 def _run_part(source: Source[Any]) -> RunPart:
     kind = KINDS[source.record.kind]
     sections = [section for builder in kind.builders if (section := builder(source)) is not None]
+    document = source.record.model_dump_json()
     return RunPart(
         command=source.run.command,
         heading=kind.heading(source),
         sections=sections,
         prefix=source.prefix,
         has_images=bool(source.thumbnails),
-        record_json=_script_json(source.record),
+        has_replicates=f'"{_ONLY_IN_THE_FILE}":' in document,
+        record_json=_script_json(document),
     )
 
 
@@ -134,10 +137,10 @@ def _side_by_side(parts: Sequence[RunPart]) -> Table:
     )
 
 
-def _script_json(record: Record) -> Markup:
-    """The record as JSON that cannot end its script element: no ``<``, ``>`` or ``&`` stays in it."""
-    document = _without(json.loads(record.model_dump_json()), _ONLY_IN_THE_FILE)
-    text = json.dumps(document, ensure_ascii=True, separators=(",", ":"))
+def _script_json(document: str) -> Markup:
+    """A record as JSON that cannot end its script element: no ``<``, ``>`` or ``&`` stays in it."""
+    shown = _without(json.loads(document), _ONLY_IN_THE_FILE)
+    text = json.dumps(shown, ensure_ascii=True, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 

@@ -37,6 +37,13 @@ def test_labels_groups_and_order_matter():
     assert dataset_fingerprint(digests, labels.copy(), groups.copy()) == variants[0]
 
 
+def test_every_label_of_many_counts():
+    labels = np.zeros((2, 2000), dtype=np.int64)
+    other = labels.copy()
+    other[1, 1000] = 1
+    assert dataset_fingerprint([b"a" * 32] * 2, labels, None) != dataset_fingerprint([b"a" * 32] * 2, other, None)
+
+
 def test_the_listing_covers_names_labels_and_groups():
     names, labels, groups = ["1.png", "2.png"], np.array([0, 1]), np.array(["p", "q"])
     variants = [

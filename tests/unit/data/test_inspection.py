@@ -107,4 +107,4 @@ def test_few_kinds_are_listed_by_frequency():
 
 def test_many_sizes_become_one_range():
     kinds = [f"{size}×{size + 5} grey 8-bit" for size in range(20, 32)] + ["7×7 RGB 8-bit"] * 3
-    assert summarise_kinds(kinds) == {"20–31×25–36 grey 8-bit": 12, "7–7×7–7 RGB 8-bit": 3}
+    assert summarise_kinds(kinds) == {"20–31×25–36 grey 8-bit": 12, "7×7 RGB 8-bit": 3}

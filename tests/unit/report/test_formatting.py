@@ -31,6 +31,8 @@ from crossgraft.report.formatting import (
         ([3.2e-9, 1.0e-9], [], ["3.20e−09", "1.00e−09"]),
         ([4.1e8], [], ["4.10e+08"]),
         ([0.0, 0.0], [], ["0", "0"]),
+        ([7.0412345, 7.04], [3e-9], ["7.041234", "7.040000"]),
+        ([3.2e-5], [3e-9], ["3.20e−05"]),
     ],
 )
 def test_decimals_follow_the_intervals_or_the_size(values, widths, expected):

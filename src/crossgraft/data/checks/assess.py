@@ -93,7 +93,7 @@ def write_verdict(findings: Sequence[FindingRecord]) -> str:
     if unsound:
         answer = f"Not sound. {unsound[0].text}"
         if len(unsound) > 1:
-            answer += f" {counted(len(unsound) - 1, 'more finding')} of this weight: "
+            answer += " Also unsound: "
             answer += "; ".join(finding.title.lower() for finding in unsound[1:]) + "."
         return answer
     answer = "Nothing unsound was found"

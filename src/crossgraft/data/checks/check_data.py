@@ -141,7 +141,8 @@ def _name_files(survey: Survey, record: DataCheckRecord, reporter: Reporter) -> 
     """On stderr, where names may be shown: the user has to find the files."""
     for finding in record.findings:
         if finding.images and finding.severity in ("unsound", "warning") and finding.check != "groups_across_splits":
-            shown = [" = ".join(survey.image_name(row - 1) for row in group[:4]) for group in finding.images[:5]]
+            between = " ≈ " if finding.check == "near_duplicates" else " = "
+            shown = [between.join(survey.image_name(row - 1) for row in group[:4]) for group in finding.images[:5]]
             more = f" … and {finding.num_groups - 5} more" if finding.num_groups > 5 else ""
             reporter.say(f"{finding.title}: {'; '.join(shown)}{more}")
 

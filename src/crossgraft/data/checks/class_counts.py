@@ -5,6 +5,7 @@ from __future__ import annotations
 from crossgraft.data.checks._finding import finding, listed
 from crossgraft.data.checks.survey import Survey
 from crossgraft.records import FindingRecord, Severity
+from crossgraft.report.formatting import count
 
 FEW_IMAGES = 10
 _NAME, _TITLE = "class_counts", "Class sizes"
@@ -22,10 +23,10 @@ def check_class_counts(survey: Survey) -> list[FindingRecord]:
         (2, FEW_IMAGES - 1, "notice", f"Fewer than {FEW_IMAGES} images of the {what}", "Numbers about it move a lot."),
     ]
     for least, most, severity, words, advice in ranges:
-        names = [f"{name} ({count})" if least > 1 else name for name, count in counts.items() if least <= count <= most]
+        names = [f"{name} ({size})" if least > 1 else name for name, size in counts.items() if least <= size <= most]
         if names:
             found.append(finding(_NAME, _TITLE, severity, f"{words} {listed(names)}.", advice=advice))
-    return found + _absent_from_splits(survey, counts) or [_passed(counts)]
+    return found + _absent_from_splits(survey, counts) or [_passed(counts, what)]
 
 
 def _too_few_classes(survey: Survey) -> list[FindingRecord]:
@@ -53,6 +54,6 @@ def _absent_from_splits(survey: Survey, counts: dict[str, int]) -> list[FindingR
     return found
 
 
-def _passed(counts: dict[str, int]) -> FindingRecord:
-    least, most = min(counts.values()), max(counts.values())
-    return finding(_NAME, _TITLE, "passed", f"Every class has at least {least} images; the largest has {most}.")
+def _passed(counts: dict[str, int], what: str) -> FindingRecord:
+    least, most = count(min(counts.values())), count(max(counts.values()))
+    return finding(_NAME, _TITLE, "passed", f"Every {what} has at least {least} images; the largest has {most}.")

@@ -39,7 +39,7 @@ def check_identical_across(survey: Survey) -> list[FindingRecord]:
     if len(survey.split_names) < 2:
         text = "There is no split to compare. Draw one with --holdout or --folds, or give one with --split."
         return [finding("identical_across", title, "not assessed", text)]
-    shared = [rows for rows in survey.copies if len(survey.splits_of(rows)) > 1]
+    shared = [rows for rows in survey.telling_copies if len(survey.splits_of(rows)) > 1]
     if not shared:
         text = f"No picture is in more than one of {', '.join(survey.split_names)}, pixel by pixel."
         return [finding("identical_across", title, "passed", text)]
@@ -50,14 +50,14 @@ def check_identical_across(survey: Survey) -> list[FindingRecord]:
     ]
     verb = "is" if len(shared) == 1 else "are"
     text = f"{pictures(len(shared))} {verb} in more than one split, pixel by pixel ({tallied(pairs)})."
-    advice = "Remove them from all splits but one: a test on images of the training measures memory."
+    advice = "Keep each in one split only: a test on images that were trained on measures memory."
     return [finding("identical_across", title, "unsound", text, advice=advice, images=shared)]
 
 
 def check_conflicting_labels(survey: Survey) -> list[FindingRecord]:
     """The same picture with different labels: unsound, one of them is wrong."""
     title = "Same picture, different labels"
-    conflicts = [rows for rows in survey.copies if len(np.unique(survey.targets[rows], axis=0)) > 1]
+    conflicts = [rows for rows in survey.telling_copies if len(np.unique(survey.targets[rows], axis=0)) > 1]
     if not conflicts:
         text = "No picture has two different labels."
         return [finding("conflicting_labels", title, "passed", text)]
@@ -73,7 +73,7 @@ def check_pictures_of_two_groups(survey: Survey) -> list[FindingRecord]:
     if survey.groups is None:
         return []
     groups = survey.groups
-    shared = [rows for rows in survey.copies if len(np.unique(groups[rows])) > 1]
+    shared = [rows for rows in survey.telling_copies if len(np.unique(groups[rows])) > 1]
     if not shared:
         text = f"No picture belongs to two of the {count(len(np.unique(groups)))} groups of {survey.group_column}."
         return [finding("pictures_of_two_groups", title, "passed", text)]

@@ -8,7 +8,7 @@ from crossgraft.data.checks._finding import finding
 from crossgraft.data.checks.survey import Survey
 from crossgraft.data.inspection import summarise_kinds
 from crossgraft.records import FindingRecord
-from crossgraft.report.formatting import count, counted
+from crossgraft.report.formatting import count, counted, percent
 
 USUAL_INPUT = 224
 """Pixels a side that most pretrained models were trained on."""
@@ -45,7 +45,9 @@ def _shapes(heights: np.ndarray, widths: np.ndarray) -> list[FindingRecord]:
     ratios = np.maximum(heights, widths) / np.minimum(heights, widths)
     typical, longest = float(np.median(ratios)), float(np.quantile(ratios, 0.95))
     if longest < _LONG:
-        text = f"The longer side is at most {longest:.2f} times the shorter one (95 % of the images)."
+        text = "All images are square."
+        if ratios.max() > 1:
+            text = f"In 95 % of the images the longer side is at most {longest:.2f} times the shorter one."
         return [finding("image_shapes", "Shapes of images", "passed", text)]
     both = abs(longest - typical) > 0.05
     text = (
@@ -60,7 +62,7 @@ def _shapes(heights: np.ndarray, widths: np.ndarray) -> list[FindingRecord]:
 
 def _shares(typical: float, longest: float, both: bool) -> str:
     """The share of a long rectangle that lies outside of its central square; also of a square that it leaves empty."""
-    return f"{1 - 1 / typical:.0%}" + (f" ({1 - 1 / longest:.0%})" if both else "")
+    return percent(1 - 1 / typical) + (f" ({percent(1 - 1 / longest)})" if both else "")
 
 
 def _small(sides: np.ndarray) -> list[FindingRecord]:

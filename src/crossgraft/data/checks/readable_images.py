@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
-from crossgraft.data.checks._finding import finding, listed
+from crossgraft.data.checks._finding import finding
 from crossgraft.data.checks.survey import Survey
 from crossgraft.data.inspection import describe_dark
 from crossgraft.records import FindingRecord
 from crossgraft.report.formatting import count, counted
+
+_MOST_REASONS = 3
 
 
 def check_readable_images(survey: Survey) -> list[FindingRecord]:
@@ -18,8 +21,17 @@ def check_readable_images(survey: Survey) -> list[FindingRecord]:
     if not survey.unreadable:
         text = f"All {count(len(survey))} images can be read."
         return [*found, finding("readable_images", "Readable images", "passed", text)]
-    reasons = [f"{reason} ({number})" for reason, number in Counter(survey.unreadable.values()).most_common()]
-    text = f"{counted(len(survey.unreadable), 'image')} can not be read: {listed(reasons)}."
+    text = f"{counted(len(survey.unreadable), 'image')} can not be read: {_in_words(survey.unreadable.values())}."
     advice = "Repair or remove them; --skip-unreadable leaves them out of a run."
     rows = [[row] for row in survey.unreadable]
     return [*found, finding("readable_images", "Unreadable images", "unsound", text, advice=advice, images=rows)]
+
+
+def _in_words(reasons: Iterable[str]) -> str:
+    """The commonest reasons, with their numbers where there is more than one."""
+    counts = Counter(reasons).most_common()
+    if len(counts) == 1:
+        return counts[0][0]
+    shown = [f"{reason} ({count(number)})" for reason, number in counts[:_MOST_REASONS]]
+    others = sum(number for _, number in counts[_MOST_REASONS:])
+    return "; ".join([*shown, f"other reasons ({count(others)})"] if others else shown)

@@ -14,7 +14,7 @@ from crossgraft.data._image_facts import ImageFacts
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.fingerprint import dataset_fingerprint
 from crossgraft.data.inspection import InspectedImages, inspect_images, summarise_kinds
-from crossgraft.data.opening import classes_of, list_rows
+from crossgraft.data.opening import classes_of, list_rows, refuse_order_of_labels
 from crossgraft.data.selection import RowSelection
 from crossgraft.data.sources import SourceRequest
 from crossgraft.progress import Reporter
@@ -89,6 +89,11 @@ class Survey:
         for row in self.readable_rows:
             rows_of[self.facts[row].picture].append(int(row))
         return [np.asarray(rows) for rows in rows_of.values() if len(rows) > 1]
+
+    @cached_property
+    def telling_copies(self) -> list[np.ndarray]:
+        """The same without constant images: that two empty slices are equal says nothing about who or what they show."""
+        return [rows for rows in self.copies if not self.facts[int(rows[0])].is_constant]
 
     @cached_property
     def split_names(self) -> list[str]:
@@ -198,9 +203,11 @@ def survey_location(
 
     Raises:
         DataError: The rows can not be listed, or not be split as asked.
+        UsageError: ``ordinal`` was said of several labels an image.
     """
     source, rows = list_rows(location, request, reporter)
     names, targets = classes_of(rows, class_names)
+    refuse_order_of_labels(targets, ordinal=ordinal)
     drawn = selection.make_split(rows, targets, names)
     images = inspect_images(
         rows.image_names,

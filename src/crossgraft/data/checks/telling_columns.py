@@ -10,7 +10,7 @@ from crossgraft.data.checks._association import held_out_accuracy
 from crossgraft.data.checks._finding import finding, listed
 from crossgraft.data.checks.survey import Survey
 from crossgraft.records import ColumnRecord, FindingRecord
-from crossgraft.report.formatting import counted
+from crossgraft.report.formatting import counted, percent
 
 TELLS_ALMOST_ALL = 0.8
 """Of the way from guessing to being always right: a warning."""
@@ -72,8 +72,8 @@ def check_telling_columns(survey: Survey, columns: list[ColumnRecord]) -> list[F
 def _in_words(columns: list[ColumnRecord]) -> str:
     return listed(
         [
-            f"{column.column}{f' (of {column.label})' if column.label else ''} with {column.balanced_accuracy:.0%} right on "
-            f"held-out images (guessing: {column.chance:.0%})"
+            f"{column.column}{f' (of {column.label})' if column.label else ''} with {percent(column.balanced_accuracy)} "
+            f"right on held-out images (guessing: {percent(column.chance)})"
             for column in columns
         ]
     )

@@ -129,7 +129,7 @@ def frame_display(dataset: Dataset, layout: PixelLayout, frame: int, policy: Win
     """How to show the stored values of one frame of intensities.
 
     ``full`` leaves a Modality LUT sequence and the padding value aside: both would let different stored values look
-    alike.
+    alike. So would an intercept that is large for the slope; only the sign of the slope matters for the full range.
 
     Raises:
         UnreadableFileError: The rescale slope is 0, or a number is none.
@@ -138,7 +138,7 @@ def frame_display(dataset: Dataset, layout: PixelLayout, frame: int, policy: Win
     table = modality_table(dataset)
     slope, intercept = (1.0, 0.0) if table is not None else rescale(dataset, frame)
     if policy.kind == "full":
-        return Display(slope, intercept, inverted=inverted)
+        return Display(math.copysign(1, slope), inverted=inverted)
     shown = policy.window if policy.kind == "given" else own_window(dataset, layout, frame)
     return Display(slope, intercept, table, shown, inverted, _padding(dataset, layout))
 
@@ -163,7 +163,9 @@ def own_window(dataset: Dataset, layout: PixelLayout, frame: int) -> Window | Lo
     """The file's VOI table, else the first of its windows, else None; a window without a width above 0 is none."""
     sequence = dataset.get("VOILUTSequence")
     if sequence:
-        return _lookup_table(sequence[0], word_type(dataset), signed=layout.signed)
+        # The table is asked for rescaled values, so these decide whether its first value may be negative.
+        slope, intercept = (1.0, 0.0) if modality_table(dataset) is not None else rescale(dataset, frame)
+        return _lookup_table(sequence[0], word_type(dataset), signed=layout.signed or min(slope, intercept) < 0)
     item = _frame_item(dataset, frame, "FrameVOILUTSequence")
     center = _first_number(item, "WindowCenter", default=math.nan)
     width = _first_number(item, "WindowWidth", default=math.nan)

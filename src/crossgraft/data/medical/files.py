@@ -113,8 +113,9 @@ def warn_of_reading(files: Sequence[MedicalFile], policy: WindowPolicy) -> list[
     dicom = [file.facts for file in files if isinstance(file.facts, DicomFacts)]
     unwindowed = sum(facts.is_ct and facts.shown == "full range" for facts in dicom)
     if policy.kind == "file" and unwindowed:
+        name = "names" if unwindowed == 1 else "name"
         notices.append(
-            f"{_files(unwindowed)} of CT name no window, so the full range is shown, in which tissue is almost one grey. "
+            f"{_files(unwindowed)} of CT {name} no window, so the full range is shown, in which tissue is almost one grey. "
             "Choose one for all, such as --window lung."
         )
     several = sum(isinstance(file.facts, NiftiFacts) and file.facts.num_volumes > 1 for file in files)

@@ -7,6 +7,7 @@ another orientation, that plane is the slice: coronal with the head at the top, 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,14 +119,18 @@ def _display(header: NiftiHeader, found: Span, policy: WindowPolicy) -> Display:
     if policy.kind == "given":
         return Display(header.slope, header.intercept, shown=policy.window)
     if policy.kind == "full":
-        return Display(header.slope, header.intercept)
+        return _whole_span(header)
     if header.cal_range is not None:
         return Display(header.slope, header.intercept, shown=Span(*header.cal_range))
     narrow = header.dtype.kind in "iu" and 8 * header.dtype.itemsize <= WIDEST_TABLE_BITS
-    if not narrow:
-        return Display(header.slope, header.intercept)
-    ends = sorted(end * header.slope + header.intercept for end in (found.low, found.high))
-    return Display(header.slope, header.intercept, shown=Span(ends[0], ends[1]))
+    return _whole_span(header, found if narrow else None)
+
+
+def _whole_span(header: NiftiHeader, found: Span | None = None) -> Display:
+    """From the lowest to the highest value, of those found or of all; only the sign of the slope matters for it."""
+    if header.slope > 0 or found is None:
+        return Display(math.copysign(1, header.slope), shown=found)
+    return Display(-1.0, shown=Span(-found.high, -found.low))
 
 
 def _span(stored: np.ndarray) -> Span:

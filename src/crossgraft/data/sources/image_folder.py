@@ -123,9 +123,10 @@ def _files_by_class(folder: Path, notices: list[str], problems: list[str]) -> di
     empty = [name for name, paths in files.items() if not paths]
     if empty:
         what = "folder" if len(empty) == 1 else "folders"
+        # Not the whole path: problems go into the record of a check, which may be passed on.
         problems.append(
-            f"No images in the class {what} {', '.join(empty)} of {folder}. Add images ({', '.join(_LISTED_EXTENSIONS)}) "
-            f"or remove the {what}."
+            f"No images in the class {what} {', '.join(empty)} of {folder.resolve().name}. Add images "
+            f"({', '.join(_LISTED_EXTENSIONS)}) or remove the {what}."
         )
     _suspect_classes_further_down(folder, list(files), notices)
     if loose:

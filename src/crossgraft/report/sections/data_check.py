@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from crossgraft.records import DataCheckRecord, FindingRecord
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Gallery, Heading, Literature, Paragraph, Section
-from crossgraft.report.formatting import NumberFormat, count, counted, short_fingerprint
+from crossgraft.report.formatting import NumberFormat, count, counted, describe_classes, short_fingerprint
 from crossgraft.report.plots import class_balance_figure, split_counts_figure
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
@@ -20,8 +20,7 @@ def data_check_heading(source: Source[DataCheckRecord]) -> Heading:
     """Name of the data, and how much was looked at."""
     record = source.record
     data = record.dataset
-    what = ("label", "labels") if data.task == "multi-label" else ("class", "classes")
-    summary = f"{counted(data.num_images, 'image')}, {data.rows_used} · {counted(len(data.class_names), *what)} · "
+    summary = f"{counted(data.num_images, 'image')}, {data.rows_used} · {describe_classes(data)} · "
     groups = "patient leakage not assessed (no group column)" if data.group_column is None else describe_groups(data)
     return Heading(title=data.name, summary=summary + groups, advice=record.verdict)
 
@@ -46,7 +45,7 @@ def findings_section(source: Source[DataCheckRecord]) -> Section:
     else:
         blocks = [
             Checks([finding.model_copy(update={"text": f"{finding.text} {finding.advice}"}) for finding in findings]),
-            _table(source.record, findings),
+            *_tables(source.record, [finding for finding in findings if finding.images]),
         ]
     return Section(name="findings", title="What needs attention", part="evidence", blocks=blocks)
 
@@ -155,11 +154,14 @@ def _counts(source: Source[DataCheckRecord]) -> Figure:
     return Figure([class_balance_figure(data, identifier=identifier)], caption=caption)
 
 
-def _table(record: DataCheckRecord, findings: list[FindingRecord]) -> Table:
+def _tables(record: DataCheckRecord, findings: list[FindingRecord]) -> list[Block]:
+    """The rows that findings are about, in one table; none where no finding is about single images."""
+    if not findings:
+        return []
     columns = [Column("Finding"), Column("Severity"), Column("Groups of images", numeric=True), Column("Rows")]
     rows = [[words(f.title), words(f.severity), whole(f.num_groups or None), _rows(f, record)] for f in findings]
     note = "Rows count from 1; a + joins images that belong together. findings.csv of the run lists up to 1000 groups."
-    return Table(caption="Findings and their images", columns=columns, rows=rows, file_name="findings", notes=[note])
+    return [Table(caption="Findings and their images", columns=columns, rows=rows, file_name="findings", notes=[note])]
 
 
 def _rows(finding: FindingRecord, record: DataCheckRecord) -> Cell:

@@ -14,6 +14,17 @@ def test_a_column_that_is_the_label_tells_all():
     assert held_out_accuracy(np.where(TARGETS == 1, "clinic A", "clinic B"), TARGETS) == 1
 
 
+def test_a_value_stands_for_the_class_in_which_it_is_frequent_not_for_the_largest_class():
+    common, rare = np.repeat(["x", "y"], [60, 140]), np.repeat(["x", "y"], [36, 4])
+    values, targets = np.concatenate([common, rare]), np.repeat([0, 1], [200, 40])
+    assert held_out_accuracy(values, targets) == pytest.approx((140 / 200 + 36 / 40) / 2)
+
+
+def test_images_of_a_rare_class_are_never_all_held_out_together():
+    targets = np.repeat(np.arange(12), 2)
+    assert held_out_accuracy(targets.astype(str), targets) == 1
+
+
 def test_names_of_images_tell_nothing():
     names = np.asarray([f"image {row}" for row in range(200)])
     assert held_out_accuracy(names, TARGETS) == 0.5

@@ -60,15 +60,25 @@ def test_without_a_split_nothing_is_said_about_splits(check):
         lambda grey: np.repeat(grey, 3, axis=2),
         lambda grey: grey.astype(np.uint16) * 257,
         lambda grey: np.repeat(grey.astype(np.uint16) * 257, 3, axis=2),
+        lambda grey: grey.astype(np.float32) / 255,
+        lambda grey: np.repeat((grey * (1 / 255)).astype(np.float32), 3, axis=2),
     ],
-    ids=["RGB with equal channels", "16 bits", "both"],
+    ids=["RGB with equal channels", "16 bits", "both", "floats", "floats with equal channels"],
 )
 def test_the_same_picture_in_another_form_is_the_same_picture(check, pixels, twin):
     found = check([*range(23), twin(pixels(0, 24, 24))], [*TWO[:23], 0])
     assert found["Identical images"].images == [[1, 24]]
 
 
-@pytest.mark.parametrize("change", [lambda x: x[:, :23], lambda x: x.astype(np.uint16) * 256, lambda x: x ^ 1])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x[:, :23],
+        lambda x: x.astype(np.uint16) * 256,
+        lambda x: (x / 256).astype(np.float32),
+        lambda x: x ^ 1,
+    ],
+)
 def test_another_size_depth_or_sample_is_another_picture(check, pixels, change):
     found = check([*range(23), change(pixels(0, 24, 24))], [*TWO[:23], 0])
     assert found["Identical images"].severity == "passed"
@@ -80,13 +90,21 @@ def test_one_picture_with_two_labels_is_unsound(check):
     assert found["Same picture, different labels"].images == [[1, 24]]
 
 
+@pytest.mark.parametrize(("label_set", "severity"), [([1, 0], "passed"), ([1, 1], "unsound")])
+def test_copies_with_several_labels_agree_where_all_labels_do(check, label_set, severity):
+    labels = np.stack([TWO[:23], 1 - np.asarray(TWO[:23])], axis=1)
+    labels[0] = [1, 0]
+    found = check([*range(23), 0], [*labels.tolist(), label_set])
+    assert found["Same picture, different labels"].severity == severity
+
+
 def test_pictures_that_look_alike_are_told_by_split_group_and_label(check, pixels):
     almost = pixels(0, 24, 24).copy()
     almost[0, 0] ^= 1
     images, splits = [*range(23), almost], ["train"] * 16 + ["test"] * 8
     finding = check(images, TWO, splits=splits, groups=range(24))["Near duplicates"]
     assert finding.severity == "warning"
-    assert "(1 across splits, 0 of one group of groups, 1 with different labels)" in finding.text
+    assert "(1 across splits, 0 within one group of groups, 1 with different labels)" in finding.text
     assert finding.images == [[1, 24]]
     finding = check(images, [*TWO[:23], 0], groups=[*range(23), 0])["Near duplicates"]
     assert finding.severity == "notice"  # a split by group keeps both on one side
@@ -116,6 +134,16 @@ def test_constant_images_are_a_warning(check):
     assert found["Constant images"].images == [[23], [24]]
 
 
+def test_empty_slices_of_two_patients_in_two_splits_are_no_copies_of_a_picture(check):
+    blank = [np.zeros((24, 24, 1), np.uint8)] * 2
+    groups = [*(row // 2 for row in range(22)), 20, 21]
+    found = check([blank[0], *range(1, 23), blank[1]], TWO, splits=SPLITS, groups=[22, *groups[1:]])
+    for title in ("Identical images across splits", "Same picture, different labels", "Same picture, two patients"):
+        assert found[title].severity == "passed"
+    assert found["Identical images across splits"].images == []
+    assert found["Constant images"].images == [[1], [24]]
+
+
 def test_small_and_missing_classes(check):
     found = check(list(range(24)), ["a"] * 11 + ["b"] * 8 + ["c"] * 4 + ["d"], splits=["train"] * 19 + ["test"] * 5)
     texts = {finding.severity: finding.text for finding in found.record.findings if finding.title == "Class sizes"}
@@ -140,7 +168,7 @@ def test_a_column_that_is_the_label_is_a_warning_and_a_name_is_not(check):
     found = check(list(range(24)), TWO, **columns)
     finding = found["Columns that tell the label"]
     assert finding.severity == "warning"
-    assert "scanner with 100% right on held-out images (guessing: 50%)" in finding.text
+    assert "scanner with 100\xa0% right on held-out images (guessing: 50\xa0%)" in finding.text
     assert "image_id" not in finding.text
     assert [column.column for column in found.record.columns] == ["scanner", "image_id"]
 
@@ -155,7 +183,7 @@ def test_shapes_and_sizes_are_advice_with_numbers(check, pixels):
     finding = found["Images far from square"]
     assert finding.severity == "warning"
     assert "The longer side is 2.50 times the shorter one." in finding.text
-    assert "crop cuts off 60% of the picture" in finding.text
+    assert "crop cuts off 60\xa0% of the picture" in finding.text
     assert "60 pixels (median)" in found["Small images"].text
     assert found.result.is_sound
 
@@ -200,7 +228,15 @@ def test_several_labels_an_image(make_dataset):
     assert record.dataset.class_counts == [12, 9, 0]
     assert by_title["Class sizes"].text == "No image of the label node."
     assert by_title["Same picture, different labels"].images == [[1, 24]]
-    assert "site (of cyst) with 100%" in by_title["Columns that tell the label"].text
+    assert "site (of cyst) with 100\xa0%" in by_title["Columns that tell the label"].text
+
+
+def test_several_labels_are_in_no_order(tmp_path):
+    np.savez(
+        tmp_path / "a.npz", images=np.zeros((4, 8, 8), np.uint8), labels=np.array([[1, 1], [0, 1], [1, 0], [0, 0]])
+    )
+    with pytest.raises(UsageError, match="--ordinal is for classes in an order"):
+        check_data(tmp_path / "a.npz", ordinal=True)
 
 
 @pytest.fixture

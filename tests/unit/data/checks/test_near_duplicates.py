@@ -35,6 +35,8 @@ COPIES = {
     "less contrast": (lambda image: ImageEnhance.Contrast(image).enhance(0.6), 0),
     "in colour": (lambda image: image.convert("RGB"), 0),
     "16 bits": (lambda image: Image.fromarray(np.asarray(image).astype(np.uint16) * 200), 0),
+    "10 of 16 bits": (lambda image: Image.fromarray(np.asarray(image).astype(np.uint16) * 4), 0),
+    "floats": (lambda image: Image.fromarray(np.asarray(image).astype(np.float32) / 300), 0),
     "mirrored": (lambda image: image.transpose(Image.Transpose.FLIP_LEFT_RIGHT), 1),
     "upside down": (lambda image: image.transpose(Image.Transpose.FLIP_TOP_BOTTOM), 2),
     "mirrored and compressed": (lambda image: compressed(image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)), 1),
@@ -61,6 +63,21 @@ def test_pictures_of_one_kind_are_not_near_each_other():
     thumbnails = np.stack([np.asarray(image.resize((32, 32))).ravel() for image in images]).astype(float)
     assert np.corrcoef(thumbnails)[np.triu_indices(150, 1)].mean() > 0.7  # they do have most in common
     assert len(search(images).pairs) == 0
+
+
+def test_what_all_pictures_have_in_common_makes_no_pair():
+    rng = np.random.default_rng(3)
+    common, own = rng.normal(size=(32, 32, 1)), rng.normal(size=(40, 32, 32, 1))
+    images = (128 + 30 * common + 4 * own).clip(0, 255).astype(np.uint8)
+    assert np.corrcoef(images.reshape(40, -1))[np.triu_indices(40, 1)].min() > 0.95
+    assert len(search(images).pairs) == 0
+
+
+def test_a_symmetric_picture_is_no_pair_with_itself():
+    symmetric = [
+        np.concatenate([half, half[:, ::-1]], axis=1) for half in (np.asarray(scan(seed)) for seed in range(150))
+    ]
+    assert len(search(symmetric).pairs) == 0
 
 
 @pytest.mark.parametrize("number", [2, 3])

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from pydicom.data import get_testdata_file
 from pydicom.dataset import Dataset
-from pydicom.uid import DeflatedExplicitVRLittleEndian, ExplicitVRBigEndian, ImplicitVRLittleEndian, RLELossless
+from pydicom.uid import (
+    DeflatedExplicitVRLittleEndian,
+    ExplicitVRBigEndian,
+    ExplicitVRLittleEndian,
+    ImplicitVRLittleEndian,
+    RLELossless,
+)
 
 from crossgraft.data.medical.dicom import DicomVolume, dicom_facts
 from crossgraft.data.medical.windows import parse_window
@@ -53,9 +59,10 @@ def test_full_keeps_every_stored_value(tmp_path, bits, signed, photometric):
     np.testing.assert_array_equal(recovered(pixels, bits, signed=signed, inverted=inverted), values)
 
 
-def test_all_65536_values_stay_apart(tmp_path):
+@pytest.mark.parametrize(("slope", "intercept"), [(1, 0), (1e-10, 1e6), (1e-3, 1e15)])
+def test_all_65536_values_stay_apart_whatever_they_stand_for(tmp_path, slope, intercept):
     values = np.arange(2**16, dtype=np.uint16).reshape(256, 256)
-    pixels = read(write_dicom(tmp_path / "x.dcm", values), "full")
+    pixels = read(write_dicom(tmp_path / "x.dcm", values, RescaleSlope=slope, RescaleIntercept=intercept), "full")
     np.testing.assert_array_equal(pixels[..., 0], values)
 
 
@@ -190,6 +197,19 @@ def test_a_voi_table_is_looked_up(tmp_path):
     assert dicom_facts(path, "x.dcm").shown == "own table"
     wanted = entries[np.clip(np.arange(8) - 2, 0, 3)] / 4095
     np.testing.assert_allclose(read(path)[0, :, 0] / 65535, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("syntax", [ImplicitVRLittleEndian, ExplicitVRLittleEndian])
+def test_a_voi_table_may_begin_below_zero_where_unsigned_values_are_rescaled(tmp_path, syntax):
+    item, entries = Dataset(), np.arange(0, 4096, 2)
+    item.add_new("LUTDescriptor", "SS", [len(entries), -1000, 12])
+    item.add_new("LUTData", "OW", entries.astype("<u2").tobytes())
+    values = np.arange(2048, dtype=np.uint16)[np.newaxis]
+    dataset = dicom_dataset(values, bits_stored=12, RescaleSlope=1, RescaleIntercept=-1024, VOILUTSequence=[item])
+    dataset.file_meta.TransferSyntaxUID = syntax  # an implicit file does not say that -1000 has a sign
+    dataset.save_as(tmp_path / "x.dcm", enforce_file_format=True)
+    wanted = [entries[min(max(stored - 1024 + 1000, 0), len(entries) - 1)] / 4095 for stored in range(2048)]
+    np.testing.assert_allclose(read(tmp_path / "x.dcm")[0, :, 0] / 65535, wanted, atol=1e-5)
 
 
 def test_a_modality_table_comes_before_the_window(tmp_path):

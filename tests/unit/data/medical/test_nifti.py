@@ -213,3 +213,12 @@ def test_the_content_says_what_is_compressed(tmp_path):
     packed = gzip.compress(write_nifti(tmp_path / "x.nii", values).read_bytes())
     (tmp_path / "y.nii").write_bytes(packed)
     np.testing.assert_array_equal(stack(tmp_path / "y.nii"), values)
+
+
+@pytest.mark.parametrize("window", ["full", None])
+@pytest.mark.parametrize(("slope", "intercept"), [(1e-3, 1e15), (-1e-3, 1e15), (-2.0, 7.0)])
+def test_values_stay_apart_whatever_they_stand_for(tmp_path, window, slope, intercept):
+    values = np.arange(-100, 20, dtype=np.int16).reshape(6, 5, 4)
+    values.flat[:2] = -(2**15), 2**15 - 1
+    pixels = stack(write_nifti(tmp_path / "x.nii", values, slope=slope, intercept=intercept), window).astype(np.int64)
+    np.testing.assert_array_equal(pixels if slope > 0 else 65535 - pixels, values.astype(np.int64) + 2**15)
