@@ -104,11 +104,11 @@ class _CrossEntropy:
         self._own = (np.arange(len(labels)), labels)
 
     def __call__(self, logits: np.ndarray) -> tuple[float, np.ndarray]:
-        norms = logsumexp(logits, axis=1)
+        norms = np.asarray(logsumexp(logits, axis=1))
         slope = np.exp(logits - norms[:, None])
         slope[self._own] -= 1
         return float(np.mean(norms - logits[self._own])), slope / len(logits)
 
     def posterior(self, logits: np.ndarray) -> np.ndarray:
         """Softmax over the classes."""
-        return np.exp(logits - logsumexp(logits, axis=1)[:, None])
+        return np.exp(logits - np.asarray(logsumexp(logits, axis=1))[:, None])
