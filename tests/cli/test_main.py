@@ -47,7 +47,8 @@ def test_the_version_is_printed(crossgraft):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["rank"], "Missing argument 'data'. Try: crossgraft rank --help"),
+        (["check"], "Missing argument 'data'. Try: crossgraft check --help"),
+        (["rank"], "Name the images to rank for, for example: crossgraft rank digits (or --published thesis)."),
         (["rank", "x", "--seeed", "1"], "--seed"),
         (["rank", "x", "--per-class", "0"], "'--per-class'"),
         (["list", "fruits"], "fruits"),

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from crossgraft.rank import evaluate_published
 from crossgraft.records import CheckRecord
 from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Items, Paragraph
 from crossgraft.report.sections import KINDS
@@ -45,6 +46,7 @@ def test_sections_follow_the_order_of_the_page_and_have_names_of_their_own(kind,
         "ranking": examples.ranking_record,
         "demo": examples.demo_record,
         "data_check": examples.data_check_record,
+        "published": lambda: evaluate_published("thesis"),
     }[kind]()
     sections = [section for builder in KINDS[kind].builders if (section := builder(source_of(record)))]
     positions = [PARTS.index(section.part) for section in sections]
@@ -78,7 +80,7 @@ def test_the_heading_says_that_leakage_was_not_checked(ranking, source_of):
 
 
 def test_the_overview_holds_the_values_of_the_record(ranking, source_of):
-    (table,) = blocks_of(scores_section(source_of(ranking)), Table)
+    table, _ = blocks_of(scores_section(source_of(ranking)), Table)
     rows = csv_of(table)
     assert len(rows) == 15
     titles = {score.title: score.name for score in ranking.scores}
@@ -90,7 +92,7 @@ def test_the_overview_holds_the_values_of_the_record(ranking, source_of):
 
 
 def test_one_column_shows_one_number_of_decimals(ranking, source_of):
-    (table,) = blocks_of(scores_section(source_of(ranking)), Table)
+    table, _ = blocks_of(scores_section(source_of(ranking)), Table)
     for column in range(1, 7):
         shown = [row[column].text for row in table.rows if row[column].values[0] is not None]
         assert len({len(text.partition(".")[2]) for text in shown}) == 1
@@ -98,7 +100,7 @@ def test_one_column_shows_one_number_of_decimals(ranking, source_of):
 
 def test_best_is_bold_only_when_separable_from_all(ranking, source_of):
     def bold(record):
-        (table,) = blocks_of(scores_section(source_of(record)), Table)
+        table, _ = blocks_of(scores_section(source_of(record)), Table)
         return [row[0].text for row in table.rows if row[1].strong]
 
     assert bold(ranking) == []
@@ -108,6 +110,11 @@ def test_best_is_bold_only_when_separable_from_all(ranking, source_of):
     )
     separable = ranking.model_copy(update={"rankings": [alone, *ranking.rankings[1:]]})
     assert bold(separable) == [first.model]
+
+
+def test_what_each_score_costs_is_a_table_of_its_own(ranking, source_of):
+    _, costs = blocks_of(scores_section(source_of(ranking)), Table)
+    assert [row[0].text for row in costs.rows] == [score.title for score in ranking.scores]
 
 
 def test_one_score_has_nothing_to_be_drawn_against(ranking, source_of):
