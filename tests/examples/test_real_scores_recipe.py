@@ -69,11 +69,11 @@ def test_the_page_has_every_set_score_and_model(recipe):
     text = PAGE.read_text(encoding="utf-8")
     short_names = set(recipe.write_page.__globals__["SHORT_NAMES"].values())
     titles = [SCORES.get(name).title for name in SCORES.names()]
-    of_sets = {row[0]: row for row in rows(text)}
+    head = section(text, "Every score on real checkpoints and real images")
+    of_sets = {row[0]: row for row in rows(head)}
     known = [target for target in recipe.TARGETS if target.title in of_sets]
     assert list(of_sets) == [target.title for target in known] != []
-    missing = [target.title for target in recipe.TARGETS if target not in known]
-    assert all(name in section(text, "Every score on real checkpoints and real images") for name in missing)
+    assert all(target.title in head for target in recipe.TARGETS)  # as measured, or as not measured yet
     for target in known:
         orders = {row[0]: set(row[1].replace("=", " ").split()) for row in rows(section(text, target.title))}
         assert list(orders) == titles
