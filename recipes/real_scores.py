@@ -94,7 +94,8 @@ def main(command_line: Sequence[str] | None = None) -> None:
     ]
     finished = [measured for measured in found if measured is not None]
     if arguments.out is not None:
-        write_page(arguments.out, finished, side=arguments.side)
+        missing = [target.title for target, measured in zip(targets, found, strict=True) if measured is None]
+        write_page(arguments.out, finished, side=arguments.side, missing=missing)
     print(f"{len(finished)} of {len(targets)} sets are measured")
 
 
@@ -224,7 +225,10 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
         "--results", type=Path, default=Path("runs") / "real-scores", help="what is finished is kept here"
     )
     parser.add_argument("--out", type=Path, help="the page to write")
-    parser.add_argument("--only", nargs="+", choices=[target.name for target in TARGETS], help="measure these sets")
+    names = [target.name for target in TARGETS]
+    parser.add_argument(
+        "--only", nargs="+", choices=[*names, "none"], help="measure these sets; none: write the page only"
+    )
     parser.add_argument("--limit", type=int, help="images of each set [default: 300; with --smoke 40]")
     parser.add_argument("--side", type=int, default=128, help="pixels of models that want more")
     parser.add_argument("--smoke", action="store_true", help="as-built networks and noise; the numbers mean nothing")

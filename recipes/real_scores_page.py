@@ -45,17 +45,18 @@ PAGE = """\
 OMP_NUM_THREADS=1 python recipes/real_scores.py --data-dir datasets --weights-dir weights --out docs/results/real-scores.md
 ```
 
-{models} networks of `examples/own_models` and all {scores} scores, on {sets} sets. No fine-tuning was done here: the page shows
-what the scores say and where they disagree, not which of them is right. The linear probe (cross-validated on the same images) is
-the only yardstick.
+{models} networks of `examples/own_models` and all {scores} scores. Sets measured: {measured}. {missing}
+
+No fine-tuning was done here: the page shows what the scores say and where they disagree, not which of them is right. The linear
+probe (cross-validated on the same images) is the only yardstick.
 
 - Images: the train split where there is one, at most {limit} a set with the class shares kept. HAM10000 is grouped by lesion.
   MedMNIST and the brain slices do not say which images belong to one patient, and the brain slices hold exact copies; intervals
   may be too narrow there. BUSI is left out, because BreastMNIST is made of it.
 - Models: each at its own input size; those that want more than {side} pixels get {side}, which is not the size that they were
   trained with ({reduced}).
-- Intervals: 95 %, by leaving out 20 blocks of images. {gradient} have none: they need a backward pass of every image and were
-  evaluated once. Others without one are listed at the end.
+- Intervals: 95 %, by leaving out 20 blocks of images. {gradient} have none: they need a backward pass of every
+  image and were evaluated once. Others without one are listed at the end.
 - Measured with one thread on {machine} that had other work to do; seconds vary with the load, the
   scores do not. {versions}.
 
@@ -165,8 +166,8 @@ class Measured:
         return [cell.seconds for cell in cells if cell.value is not None]
 
 
-def write_page(file: Path, sets: Sequence[Measured], *, side: int) -> None:
-    """Write the page of the sets that are finished."""
+def write_page(file: Path, sets: Sequence[Measured], *, side: int, missing: Sequence[str] = ()) -> None:
+    """Write the page of the sets that are finished; ``missing`` are the titles of the others."""
     if not sets:
         raise SystemExit("No set is finished, so there is nothing to write.")
     scores = SCORES.names()
@@ -175,7 +176,8 @@ def write_page(file: Path, sets: Sequence[Measured], *, side: int) -> None:
     text = PAGE.format(
         models=len(models),
         scores=len(scores),
-        sets=len(sets),
+        measured=listed([measured.title for measured in sets]),
+        missing=f"Not measured yet: {listed(missing)}." if missing else "These are all that the recipe knows.",
         limit=limit,
         side=side,
         reduced=", ".join(map(short, sets[0].reduced)) or "none",
@@ -250,18 +252,23 @@ def set_table(sets: Sequence[Measured]) -> str:
 
 def findings(sets: Sequence[Measured], scores: Sequence[str]) -> str:
     """Counts only, as sentences."""
-    level = [separability(one, "logme")[0] for one in sets]
-    lines = [f"LogME's first is level with {listed(level)} other models ({listed([one.title for one in sets])})."]
-    firsts = [len({first_of(one.values(score)) for score in scores if one.values(score)}) for one in sets]
-    lines.append(f"The {len(scores)} scores name {listed(firsts)} different first models.")
+    lines: list[str] = []
+    for one in sets:
+        level = separability(one, "logme")[0]
+        firsts = len({first_of(one.values(score)) for score in scores if one.values(score)})
+        lines.append(
+            f"{one.title}: LogME does not separate its first model from {level} others, and the {len(scores)} scores name "
+            f"{firsts} different first models."
+        )
     found = {score: correlations(sets, score) for score in scores if score != YARDSTICK}
-    clear = [title(score) for score, values in found.items() if len(values) > 1 and interval(values)[1] > 0]
-    lines.append(
-        f"The mean correlation with the linear probe is above 0, with its whole interval, for {len(clear)} of {len(found)} "
-        f"scores: {listed(clear) or 'none'}."
-    )
-    above = [title(score) for score, values in found.items() if len(values) > 1 and interval(values)[0] < 0]
-    lines.append(f"It is below 0 on average for: {listed(above) or 'none'}.")
+    if len(sets) > 1:
+        clear = [title(score) for score, values in found.items() if len(values) > 1 and interval(values)[1] > 0]
+        below = [title(score) for score, values in found.items() if len(values) and values.mean() < 0]
+        lines.append(
+            f"The mean correlation with the linear probe is above 0, with its whole interval, for {len(clear)} of {len(found)} "
+            f"scores: {listed(clear) or 'none'}."
+        )
+        lines.append(f"It is below 0 on average for: {listed(below) or 'none'}.")
     return "\n".join(f"- {line}" for line in lines)
 
 
@@ -343,7 +350,7 @@ def probe_table(sets: Sequence[Measured], scores: Sequence[str]) -> str:
     for score in scores:
         each = [number(spearman(one.values(score), one.values(YARDSTICK))) for one in sets]
         known = correlations(sets, score)
-        mean, low, high = interval(known) if len(known) > 1 else (-2.0, np.nan, np.nan)
+        mean, low, high = interval(known) if len(known) > 1 else (known.mean() if len(known) else -2.0, np.nan, np.nan)
         last = f"{number(mean)} [{number(low)}, {number(high)}]" if len(known) > 1 else "—"
         rows.append((mean, [title(score), *each, last]))
     ordered = [row for _, row in sorted(rows, key=lambda row: -row[0])]

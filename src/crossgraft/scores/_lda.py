@@ -71,7 +71,13 @@ class WithinClass:
     def within(self) -> np.ndarray:
         """W, the offsets minus their class means, over √n; in the dtype of the offsets."""
         dtype = self.offsets.dtype
-        return (self.offsets - self.means.astype(dtype)[self.targets]) / dtype.type(self.num_samples**0.5)
+        means, root = self.means.astype(dtype), dtype.type(self.num_samples**0.5)
+        within = np.empty_like(self.offsets)
+        for start in range(0, self.num_samples, _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            np.subtract(self.offsets[rows], means[self.targets[rows]], out=within[rows])
+            within[rows] /= root
+        return within
 
     def leading_variance(self) -> float:
         """xᵀ S_w v after three double steps of power iteration from the row sums of S_w, as published.
@@ -100,10 +106,10 @@ class WithinClass:
         """
         ridge = shrinkage * self.trace / self.num_features
         if not self.is_dual:
-            return _solve((1 - shrinkage) * self.matrix, ridge, columns)
+            return _solve(self.matrix, 1 - shrinkage, ridge, columns)
         if shrinkage == 1:
             return columns / ridge
-        inner = _solve(self.matrix, ridge / (1 - shrinkage), self.within @ columns)
+        inner = _solve(self.matrix, 1.0, ridge / (1 - shrinkage), self.within @ columns)
         return (columns - self.within.T @ inner) / ridge
 
     def log_joint(self, shrinkage: float) -> Float64[np.ndarray, "num_samples num_classes"]:
@@ -153,12 +159,15 @@ def _within_of_dual(scatter: np.ndarray, statistics: Statistics) -> np.ndarray:
     return rows - (statistics.class_sums(rows.T) / counts)[statistics.targets].T
 
 
-def _solve(matrix: np.ndarray, ridge: float, columns: np.ndarray) -> np.ndarray:
-    regular = matrix.copy()
+def _solve(matrix: np.ndarray, factor: float, ridge: float, columns: np.ndarray) -> np.ndarray:
+    """(factor · matrix + ridge · I)⁻¹ times ``columns``, for a symmetric matrix."""
+    regular = factor * matrix
     regular.flat[:: len(regular) + 1] += ridge
     try:
-        return cho_solve((cholesky(regular, lower=True, check_finite=False), True), columns, check_finite=False)
+        # Transposed, which changes nothing in a symmetric matrix, it lies as LAPACK wants it and is not copied.
+        lower = cholesky(regular.T, lower=True, overwrite_a=True, check_finite=False)
+        return cho_solve((lower, True), columns, check_finite=False)
     except LinAlgError:  # the shrinkage is at its floor and rounding made the matrix indefinite
-        values, vectors = np.linalg.eigh(matrix)
+        values, vectors = np.linalg.eigh(factor * matrix)
         clamped = np.maximum(values, 0.0) + ridge
         return vectors @ ((vectors.T @ columns) / clamped[:, None])

@@ -208,16 +208,16 @@ def _ranks_on_a_grid(rows: np.ndarray, targets: np.ndarray, num_pairs: int) -> _
     """The same for distances in units of 2⁻²¹; memory does not grow with the pairs."""
     counts = np.zeros(_GRID_CELLS + 1, dtype=np.int64)
     same_counts = np.zeros(_GRID_CELLS + 1, dtype=np.int64)
-    to_cells = 1.0 if rows.dtype == np.float32 else _GRID_CELLS / 2
     for block, same in _distances(rows, targets):
-        counts += _counts(block, to_cells)
-        same_counts += _counts(np.concatenate(same), to_cells)
+        counts += _counts(block)
+        same_counts += _counts(np.concatenate(same))
     midranks = np.cumsum(counts) - (counts - 1) / 2
     ties = counts.astype(np.float64)
     return _Ranks(num_pairs, int(same_counts.sum()), float(same_counts @ midranks), float((ties**3 - ties).sum()))
 
 
-def _counts(distances: np.ndarray, to_cells: float) -> np.ndarray:
+def _counts(distances: np.ndarray) -> np.ndarray:
     """How many distances lie in each cell of the grid."""
-    cells = np.clip(np.rint(distances * to_cells), 0, _GRID_CELLS).astype(np.intp)
-    return np.bincount(cells, minlength=_GRID_CELLS + 1)
+    if distances.dtype == np.float64:  # those of float32 are whole numbers of cells already
+        distances = np.clip(np.rint(distances * (_GRID_CELLS / 2)), 0, _GRID_CELLS)
+    return np.bincount(distances.astype(np.intp), minlength=_GRID_CELLS + 1)
