@@ -45,8 +45,8 @@ class WindowPolicy:
     """What the user wants to see.
 
     Attributes:
-        kind: ``file``: the file's own window if it has one, else its full range; ``full``: every stored value
-            apart from every other; ``given``: the window below.
+        kind: ``file``: the file's own window if it has one, else its full range; ``full``: stored values
+            of up to 16 bits apart from each other; ``given``: the window below.
         window: For ``given`` only.
         name: As the user wrote it.
         is_hounsfield: Does the window only make sense for CT?
