@@ -1,0 +1,1 @@
+"""What training minimises, image by image."""

@@ -1,0 +1,33 @@
+"""What is done to a single image of the training set, anew in every epoch."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+UnitImages = Float[Tensor, "batch channels height width"]
+"""Resized images with values in [0, 1], before mean and standard deviation are applied."""
+
+
+@runtime_checkable
+class Augmentation(Protocol):
+    """One way to vary images; a frozen dataclass whose fields are its options (``flip`` is one of all).
+
+    Attributes:
+        name: On the command line and in tables.
+        title: In print.
+        reference: Where it is described.
+        flip: Whether images may be mirrored left to right (``--no-flip`` turns it off: a heart is on one side).
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    reference: ClassVar[str]
+    flip: bool
+
+    def __call__(self, images: UnitImages, generator: torch.Generator) -> UnitImages:
+        """Varied images of the same shape in [0, 1]; every image draws numbers of its own."""
+        ...

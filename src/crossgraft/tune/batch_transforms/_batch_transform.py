@@ -1,0 +1,36 @@
+"""What is done to a batch of images and targets, after augmentation and before the network."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+Images = Float[Tensor, "batch channels height width"]
+SoftTargets = Float[Tensor, "batch num_classes"]
+
+
+@runtime_checkable
+class BatchTransform(Protocol):
+    """One change of a batch; a frozen dataclass whose fields are its options.
+
+    Attributes:
+        name: On the command line and in tables.
+        title: In print.
+        reference: The paper that defines it.
+        accepts_multi_label: Whether targets with several labels an image keep a meaning.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    reference: ClassVar[str]
+    accepts_multi_label: ClassVar[bool]
+
+    def __call__(self, images: Images, targets: SoftTargets, generator: torch.Generator) -> tuple[Images, SoftTargets]:
+        """New images and targets of the same shapes; the inputs stay as they are.
+
+        The batch is the whole one of all processes, so that the result does not depend on their number.
+        """
+        ...

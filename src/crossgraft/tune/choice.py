@@ -1,0 +1,82 @@
+"""How a plug-in and its options are written: ``mixup``, ``mixup:0.4``, ``l2_sp:alpha=0.1,beta=0.01``.
+
+A plug-in of this package is a dataclass; its fields are its options, the first field is the one that may stand
+without a name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.registry import Registry
+
+T = TypeVar("T")
+
+
+def choose(registry: Registry[Any], choice: str | Mapping[str, object] | T) -> T:
+    """The plug-in that ``choice`` asks for, with its options.
+
+    Args:
+        registry: Holds the classes of one kind of plug-in.
+        choice: ``name``, ``name:value``, ``name:option=value,option=value``, a mapping with the key ``name``, or an
+            object that is there already, which is returned as it is.
+
+    Raises:
+        UnknownNameError: No plug-in or option has that name; the message gives the nearest ones.
+        UsageError: A value has the wrong type, or is refused by the plug-in.
+    """
+    if isinstance(choice, str):
+        name, options = _parse(choice)
+    elif isinstance(choice, Mapping):
+        options = {str(key): value for key, value in choice.items()}
+        name = str(options.pop("name", ""))
+    else:
+        return choice
+    plugin = registry.get(name)
+    fields = [field for field in dataclasses.fields(plugin) if field.init]
+    if "" in options:
+        if not fields:
+            raise UsageError(f"The {registry.kind} {name} has no options; write {name} alone.")
+        options[fields[0].name] = options.pop("")
+    known = [field.name for field in fields]
+    for option in options:
+        if option not in known:
+            raise UnknownNameError(f"option of {name}", option, known)
+    try:
+        return TypeAdapter(plugin).validate_python(options)
+    except ValidationError as error:
+        first = error.errors()[0]
+        option = ".".join(map(str, first["loc"])) or name
+        raise UsageError(f"The {registry.kind} {name}: {option}: {first['msg']} (got {first.get('input')!r}).") from error
+
+
+def spell(plugin: object) -> str:
+    """The text that ``choose`` turns into ``plugin`` again; options at their defaults are left out."""
+    said = [
+        f"{field.name}={getattr(plugin, field.name)}"
+        for field in dataclasses.fields(plugin)  # pyright: ignore[reportArgumentType] - every plug-in is a dataclass
+        if field.init and getattr(plugin, field.name) != field.default
+    ]
+    name = str(getattr(plugin, "name", ""))
+    return f"{name}:{','.join(said)}" if said else name
+
+
+def _parse(text: str) -> tuple[str, dict[str, object]]:
+    """Name and options; the one value without a name is called ``""``."""
+    name, colon, rest = text.strip().partition(":")
+    if not colon:
+        return name, {}
+    options: dict[str, object] = {}
+    for part in rest.split(","):
+        option, equals, value = part.partition("=")
+        option = option.strip() if equals else ""
+        if option in options:
+            raise UsageError(f"{text}: {option or 'a value without a name'} is given twice. Write name=value,name=value.")
+        options[option] = yaml.safe_load(value if equals else part)
+    return name, options

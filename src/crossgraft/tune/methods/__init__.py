@@ -1,0 +1,1 @@
+"""What is trained: one file each, named by the method's published name."""

@@ -1,0 +1,53 @@
+"""What a method is: which parameters of a classifier are trained, which are frozen, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
+
+from crossgraft.models.classifier import Classifier
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a method trains.
+
+    Attributes:
+        trained: Name of each trained parameter → why it is trained.
+        frozen: Name of each frozen parameter → why it is frozen. Together with ``trained``: every parameter, once.
+        train_mode: Names of the modules that run in train mode, with all that is inside them (``""``: the whole
+            network). Everything else stays in eval mode, so that the statistics of a frozen BatchNorm do not move and
+            a frozen Dropout drops nothing.
+    """
+
+    trained: Mapping[str, str]
+    frozen: Mapping[str, str]
+    train_mode: tuple[str, ...]
+
+
+@runtime_checkable
+class Method(Protocol):
+    """One way to choose what is trained; a frozen dataclass whose fields are its options.
+
+    Attributes:
+        name: On the command line and in tables.
+        title: In print.
+        reference: The paper that defines it.
+        starts_from_scratch: Whether the pretrained weights are replaced by random ones first.
+        features_are_fixed: Whether the features of an image never change, so that they may be computed once.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    reference: ClassVar[str]
+    starts_from_scratch: ClassVar[bool]
+    features_are_fixed: ClassVar[bool]
+
+    def select(self, classifier: Classifier) -> Selection:
+        """Sort every parameter of ``classifier`` into trained and frozen; nothing is changed.
+
+        Raises:
+            UsageError: The network has no such part; the message names the parts it has.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""What is added to the loss: one file each, named by the method's published name."""
