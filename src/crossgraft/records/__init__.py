@@ -1,0 +1,111 @@
+"""The plain rows that commands write and reports read; nothing here computes anything.
+
+Every record is a pydantic model: it validates when read back, prints as JSON, and its JSON schema documents the files of
+a run directory. ``None`` means "there is no number", and a text field beside it says why. Bump ``SCHEMA_VERSION`` when a
+field changes its meaning. One file holds the records of one topic; all names are imported from here.
+"""
+
+from crossgraft.records.base import SCHEMA_VERSION, Record, Reference, StageRecord
+from crossgraft.records.checks import CheckRecord, ColumnRecord, DataCheckRecord, FindingRecord, Severity
+from crossgraft.records.data import DatasetRecord, Thumbnail
+from crossgraft.records.demo import DemoRecord, FineTunedRow, SplitComparison
+from crossgraft.records.models import ModelRecord, PreprocessingRecord, Role
+from crossgraft.records.prior import STATIC_PRIOR, KnownResult, PriorRecord, PriorRow
+from crossgraft.records.published import (
+    AnswerRecord,
+    CitedTable,
+    FriedmanRecord,
+    MeanRecord,
+    MethodRecord,
+    PublishedRecord,
+    ReproductionRecord,
+    ScenarioRecord,
+    SlipRecord,
+)
+from crossgraft.records.ranking import (
+    AgreementRecord,
+    GroundTruthRecord,
+    PairRecord,
+    RankingByScore,
+    RankingRecord,
+    RankRow,
+    ScoreCell,
+    ScoreRecord,
+)
+from crossgraft.records.runs import RunRecord
+from crossgraft.records.tuning import (
+    CalibrationRecord,
+    ConfusionRecord,
+    EpochRow,
+    FoldRecord,
+    GridPointRecord,
+    MetricRecord,
+    PlanRecord,
+    PlanRow,
+    PluginRecord,
+    PredictionRecord,
+    PredictionRow,
+    ReliabilityBin,
+    SplitRow,
+    ThresholdRecord,
+    TunedModelRecord,
+    TuningRecord,
+)
+
+__all__ = [
+    "AgreementRecord",
+    "AnswerRecord",
+    "CalibrationRecord",
+    "CheckRecord",
+    "CitedTable",
+    "ColumnRecord",
+    "ConfusionRecord",
+    "DataCheckRecord",
+    "DatasetRecord",
+    "DemoRecord",
+    "EpochRow",
+    "FindingRecord",
+    "FineTunedRow",
+    "FoldRecord",
+    "FriedmanRecord",
+    "GridPointRecord",
+    "GroundTruthRecord",
+    "KnownResult",
+    "MeanRecord",
+    "MethodRecord",
+    "MetricRecord",
+    "ModelRecord",
+    "PairRecord",
+    "PlanRecord",
+    "PlanRow",
+    "PluginRecord",
+    "PredictionRecord",
+    "PredictionRow",
+    "PreprocessingRecord",
+    "PriorRecord",
+    "PriorRow",
+    "PublishedRecord",
+    "RankRow",
+    "RankingByScore",
+    "RankingRecord",
+    "Record",
+    "Reference",
+    "ReliabilityBin",
+    "ReproductionRecord",
+    "Role",
+    "RunRecord",
+    "SCHEMA_VERSION",
+    "STATIC_PRIOR",
+    "ScenarioRecord",
+    "ScoreCell",
+    "ScoreRecord",
+    "Severity",
+    "SlipRecord",
+    "SplitComparison",
+    "SplitRow",
+    "StageRecord",
+    "ThresholdRecord",
+    "Thumbnail",
+    "TunedModelRecord",
+    "TuningRecord",
+]

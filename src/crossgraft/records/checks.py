@@ -1,0 +1,56 @@
+"""What was looked at, and what was found: ``crossgraft check``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
+from crossgraft.records.data import DatasetRecord
+
+Severity = Literal["unsound", "warning", "notice", "passed", "not assessed"]
+
+
+class CheckRecord(Record):
+    """One thing that was looked at, and what was found."""
+
+    title: str
+    severity: Severity
+    text: str
+
+
+class FindingRecord(CheckRecord):
+    """What one check of the data found, with the images that it is about."""
+
+    check: str = Field(description="Name of the check, for programs.")
+    advice: str = Field(default="", description="What to do about it.")
+    num_groups: int = Field(default=0, description="How many images, or groups of images, it is about.")
+    images: list[list[int]] = Field(
+        default=[], description="Row numbers, from 1, of images that belong together; at most 1000 groups are listed."
+    )
+
+
+class ColumnRecord(Record):
+    """How much of the label one column of the data tells, measured on images that were held out."""
+
+    column: str
+    label: str | None = Field(description="With several labels an image: the one it tells most about.")
+    balanced_accuracy: float = Field(description="Mean over the classes of the share of images told right.")
+    chance: float = Field(description="The same for guessing: 1 / number of classes.")
+
+
+class DataCheckRecord(Record):
+    """Everything that ``crossgraft check`` found; ``report.json`` is this record."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["data_check"] = "data_check"
+    dataset: DatasetRecord
+    split_names: list[str] = Field(description="Empty when the data have no split and none was asked for.")
+    split_counts: list[list[int]] = Field(description="Images of each class in each split, in the order of the names.")
+    is_sound: bool
+    verdict: str
+    findings: list[FindingRecord] = Field(description="Most severe first.")
+    columns: list[ColumnRecord] = []
+    image_names: dict[int, str] = Field(default={}, description="Names of listed images, only with --show-names.")
+    references: list[Reference] = []

@@ -1,0 +1,37 @@
+"""The images that a command used."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from crossgraft.records.base import Record
+
+
+class DatasetRecord(Record):
+    """The images that a command used. Names only: no absolute path, no patient id."""
+
+    name: str
+    source: str = Field(description="Kind of source: image_folder, csv_table, npz_file, digits …")
+    num_images: int
+    class_names: list[str]
+    class_counts: list[int]
+    rows_used: str = Field(description="For example 'split train' or 'all rows (no split given)'.")
+    split_method: str = Field(description="How the split was made, in words.")
+    group_column: str | None
+    num_groups: int | None
+    fingerprint: str
+    image_kinds: dict[str, int] = Field(description="Size, channels and bit depth → number of images.")
+    reading: list[str] = Field(default=[], description="How files of scanners were read: window, slices.")
+    task: Literal["multi-class", "multi-label"] = "multi-class"
+    ordinal: bool = Field(default=False, description="The user said that the order of the classes means something.")
+    num_skipped_unreadable: int = Field(default=0, description="Images left out by --skip-unreadable.")
+    skipped_unreadable: list[str] = Field(default=[], description="Their names, only with --show-names.")
+
+
+class Thumbnail(Record):
+    """One small image for the report, at most 96 pixels a side."""
+
+    class_name: str
+    png_base64: str

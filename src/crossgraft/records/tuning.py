@@ -1,0 +1,282 @@
+"""What ``crossgraft tune`` and ``crossgraft predict`` write."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
+from crossgraft.records.checks import CheckRecord
+from crossgraft.records.data import DatasetRecord
+from crossgraft.records.models import PreprocessingRecord
+
+
+class PluginRecord(Record):
+    """A method, regulariser, batch transform, augmentation or loss as it was used."""
+
+    kind: str = Field(description="For example 'method'.")
+    spelling: str = Field(description="What to type to get it again, with its options: 'l2_sp:alpha=0.1'.")
+    title: str
+    reference: str = ""
+
+
+class PlanRow(Record):
+    """Parameters that are trained, or frozen, for one and the same reason."""
+
+    trained: bool
+    reason: str
+    num_parameters: int
+    num_tensors: int
+    names: list[str] = Field(description="Names of the tensors, at most the first and the last three.")
+
+
+class PlanRecord(Record):
+    """What will be trained, how long, and at what cost; made before the first step."""
+
+    rows: list[PlanRow] = Field(description="Trained first, the largest first.")
+    num_trained: int = Field(description="Parameters that are trained.")
+    num_frozen: int
+    num_own_parameters: int = Field(default=0, description="Parameters of regularisers.")
+    num_jobs: int = Field(description="Folds × grid points.")
+    epochs: int = Field(description="At most; early stopping may end before.")
+    steps_per_epoch: int
+    num_steps: int = Field(description="Of all jobs, at most.")
+    batch_size: int
+    settings: dict[str, str] = Field(description="Every choice in force, with what was chosen automatically.")
+    seconds_per_step: float | None
+    expected_seconds: float | None = Field(description="Of all jobs, at most.")
+    expected_reason: str | None = Field(default=None, description="Why there is no time, or how it was measured.")
+    peak_bytes: int | None
+    peak_reason: str | None = None
+    notes: list[str] = []
+
+
+class EpochRow(Record):
+    """One epoch of one job."""
+
+    job: str
+    epoch: int = Field(description="From 1; epochs of the head alone come first.")
+    stage: Literal["head", "all"] = "all"
+    learning_rate: float
+    train_loss: float | None
+    terms: dict[str, float] = Field(default={}, description="Mean of each term that regularisers add to the loss.")
+    val_loss: float | None
+    val_metric: float | None
+    metric_reason: str | None = Field(default=None, description="Why there is no metric.")
+    is_best: bool = Field(default=False, description="The epoch whose weights were kept.")
+    seconds: float
+    images_per_second: float | None = None
+
+
+class MetricRecord(Record):
+    """One measure of one part of the data, with its 95 % interval."""
+
+    metric: str
+    title: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = Field(default=None, description="Why there is no value.")
+    no_interval_reason: str | None = None
+    split: str = Field(default="test", description="The rows it was measured on: 'test', 'val', 'out of fold'.")
+    num_images: int
+    num_groups: int | None = Field(default=None, description="None: images were taken as independent.")
+    class_name: str | None = Field(default=None, description="The class (or label) it is about; None: all of them.")
+    attribute: str | None = Field(default=None, description="The column that makes the subgroup; None: all images.")
+    attribute_value: str | None = None
+    higher_is_better: bool = True
+    explanation: str = ""
+
+
+class GridPointRecord(Record):
+    """One point of the grid in one fold: what was tried, and what selection saw of it."""
+
+    job: str
+    fold: int | None
+    values: dict[str, float | int | str] = Field(description="Setting → value; empty without a grid.")
+    state: Literal["done", "failed"]
+    reason: str | None = Field(default=None, description="Why it failed.")
+    val_metric: float | None = None
+    val_loss: float | None = None
+    best_epoch: int | None = None
+    num_epochs: int | None = None
+    stopped_early: bool = False
+    picked: bool = False
+    seconds: float = 0.0
+
+
+class FoldRecord(Record):
+    """One fold: its rows, and what its picked model gave on rows that selection did not see."""
+
+    fold: int
+    num_train: int
+    num_val: int
+    num_test: int
+    num_groups: int | None
+    picked: dict[str, float | int | str] = {}
+    best_epoch: int | None
+    val_metric: float | None
+    test_metric: float | None
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+
+
+class ReliabilityBin(Record):
+    """Test images whose highest probability (or probability of the label) lies in one bin."""
+
+    low: float
+    high: float
+    num_images: int
+    mean_probability: float | None
+    share_right: float | None
+
+
+class CalibrationRecord(Record):
+    """The temperature, and what it did to the calibration error of rows that it was not fitted on."""
+
+    temperature: float | None
+    reason: str | None = Field(default=None, description="Why there is no temperature.")
+    fitted_on: str
+    num_images: int
+    error_raw: float | None = Field(description="Expected calibration error before.")
+    error_calibrated: float | None = Field(description="Expected calibration error after.")
+    bins_raw: list[ReliabilityBin] = []
+    bins_calibrated: list[ReliabilityBin] = []
+    temperatures: list[float] = Field(default=[], description="With folds: of each one.")
+
+
+class ThresholdRecord(Record):
+    """From which probability on a class, or a label, is decided for."""
+
+    class_name: str
+    threshold: float | None
+    rule: str
+    fitted_on: str
+    num_positive: int | None = None
+    sensitivity: float | None = Field(default=None, description="On the rows it was fitted on.")
+    specificity: float | None = None
+    reason: str | None = Field(default=None, description="Why there is no threshold.")
+
+
+class SplitRow(Record):
+    """The rows of one part of the data."""
+
+    name: str
+    num_images: int
+    num_groups: int | None
+    class_counts: list[int] = Field(description="Images of each class (or label).")
+    origin: str = Field(description="Where the part comes from, for example 'given with the data'.")
+
+
+class TunedModelRecord(Record):
+    """The pretrained network that was fine-tuned."""
+
+    name: str
+    architecture: str
+    source: str
+    family: str
+    licence: str | None
+    num_parameters: int = Field(description="With the new head.")
+    num_features: int
+    num_outputs: int
+    weights_fingerprint: str = Field(description="Of the pretrained weights.")
+    preprocessing: PreprocessingRecord
+    from_scratch: bool = False
+
+
+class ConfusionRecord(Record):
+    """How many images of each class were taken for each class."""
+
+    class_names: list[str]
+    counts: list[list[int]] = Field(description="Row: the true class, column: the predicted one.")
+    split: str = "test"
+
+
+class TuningRecord(Record):
+    """Everything that ``crossgraft tune`` found; ``report.json`` is this record."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["tuning"] = "tuning"
+    dataset: DatasetRecord
+    splits: list[SplitRow]
+    leakage: str = Field(description="Whether one patient may be in two parts, in a sentence.")
+    leakage_checked: bool
+    model: TunedModelRecord
+    plugins: list[PluginRecord]
+    plan: PlanRecord
+    selection_rule: str = Field(description="How the model was picked, in words, with the metric.")
+    selection_metric: str
+    grid: list[GridPointRecord] = Field(description="One row a job.")
+    folds: list[FoldRecord] = []
+    history: list[EpochRow]
+    metrics: list[MetricRecord]
+    primary_metric: str = Field(description="The metric that headlines are about.")
+    confusion: ConfusionRecord | None = None
+    calibration: CalibrationRecord | None = None
+    calibration_reason: str | None = Field(default=None, description="Why there is no calibration.")
+    thresholds: list[ThresholdRecord] = []
+    similarity: dict[str, float] = Field(
+        default={}, description="How alike features before and after are: 'cka', 'cka_debiased'."
+    )
+    saved_model: str | None = Field(default=None, description="Folder in the run directory.")
+    saved_model_reason: str | None = None
+    seconds: float
+    num_processes: int = 1
+    devices: list[str] = []
+    precision: str = "32"
+    checks: list[CheckRecord] = []
+    warnings: list[str] = []
+    notes: list[str] = []
+    references: list[Reference] = []
+
+    def metric(self, name: str, *, split: str | None = None) -> MetricRecord | None:
+        """The metric called ``name`` over all classes and images; of ``split``, or of the first that has it."""
+        for row in self.metrics:
+            overall = row.class_name is None and row.attribute is None
+            if row.metric == name and overall and split in (None, row.split):
+                return row
+        return None
+
+
+class PredictionRow(Record):
+    """What the model says about one image."""
+
+    row: int = Field(description="Number of the image, from 1.")
+    name: str | None = Field(default=None, description="Name of the file; in a run directory only with --show-names.")
+    predicted: list[str] = Field(description="The most probable class; or every label above its threshold.")
+    decision: str = Field(description="With the threshold; 'unreadable' where the image could not be decoded.")
+    probabilities: list[float] = Field(description="One a class, after temperature; empty if unreadable.")
+    logits: list[float] = []
+    certainty: float | None = Field(description="Highest probability; with labels the least distance from 0.5.")
+    target: str | None = Field(default=None, description="The true class, where it is known.")
+    reason: str | None = Field(default=None, description="Why there is no prediction.")
+
+
+class PredictionRecord(Record):
+    """Everything that ``crossgraft predict`` found; ``report.json`` is this record."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["prediction"] = "prediction"
+    model: TunedModelRecord
+    model_trained_on: str = Field(description="Name of the data that the model was fine-tuned on.")
+    model_fingerprint: str = Field(description="Of the fine-tuned weights.")
+    task: Literal["multi-class", "multi-label"]
+    class_names: list[str]
+    data_name: str
+    num_images: int
+    num_unreadable: int = 0
+    temperature: float | None
+    thresholds: list[ThresholdRecord] = []
+    rows: list[PredictionRow]
+    predicted_counts: dict[str, int] = Field(default={}, description="Images of each predicted class or label.")
+    most_certain: list[int] = Field(default=[], description="Numbers of images, the most certain first.")
+    least_certain: list[int] = Field(default=[], description="Numbers of images, the least certain first.")
+    metrics: list[MetricRecord] = Field(default=[], description="Measured here, where true classes are known.")
+    training_metrics: list[MetricRecord] = Field(default=[], description="As stored with the model.")
+    images_per_second: float | None = None
+    seconds: float = 0.0
+    warnings: list[str] = []
+    notes: list[str] = []
+    references: list[Reference] = []
