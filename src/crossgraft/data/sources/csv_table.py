@@ -40,7 +40,7 @@ class CsvTable(DataSource):
         root = request.image_root if request.image_root is not None else path.parent
         cells = table.column(columns.path)
         files = find_image_files(cells, root, row_name=table.row_name)
-        images = open_image_files(files, [_display_name(cell) for cell in cells], request)
+        images = open_image_files(files, [display_name(cell) for cell in cells], request)
         labels, label_names, label_notices = _labels(table, columns.labels, request.label_separator)
         groups = None if columns.group is None else _groups(table, columns.group)
         return SourceRows(
@@ -156,7 +156,7 @@ def _table_name(path: Path) -> str:
     return folder if path.stem.casefold() in _NAMES_THAT_SAY_NOTHING and folder else path.stem
 
 
-def _display_name(cell: str) -> str:
+def display_name(cell: str) -> str:
     """The cell, or the file name alone where the cell is an absolute path."""
     path = PurePath(cell.replace("\\", "/"))
     return path.name if path.is_absolute() else cell

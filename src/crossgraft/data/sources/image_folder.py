@@ -48,7 +48,7 @@ class ImageFolder(DataSource):
             advice="Write a table with the columns path, label and patient, and give that instead.",
         )
         root = Path(location)
-        split_folders = _split_folders(root)
+        split_folders = find_split_folders(root)
         if not split_folders:
             if request.use_split not in (None, "train"):
                 refuse_missing_split(request.use_split, [], f"The folder {root}")
@@ -90,7 +90,7 @@ def _rows(root: Path, parts: Mapping[str, Path] | Mapping[None, Path], request: 
     )
 
 
-def _split_folders(root: Path) -> dict[str, str]:
+def find_split_folders(root: Path) -> dict[str, str]:
     """Split name → folder name; empty if the folders are classes.
 
     ``train`` is a split if it holds folders of its own, and then so is every folder beside it (none of which
@@ -116,7 +116,7 @@ def _files_by_class(folder: Path, notices: list[str], problems: list[str]) -> di
     """Class name → its image files, both in natural order."""
     loose = [path for path in _files(folder) if is_image_file(path)]
     files = {
-        path.name: _images_below(path) for path in sorted(_folders(folder), key=lambda path: natural_key(path.name))
+        path.name: images_below(path) for path in sorted(_folders(folder), key=lambda path: natural_key(path.name))
     }
     if not any(files.values()):
         _raise_without_images(folder, loose)
@@ -172,7 +172,8 @@ def _raise_without_images(folder: Path, loose: list[Path]) -> None:
     )
 
 
-def _images_below(folder: Path) -> list[Path]:
+def images_below(folder: Path) -> list[Path]:
+    """All image files of ``folder`` and its folders, in natural order."""
     return sorted(
         (path for path in _walk(folder) if is_image_file(path)), key=lambda path: natural_key(path.as_posix())
     )

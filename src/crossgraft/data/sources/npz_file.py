@@ -19,7 +19,7 @@ from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRow
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
 from crossgraft.errors import DataError
 
-_SPLITS = ("train", "val", "test")
+SPLITS = ("train", "val", "test")
 _GROUP_KEYS = ("groups", "group", "patients", "patient", "patient_id")
 _SPLIT_KEYS = ("splits", "split")
 _CLASS_KEYS = ("classes", "class_names")
@@ -45,7 +45,7 @@ class NpzFile(DataSource):
             advice="Its images are arrays, not files.",
         )
         arrays = NpzArrays(Path(location))
-        official = [split for split in _SPLITS if f"{split}_images" in arrays.keys]
+        official = [split for split in SPLITS if f"{split}_images" in arrays.keys]
         if not official:
             return _source_rows(arrays, [_plain_block(arrays, request)])
         if request.use_split is None:
