@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float32
+from jaxtyping import Float32, Shaped, UInt8
 from PIL import Image
 from torch import Tensor
 
@@ -57,24 +57,53 @@ def prepare_batch(
     Raises:
         UsageError: No image, or a preprocessing without a meaning.
     """
-    _refuse_bad_preprocessing(images, preprocessing)
+    if not images:
+        raise UsageError("There is no image to prepare: the batch is empty.")
     in_8_bits = all(image.dtype == np.uint8 for image in images)
     # A batch of grey images stays grey until it is normalised: a third of the work.
     grey = preprocessing.channels == 1 or all(image.shape[-1] == 1 for image in images)
+    batch = resize_images(images, preprocessing, grey=grey, in_8_bits=in_8_bits)
+    channels_first = torch.from_numpy(batch).permute(0, 3, 1, 2)
+    return normalise_images(channels_first, preprocessing, full_range=255 if in_8_bits else 1)
+
+
+def resize_images(
+    images: Sequence[np.ndarray], preprocessing: Preprocessing, *, grey: bool, in_8_bits: bool
+) -> UInt8[np.ndarray, "num_images height width samples"] | Float32[np.ndarray, "num_images height width samples"]:
+    """The first half of ``prepare_batch``: images at the size of the input, before mean and standard deviation.
+
+    Args:
+        images: (height, width, 1 or 3) each, uint8, uint16 or float32 in [0, 1]; sizes and types may differ.
+        preprocessing: Size, resize policy and interpolation.
+        grey: Give one channel (colour becomes luminance) instead of three (grey is repeated).
+        in_8_bits: Give uint8 from 0 to 255, for images that are all uint8; otherwise float32 in [0, 1].
+
+    Raises:
+        UsageError: A preprocessing without a meaning.
+    """
+    _refuse_bad_preprocessing(preprocessing)
     height, width = preprocessing.height_pixels, preprocessing.width_pixels
     batch = np.zeros((len(images), height, width, 1 if grey else 3), dtype=np.uint8 if in_8_bits else np.float32)
     for image, place in zip(images, batch, strict=True):
         _resize_into(place, image, preprocessing, in_8_bits=in_8_bits)
-    return _normalise(batch, preprocessing, full_range=255 if in_8_bits else 1)
+    return batch
 
 
-def _normalise(batch: np.ndarray, preprocessing: Preprocessing, *, full_range: int) -> Tensor:
-    """(x / full_range − mean) / std, channels first."""
-    mean = torch.tensor(preprocessing.mean).view(1, -1, 1, 1)
-    std = torch.tensor(preprocessing.std).view(1, -1, 1, 1)
-    channels_first = torch.from_numpy(batch).permute(0, 3, 1, 2)
-    inputs = torch.empty((len(batch), preprocessing.channels, *batch.shape[1:3]))
-    inputs.copy_(channels_first.expand_as(inputs))
+def normalise_images(
+    images: Shaped[Tensor, "num_images samples height width"], preprocessing: Preprocessing, *, full_range: int
+) -> Float32[Tensor, "num_images channels height width"]:
+    """The second half of ``prepare_batch``: (x / full_range − mean) / std, one channel repeated over three.
+
+    Args:
+        images: Channels first, 1 or as many as the input has; white is ``full_range``. They stay as they are.
+        preprocessing: Channels, mean and standard deviation.
+        full_range: 255 for samples of 8 bits, else 1.
+    """
+    mean = torch.tensor(preprocessing.mean, device=images.device).view(1, -1, 1, 1)
+    std = torch.tensor(preprocessing.std, device=images.device).view(1, -1, 1, 1)
+    shape = (len(images), preprocessing.channels, *images.shape[2:])
+    inputs = torch.empty(shape, device=images.device)
+    inputs.copy_(images.expand_as(inputs))
     return inputs.mul_(1 / (full_range * std)).sub_(mean / std)
 
 
@@ -157,9 +186,7 @@ def _covering_size(height: int, width: int, least_height: int, least_width: int)
     return round(height / ratio), round(width / ratio)
 
 
-def _refuse_bad_preprocessing(images: Sequence[np.ndarray], preprocessing: Preprocessing) -> None:
-    if not images:
-        raise UsageError("There is no image to prepare: the batch is empty.")
+def _refuse_bad_preprocessing(preprocessing: Preprocessing) -> None:
     if preprocessing.height_pixels < 1 or preprocessing.width_pixels < 1 or not 0 < preprocessing.crop_fraction <= 1:
         raise UsageError(
             f"No image can be prepared for {preprocessing.describe()}: sizes must be positive, crop in (0, 1]."

@@ -1,0 +1,131 @@
+"""The images of a training run: resized once, kept in memory where they fit, the same numbers where they do not."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+from jaxtyping import Float32, Int64, Shaped
+from torch import Tensor
+
+from crossgraft.data.dataset import Dataset
+from crossgraft.data.transforms import normalise_images, resize_images
+from crossgraft.errors import UsageError
+from crossgraft.tune.augmentations._augmentation import UnitImages
+from crossgraft.types import Preprocessing
+
+MEMORY_LIMIT_BYTES = 2 << 30
+"""Resized images may take this much memory; a larger set is decoded again whenever a row is read."""
+
+_WHITE_8_BIT = 255
+
+
+class TrainingImages:
+    """Images of a data set at the size of a network's input.
+
+    An image is decoded and resized when its row is read for the first time. Where the whole set fits below the limit, it
+    then stays in memory: as uint8 if all images have 8 bits, otherwise as float32 (half precision would merge levels of
+    16 bits); grey sets keep one channel. Otherwise every read decodes again. The numbers are the same either way, and
+    ``normalise(read(rows))`` is bit for bit what ``prepare_batch`` makes of these images. (One exception, a rounding of
+    1e-7: in a set of mixed depths, ``prepare_batch`` would treat a batch that happens to have only 8 bits as such.)
+
+    Every process of a parallel run holds its own copy. May be read from several threads.
+
+    Args:
+        dataset: Where images come from.
+        preprocessing: Of the network.
+        memory_limit_bytes: Keep the resized images if they take at most this much; 0 keeps nothing.
+        num_threads: Threads that decode and resize; they do not change a number.
+
+    Raises:
+        UsageError: The limit is negative, or there are no threads.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        preprocessing: Preprocessing,
+        *,
+        memory_limit_bytes: int = MEMORY_LIMIT_BYTES,
+        num_threads: int = 1,
+    ) -> None:
+        if memory_limit_bytes < 0 or num_threads < 1:
+            raise UsageError(
+                f"Images need at least one thread and a memory limit of 0 bytes or more, not {num_threads} threads and "
+                f"{memory_limit_bytes} bytes."
+            )
+        self.dataset = dataset
+        self.preprocessing = preprocessing
+        self.num_threads = num_threads
+        kinds = [kind.split() for kind in dataset.image_kinds]
+        self._in_8_bits = all(kind[-1] == "8-bit" for kind in kinds)
+        self._grey = preprocessing.channels == 1 or all("grey" in kind for kind in kinds)
+        self._dtype = torch.uint8 if self._in_8_bits else torch.float32
+        self._kept: Tensor | None = None
+        if self.total_bytes <= memory_limit_bytes:
+            self._kept = torch.empty((len(dataset), *self.image_shape), dtype=self._dtype)
+        self._is_kept = torch.zeros(len(dataset), dtype=torch.bool)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """Channels (1 for sets that are grey), height and width in pixels of what ``read`` gives."""
+        return 1 if self._grey else 3, self.preprocessing.height_pixels, self.preprocessing.width_pixels
+
+    @property
+    def total_bytes(self) -> int:
+        """Size of all resized images."""
+        channels, height, width = self.image_shape
+        return len(self.dataset) * channels * height * width * self._dtype.itemsize
+
+    @property
+    def are_kept(self) -> bool:
+        """Whether images stay in memory once they are read."""
+        return self._kept is not None
+
+    def read(self, rows: Int64[Tensor, " batch"]) -> UnitImages:
+        """(batch, 1 or 3, height, width) float32 in [0, 1], not normalised; a row may be asked for several times.
+
+        Raises:
+            UnreadableImageError: A file is damaged or gone by now; the message names it.
+        """
+        images = self._levels(rows).to(torch.float32)
+        # A division, not a product with 1/255: only then does normalise find the level of 8 bits again.
+        return images.div_(_WHITE_8_BIT) if self._in_8_bits else images
+
+    def normalise(self, images: UnitImages) -> Float32[Tensor, "batch channels height width"]:
+        """(x − mean) / std, grey repeated over the channels of the input; on the device of ``images``."""
+        if not self._in_8_bits:
+            return normalise_images(images, self.preprocessing, full_range=1)
+        # Through the levels of 8 bits, because (k / 255) · 255 = k holds in float32 for all of them.
+        return normalise_images(images * _WHITE_8_BIT, self.preprocessing, full_range=_WHITE_8_BIT)
+
+    def _levels(self, rows: Tensor) -> Shaped[Tensor, "batch samples height width"]:
+        """Resized images as they are kept; a new tensor."""
+        if self._kept is None:
+            different, places = rows.unique(return_inverse=True)
+            return self._decode(different)[places]
+        missing = rows[~self._is_kept[rows]].unique()
+        if len(missing):
+            self._kept[missing] = self._decode(missing)
+            self._is_kept[missing] = True  # last, so that another thread never reads what is not there yet
+        return self._kept[rows]
+
+    def _decode(self, rows: Tensor) -> Shaped[Tensor, "batch samples height width"]:
+        def resized(row: int) -> np.ndarray:
+            pixels = self.dataset.read(row)
+            return resize_images([pixels], self.preprocessing, grey=self._grey, in_8_bits=self._in_8_bits)[0]
+
+        images = torch.empty((len(rows), *self.image_shape), dtype=self._dtype)
+        numbers = [int(row) for row in rows]
+        if self.num_threads == 1 or len(numbers) < 2:
+            for place, row in enumerate(numbers):
+                images[place] = torch.from_numpy(resized(row)).permute(2, 0, 1)
+            return images
+        with ThreadPoolExecutor(max_workers=self.num_threads, thread_name_prefix="decode") as pool:
+            for place, image in enumerate(pool.map(resized, numbers)):
+                images[place] = torch.from_numpy(image).permute(2, 0, 1)
+        return images
