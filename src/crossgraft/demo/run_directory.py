@@ -8,10 +8,10 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from crossgraft.data import open_dataset
+from crossgraft.data.describe import make_thumbnails
 from crossgraft.demo.steps import run_demo
 from crossgraft.demo.target_task import divide_digits
 from crossgraft.progress import Reporter
-from crossgraft.rank.describe import make_thumbnails
 from crossgraft.records import DemoRecord, Thumbnail
 from crossgraft.report import write_report
 from crossgraft.runs import open_run

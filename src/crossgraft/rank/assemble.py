@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from crossgraft.data import Dataset
+from crossgraft.data.describe import describe_dataset
 from crossgraft.rank.advice import write_advice, write_checks
 from crossgraft.rank.cells import build_cells
 from crossgraft.rank.check_targets import check_targets
-from crossgraft.rank.describe import cite, describe_dataset, describe_score
+from crossgraft.rank.describe import cite, describe_score
 from crossgraft.rank.evaluate import ModelEvaluation
 from crossgraft.rank.ground_truth import agreement
 from crossgraft.rank.order import order_models

@@ -12,13 +12,13 @@ from pydantic import TypeAdapter
 
 from crossgraft.compute import available_cores, resolve_device
 from crossgraft.data import DATA_OPTIONS, Dataset, open_dataset
+from crossgraft.data.checks import check_rows
+from crossgraft.data.describe import make_thumbnails
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.progress import Reporter
 from crossgraft.rank.assemble import assemble_record
-from crossgraft.rank.check_rows import check_rows
 from crossgraft.rank.default_score import DEFAULT_PRIMARY, default_reason
-from crossgraft.rank.describe import make_thumbnails
 from crossgraft.rank.evaluate import ModelEvaluation
 from crossgraft.rank.ground_truth import read_ground_truth
 from crossgraft.rank.model_history import check_known_names, find_history

@@ -82,6 +82,12 @@ def findings_of_rows(dataset: Dataset) -> list[FindingRecord]:
     return _ordered([*found, *check_telling_columns(survey, measure_columns(survey))])
 
 
+def findings_across_splits(dataset: Dataset) -> list[FindingRecord]:
+    """Which groups and which pictures of an open data set are in more than one of its ``splits``."""
+    survey = survey_dataset(dataset)
+    return _ordered([*check_groups_across_splits(survey), *check_identical_across(survey)])
+
+
 def _ordered(findings: Sequence[FindingRecord]) -> list[FindingRecord]:
     return sorted(findings, key=lambda finding: MOST_SEVERE_FIRST.index(finding.severity))
 

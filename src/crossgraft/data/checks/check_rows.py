@@ -1,12 +1,14 @@
-"""Before the long work: is something wrong with the rows that are ranked on?"""
+"""Before the long work: is something wrong with the rows that a command is about to use?"""
 
 from __future__ import annotations
 
-from crossgraft.data import Dataset
-from crossgraft.data.checks import findings_of_rows
+from collections.abc import Sequence
+
+from crossgraft.data.checks.assess import findings_across_splits, findings_of_rows
+from crossgraft.data.dataset import Dataset
 from crossgraft.errors import DataError
 from crossgraft.progress import Reporter
-from crossgraft.records import CheckRecord
+from crossgraft.records import CheckRecord, FindingRecord
 
 
 def check_rows(dataset: Dataset, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:
@@ -15,7 +17,19 @@ def check_rows(dataset: Dataset, *, strict: bool, reporter: Reporter) -> list[Ch
     Raises:
         DataError: Something is unsound, and ``strict`` is on.
     """
-    findings = findings_of_rows(dataset)
+    return _tell(findings_of_rows(dataset), strict=strict, reporter=reporter)
+
+
+def check_splits(dataset: Dataset, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:
+    """What of one part of ``dataset.splits`` is also in another: groups, and copies of images.
+
+    Raises:
+        DataError: Something is in two parts, and ``strict`` is on.
+    """
+    return _tell(findings_across_splits(dataset), strict=strict, reporter=reporter)
+
+
+def _tell(findings: Sequence[FindingRecord], *, strict: bool, reporter: Reporter) -> list[CheckRecord]:
     unsound = [finding for finding in findings if finding.severity == "unsound"]
     if strict and unsound:
         raise DataError(

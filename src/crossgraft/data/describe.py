@@ -1,0 +1,43 @@
+"""Data become records: plain, without absolute paths and patient ids."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crossgraft.data.dataset import Dataset
+from crossgraft.data.thumbnails import thumbnail_png
+from crossgraft.records import DatasetRecord, Thumbnail
+
+THUMBNAILS_PER_CLASS = 4
+THUMBNAIL_CLASSES = 12
+
+
+def describe_dataset(dataset: Dataset, *, show_names: bool = False) -> DatasetRecord:
+    """The data as the report shows them; names of files only with ``show_names``."""
+    return DatasetRecord(
+        name=dataset.name,
+        source=dataset.source,
+        num_images=len(dataset),
+        class_names=list(dataset.class_names),
+        class_counts=list(dataset.class_counts),
+        rows_used=dataset.rows_used,
+        split_method=dataset.split_method,
+        group_column=dataset.group_column,
+        num_groups=None if dataset.groups is None else len(np.unique(dataset.groups)),
+        fingerprint=dataset.fingerprint,
+        image_kinds=dict(dataset.image_kinds),
+        reading=list(dataset.reading),
+        task="multi-label" if dataset.is_multi_label else "multi-class",
+        ordinal=dataset.ordinal,
+        num_skipped_unreadable=len(dataset.skipped_unreadable),
+        skipped_unreadable=list(dataset.skipped_unreadable) if show_names else [],
+    )
+
+
+def make_thumbnails(dataset: Dataset) -> list[Thumbnail]:
+    """The first few images of each class, at most 96 pixels a side."""
+    return [
+        Thumbnail(class_name=class_name, png_base64=thumbnail_png(dataset.read(int(row))))
+        for class_index, class_name in enumerate(dataset.class_names[:THUMBNAIL_CLASSES])
+        for row in np.flatnonzero(dataset.members(class_index))[:THUMBNAILS_PER_CLASS]
+    ]
