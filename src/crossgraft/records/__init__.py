@@ -33,6 +33,7 @@ from crossgraft.records.ranking import (
     ScoreRecord,
 )
 from crossgraft.records.runs import RunRecord
+from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
 from crossgraft.records.tuning import (
     CalibrationRecord,
     ConfusionRecord,
@@ -46,6 +47,7 @@ from crossgraft.records.tuning import (
     PredictionRecord,
     PredictionRow,
     ReliabilityBin,
+    RocRecord,
     SplitRow,
     ThresholdRecord,
     TunedModelRecord,
@@ -92,10 +94,12 @@ __all__ = [
     "Reference",
     "ReliabilityBin",
     "ReproductionRecord",
+    "RocRecord",
     "Role",
     "RunRecord",
     "SCHEMA_VERSION",
     "STATIC_PRIOR",
+    "SavedModelRecord",
     "ScenarioRecord",
     "ScoreCell",
     "ScoreRecord",
@@ -106,6 +110,7 @@ __all__ = [
     "StageRecord",
     "ThresholdRecord",
     "Thumbnail",
+    "TrainingDataRecord",
     "TunedModelRecord",
     "TuningRecord",
 ]

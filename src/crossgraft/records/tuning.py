@@ -194,6 +194,18 @@ class ConfusionRecord(Record):
     split: str = "test"
 
 
+class RocRecord(Record):
+    """Sensitivity and false alarms of one class against all others, for every threshold; at most 200 points."""
+
+    class_name: str
+    false_positive_rates: list[float]
+    true_positive_rates: list[float]
+    at_threshold: tuple[float, float] | None = Field(
+        default=None, description="False and true positive rate at the threshold that was fitted."
+    )
+    split: str = "test"
+
+
 class TuningRecord(Record):
     """Everything that ``crossgraft tune`` found; ``report.json`` is this record."""
 
@@ -214,6 +226,7 @@ class TuningRecord(Record):
     metrics: list[MetricRecord]
     primary_metric: str = Field(description="The metric that headlines are about.")
     confusion: ConfusionRecord | None = None
+    roc: list[RocRecord] = []
     calibration: CalibrationRecord | None = None
     calibration_reason: str | None = Field(default=None, description="Why there is no calibration.")
     thresholds: list[ThresholdRecord] = []

@@ -87,7 +87,7 @@ def test_arrays_need_images_only(tmp_path):
 
 def test_an_unreadable_image_is_named_or_left_out(folder):
     (folder / "benign" / "2.png").write_bytes(b"no picture")
-    with pytest.raises(UnreadableImageError, match="benign/2.png"):
+    with pytest.raises(UnreadableImageError, match=r"benign/2\.png"):
         open_images(folder)
     images = open_images(folder, known_classes=["benign", "malignant"], skip_unreadable=True)
     assert images.skipped_unreadable == ("benign/2.png",)

@@ -1,0 +1,55 @@
+"""``model.json``: what a saved model is, beside its weights."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
+from crossgraft.records.tuning import MetricRecord, PluginRecord, SplitRow, ThresholdRecord, TunedModelRecord
+
+
+class TrainingDataRecord(Record):
+    """The images that a model was fine-tuned on; names only, no path and no patient."""
+
+    name: str
+    source: str
+    fingerprint: str
+    num_images: int
+    num_groups: int | None
+    group_column: str | None
+    split_method: str
+    leakage: str = Field(description="Whether one patient may be in two parts, in a sentence.")
+    splits: list[SplitRow] = []
+    reading: list[str] = Field(default=[], description="How files of scanners were read: window, slices.")
+
+
+class SavedModelRecord(Record):
+    """Everything about a saved model but its weights; enough to build it, to use it and to judge it."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["model"] = "model"
+    crossgraft_version: str
+    recipe: dict[str, object] = Field(description="How the network is built without its pretrained weights.")
+    model: TunedModelRecord
+    task: Literal["multi-class", "multi-label"]
+    class_names: list[str] = Field(description="In the order of the outputs.")
+    temperature: float | None = Field(description="Logits are divided by it; None: it was not fitted.")
+    temperature_reason: str | None = Field(default=None, description="How it was fitted, or why it was not.")
+    thresholds: list[ThresholdRecord] = Field(
+        default=[], description="Of one class of two, or of each label; empty: the most probable class is decided for."
+    )
+    trained_on: TrainingDataRecord
+    plugins: list[PluginRecord] = Field(default=[], description="Method, regularisers, batch transforms …")
+    selection_rule: str
+    primary_metric: str
+    metrics: list[MetricRecord] = Field(default=[], description="Over all classes and images.")
+    similarity: dict[str, float] = Field(
+        default={}, description="How alike features before and after are; empty: not measured."
+    )
+    seed: int
+    references: list[Reference] = []
+    weights_file: str = "weights.safetensors"
+    weights_sha256: str = Field(default="", description="Of the file of weights.")
+    weights_fingerprint: str = Field(default="", description="Of names, shapes and values of the weights.")
