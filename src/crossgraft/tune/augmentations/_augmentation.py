@@ -26,7 +26,11 @@ class Augmentation(Protocol):
     name: ClassVar[str]
     title: ClassVar[str]
     reference: ClassVar[str]
-    flip: bool
+
+    @property
+    def flip(self) -> bool:
+        """May images be mirrored?"""
+        ...
 
     def __call__(self, images: UnitImages, generator: torch.Generator) -> UnitImages:
         """Varied images of the same shape in [0, 1]; every image draws numbers of its own."""

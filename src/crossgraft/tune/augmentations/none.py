@@ -1,0 +1,29 @@
+"""No augmentation: the same images in every epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from crossgraft.tune.augmentations._augmentation import UnitImages
+
+
+@dataclass(frozen=True)
+class NoAugmentation:
+    """Images as they are; nothing is drawn.
+
+    Attributes:
+        flip: Without effect, because nothing is mirrored.
+    """
+
+    name: ClassVar[str] = "none"
+    title: ClassVar[str] = "No augmentation"
+    reference: ClassVar[str] = ""
+
+    flip: bool = True
+
+    def __call__(self, images: UnitImages, generator: torch.Generator) -> UnitImages:
+        """The same images."""
+        return images
