@@ -15,6 +15,7 @@ from crossgraft.models.device import explain_missing_operations, move_to_device
 from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
 from crossgraft.models.layers import capture_activations, main_layers, observe_layers
 from crossgraft.models.penultimate import BackboneOutput, find_read_out
+from crossgraft.models.recipe import NetworkRecipe
 from crossgraft.types import Preprocessing
 
 Images = Float[Tensor, "num_samples channels height width"]
@@ -34,6 +35,7 @@ class Backbone:
         licence: Of the weights, if known.
         architecture_key: Equal for two backbones that differ only in weights; ``architecture`` if not given.
         device: As torch writes it.
+        network: How to build the same network without its weights; None for a module that nobody can build again.
 
     Attributes:
         num_parameters: All of them, trainable or not.
@@ -61,6 +63,7 @@ class Backbone:
         licence: str | None = None,
         architecture_key: str | None = None,
         device: str = "cpu",
+        network: NetworkRecipe | None = None,
     ) -> None:
         self.module = module.eval()
         self.name = name
@@ -71,12 +74,13 @@ class Backbone:
         self.licence = licence
         self.architecture_key = architecture_key or architecture
         self.device = device
+        self.network = network
         self.num_parameters = sum(parameter.numel() for parameter in module.parameters())
         self.weights_fingerprint = weights_fingerprint(module)
         self.structure_fingerprint = structure_fingerprint(module, self.architecture_key)
         move_to_device(self.module, device)
         with torch.inference_mode(), _explain_refusal(name, preprocessing), explain_missing_operations(name, device):
-            probe = self._probe()
+            probe = self.probe_image()
             self._read_out = find_read_out(self.module, probe, name=name)
             with observe_layers(self.module) as gives_tensor:
                 output = self._read_out(self.module, probe)
@@ -115,6 +119,16 @@ class Backbone:
             )
         return {layer: outputs[layer] for layer in layers}
 
+    def probe_image(self) -> Tensor:
+        """One image with every value between -1 and 1."""
+        shape = (
+            1,
+            self.preprocessing.channels,
+            self.preprocessing.height_pixels,
+            self.preprocessing.width_pixels,
+        )
+        return torch.linspace(-1, 1, int(torch.Size(shape).numel())).reshape(shape).to(self.device)
+
     def __repr__(self) -> str:
         facts = f"{self.architecture}, d={self.num_features}, {self.preprocessing.describe()}"
         return f"Backbone({self.name!r}, {facts})"
@@ -142,16 +156,6 @@ class Backbone:
                 "backbone.preprocessing)."
             )
         return images.to(self.device)
-
-    def _probe(self) -> Tensor:
-        """One image with every value between -1 and 1."""
-        shape = (
-            1,
-            self.preprocessing.channels,
-            self.preprocessing.height_pixels,
-            self.preprocessing.width_pixels,
-        )
-        return torch.linspace(-1, 1, int(torch.Size(shape).numel())).reshape(shape).to(self.device)
 
 
 @contextmanager

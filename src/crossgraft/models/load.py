@@ -11,6 +11,7 @@ from crossgraft.compute import resolve_device
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.preprocessing import resolve_preprocessing
 from crossgraft.models.random_weights import build_random, build_seeded
+from crossgraft.models.recipe import network_recipe
 from crossgraft.models.resolve import resolve_spec
 from crossgraft.models.sources.factory import build_from_factory, factory_config, find_factory
 from crossgraft.models.sources.libraries import library_of
@@ -60,9 +61,10 @@ def load_backbone(
     if library is not None and spec.weights == PRETRAINED:
         weights = library.require_weights(spec.source, folder, allow_download=allow_download, reporter=reporter)
     if library is None:
+        kwargs = spec.kwargs
         module, said = _load_factory(spec, seed)
     else:
-        module, said = _load_from_library(library, spec, seed, weights)
+        kwargs, module, said = _load_from_library(library, spec, seed, weights)
     preprocessing = resolve_preprocessing(
         said, spec.preprocessing, model=spec.name, image_size=image_size, resize_policy=resize_policy
     )
@@ -78,18 +80,22 @@ def load_backbone(
         licence=spec.licence or _text(said.get("license")),
         architecture_key=spec.architecture_key,
         device=device,
+        network=network_recipe(spec.source, kwargs),
     )
 
 
 def _load_from_library(
     library: ModelLibrary, spec: ModelSpec, seed: int, pretrained_file: Path | None
-) -> tuple[nn.Module, Mapping[str, object]]:
+) -> tuple[Mapping[str, object], nn.Module, Mapping[str, object]]:
+    """Arguments of the architecture, the network, and what the library says about it."""
     said = library.describe(spec.source, spec.kwargs)
     if spec.weights == RANDOM:
         said.pop("license", None)  # nobody's weights
-        return build_random(lambda: library.build(spec.source, spec.kwargs), seed, source=spec.source), said
+        module = build_random(lambda: library.build(spec.source, spec.kwargs), seed, source=spec.source)
+        return spec.kwargs, module, said
     if pretrained_file is not None:
-        return build_seeded(lambda: library.build_pretrained(spec.source, spec.kwargs, pretrained_file), seed), said
+        module = build_seeded(lambda: library.build_pretrained(spec.source, spec.kwargs, pretrained_file), seed)
+        return spec.kwargs, module, said
     said.pop("license", None)  # of the library's weights, not of this file's
     path = Path(str(spec.weights))
     state = read_state_dict(path)
@@ -99,7 +105,7 @@ def _load_from_library(
         kwargs |= {} if num_classes is None else {"num_classes": num_classes}
     module = build_seeded(lambda: library.build(spec.source, kwargs), seed)
     load_weights(module, library.adapt_state(state), file=path.name, model=f"{spec.name} ({spec.architecture})")
-    return module, said
+    return kwargs, module, said
 
 
 def _load_factory(spec: ModelSpec, seed: int) -> tuple[nn.Module, Mapping[str, object]]:

@@ -17,15 +17,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from crossgraft.errors import UsageError
-from crossgraft.models.positions import Layout, average_positions, find_layout
+from crossgraft.models.positions import Layout, average_positions, find_layout, mean_over_positions
 
 _HEAD_NAMES = ("fc", "classifier", "head", "heads", "linear")
 # Two orders above float32 rounding of one dot product; a head with a scale or a second branch is far outside.
@@ -47,6 +48,24 @@ class BackboneOutput(NamedTuple):
 ReadOut = Callable[[nn.Module, Tensor], BackboneOutput]
 
 
+@dataclass(frozen=True)
+class Route:
+    """How the features of one network are read; holds names only, so it fits every network of the same structure.
+
+    Attributes:
+        kind: ``linear_head`` and ``convolutional_head``: what goes into the layer ``head``; ``forward_features``: timm's
+            words.
+        head: Name of the layer in ``named_modules()``.
+        takes_pre_logits: Whether ``forward_head(…, pre_logits=True)`` follows ``forward_features``.
+        layout: Where the channels are of what is averaged over its positions.
+    """
+
+    kind: Literal["linear_head", "forward_features", "convolutional_head"]
+    head: str = ""
+    takes_pre_logits: bool = False
+    layout: Layout = Layout(channel_axis=1)
+
+
 def find_read_out(
     module: nn.Module, probe: Float[Tensor, "num_samples channels height width"], *, name: str
 ) -> ReadOut:
@@ -55,19 +74,39 @@ def find_read_out(
     Raises:
         UsageError: The network shows neither a head nor timm's words; the message says what to implement.
     """
+    route = find_route(module, probe, name=name)
+    if route.kind == "forward_features":
+        return partial(_through_forward_features, route)
+    head = module.get_submodule(route.head)
+    read = _through_linear_head if route.kind == "linear_head" else _through_convolutional_head
+    return partial(read, head)
+
+
+def find_route(module: nn.Module, probe: Float[Tensor, "num_samples channels height width"], *, name: str) -> Route:
+    """The first of the four ways of this file that ``module`` can go; it runs on ``probe`` once or twice.
+
+    Raises:
+        UsageError: There is none; the message says what to implement.
+    """
     head = _linear_head(module)
     if head is not None and _is_the_last_step(module, head, probe):
-        return partial(_through_linear_head, head)
+        return Route("linear_head", head=_name_of(head, module))
     if callable(getattr(module, "forward_features", None)):
-        return _through_forward_features(module, probe, name=name)
+        takes_pre_logits = _takes_pre_logits(module)
+        shape = _before_pooling(module, probe, takes_pre_logits, name=name)[0].shape
+        return Route("forward_features", takes_pre_logits=takes_pre_logits, layout=find_layout(module, tuple(shape)))
     convolution = _convolutional_head(module)
     if convolution is not None and _gives_one_row_an_image(module, probe):
-        return partial(_through_convolutional_head, convolution)
+        return Route("convolutional_head", head=_name_of(convolution, module))
     raise UsageError(
         f"crossgraft can not see the penultimate features of the model {name} ({type(module).__name__}). Name its last "
         "linear layer fc, classifier, head or linear (and call it on a vector an image), or give it the method "
         "forward_features(images) that returns (n, d), tokens (n, t, d) or feature maps (n, d, h, w)."
     )
+
+
+def _name_of(layer: nn.Module, module: nn.Module) -> str:
+    return next(name for name, candidate in module.named_modules() if candidate is layer)
 
 
 def _linear_head(module: nn.Module) -> nn.Linear | None:
@@ -115,25 +154,37 @@ def _through_linear_head(head: nn.Linear, module: nn.Module, images: Tensor) -> 
     return BackboneOutput(inputs[0].float(), cast(Tensor, output).float())
 
 
-def _through_forward_features(module: nn.Module, probe: Tensor, *, name: str) -> ReadOut:
-    """Where the channels are is decided here, once, and not again for every batch."""
-    takes_pre_logits = _takes_pre_logits(module)
-    has_head = takes_pre_logits and bool(getattr(module, "num_classes", 0))
+def _through_forward_features(route: Route, module: nn.Module, images: Tensor) -> BackboneOutput:
+    output, feature_map = _before_pooling(module, images, route.takes_pre_logits, name=type(module).__name__)
+    features = average_positions(output, route.layout)
+    has_head = route.takes_pre_logits and bool(getattr(module, "num_classes", 0))
+    logits = module.forward_head(feature_map) if has_head else None  # type: ignore[operator]
+    if isinstance(logits, Tensor) and logits.ndim == 2:
+        return BackboneOutput(features, logits.float())
+    return BackboneOutput(features, None)
 
-    def before_pooling(module: nn.Module, feature_map: object) -> Tensor:
-        output = module.forward_head(feature_map, pre_logits=True) if takes_pre_logits else feature_map  # type: ignore[operator]
-        return _the_tensor(output, name=name)
 
-    def read_out(module: nn.Module, images: Tensor) -> BackboneOutput:
-        feature_map = module.forward_features(images)  # type: ignore[operator]
-        features = average_positions(before_pooling(module, feature_map), layout)
-        logits = module.forward_head(feature_map) if has_head else None  # type: ignore[operator]
-        if isinstance(logits, Tensor) and logits.ndim == 2:
-            return BackboneOutput(features, logits.float())
-        return BackboneOutput(features, None)
+def _before_pooling(module: nn.Module, images: Tensor, takes_pre_logits: bool, *, name: str) -> tuple[Tensor, object]:
+    """What is averaged over its positions, and what ``forward_features`` said."""
+    feature_map = module.forward_features(images)  # type: ignore[operator]
+    output = module.forward_head(feature_map, pre_logits=True) if takes_pre_logits else feature_map  # type: ignore[operator]
+    return _the_tensor(output, name=name), feature_map
 
-    layout = find_layout(module, tuple(before_pooling(module, module.forward_features(probe)).shape))  # type: ignore[operator]
-    return read_out
+
+def features_along(route: Route, module: nn.Module, images: Tensor) -> Tensor:
+    """Penultimate features (n, d) as part of the graph, in the type that the network computes in.
+
+    Args:
+        route: From ``find_route``. Where ``module`` has lost its linear head (an identity stands there), what goes into
+            the identity is what comes out.
+        module: The network.
+        images: Prepared (n, c, h, w).
+    """
+    if route.kind == "forward_features":
+        output, _ = _before_pooling(module, images, route.takes_pre_logits, name=type(module).__name__)
+        return mean_over_positions(output, route.layout)
+    inputs, _ = _run_with_head_inputs(module, module.get_submodule(route.head), images)
+    return mean_over_positions(inputs[0], route.layout)
 
 
 def _takes_pre_logits(module: nn.Module) -> bool:

@@ -61,10 +61,15 @@ def _channel_axis(module: nn.Module, shape: Sequence[int]) -> int:
 
 
 def average_positions(output: Tensor, layout: Layout) -> Float[Tensor, "num_samples num_features"]:
-    """Average tokens (n, t, d) or feature maps over their positions; vectors (n, d) stay as they are."""
+    """Average tokens (n, t, d) or feature maps over their positions in float32; vectors (n, d) stay as they are."""
+    return mean_over_positions(output.float(), layout)
+
+
+def mean_over_positions(output: Tensor, layout: Layout) -> Float[Tensor, "num_samples num_features"]:
+    """``average_positions`` in the type that ``output`` has."""
     positions = [axis for axis in range(1, output.ndim) if axis != layout.channel_axis]
     if not positions:
-        return output.float()
+        return output
     if layout.num_prefix_tokens:
         output = output[:, layout.num_prefix_tokens :]
-    return output.float().mean(dim=positions)
+    return output.mean(dim=positions)

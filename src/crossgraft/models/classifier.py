@@ -1,0 +1,245 @@
+"""A pretrained network with a new linear head: what fine-tuning trains."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from pydantic import TypeAdapter, ValidationError
+from torch import Tensor, nn
+
+from crossgraft.errors import DataError, UsageError
+from crossgraft.models.backbone import Backbone
+from crossgraft.models.blocks import building_blocks, parameter_depths
+from crossgraft.models.penultimate import features_along
+from crossgraft.models.recipe import NetworkRecipe, build_network
+from crossgraft.models.surgery import Cut, repeat_cut, take_head_out
+from crossgraft.seeding import torch_generator
+from crossgraft.types import Preprocessing
+
+_HEAD_STD = 0.02
+
+
+class ClassifierOutput(NamedTuple):
+    """What a classifier says about a batch, part of the graph.
+
+    Attributes:
+        features: Penultimate features.
+        logits: One column a class or label, before softmax or sigmoid.
+    """
+
+    features: Float[Tensor, "batch num_features"]
+    logits: Float[Tensor, "batch num_classes"]
+
+
+@dataclass(frozen=True)
+class ClassifierRecipe:
+    """Everything about a classifier but its weights: plain values, no absolute path.
+
+    Attributes:
+        name: Of the pretrained model.
+        architecture: For people.
+        family: Of the architecture.
+        licence: Of the pretrained weights, if known.
+        weights_fingerprint: SHA-256 of the pretrained weights.
+        source: ``timm``, ``torchvision``, ``checkpoint`` or ``factory``.
+        preprocessing: How images become inputs.
+        network: What builds the network without weights; None for a module that was made in Python.
+        cut: What was done to the network.
+        num_features: Length d of the features.
+        num_outputs: Number C of classes or labels.
+    """
+
+    name: str
+    architecture: str
+    family: str
+    licence: str | None
+    weights_fingerprint: str
+    source: str
+    preprocessing: Preprocessing
+    network: NetworkRecipe | None
+    cut: Cut
+    num_features: int
+    num_outputs: int
+
+    def to_json(self) -> dict[str, object]:
+        """Values that ``json`` can write and ``read_recipe`` reads."""
+        return TypeAdapter(ClassifierRecipe).dump_python(self, mode="json")
+
+
+def read_recipe(values: Mapping[str, object]) -> ClassifierRecipe:
+    """The inverse of ``ClassifierRecipe.to_json``.
+
+    Raises:
+        DataError: A value is missing or has the wrong type.
+    """
+    try:
+        return TypeAdapter(ClassifierRecipe).validate_python(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise DataError(
+            f"The description of the fine-tuned network is damaged: {'.'.join(map(str, first['loc']))}: {first['msg']}. "
+            "Fine-tune again, or restore the file."
+        ) from error
+
+
+class Classifier(nn.Module):
+    """A network without its own head, and a new linear head.
+
+    Parameters are called ``body.<name in the original network>`` and ``head.weight``, ``head.bias``. It keeps no hooks, and can
+    be copied, pickled and loaded strictly.
+
+    Args:
+        body: The network, its head taken out by ``take_head_out``.
+        recipe: Says how its features are read.
+
+    Attributes:
+        body: The pretrained network.
+        head: From d features to C logits.
+        recipe: Everything but the weights.
+        blocks: Names of the building blocks, first to last (``body.blocks.0``, …).
+    """
+
+    def __init__(self, body: nn.Module, recipe: ClassifierRecipe) -> None:
+        super().__init__()
+        self.body = body
+        self.head = nn.utils.skip_init(nn.Linear, recipe.num_features, recipe.num_outputs)
+        self.recipe = recipe
+        self.blocks = [f"body.{name}" for name in building_blocks(body)]
+
+    @property
+    def num_features(self) -> int:
+        """Length d of the features."""
+        return self.recipe.num_features
+
+    @property
+    def num_outputs(self) -> int:
+        """Number C of classes or labels."""
+        return self.recipe.num_outputs
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """How images become inputs."""
+        return self.recipe.preprocessing
+
+    @property
+    def untrainable(self) -> dict[str, str]:
+        """Name of each parameter that no method trains → why."""
+        return {f"body.{name}": why for name, why in self.recipe.cut.untrainable.items()}
+
+    def depths(self) -> dict[str, int]:
+        """How deep each parameter lies: 0 in front of the first block, the number of blocks + 1 behind and in the head."""
+        body = (f"body.{name}" for name, _ in self.body.named_parameters())
+        head = {f"head.{name}": len(self.blocks) + 1 for name, _ in self.head.named_parameters()}
+        return {**parameter_depths(body, self.blocks), **head}
+
+    def features(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch num_features"]:
+        """Penultimate features of prepared images, part of the graph, in the type that the network computes in.
+
+        In eval mode equal to those of the backbone, while its weights are the pretrained ones.
+        """
+        return features_along(self.recipe.cut.route, self.body, images)
+
+    def features_and_logits(self, images: Float[Tensor, "batch channels height width"]) -> ClassifierOutput:
+        """Both from one forward pass."""
+        features = self.features(images)
+        return ClassifierOutput(features, self.head(features))
+
+    def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch num_classes"]:
+        """Logits of prepared images."""
+        return self.features_and_logits(images).logits
+
+
+def make_classifier(backbone: Backbone, num_outputs: int, *, seed: int) -> Classifier:
+    """A copy of ``backbone`` with a new head; the backbone stays as it is.
+
+    The head's weights are drawn from a normal distribution of standard deviation 0.02, cut at ±2, its bias is zero.
+
+    Args:
+        backbone: The pretrained network.
+        num_outputs: Classes, or labels of a multi-label problem.
+        seed: Of the head.
+
+    Raises:
+        UsageError: ``num_outputs`` is not positive.
+
+    Cost: a copy of the weights, a few forward passes and one backward pass of one image.
+    """
+    if num_outputs < 1:
+        raise UsageError(f"A classifier needs at least one output, asked for {num_outputs}.")
+    body = copy.deepcopy(backbone.module).eval()
+    cut = take_head_out(body, backbone.probe_image(), name=backbone.name)
+    recipe = ClassifierRecipe(
+        name=backbone.name,
+        architecture=backbone.architecture,
+        family=backbone.family,
+        licence=backbone.licence,
+        weights_fingerprint=backbone.weights_fingerprint,
+        source=backbone.source,
+        preprocessing=backbone.preprocessing,
+        network=backbone.network,
+        cut=cut,
+        num_features=backbone.num_features,
+        num_outputs=num_outputs,
+    )
+    classifier = Classifier(body, recipe).eval()
+    example = next(body.parameters(), torch.empty(0))
+    dtype = example.dtype if example.is_floating_point() else torch.float32
+    draw_head(classifier, seed)
+    classifier.head.to(device=backbone.device, dtype=dtype)
+    return classifier
+
+
+def draw_head(classifier: Classifier, seed: int) -> None:
+    """Draw the head anew from the stream "head" of ``seed``."""
+    weight = torch.empty(classifier.head.weight.shape)
+    nn.init.trunc_normal_(weight, std=_HEAD_STD, generator=torch_generator(seed, "head"))
+    with torch.no_grad():
+        classifier.head.weight.copy_(weight)
+        classifier.head.bias.zero_()
+
+
+def rebuild_classifier(
+    recipe: ClassifierRecipe | Mapping[str, object],
+    *,
+    folders: Sequence[Path] = (),
+    network: nn.Module | None = None,
+) -> Classifier:
+    """The classifier of a recipe with random weights, in eval mode on the CPU: load a state dict into it.
+
+    Args:
+        recipe: ``Classifier.recipe`` or its ``to_json``.
+        folders: Where the module of a factory may lie, besides what is installed.
+        network: The whole network, head included, for a recipe that can not build it; it is changed.
+
+    Raises:
+        UsageError: Nobody can build the network here; the message says what is missing.
+        DataError: The recipe is damaged.
+    """
+    recipe = recipe if isinstance(recipe, ClassifierRecipe) else read_recipe(recipe)
+    if network is None:
+        network = _build(recipe, folders)
+    try:
+        repeat_cut(network, recipe.cut)
+    except AttributeError as error:
+        raise UsageError(
+            f"The network that is built for {recipe.name} today is another one than was fine-tuned: {error}. Install the "
+            "versions that run.json names."
+        ) from error
+    classifier = Classifier(network, recipe).eval()
+    draw_head(classifier, 0)
+    return classifier
+
+
+def _build(recipe: ClassifierRecipe, folders: Sequence[Path]) -> nn.Module:
+    if recipe.network is None:
+        raise UsageError(
+            f"{recipe.name} was made in Python, so it can not be built from its name. Build the same network and pass it as "
+            "network=, or fine-tune a model that is named package.module:factory."
+        )
+    return build_network(recipe.network, recipe.preprocessing, folders=folders)
