@@ -57,7 +57,8 @@ def open_dataset(
             plug-in opens.
         use_split: Where the data have splits, use the rows of this one only; images of other rows are not
             opened and have no influence on anything. Without splits, all rows are used. None: all rows,
-            whatever their split.
+            whatever their split; where one is read or drawn (``split``, ``holdout``, ``folds``), ``Dataset.splits``
+            then names the part of each row.
         label_column: Column of the labels, if its name is not a usual one. Several columns (a sequence, or one text with
             commas) are several labels an image.
         label_separator: What stands between the labels of one cell, where an image may have several.
@@ -121,7 +122,9 @@ def open_dataset(
         reporter.warn(notice)
     known_classes, targets = classes.names, classes.targets
     drawn = selection.make_split(rows, targets, known_classes)
-    chosen = np.arange(len(targets)) if drawn is None else drawn.rows("train")
+    if drawn is not None and use_split is None:
+        rows = replace(rows, splits=drawn.part_names())
+    chosen = np.arange(len(targets)) if drawn is None or use_split is None else drawn.rows("train")
     chosen = chosen[selection.fewer(targets[chosen], known_classes)]
     inspected = inspect_images(
         [rows.image_names[int(row)] for row in chosen],
@@ -288,7 +291,7 @@ def _refuse_bad_classes(rows: SourceRows, classes: Classes) -> None:
 
 
 def _rows_in_words(rows: SourceRows, use_split: str | None, drawn: Split | None) -> str:
-    if drawn is not None:
+    if drawn is not None and use_split is not None:
         return "train rows of the split"
     if rows.splits is None:
         return "all rows (no split given)"

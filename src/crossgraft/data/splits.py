@@ -70,6 +70,13 @@ class Split(Record):
         """Row numbers of one part."""
         return np.asarray(getattr(self, part), dtype=np.int64)
 
+    def part_names(self) -> np.ndarray:
+        """(num_images,) the part of each row; empty for a row that is in none."""
+        names = np.full(self.num_images, "", dtype="U5")
+        for part in PARTS:
+            names[self.rows(part)] = part
+        return names
+
     def apply(self, dataset: Dataset, part: Part = "train") -> Dataset:
         """The rows of one part of ``dataset``.
 

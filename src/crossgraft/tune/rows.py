@@ -1,0 +1,327 @@
+"""Which rows train, which pick the model, and which are only looked at when everything is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int64
+
+from crossgraft.data import Dataset, Split, k_folds, limit_rows, make_split, open_dataset, take_per_class
+from crossgraft.data.selection import RowSelection
+from crossgraft.data.splits import PARTS, Part
+from crossgraft.errors import DataError, UsageError
+from crossgraft.progress import Reporter
+from crossgraft.records import SplitRow
+from crossgraft.report.formatting import counted
+from crossgraft.seeding import derive_seed
+
+TEST_SHARE = 0.2
+"""Share of the images that is set aside as test where the data have no test rows; the rest are train and val."""
+
+VAL_SHARE = 0.2
+"""Share of the training images that picks the model where the data have no validation rows."""
+
+GIVEN = "given with the data"
+
+Rows = Int64[np.ndarray, " num_rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Row numbers of one fold, or of the only split; the three never share a row.
+
+    Attributes:
+        train: Rows that the weights are fitted to.
+        val: Rows that pick epoch and grid point, and that temperature and thresholds are fitted to; may be empty.
+        test: Rows that nothing was decided with.
+        fold: From 0; None without folds.
+    """
+
+    train: Rows
+    val: Rows
+    test: Rows
+    fold: int | None = None
+
+    def rows(self, part: Part) -> Rows:
+        """Row numbers of one part, ascending."""
+        return {"train": self.train, "val": self.val, "test": self.test}[part]
+
+    @property
+    def name(self) -> str:
+        """For messages and folders: ``fold-1``, or nothing without folds."""
+        return "" if self.fold is None else f"fold-{self.fold}"
+
+
+@dataclass(frozen=True, eq=False)
+class TuningRows:
+    """An open data set and what each of its rows is for.
+
+    Attributes:
+        dataset: All rows; without folds its ``splits`` name the part of each.
+        parts: One, or one a fold.
+        origins: Part → where its rows come from, in words.
+        num_folds: None without folds.
+    """
+
+    dataset: Dataset
+    parts: tuple[Parts, ...]
+    origins: dict[str, str]
+    num_folds: int | None = None
+
+    @property
+    def has_val(self) -> bool:
+        """Are there rows that pick the model?"""
+        return self.parts[0].val.size > 0
+
+    @property
+    def num_shared_groups(self) -> int:
+        """Groups with images in more than one part of one fold."""
+        groups = self.dataset.groups
+        if groups is None:
+            return 0
+        shared: set[object] = set()
+        for parts in self.parts:
+            of_part = [set(groups[parts.rows(part)].tolist()) for part in PARTS]
+            shared |= (of_part[0] & of_part[1]) | (of_part[0] & of_part[2]) | (of_part[1] & of_part[2])
+        return len(shared)
+
+    @property
+    def leakage(self) -> str:
+        """Whether images of one patient may be on both sides, in a sentence."""
+        groups = self.dataset.groups
+        if groups is None:
+            return (
+                "Patient leakage not checked: there is no group column, so images of one patient may be in two parts, and "
+                "results may be too good."
+            )
+        found = f"{counted(len(np.unique(groups)), 'group')} of column {self.dataset.group_column}"
+        if (shared := self.num_shared_groups) > 0:
+            return f"Leakage: of the {found}, {shared} have images in more than one part; results are too good."
+        return f"No group is in two parts ({found})."
+
+    def split_rows(self) -> list[SplitRow]:
+        """The parts as a report shows them."""
+        if self.num_folds is not None:
+            return [self._split_row(f"test of fold {p.fold}", p.test, self.origins["test"]) for p in self.parts]
+        parts = self.parts[0]
+        return [self._split_row(p, parts.rows(p), self.origins[p]) for p in PARTS if parts.rows(p).size]
+
+    def split_record(self) -> Split | None:
+        """The split, to be saved and used again; None with folds."""
+        if self.num_folds is not None:
+            return None
+        parts = self.parts[0]
+        return Split(
+            data_fingerprint=self.dataset.listing_fingerprint,
+            num_images=len(self.dataset),
+            method="; ".join(f"{part}: {origin}" for part, origin in self.origins.items()),
+            seed=None,
+            train=tuple(parts.train.tolist()),
+            val=tuple(parts.val.tolist()),
+            test=tuple(parts.test.tolist()),
+        )
+
+    def _split_row(self, name: str, rows: Rows, origin: str) -> SplitRow:
+        dataset = self.dataset
+        return SplitRow(
+            name=name,
+            num_images=len(rows),
+            num_groups=None if dataset.groups is None else len(np.unique(dataset.groups[rows])),
+            class_counts=[int(dataset.members(index)[rows].sum()) for index in range(len(dataset.class_names))],
+            origin=origin,
+        )
+
+
+def open_rows(
+    data: str | Path | Dataset,
+    *,
+    split: str | Path | None = None,
+    holdout: float | None = None,
+    folds: int | None = None,
+    fold: int | None = None,
+    val_fraction: float = VAL_SHARE,
+    limit: int | None = None,
+    per_class: int | None = None,
+    seed: int = 0,
+    reporter: Reporter | None = None,
+    **options: Any,
+) -> TuningRows:
+    """Open the data and give every row its part.
+
+    Parts that come with the data (or a saved split) are used. A missing test part is taken from the training rows at
+    random, then a missing val part; whole groups stay together, and classes keep their shares. With folds, every row is a
+    test row once, and each fold takes its val rows from the others.
+
+    Args:
+        data: As in ``open_dataset``, or an open ``Dataset``.
+        split: JSON file of a saved split.
+        holdout: Share of the images that a new split sets aside as test.
+        folds: Number of folds instead of one split.
+        fold: Only this fold, from 0; None: all of them.
+        val_fraction: Share of the training rows that becomes val where there is none; 0: no val rows.
+        limit: Use at most this many images in all, with the class shares kept.
+        per_class: Train on this many images of each class; val and test stay whole.
+        seed: Of every draw.
+        reporter: Told about the data.
+        options: What else ``open_dataset`` takes.
+
+    Raises:
+        DataError: The data are wrong, or too few rows are left for a part; the message names it.
+        UsageError: Options contradict each other, or the data have a split already.
+    """
+    RowSelection(
+        split=None if split is None else Path(split),
+        holdout=holdout,
+        folds=folds,
+        fold=fold or 0,
+        limit=limit,
+        per_class=per_class,
+        seed=seed,
+    )
+    if not 0 <= val_fraction < 1:
+        raise UsageError(f"--val-fraction must lie between 0 and 1 (0: no validation rows), not {val_fraction:g}.")
+    dataset = _open(data, split=split, holdout=holdout, limit=limit, seed=seed, reporter=reporter, **options)
+    rows = _folds(dataset, folds, fold, val_fraction, seed) if folds else _one_split(dataset, val_fraction, seed)
+    if per_class is not None:
+        rows = replace(rows, parts=tuple(_fewer(dataset, parts, per_class, seed) for parts in rows.parts))
+        rows.origins["train"] += f", {per_class} images of each class"
+    for parts in rows.parts:
+        _refuse_missing_classes(dataset, parts)
+    return rows
+
+
+def _open(
+    data: str | Path | Dataset,
+    *,
+    split: str | Path | None,
+    holdout: float | None,
+    limit: int | None,
+    seed: int,
+    reporter: Reporter | None,
+    **options: Any,
+) -> Dataset:
+    """All rows, with ``splits`` where there are parts already."""
+    if not isinstance(data, Dataset):
+        return open_dataset(
+            data, use_split=None, split=split, holdout=holdout, limit=limit, seed=seed, reporter=reporter, **options
+        )
+    given = [name for name, value in options.items() if value and name != "allow_download"]
+    if given:
+        raise UsageError(
+            f"{given[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset."
+        )
+    if split is not None:
+        saved = Split.load(Path(split))
+        saved.refuse_other_rows(len(data), data.listing_fingerprint, data.name)
+        data = replace(data, splits=saved.part_names())
+    if holdout is not None:
+        if data.splits is not None:
+            raise UsageError(f"{data.name} has a split of its own, which is kept. Leave out --holdout.")
+        rest, test = _draw(data, np.arange(len(data)), holdout, seed, "test")
+        data = replace(data, splits=_part_names(len(data), Parts(rest, _NO_ROWS, test)))
+    return data if limit is None else data.take(limit_rows(data.targets, limit, seed=seed))
+
+
+_NO_ROWS = np.zeros(0, dtype=np.int64)
+
+
+def _one_split(dataset: Dataset, val_fraction: float, seed: int) -> TuningRows:
+    splits = np.full(len(dataset), "train") if dataset.splits is None else dataset.splits
+    train, val, test = (np.flatnonzero(splits == part) for part in PARTS)
+    if train.size == 0:
+        names = ", ".join(sorted({str(name) for name in splits} - {""}))
+        raise DataError(f"{dataset.name} has the splits {names} but no split train, so there is nothing to train on.")
+    given = GIVEN if dataset.split is None else dataset.split_method
+    origins = dict.fromkeys(PARTS, given) if dataset.splits is not None else {"train": "all other rows"}
+    if test.size == 0:
+        train, test = _draw(dataset, train, TEST_SHARE, seed, "test")
+        origins["test"] = f"{TEST_SHARE:.0%} of the training rows, {_how(dataset)}"
+    if val.size == 0 and val_fraction > 0:
+        train, val = _draw(dataset, train, val_fraction, seed, "val")
+        origins["val"] = f"{val_fraction:.0%} of the training rows, {_how(dataset)}"
+    elif val.size == 0:
+        origins["val"] = "none"
+    parts = Parts(train, val, test)
+    named = replace(dataset, splits=_part_names(len(dataset), parts))
+    return TuningRows(named, (parts,), {part: origins[part] for part in PARTS})
+
+
+def _folds(dataset: Dataset, num_folds: int, fold: int | None, val_fraction: float, seed: int) -> TuningRows:
+    if dataset.splits is not None:
+        raise UsageError(f"{dataset.name} has a split of its own, which is kept. Leave out --folds.")
+    drawn = k_folds(dataset.targets, dataset.groups, num_folds=num_folds, seed=seed, class_names=dataset.class_names)
+    parts: list[Parts] = []
+    for number, split in enumerate(drawn):
+        if fold is not None and number != fold:
+            continue
+        train, val = split.rows("train"), _NO_ROWS
+        if val_fraction > 0:
+            train, val = _draw(dataset, train, val_fraction, seed, f"val of fold {number}")
+        parts.append(Parts(train, val, split.rows("test"), fold=number))
+    how = _how(dataset)
+    val = f"{val_fraction:.0%} of the rows of the other folds, {how}" if val_fraction else "none"
+    origins = {"train": "the other folds", "val": val, "test": f"one of {num_folds} folds, {how}"}
+    return TuningRows(dataset, tuple(parts), origins, num_folds=num_folds)
+
+
+def _draw(dataset: Dataset, rows: Rows, share: float, seed: int, purpose: str) -> tuple[Rows, Rows]:
+    """``rows`` without the drawn ones, and the drawn ones, both ascending."""
+    split = make_split(
+        dataset.targets[rows],
+        None if dataset.groups is None else dataset.groups[rows],
+        fractions={"train": 1 - share, "test": share},
+        seed=derive_seed(seed, "rows of", purpose),
+        class_names=dataset.class_names,
+    )
+    return rows[split.rows("train")], rows[split.rows("test")]
+
+
+def _fewer(dataset: Dataset, parts: Parts, per_class: int, seed: int) -> Parts:
+    chosen = take_per_class(dataset.targets[parts.train], per_class, seed=seed, class_names=dataset.class_names)
+    return replace(parts, train=parts.train[chosen])
+
+
+def _refuse_missing_classes(dataset: Dataset, parts: Parts) -> None:
+    """Every class must be there to be learned; a label of several needs images with it and images without it."""
+    where = "" if parts.fold is None else f" of fold {parts.fold}"
+    for index, name in enumerate(dataset.class_names):
+        here = int(dataset.members(index)[parts.train].sum())
+        if here == 0 or (dataset.is_multi_label and here == len(parts.train)):
+            extent = "no" if here == 0 else "every"
+            what = f"label {name}" if dataset.is_multi_label else f"class {name}"
+            raise DataError(
+                f"Among the {len(parts.train)} training rows{where} of {dataset.name}, {extent} image has the {what}, so it "
+                "can not be learned. Give more images, leave it out, or choose another split."
+            )
+    if parts.test.size == 0:
+        raise DataError(f"{dataset.name} has no test rows{where}, so nothing can be said about the result.")
+
+
+def _how(dataset: Dataset) -> str:
+    return "drawn by image" if dataset.groups is None else f"drawn by {dataset.group_column}"
+
+
+def _part_names(num_rows: int, parts: Parts) -> np.ndarray:
+    names = np.full(num_rows, "", dtype="U5")
+    for part in PARTS:
+        names[parts.rows(part)] = part
+    return names
+
+
+def columns_of(dataset: Dataset, names: str | Sequence[str] | None) -> dict[str, np.ndarray]:
+    """The attribute columns to report subgroups of.
+
+    Raises:
+        UsageError: A column does not exist.
+    """
+    wanted = names.split(",") if isinstance(names, str) else list(names or ())
+    wanted = [name.strip() for name in wanted if name.strip()]
+    for name in wanted:
+        if name not in dataset.attributes:
+            known = ", ".join(dataset.attributes) or "none"
+            raise UsageError(f"--subgroups {name}: {dataset.name} has no such further column (it has: {known}).")
+    return {name: dataset.attributes[name] for name in wanted}
