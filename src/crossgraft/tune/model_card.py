@@ -1,0 +1,177 @@
+"""The page beside the weights, for people: what the model is, on what it was tested, and what it is not for.
+
+The headings follow Mitchell et al., Model cards for model reporting (2019). Everything on the page comes from ``model.json``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from crossgraft.records import MetricRecord, TunedModelRecord
+from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
+from crossgraft.report.formatting import MISSING, NumberFormat, count, counted, short_fingerprint
+
+NOT_STATED = "not stated"
+_MARKS = re.compile(r"([\\`*_\[\]<>|#])")
+
+
+def model_card(facts: SavedModelRecord) -> str:
+    """The card in Markdown; the same facts give the same text."""
+    parts = [
+        f"# {_text(facts.model.name)}, fine-tuned on {_text(facts.trained_on.name)}",
+        "**Research use, not a medical device.** The model has not been tested for any clinical use. Its output is a "
+        "statement about pictures like those that it was trained on, not a diagnosis.",
+        _heading("What it is", _identity(facts)),
+        _heading("Training data", _data(facts.trained_on)),
+        _heading("How well it does", _results(facts)),
+        _heading("Probabilities and decisions", _decisions(facts)),
+        _heading("What fine-tuning changed", _similarity(facts)),
+        _heading("Limits", _limits(facts)),
+        _heading("Licence", _licence(facts.model)),
+        _heading("Use it", "```\ncrossgraft predict FOLDER_OF_THIS_CARD IMAGES\n```"),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _heading(title: str, text: str) -> str:
+    return f"## {title}\n\n{text}"
+
+
+def _text(text: str) -> str:
+    """A name that Markdown shows as it is, on one line."""
+    return _MARKS.sub(r"\\\1", " ".join(text.split()))
+
+
+def _items(facts: Sequence[tuple[str, str]]) -> str:
+    return "\n".join(f"- {name}: {value}" for name, value in facts)
+
+
+def _identity(facts: SavedModelRecord) -> str:
+    model = facts.model
+    several = facts.task == "multi-label"
+    plugins = [
+        (plugin.kind.capitalize(), f"{_text(plugin.title)} ({_text(plugin.spelling)})") for plugin in facts.plugins
+    ]
+    return _items(
+        [
+            ("Architecture", f"{_text(model.architecture)} ({model.source}), {count(model.num_parameters)} parameters"),
+            ("Pretrained weights", "none (trained from scratch)" if model.from_scratch else _weights(model)),
+            ("Tells apart" if not several else "Labels", ", ".join(_text(name) for name in facts.class_names)),
+            *([("Task", "an image may have several labels, or none")] if several else []),
+            ("Images become", _text(model.preprocessing.description)),
+            *plugins,
+            ("Picked by", _text(facts.selection_rule)),
+            ("Made with", f"crossgraft {facts.crossgraft_version}, seed {facts.seed}"),
+            ("Fingerprint of the weights", short_fingerprint(facts.weights_fingerprint)),
+        ]
+    )
+
+
+def _weights(model: TunedModelRecord) -> str:
+    return f"fingerprint {short_fingerprint(model.weights_fingerprint)}"
+
+
+def _data(data: TrainingDataRecord) -> str:
+    groups = (
+        MISSING if data.num_groups is None else f"{count(data.num_groups)} by {_text(data.group_column or 'group')}"
+    )
+    parts = [f"{_text(split.name)}: {counted(split.num_images, 'image')}" for split in data.splits]
+    return _items(
+        [
+            ("Name", f"{_text(data.name)} ({data.source.replace('_', ' ')})"),
+            ("Images", count(data.num_images)),
+            ("Patients or other groups", groups if data.num_groups is not None else "not known (no group column)"),
+            ("Split", _text(data.split_method)),
+            *([("Parts", "; ".join(parts))] if parts else []),
+            ("Leakage", _text(data.leakage)),
+            *([("How files were read", _text(" ".join(data.reading)))] if data.reading else []),
+            ("Fingerprint", short_fingerprint(data.fingerprint)),
+        ]
+    )
+
+
+def _results(facts: SavedModelRecord) -> str:
+    rows = [row for row in facts.metrics if row.class_name is None and row.attribute is None]
+    if not rows:
+        return "No metric was measured on images that the model had not seen."
+    head = "| metric | value | 95 % interval | measured on |\n|---|---:|---:|---|"
+    lines = [f"| {_text(row.title)} | {_value(row)} | {_interval(row)} | {_measured_on(row)} |" for row in rows]
+    note = "The rows of `test` had no part in training, in picking the model, or in fitting temperature and thresholds."
+    tested = any(row.split == "test" for row in rows)
+    return "\n".join([head, *lines]) + (f"\n\n{note}" if tested else "")
+
+
+def _format(row: MetricRecord) -> NumberFormat:
+    width = None if row.low is None or row.high is None else row.high - row.low
+    chosen = NumberFormat.for_column([row.value], interval_widths=[width])
+    return NumberFormat(decimals=max(chosen.decimals, 2))
+
+
+def _value(row: MetricRecord) -> str:
+    return _format(row)(row.value) if row.value is not None else f"{MISSING} ({_text(row.reason or 'no value')})"
+
+
+def _interval(row: MetricRecord) -> str:
+    return _format(row).interval(row.low, row.high)
+
+
+def _measured_on(row: MetricRecord) -> str:
+    groups = "" if row.num_groups is None else f", {counted(row.num_groups, 'group')}"
+    return f"{_text(row.split)}: {counted(row.num_images, 'image')}{groups}"
+
+
+def _decisions(facts: SavedModelRecord) -> str:
+    if facts.temperature is None:
+        reason = f" ({_text(facts.temperature_reason)})" if facts.temperature_reason else ""
+        calibration = f"Probabilities are not calibrated{reason}."
+    else:
+        how = f", {_text(facts.temperature_reason)}" if facts.temperature_reason else ""
+        calibration = (
+            f"Probabilities are calibrated: logits are divided by the temperature {facts.temperature:.3g}{how}."
+        )
+    lines = [
+        f"- {_text(row.class_name)}: from probability {row.threshold:.3g} on ({_text(row.rule)}; fitted on "
+        f"{_text(row.fitted_on)})"
+        for row in facts.thresholds
+        if row.threshold is not None
+    ]
+    if not lines:
+        default = (
+            "A label is given from probability 0.5 on."
+            if facts.task == "multi-label"
+            else "The decision is the most probable class."
+        )
+        return f"{calibration} {default}"
+    return f"{calibration} Decisions:\n\n" + "\n".join(lines)
+
+
+def _similarity(facts: SavedModelRecord) -> str:
+    if not facts.similarity:
+        return "Similarity to the pretrained network: not measured."
+    values = ", ".join(f"{_text(name)} {value:.3f}" for name, value in facts.similarity.items())
+    return f"Similarity of the features to those of the pretrained network (1 = the same up to rotation): {values}."
+
+
+def _limits(facts: SavedModelRecord) -> str:
+    limits = [
+        "It was tested on images of the same source as its training images. Other scanners, hospitals and patients may give "
+        "other results; measure them before you rely on it.",
+        "It gives one of its classes for every picture, also for one that shows none of them.",
+    ]
+    if facts.task == "multi-label":
+        limits[1] = "It answers for every picture, also for one of a kind that it has never seen."
+    if facts.trained_on.num_groups is None:
+        limits.append("Without a column of patients it is not known whether one patient is in training and test.")
+    return "\n".join(f"- {limit}" for limit in limits)
+
+
+def _licence(model: TunedModelRecord) -> str:
+    source = "none used" if model.from_scratch else _text(model.licence or NOT_STATED)
+    return _items(
+        [
+            ("Of the pretrained weights", source),
+            ("Of the training data", f"{NOT_STATED}; fill in"),
+            ("Of these weights", f"{NOT_STATED}; fill in. It must respect both of the above"),
+        ]
+    )
