@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from jaxtyping import Float
@@ -105,10 +105,14 @@ class Classifier(nn.Module):
         blocks: Names of the building blocks, first to last (``body.blocks.0``, …).
     """
 
+    body: nn.Module
+    head: nn.Linear
+
     def __init__(self, body: nn.Module, recipe: ClassifierRecipe) -> None:
         super().__init__()
         self.body = body
-        self.head = nn.utils.skip_init(nn.Linear, recipe.num_features, recipe.num_outputs)
+        # drawn by draw_head: the constructor would draw from the global random state
+        self.head = cast(nn.Linear, nn.utils.skip_init(nn.Linear, recipe.num_features, recipe.num_outputs))
         self.recipe = recipe
         self.blocks = [f"body.{name}" for name in building_blocks(body)]
 

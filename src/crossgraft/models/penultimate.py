@@ -31,6 +31,7 @@ from crossgraft.models.positions import Layout, average_positions, find_layout, 
 _HEAD_NAMES = ("fc", "classifier", "head", "heads", "linear")
 # Two orders above float32 rounding of one dot product; a head with a scale or a second branch is far outside.
 _SAME_OUTPUT = 1e-5
+_CHANNELS_FIRST = Layout(channel_axis=1)
 
 
 class BackboneOutput(NamedTuple):
@@ -63,7 +64,7 @@ class Route:
     kind: Literal["linear_head", "forward_features", "convolutional_head"]
     head: str = ""
     takes_pre_logits: bool = False
-    layout: Layout = Layout(channel_axis=1)
+    layout: Layout = _CHANNELS_FIRST
 
 
 def find_read_out(
@@ -229,4 +230,4 @@ def _gives_one_row_an_image(module: nn.Module, probe: Tensor) -> bool:
 
 def _through_convolutional_head(head: nn.Conv2d, module: nn.Module, images: Tensor) -> BackboneOutput:
     inputs, output = _run_with_head_inputs(module, head, images)
-    return BackboneOutput(average_positions(inputs[0], Layout(channel_axis=1)), cast(Tensor, output).float())
+    return BackboneOutput(average_positions(inputs[0], _CHANNELS_FIRST), cast(Tensor, output).float())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -101,5 +102,7 @@ def _without_effect(module: nn.Module, route: Route, probe: Tensor) -> dict[str,
         total = features_along(route, module, probe).sum()
         if not total.requires_grad:
             return dict.fromkeys(parameters, SOURCE_HEAD)
-        gradients = torch.autograd.grad(total, list(parameters.values()), allow_unused=True)
+        gradients = cast(  # torch's stub does not know that None stands for unused ones
+            "Sequence[Tensor | None]", torch.autograd.grad(total, list(parameters.values()), allow_unused=True)
+        )
     return {name: SOURCE_HEAD for name, gradient in zip(parameters, gradients, strict=True) if gradient is None}

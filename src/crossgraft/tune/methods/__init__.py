@@ -1,1 +1,23 @@
-"""What is trained: one file each, named by the method's published name."""
+"""What is trained: one file each, named by the method's published name.
+
+Other packages add methods through the entry-point group ``crossgraft.methods``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crossgraft.registry import Registry
+from crossgraft.tune.methods._method import Method as Method
+from crossgraft.tune.methods._method import Selection as Selection
+from crossgraft.tune.methods._selection import apply_selection as apply_selection
+from crossgraft.tune.methods._selection import set_modes as set_modes
+from crossgraft.tune.methods.full import Full as Full
+from crossgraft.tune.methods.linear import Linear as Linear
+from crossgraft.tune.methods.partial import Partial as Partial
+from crossgraft.tune.methods.scratch import Scratch as Scratch
+
+METHODS: Registry[type[Any]] = Registry("method", group="crossgraft.methods", plugin_type=type)
+"""Every method that is installed: the classes, whose fields are their options."""
+for _method in (Full, Linear, Scratch, Partial):
+    METHODS.add(_method.name, _method)

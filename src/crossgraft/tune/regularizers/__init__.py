@@ -1,1 +1,18 @@
-"""What is added to the loss: one file each, named by the method's published name."""
+"""What is added to the loss: one file each, named by the regulariser's published name.
+
+Other packages add regularisers through the entry-point group ``crossgraft.regularizers``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crossgraft.registry import Registry
+from crossgraft.tune.regularizers._regularizer import Regularizer as Regularizer
+from crossgraft.tune.regularizers._regularizer import StepContext as StepContext
+from crossgraft.tune.regularizers.l2_sp import L2SP as L2SP
+
+REGULARIZERS: Registry[type[Any]] = Registry("regularizer", group="crossgraft.regularizers", plugin_type=type)
+"""Every regulariser that is installed: the classes, whose fields are their options."""
+for _regularizer in (L2SP,):
+    REGULARIZERS.add(_regularizer.name, _regularizer)

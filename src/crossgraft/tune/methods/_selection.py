@@ -1,0 +1,103 @@
+"""From what a method trains to the flags and modes of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import nn
+
+from crossgraft.models.classifier import Classifier
+from crossgraft.tune.methods._method import Selection
+
+NEW_HEAD = "new head"
+
+
+def sort_parameters(
+    classifier: Classifier,
+    is_trained: Callable[[str], bool],
+    *,
+    trained: str,
+    frozen: str,
+    train_mode: tuple[str, ...],
+) -> Selection:
+    """Every parameter, once: the head and what ``is_trained`` says is trained, what can not be trained is frozen.
+
+    Args:
+        classifier: Nothing of it is changed.
+        is_trained: Asked for each trainable parameter of the body.
+        trained: Why those of the body are trained.
+        frozen: Why the others are not.
+        train_mode: Of ``Selection``.
+    """
+    trained_names: dict[str, str] = {}
+    frozen_names: dict[str, str] = {}
+    untrainable = classifier.untrainable
+    for name, _ in classifier.named_parameters():
+        if name.startswith("head."):
+            trained_names[name] = NEW_HEAD
+        elif name in untrainable:
+            frozen_names[name] = untrainable[name]
+        elif is_trained(name):
+            trained_names[name] = trained
+        else:
+            frozen_names[name] = frozen
+    return Selection(trained_names, frozen_names, train_mode)
+
+
+def fully_trained_modules(
+    classifier: Classifier, is_trained: Callable[[str], bool], *, and_behind: bool
+) -> tuple[str, ...]:
+    """The largest modules of which every parameter is trained or can not be, and the head.
+
+    Args:
+        classifier: Nothing of it is changed.
+        is_trained: Of each parameter of the body.
+        and_behind: Also modules without parameters (a dropout) that are defined behind the first trained one.
+    """
+    untrainable = classifier.untrainable
+    found: list[str] = []
+
+    def walk(module: nn.Module, path: str) -> None:
+        names = [f"{path}.{name}" for name, _ in module.named_parameters()]
+        trainable = [name for name in names if name not in untrainable]
+        if not names:
+            if and_behind and found and not isinstance(module, nn.Identity):
+                found.append(path)
+        elif trainable and all(map(is_trained, trainable)):
+            found.append(path)
+        elif any(map(is_trained, trainable)):
+            for name, child in module.named_children():
+                walk(child, f"{path}.{name}")
+
+    walk(classifier.body, "body")
+    return (*found, "head")
+
+
+def apply_selection(classifier: Classifier, selection: Selection) -> None:
+    """Let exactly the trained parameters require gradients.
+
+    Raises:
+        KeyError: The selection was made for another network.
+    """
+    parameters = dict(classifier.named_parameters())
+    for name in selection.frozen:
+        parameters[name].requires_grad_(False)
+        parameters[name].grad = None
+    for name in selection.trained:
+        parameters[name].requires_grad_(True)
+
+
+def set_modes(classifier: Classifier, selection: Selection) -> None:
+    """Train mode for what ``selection`` names, eval mode for the rest; call it after every evaluation.
+
+    A module inside a named one whose parameters are all frozen goes back to eval mode, so that the statistics of a
+    BatchNorm that the network's author has fixed do not move.
+    """
+    classifier.eval()
+    for name in selection.train_mode:
+        classifier.get_submodule(name).train()
+    for path, module in classifier.named_modules():
+        prefix = f"{path}." if path else ""
+        names = [prefix + name for name, _ in module.named_parameters()]
+        if names and not any(name in selection.trained for name in names):
+            module.eval()

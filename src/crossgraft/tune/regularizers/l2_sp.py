@@ -1,0 +1,121 @@
+"""L2-SP: hold the weights near those that training started from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from crossgraft.errors import UsageError
+from crossgraft.models.classifier import Classifier
+from crossgraft.tune.regularizers._regularizer import StepContext
+
+
+@dataclass
+class L2SP:
+    """Two terms, over the parameters that are trained at that step.
+
+        body = α/2 · Σ_body ‖w − w⁰‖²        head = β/2 · Σ_head ‖w‖²
+
+    w⁰ are clones of the weights at ``attach``. Use it with a weight decay of 0, which would pull the body to zero at the
+    same time.
+
+    Attributes:
+        alpha: Strength α ≥ 0 of the pull to the starting point.
+        beta: Strength β ≥ 0 of the pull of the new head to zero.
+
+    Cost: a copy of the body in memory (and in checkpoints), and a few operations for each weight and step.
+
+    Reference: Li, Grandvalet, Davoine: Explicit Inductive Bias for Transfer Learning with Convolutional Networks, ICML
+    2018 (arXiv 1802.01483), equation 3; the defaults are those of the Transfer-Learning-Library.
+    """
+
+    name: ClassVar[str] = "l2_sp"
+    title: ClassVar[str] = "L2-SP"
+    reference: ClassVar[str] = (
+        "Li, Grandvalet, Davoine: Explicit Inductive Bias for Transfer Learning with Convolutional Networks, ICML 2018 "
+        "(arXiv 1802.01483)"
+    )
+
+    alpha: float = 0.01
+    beta: float = 0.01
+
+    def __post_init__(self) -> None:
+        for option in ("alpha", "beta"):
+            value = getattr(self, option)
+            if not (math.isfinite(value) and value >= 0):
+                raise UsageError(f"{option} of l2_sp must be a number of at least 0, found {value}.")
+        self._start: dict[str, Tensor] = {}
+
+    @property
+    def task_weight(self) -> float:
+        """The loss of the task counts in full."""
+        return 1.0
+
+    def attach(self, classifier: Classifier) -> None:
+        """Clone the weights of the body: what shares memory with them would follow them, and the term stay 0."""
+        self._start = {name: parameter.detach().clone() for name, parameter in _body(classifier)}
+
+    def loss(self, context: StepContext) -> dict[str, Tensor]:
+        """The terms ``body`` and ``head``.
+
+        Raises:
+            UsageError: ``attach`` was not called.
+        """
+        if not self._start:
+            raise UsageError(
+                "l2_sp does not know where training started. Call attach(classifier) before the first step."
+            )
+        moved = [
+            (parameter - self._start[name]).square().sum()
+            for name, parameter in _body(context.classifier)
+            if parameter.requires_grad
+        ]
+        head = [
+            parameter.square().sum() for parameter in context.classifier.head.parameters() if parameter.requires_grad
+        ]
+        return {
+            "body": 0.5 * self.alpha * _sum(moved, context.logits),
+            "head": 0.5 * self.beta * _sum(head, context.logits),
+        }
+
+    def detach(self) -> None:
+        """Forget the starting point; nothing was left on the network."""
+        self._start = {}
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """None."""
+        return []
+
+    def modules(self) -> list[nn.Module]:
+        """None."""
+        return []
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The starting point: a resumed run may attach to weights that have moved already."""
+        return dict(self._start)
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Restore the starting point, on the device and in the type that ``attach`` found.
+
+        Raises:
+            UsageError: The state is of another network.
+        """
+        if state.keys() != self._start.keys():
+            raise UsageError("The checkpoint of l2_sp is of another network. Start again with --overwrite.")
+        self._start = {name: tensor.to(self._start[name], copy=True) for name, tensor in state.items()}
+
+
+def _body(classifier: Classifier) -> list[tuple[str, nn.Parameter]]:
+    untrainable = classifier.untrainable
+    return [
+        (name, p) for name, p in classifier.named_parameters() if name.startswith("body.") and name not in untrainable
+    ]
+
+
+def _sum(values: list[Tensor], like: Tensor) -> Tensor:
+    return torch.stack(values).sum() if values else like.new_zeros(())
