@@ -87,6 +87,10 @@ class OutOfMemoryError(CrossgraftError, MemoryError):
     """Not even one image at a time fits into memory."""
 
 
+class DivergedError(CrossgraftError, ArithmeticError):
+    """A loss, a gradient or a weight is no longer a finite number; the message says in which step and what to try."""
+
+
 class MissingError(CrossgraftError):
     """Something that can be installed or downloaded is not here."""
 

@@ -1,0 +1,63 @@
+"""Exactly the declared parameters move: gradients, and train or eval mode of each module."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from crossgraft.errors import UsageError
+from crossgraft.tune.methods._method import Selection
+
+HEAD_ALONE = "the head is trained alone first"
+
+
+def apply_selection(classifier: nn.Module, selection: Selection) -> None:
+    """Let only the trained parameters require a gradient.
+
+    Raises:
+        UsageError: The selection does not sort every parameter exactly once, or trains none.
+    """
+    names = {name for name, _ in classifier.named_parameters()}
+    trained, frozen = set(selection.trained), set(selection.frozen)
+    astray = sorted((trained & frozen) | (names ^ (trained | frozen)))
+    if astray:
+        raise UsageError(
+            f"The method must name every parameter once, as trained or as frozen; see {', '.join(astray[:5])}"
+            f"{' …' if len(astray) > 5 else ''} ({len(astray)} in all)."
+        )
+    if not trained:
+        raise UsageError("The method trains no parameter. Choose another one, for example --method linear.")
+    for name, parameter in classifier.named_parameters():
+        parameter.requires_grad_(name in trained)
+
+
+def apply_modes(classifier: nn.Module, selection: Selection) -> None:
+    """Train mode where the selection says so, eval mode everywhere else (frozen BatchNorm, frozen Dropout)."""
+    classifier.eval()
+    for name in selection.train_mode:
+        classifier.get_submodule(name).train()
+
+
+def head_alone(selection: Selection) -> Selection:
+    """The head of ``selection`` with everything else frozen.
+
+    Raises:
+        UsageError: The method trains nothing but the head, or not even the head.
+    """
+    head = {name: why for name, why in selection.trained.items() if name.startswith("head.")}
+    if not head or len(head) == len(selection.trained):
+        raise UsageError(
+            "--head-first trains the head alone and then everything that the method trains; this method trains "
+            f"{'only' if head else 'no'} head. Leave out --head-first, or choose another method."
+        )
+    others = {name: HEAD_ALONE for name in selection.trained if name not in head}
+    return Selection(trained=head, frozen={**selection.frozen, **others}, train_mode=("head",))
+
+
+def training_batch_norms(classifier: nn.Module, selection: Selection) -> list[str]:
+    """Names of the BatchNorm layers whose statistics move under ``selection``; modes are left as they were."""
+    prefixes = tuple(f"{name}." if name else "" for name in selection.train_mode)
+    return [
+        name
+        for name, module in classifier.named_modules()
+        if isinstance(module, nn.modules.batchnorm._BatchNorm) and f"{name}.".startswith(prefixes)
+    ]

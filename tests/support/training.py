@@ -1,0 +1,194 @@
+"""Small networks and feeds for tests of the training engine; importable by name, so that processes can be sent them."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from timm.models import ConvNeXt, VisionTransformer
+from torch import nn
+
+from crossgraft.data.dataset import dataset_from_arrays
+from crossgraft.losses import CrossEntropy
+from crossgraft.models.backbone import Backbone
+from crossgraft.models.classifier import make_classifier
+from crossgraft.tune.augmentations import NoAugmentation
+from crossgraft.tune.batch_plan import BatchPlan
+from crossgraft.tune.batches import BatchMaker
+from crossgraft.tune.images import TrainingImages
+from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.selection_rule import SelectionRule
+from crossgraft.tune.settings import TrainerSettings
+from crossgraft.types import Preprocessing
+
+SIZE = 16
+CLASSES = 3
+PREPROCESSING = Preprocessing(SIZE, SIZE)
+
+
+class SmallCnn(nn.Module):
+    def __init__(self, *, norm=True, dropout=0.0):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 6, 3, 2)
+        self.norm = nn.BatchNorm2d(6) if norm else nn.GroupNorm(2, 6)
+        self.block = nn.Conv2d(6, 8, 3, 2)
+        self.drop = nn.Dropout(dropout)
+        self.fc = nn.Linear(8, 5)
+
+    def forward(self, images):
+        maps = torch.relu(self.block(torch.relu(self.norm(self.stem(images)))))
+        return self.fc(self.drop(maps.mean((2, 3))))
+
+
+def build_network(name):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        if name == "vit":
+            return VisionTransformer(
+                img_size=SIZE, patch_size=8, embed_dim=16, depth=3, num_heads=2, num_classes=5, drop_path_rate=0.1
+            )
+        if name == "convnext":
+            return ConvNeXt(depths=(1, 1, 1, 1), dims=(8, 8, 16, 16), num_classes=5)
+        return SmallCnn(norm=name != "plain", dropout=0.3 if name == "dropout" else 0.0)
+
+
+def build_classifier(name="cnn"):
+    backbone = Backbone(
+        build_network(name), name=name, architecture=name, source="factory", preprocessing=PREPROCESSING, family=name
+    )
+    return make_classifier(backbone, CLASSES, seed=0)
+
+
+def everything(classifier):
+    trained = {name: "all" for name, _ in classifier.named_parameters() if name not in classifier.untrainable}
+    return Selection(trained, dict(classifier.untrainable), ("",))
+
+
+def only_head(classifier):
+    names = [name for name, _ in classifier.named_parameters()]
+    head = {name: "head" for name in names if name.startswith("head.")}
+    return Selection(head, {name: "frozen" for name in names if name not in head}, ("head",))
+
+
+def build_data(count=22):
+    """Noise whose brightness tells the class."""
+    labels = np.arange(count) % CLASSES
+    noise = np.random.default_rng(0).integers(0, 120, (count, SIZE, SIZE, 3))
+    pixels = (noise + 60 * labels[:, None, None, None]).astype(np.uint8)
+    return TrainingImages(dataset_from_arrays(pixels, labels), PREPROCESSING), torch.eye(CLASSES)[torch.from_numpy(labels)]
+
+
+def build_feed(*, count=22, batch_size=7, augmentation=None, transforms=()):
+    images, targets = build_data(count)
+    return BatchMaker(
+        images,
+        targets,
+        BatchPlan(targets, batch_size=batch_size, seed=0),
+        augmentation=augmentation or NoAugmentation(),
+        batch_transforms=transforms,
+    )
+
+
+@dataclass
+class FeedBatch:
+    rows: torch.Tensor
+    images: torch.Tensor
+    targets: torch.Tensor
+
+
+class DoubleFeed:
+    """The same batches every epoch, all of float64."""
+
+    steps_per_epoch = 3
+
+    def __init__(self, batch_size=7):
+        generator = torch.Generator().manual_seed(0)
+        self.images = torch.randn(3 * batch_size, 3, SIZE, SIZE, generator=generator, dtype=torch.float64)
+        self.targets = torch.eye(CLASSES, dtype=torch.float64)[torch.arange(3 * batch_size) % CLASSES]
+        self.batch_size = batch_size
+
+    def batches(self, epoch, *, start=0):
+        for rows in torch.arange(len(self.images)).split(self.batch_size)[start:]:
+            yield FeedBatch(rows, self.images[rows], self.targets[rows])
+
+
+class LossOnFeed:
+    """Mean cross-entropy over all images of a fixed set: what an evaluation may be."""
+
+    def __init__(self, count=12):
+        self.images, self.targets = build_data(count)
+        self.calls = 0
+
+    def __call__(self, classifier):
+        self.calls += 1
+        assert not classifier.training
+        rows = torch.arange(len(self.images))
+        images = self.images.normalise(self.images.read(rows)).to(classifier.head.weight.dtype)
+        logits = classifier(images)
+        right = (logits.argmax(1) == self.targets.argmax(1)).double().mean()
+        return {"loss": float(CrossEntropy()(logits, self.targets.to(logits.dtype)).mean()), "accuracy": float(right)}
+
+
+@dataclass
+class PullToStart:
+    """L2-SP of the whole network, and a learned factor of its own."""
+
+    strength: float = 0.1
+    name: ClassVar[str] = "pull"
+    title: ClassVar[str] = "Pull"
+    reference: ClassVar[str] = "test"
+    task_weight: ClassVar[float] = 1.0
+
+    def attach(self, classifier):
+        self.start = {name: parameter.detach().clone() for name, parameter in classifier.named_parameters()}
+        self.factor = nn.Linear(1, 1, bias=False, dtype=classifier.head.weight.dtype)
+        nn.init.ones_(self.factor.weight)
+        self.attached = True
+
+    def loss(self, context):
+        moved = sum(((p - self.start[n]) ** 2).sum() for n, p in context.classifier.named_parameters() if p.requires_grad)
+        return {"distance": self.strength * moved, "factor": 0.01 * (self.factor.weight**2).sum()}
+
+    def detach(self):
+        self.attached = False
+
+    def parameter_groups(self):
+        return [{"params": list(self.factor.parameters()), "weight_decay": 0.0}]
+
+    def modules(self):
+        return [self.factor]
+
+    def state_dict(self):
+        return {"factor": self.factor.weight.detach(), **{f"start/{n}": p for n, p in self.start.items()}}
+
+    def load_state_dict(self, state):
+        with torch.no_grad():
+            self.factor.weight.copy_(state["factor"])
+        self.start = {name.removeprefix("start/"): value for name, value in state.items() if name != "factor"}
+
+
+def arguments(**changes):
+    """What ``train`` needs besides network, feed and selection."""
+    settings = {"epochs": 2, "batch_size": 7, "learning_rate": 1e-2, "warmup_epochs": 0.5, "device": "cpu"}
+    said = {"loss": CrossEntropy(), "evaluate": LossOnFeed(), "rule": SelectionRule()}
+    named = {name: changes.pop(name) for name in list(changes) if name in TrainerSettings.__dataclass_fields__}
+    return {**said, "settings": TrainerSettings(**{**settings, **named}), **changes}
+
+
+def train_one(name="cnn", *, feed=None, selection=everything, **changes):
+    """Classifier and result after training from the same start."""
+    from crossgraft.tune.trainer import train
+
+    classifier = build_classifier(name)
+    result = train(classifier, feed or build_feed(), selection(classifier), **arguments(**changes))
+    return classifier, result
+
+
+def same_bits(first, second):
+    states = first.state_dict(), second.state_dict()
+    return states[0].keys() == states[1].keys() and all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+
+
+def largest_difference(first, second):
+    states = first.state_dict(), second.state_dict()
+    return max(float((states[0][name].double() - states[1][name].double()).abs().max()) for name in states[0])
