@@ -96,7 +96,7 @@ class TrainingImages:
         # A division, not a product with 1/255: only then does normalise find the level of 8 bits again.
         return images.div_(_WHITE_8_BIT) if self._in_8_bits else images
 
-    def normalise(self, images: UnitImages) -> Float32[Tensor, "batch channels height width"]:
+    def normalise(self, images: UnitImages) -> Float32[Tensor, "batch input_channels height width"]:
         """(x − mean) / std, grey repeated over the channels of the input; on the device of ``images``."""
         if not self._in_8_bits:
             return normalise_images(images, self.preprocessing, full_range=1)

@@ -13,11 +13,9 @@ AffineMaps = Float[Tensor, "batch 2 3"]
 """Where an output pixel looks: offsets (x, y) from the centre of the image in pixels, from output to input."""
 
 
-def uniform(
-    low: float, high: float, *shape: int, generator: torch.Generator, dtype: torch.dtype = torch.float32
-) -> Tensor:
+def uniform(low: float, high: float, *shape: int, generator: torch.Generator) -> Tensor:
     """Numbers drawn evenly from [low, high), on the CPU, so that they do not depend on the device of the images."""
-    return low + (high - low) * torch.rand(shape, generator=generator, dtype=dtype)
+    return low + (high - low) * torch.rand(shape, generator=generator)
 
 
 def mirror_some(images: UnitImages, generator: torch.Generator, *, probability: float = 0.5) -> UnitImages:

@@ -61,7 +61,7 @@ class Light:
 
     def _look_through_windows(self, images: UnitImages, generator: torch.Generator) -> UnitImages:
         height, width = images.shape[2:]
-        side = uniform(self.smallest_side, 1, len(images), generator=generator)
+        side = uniform(self.smallest_side, 1.0, len(images), generator=generator)
         offset = uniform(-0.5, 0.5, len(images), 2, generator=generator) * (1 - side)[:, None]
         maps = torch.zeros(len(images), 2, 3)
         maps[:, 0, 0] = maps[:, 1, 1] = side

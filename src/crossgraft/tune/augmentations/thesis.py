@@ -99,7 +99,7 @@ def _crops(num_images: int, height: int, width: int, generator: torch.Generator)
     # Where no trial fits the image, the whole image is seen.
     side = torch.where(fits.any(1)[:, None], sides[torch.arange(num_images), fits.int().argmax(1)], 1.0)
     offset = uniform(-0.5, 0.5, num_images, 2, generator=generator) * (1 - side) * size
-    angle = uniform(0, radians(_ROTATION_DEGREES_6), num_images, generator=generator)
+    angle = uniform(0.0, radians(_ROTATION_DEGREES_6), num_images, generator=generator)
     return torch.cat([torch.diag_embed(side) @ rotations(angle), offset[:, :, None]], dim=2)
 
 
