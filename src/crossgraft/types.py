@@ -31,6 +31,8 @@ Groups = Shaped[np.ndarray, " num_samples"]
 Replicates = Float64[np.ndarray, " num_blocks"]
 """Leave-one-block-out values of one estimate."""
 
+Task = Literal["multi-class", "binary", "multi-label"]
+"""What the targets are: one of several classes, one of two (the last is the positive one), or any number of labels."""
 ResizePolicy = Literal["crop", "squash", "pad"]
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from crossgraft.errors import DataError, UsageError
+from crossgraft.types import Task
 
 Logits = Float[Tensor, "batch num_classes"]
 LossTargets = Float[Tensor, "batch num_classes"]
 PerImageLoss = Float[Tensor, " batch"]
-Task = Literal["multi-class", "binary", "multi-label"]
 Weights = str | tuple[float, ...] | None
 """``None``: all 1; ``"balanced"``: counted from the training targets; ``"1 2.5 1"`` or numbers: given, one a class."""
 

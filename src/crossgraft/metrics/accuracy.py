@@ -70,7 +70,7 @@ def accuracy(correct: Correct, groups: Groups | None = None) -> Accuracy:
     value = float(shares.mean())
     num_images = float(len(shares))
     if groups is None:
-        low, high = _wilson(value, num_images, float(stats.norm.ppf(0.975)))
+        low, high = wilson_interval(value, num_images, float(stats.norm.ppf(0.975)))
         return Accuracy(value, low, high, len(shares), None)
     rights, sizes = _by_group(shares, groups)
     num_groups = len(sizes)
@@ -80,7 +80,7 @@ def accuracy(correct: Correct, groups: Groups | None = None) -> Accuracy:
             "groups. Test on at least two, or leave the groups out to take the images as independent."
         )
     effective = _effective_number(value, rights, sizes)
-    low, high = _wilson(value, effective, float(stats.t.ppf(0.975, num_groups - 1)))
+    low, high = wilson_interval(value, effective, float(stats.t.ppf(0.975, num_groups - 1)))
     return Accuracy(value, low, high, len(shares), num_groups)
 
 
@@ -142,7 +142,8 @@ def _without_each_group(totals: PerGroup, sizes: PerGroup) -> PerGroup:
     return (totals.sum() - totals) / (sizes.sum() - sizes)
 
 
-def _wilson(share: float, num_images: float, quantile: float) -> tuple[float, float]:
+def wilson_interval(share: float, num_images: float, quantile: float) -> tuple[float, float]:
+    """Wilson's interval of a share, at any number of images it is worth and any quantile."""
     ratio = quantile**2 / num_images
     centre = share + ratio / 2
     half_width = math.sqrt(ratio * share * (1 - share) + ratio**2 / 4)

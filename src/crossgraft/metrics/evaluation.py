@@ -1,0 +1,207 @@
+"""Every metric of one set of predictions: over all images, of each class, of subgroups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped
+
+from crossgraft.errors import DataError, NotApplicable
+from crossgraft.metrics._intervals import MetricValue, Units, share_of_images
+from crossgraft.metrics.auc import auc
+from crossgraft.metrics.average_precision import average_precision
+from crossgraft.metrics.balanced_accuracy import balanced_accuracy
+from crossgraft.metrics.calibration_error import calibration_error
+from crossgraft.metrics.decisions import Probabilities, Thresholds, decide
+from crossgraft.metrics.f1 import f1
+from crossgraft.metrics.proper_scores import brier_score, negative_log_likelihood
+from crossgraft.metrics.rows import MetricRow
+from crossgraft.metrics.sensitivity import sensitivity, specificity
+from crossgraft.metrics.subgroups import Subgroup, gap_row, subgroups_of
+from crossgraft.types import Groups, Targets, Task
+
+Compute = Callable[[], MetricValue]
+
+
+def evaluate_predictions(
+    probabilities: Probabilities,
+    targets: Targets,
+    *,
+    task: Task,
+    class_names: Sequence[str],
+    groups: Groups | None = None,
+    attributes: Mapping[str, Shaped[np.ndarray, " num_samples"]] | None = None,
+    thresholds: Thresholds | None = None,
+) -> list[MetricRow]:
+    """All metrics with their intervals: first over all images, then of each class or label, then of subgroups.
+
+    Binary predictions get AUC, average precision, F1, sensitivity and specificity of the last class. Accuracy, balanced
+    accuracy, F1, sensitivity and specificity judge what ``decide`` makes of the probabilities, so with ``thresholds``
+    they are those of the decisions that are delivered.
+
+    Subgroups are the values of every column of ``attributes``, those with fewer than 10 images refused. A column of
+    numbers with more than 10 distinct values is cut into thirds; any other column with more than 10 is refused. A mean
+    over classes is refused where a class that counts in all images has none in the subgroup: it would compare different
+    means. The largest gap between two subgroups comes last, for all but the calibration
+    error, which is too high by an amount that depends on the number of images.
+
+    Args:
+        probabilities: (n, C) in [0, 1], C = 2 for ``binary``; rows sum to 1 unless ``multi-label``.
+        targets: (n,) class 0 … C−1, or (n, C) with 0/1 for every label.
+        task: What the targets are.
+        class_names: Of the C classes or labels.
+        groups: Patient of each image; None takes the images as independent.
+        attributes: Column → value of each image.
+        thresholds: As for ``decide``.
+
+    Returns:
+        Rows in a fixed order; a metric that has no meaning here has a reason instead of a value.
+
+    Raises:
+        DataError: No image, shapes that do not match, or numbers that are no probabilities.
+
+    Cost: O(C n log n) for all images, the same again for each column of attributes.
+    """
+    everything = _Evidence(probabilities.astype(np.float64), targets, task, tuple(class_names), groups, thresholds)
+    everything.check()
+    rows = [*everything.overall(), *everything.by_class()]
+    overall = {row.metric: row for row in rows if row.class_name is None or task == "binary"}
+    for column, values in (attributes or {}).items():
+        if len(values) != len(targets):
+            raise DataError(f"The attribute {column} has {len(values)} values and there are {len(targets)} images.")
+        rows += _of_attribute(everything, column, values, overall)
+    return rows
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """Predictions and what was true, of all images or of a subgroup."""
+
+    probabilities: Float[np.ndarray, "n c"]
+    targets: Int[np.ndarray, " n"] | Int[np.ndarray, "n c"]
+    task: Task
+    names: tuple[str, ...]
+    groups: Groups | None
+    thresholds: Thresholds | None
+
+    def check(self) -> None:
+        """Refuse what is not n rows of C probabilities."""
+        p, num_classes = self.probabilities, len(self.names)
+        shape = (len(p), num_classes) if self.task == "multi-label" else (len(p),)
+        if len(p) == 0 or p.shape[1] != num_classes or self.targets.shape != shape:
+            raise DataError(
+                f"{self.task} predictions of {num_classes} classes are (n, {num_classes}) with n ≥ 1 and targets {shape}; got "
+                f"{p.shape} and {self.targets.shape}."
+            )
+        if self.task == "binary" and num_classes != 2:
+            raise DataError(f"binary means two classes; there are {num_classes}.")
+        if not ((p >= 0) & (p <= 1)).all():
+            raise DataError("Probabilities must be in [0, 1]; pass them after softmax or sigmoid, not logits.")
+        if self.task != "multi-label" and not np.allclose(p.sum(axis=1), 1, atol=1e-3):
+            raise DataError("The probabilities of the classes of an image must sum to 1; some rows do not.")
+        largest = 1 if self.task == "multi-label" else num_classes - 1
+        if self.targets.min() < 0 or self.targets.max() > largest:
+            raise DataError(f"{self.task} targets must be whole numbers from 0 to {largest}; some are not.")
+        Units(self.groups, len(p))
+
+    def among(self, rows: Bool[np.ndarray, " n"]) -> _Evidence:
+        """The same of a subgroup."""
+        groups = None if self.groups is None else self.groups[rows]
+        return _Evidence(self.probabilities[rows], self.targets[rows], self.task, self.names, groups, self.thresholds)
+
+    @property
+    def decisions(self) -> Int[np.ndarray, " n"] | Int[np.ndarray, "n c"]:
+        return decide(self.probabilities, task=self.task, thresholds=self.thresholds)
+
+    def overall(self) -> Iterator[MetricRow]:
+        """Metrics of all classes together; of two classes, those of the last."""
+        p, y, decided, groups, names = self.probabilities, self.targets, self.decisions, self.groups, self.names
+        correct = (decided == y) if y.ndim == 1 else (decided == y).mean(axis=1)
+        yield self._row("accuracy", lambda: share_of_images(correct, groups))
+        yield self._row("balanced_accuracy", lambda: balanced_accuracy(decided, y, groups, class_names=names))
+        if self.task == "binary":
+            yield from self._of_question(p[:, 1], decided, y, name=None)
+        else:
+            yield self._row("auc", lambda: auc(p, y, groups, class_names=names))
+            yield self._row("average_precision", lambda: average_precision(p, y, groups, class_names=names))
+            yield self._row("f1", lambda: f1(decided, y, groups, class_names=names))
+        yield self._row("calibration_error", lambda: calibration_error(p, y, groups))
+        yield self._row("brier_score", lambda: brier_score(p, y, groups))
+        yield self._row("negative_log_likelihood", lambda: negative_log_likelihood(p, y, groups))
+
+    def by_class(self) -> Iterator[MetricRow]:
+        """Metrics of each class against all others, or of each label; two classes were said already."""
+        decided = self.decisions
+        for column, name in enumerate(self.names if self.task != "binary" else ()):
+            if self.targets.ndim == 1:
+                truth, chosen = (self.targets == column).astype(np.int64), (decided == column).astype(np.int64)
+            else:
+                truth, chosen = self.targets[:, column], decided[:, column]
+            yield from self._of_question(self.probabilities[:, column], chosen, truth, name=name)
+
+    def _of_question(
+        self,
+        scores: Float[np.ndarray, " n"],
+        decided: Int[np.ndarray, " n"],
+        y: Int[np.ndarray, " n"],
+        name: str | None,
+    ) -> Iterator[MetricRow]:
+        groups, asked = self.groups, [name if name is not None else self.names[-1]]
+        about = name if name is not None else self.names[-1]
+        yield self._row("auc", lambda: auc(scores, y, groups, class_names=asked), name)
+        yield self._row("average_precision", lambda: average_precision(scores, y, groups, class_names=asked), name)
+        yield self._row("f1", lambda: f1(decided[:, None], y[:, None], groups, class_names=asked), name)
+        yield self._row("sensitivity", lambda: sensitivity(decided, y, groups), about)
+        yield self._row("specificity", lambda: specificity(decided, y, groups), about)
+
+    def _row(self, metric: str, compute: Compute, class_name: str | None = None) -> MetricRow:
+        try:
+            found = compute()
+        except NotApplicable as refusal:
+            units = Units(self.groups, len(self.probabilities))
+            return MetricRow(
+                metric, None, None, None, units.num_images, units.num_groups, class_name, reason=refusal.reason
+            )
+        return MetricRow(metric, *found[:5], class_name=class_name, note=found.note, left_out=found.left_out)
+
+
+def _of_attribute(
+    everything: _Evidence, column: str, values: Shaped[np.ndarray, " n"], overall: Mapping[str, MetricRow]
+) -> Iterator[MetricRow]:
+    """Metrics of the subgroups of one column, then the largest gap of each."""
+    found = subgroups_of(column, values)
+    if isinstance(found, str):
+        num_images = len(everything.probabilities)
+        yield MetricRow(
+            "accuracy", None, None, None, num_images, None, attribute=column, attribute_value="", reason=found
+        )
+        return
+    by_metric: dict[str, list[MetricRow]] = {}
+    for subgroup in found:
+        for row in _of_subgroup(everything, subgroup, overall):
+            labelled = row._replace(attribute=column, attribute_value=subgroup.value)
+            by_metric.setdefault(row.metric, []).append(labelled)
+            yield labelled
+    by_metric.pop("calibration_error", None)  # too high by an amount that depends on the number of images
+    for rows in by_metric.values():
+        gap = gap_row(rows)
+        if gap is not None:
+            yield gap
+
+
+def _of_subgroup(everything: _Evidence, subgroup: Subgroup, overall: Mapping[str, MetricRow]) -> Iterator[MetricRow]:
+    num_images = int(subgroup.rows.sum())
+    if subgroup.reason is not None:
+        yield MetricRow("accuracy", None, None, None, num_images, None, reason=subgroup.reason)
+        return
+    part = everything.among(subgroup.rows)
+    for row in part.overall():
+        if row.value is not None and row.left_out != overall[row.metric].left_out:
+            reason = (
+                "A class has no image in this subgroup, so that the mean would be over other classes than elsewhere."
+            )
+            yield row._replace(value=None, low=None, high=None, note=None, reason=reason)
+        else:
+            yield row

@@ -1,0 +1,56 @@
+"""F1: harmonic mean of precision and recall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool
+
+from crossgraft.metrics._columns import Classes, Marks
+from crossgraft.metrics._intervals import MetricValue, Part, Units, mean_of_parts, smooth_part
+from crossgraft.metrics.balanced_accuracy import checked_decisions
+from crossgraft.types import Groups
+
+
+def f1(
+    decisions: Classes | Marks,
+    targets: Classes | Marks,
+    groups: Groups | None = None,
+    *,
+    class_names: Sequence[str] | None = None,
+) -> MetricValue:
+    """Mean over classes (or labels) of F1 = 2 TP / (2 TP + FP + FN).
+
+    Classes without an image are left out and named, even where some image was given to them. F1 of one positive class is
+    that of one label: pass columns of shape (n, 1).
+
+    Args:
+        decisions: (n,) class of each image, or (n, L) with 0/1 for every label.
+        targets: Of the same shape.
+        groups: Patient of each image; None takes the images as independent.
+        class_names: Of the classes or labels, for messages; also says how many classes there are.
+
+    Raises:
+        DataError: Shapes that do not match, or no image.
+        NotApplicable: No label has images with and without it.
+
+    >>> round(f1(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])).value, 4)
+    0.7333
+    """
+    columns, chosen = checked_decisions(decisions, targets, class_names, metric="F1")
+    units = Units(groups, len(targets))
+    parts = (
+        _f1_part(chosen[:, column], columns.truth[:, column], units, columns.names[column])
+        for column in columns.counted
+    )
+    return mean_of_parts(parts, units, columns.left_out)
+
+
+def _f1_part(decided: Bool[np.ndarray, " n"], truth: Bool[np.ndarray, " n"], units: Units, name: str) -> Part:
+    right = (decided & truth).astype(np.float64)
+    named = decided.astype(np.float64) + truth
+    denominator = float(named.sum())
+    value = float(2 * right.sum()) / denominator
+    influence = (2 * right - value * named) / denominator
+    return smooth_part(value, influence, truth, units, name)
