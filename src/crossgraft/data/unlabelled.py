@@ -9,30 +9,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossgraft.data._letters import whole_letters
+from crossgraft.data._unlabelled_rows import NO_LABEL, ListedRows, list_images
 from crossgraft.data.class_names import name_classes
+from crossgraft.data.dataset import Dataset, dataset_from_arrays
 from crossgraft.data.fingerprint import dataset_fingerprint
 from crossgraft.data.inspection import InspectedImages, inspect_images, summarise_kinds
-from crossgraft.data.medical.formats import is_image_file
-from crossgraft.data.opening import list_rows, location_text, make_request
-from crossgraft.data.sources import SourceRequest, SourceRows
-from crossgraft.data.sources._column_names import LABEL_COLUMNS, PATH_COLUMNS
-from crossgraft.data.sources._hf_tables import is_saved_folder
-from crossgraft.data.sources._image_files import open_image_files
-from crossgraft.data.sources._npz_arrays import NpzArrays
-from crossgraft.data.sources._pixel_arrays import image_in_row, images_in_rows
-from crossgraft.data.sources._source import refuse_options
-from crossgraft.data.sources._split_names import refuse_missing_split
-from crossgraft.data.sources._table import find_column, read_table, require_column
-from crossgraft.data.sources._table_files import find_image_files
-from crossgraft.data.sources.csv_table import display_name
-from crossgraft.data.sources.image_folder import find_split_folders, images_below
-from crossgraft.data.sources.npz_file import SPLITS
+from crossgraft.data.opening import location_text, make_request
 from crossgraft.errors import DataError
 from crossgraft.progress import Reporter
 
-_NO_LABEL = ""
-_OPTIONS_OF_TABLES = ("label_columns", "label_separator", "group_column", "path_column", "image_root")
+
+class UnreadableImage(NamedTuple):
+    """A file that can not be decoded: its place among all that were listed, its name, and why."""
+
+    number: int
+    name: str
+    reason: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +39,8 @@ class ImageSet:
         groups: (n,) patient of each image, or None.
         group_column: Where the groups come from, or None.
         rows_used: Which rows of the source these are, in words.
-        skipped_unreadable: Names of images that were left out because they can not be decoded.
+        numbers: (n,) place of each image among all that were listed, readable or not, from 0.
+        unreadable: Images that were left out because they can not be decoded.
         reading: How files of scanners were read, in words.
     """
 
@@ -58,8 +51,10 @@ class ImageSet:
     groups: np.ndarray | None
     group_column: str | None
     rows_used: str
-    skipped_unreadable: tuple[str, ...]
+    numbers: np.ndarray
+    unreadable: tuple[UnreadableImage, ...]
     reading: tuple[str, ...]
+    _labels: np.ndarray | None = field(repr=False)
     _images: InspectedImages = field(repr=False)
     _image_rows: np.ndarray = field(repr=False)
 
@@ -75,7 +70,7 @@ class ImageSet:
     def fingerprint(self) -> str:
         """64 hexadecimal digits: equal only if pixels, labels and groups are equal, in the same order."""
         digests = [self._images.digests[int(row)] for row in self._image_rows]
-        labels = np.zeros(len(self), dtype=np.int64) if self.targets is None else self.targets
+        labels = np.full(len(self), NO_LABEL) if self._labels is None else self._labels
         return dataset_fingerprint(digests, labels, self.groups)
 
     def read(self, index: int) -> np.ndarray:
@@ -144,7 +139,7 @@ def open_images(
         slices=slices,
         allow_download=allow_download,
     )
-    listed = _list(location_text(location), request, tuple(known_classes), several_labels, reporter)
+    listed = list_images(location_text(location), request, tuple(known_classes), several_labels, reporter)
     inspected = inspect_images(
         listed.rows.image_names,
         listed.rows.decode,
@@ -160,16 +155,38 @@ def open_images(
     return _image_set(listed, inspected, readable, use_split)
 
 
-@dataclass(frozen=True)
-class _Listed:
-    """Rows of a source; their labels mean something only if ``has_labels``."""
+def images_of_dataset(dataset: Dataset) -> ImageSet:
+    """The images of an open data set, with its labels."""
+    return ImageSet(
+        name=dataset.name,
+        source=dataset.source,
+        class_names=dataset.class_names,
+        targets=dataset.targets,
+        groups=dataset.groups,
+        group_column=dataset.group_column,
+        rows_used=dataset.rows_used,
+        numbers=np.arange(len(dataset)),
+        unreadable=(),
+        reading=dataset.reading,
+        _labels=dataset.labels,
+        _images=dataset._images,
+        _image_rows=dataset._image_rows,
+    )
 
-    source: str
-    rows: SourceRows
-    has_labels: bool
+
+def images_of_arrays(images: Sequence[np.ndarray] | np.ndarray, *, name: str = "arrays") -> ImageSet:
+    """Images that are in memory, without labels; their form as in ``dataset_from_arrays``.
+
+    Raises:
+        DataError: There is no image, or one has another shape or type, or samples are NaN or out of range.
+    """
+    if len(images) == 0:
+        raise DataError("There are no images: the sequence of arrays is empty.")
+    unlabelled = dataset_from_arrays(images, np.full(len(images), NO_LABEL), name=name)
+    return replace(images_of_dataset(unlabelled), class_names=(), targets=None, _labels=None)
 
 
-def _image_set(listed: _Listed, inspected: InspectedImages, readable: np.ndarray, use_split: str | None) -> ImageSet:
+def _image_set(listed: ListedRows, inspected: InspectedImages, readable: np.ndarray, use_split: str | None) -> ImageSet:
     rows = listed.rows
     class_names, targets = ((), None)
     if listed.has_labels:
@@ -183,141 +200,10 @@ def _image_set(listed: _Listed, inspected: InspectedImages, readable: np.ndarray
         groups=None if rows.groups is None else rows.groups[readable],
         group_column=rows.group_column,
         rows_used=("all rows" if use_split is None else f"split {use_split}") + left_out,
-        skipped_unreadable=tuple(inspected.names[row] for row in inspected.unreadable),
+        numbers=readable,
+        unreadable=tuple(UnreadableImage(row, inspected.names[row], why) for row, why in inspected.unreadable.items()),
         reading=rows.reading,
+        _labels=rows.labels[readable] if listed.has_labels else None,
         _images=inspected,
         _image_rows=readable,
     )
-
-
-def _list(
-    location: str, request: SourceRequest, known_classes: tuple[str, ...], several_labels: bool, reporter: Reporter
-) -> _Listed:
-    path = Path(location)
-    suffix = path.suffix.casefold()
-    listed: _Listed | None = None
-    if path.is_file() and is_image_file(path):
-        listed = _Listed("image_file", _files([path], [path.name], path.stem, request), has_labels=False)
-    elif path.is_dir() and not is_saved_folder(path):
-        listed = _list_folder(path, request, () if several_labels else known_classes)
-    elif path.is_file() and suffix in (".csv", ".tsv"):
-        if several_labels:
-            request = _with_label_columns(path, request, known_classes)
-        listed = None if _has_labels(path, request) else _list_table(path, request)
-    elif path.is_file() and suffix == ".npz":
-        listed = _list_arrays(path, request)
-    if listed is None:
-        source, rows = list_rows(location, request, reporter)
-        return _Listed(source, rows, has_labels=True)
-    for sentence in listed.rows.reading:
-        reporter.say(sentence)
-    for notice in listed.rows.notices:
-        reporter.warn(notice)
-    return listed
-
-
-def _files(
-    files: Sequence[Path], names: Sequence[str], name: str, request: SourceRequest, labels: Sequence[str] | None = None
-) -> SourceRows:
-    """The images of ``files`` (a file of slices holds several), with a label a file or without."""
-    images = open_image_files(files, names, request)
-    return SourceRows(
-        name=name,
-        labels=np.asarray([_NO_LABEL] * len(files) if labels is None else labels)[images.rows],
-        image_names=images.names,
-        decode=images.decode,
-        groups=images.groups,
-        group_column=images.group_column,
-        notices=images.notices,
-        reading=images.reading,
-    )
-
-
-def _list_folder(folder: Path, request: SourceRequest, known_classes: tuple[str, ...]) -> _Listed:
-    """Every image below; the folders of the first level are labels if each of them is the name of a class."""
-    refuse_options(request, "a folder of images", unused=_OPTIONS_OF_TABLES, advice="Give a table instead.")
-    split_of = {name: split for split, name in find_split_folders(folder).items()}
-    if request.use_split is not None:
-        refuse_missing_split(request.use_split, list(split_of.values()), f"The folder {folder}")
-    found = [
-        _Found(path, split_of.get(path.relative_to(folder).parts[0], ""), path.relative_to(folder).parts)
-        for path in images_below(folder)
-    ]
-    found = [image for image in found if request.use_split in (None, image.split)]
-    if not found:
-        raise DataError(f"No images in the folder {folder}. Give a folder of images, one image, or a table of paths.")
-    labels = [image.label for image in found]
-    has_labels = set(labels) <= set(known_classes)
-    names = [whole_letters("/".join(image.parts)) for image in found]
-    files = [image.path for image in found]
-    rows = _files(files, names, folder.resolve().name, request, labels if has_labels else None)
-    return _Listed("image_folder", rows, has_labels=has_labels)
-
-
-class _Found(NamedTuple):
-    """A file of a folder: its split (empty: none) and the parts of its path below the folder."""
-
-    path: Path
-    split: str
-    parts: tuple[str, ...]
-
-    @property
-    def label(self) -> str:
-        """Name of the outermost folder that is no split; the file's own name where there is none."""
-        return whole_letters(self.parts[1 if self.split else 0])
-
-
-def _with_label_columns(path: Path, request: SourceRequest, known_classes: tuple[str, ...]) -> SourceRequest:
-    """Ask for one column a label where the table has them all and the user named none."""
-    if request.label_columns or not set(known_classes) <= set(read_table(path).columns):
-        return request
-    return replace(request, label_columns=known_classes)
-
-
-def _has_labels(path: Path, request: SourceRequest) -> bool:
-    if request.label_columns:
-        return True
-    table = read_table(path)
-    choose = "Name it with --label-column."
-    return find_column(table, None, kind="labels", usual_names=LABEL_COLUMNS, choose=choose) is not None
-
-
-def _list_table(path: Path, request: SourceRequest) -> _Listed:
-    """A table without labels: only its column of paths (and of groups, if it is named) is looked at."""
-    table = read_table(path)
-    column = require_column(
-        table,
-        request.path_column,
-        kind="image files",
-        usual_names=PATH_COLUMNS,
-        choose="Name it with --path-column.",
-    )
-    cells = table.column(column)
-    root = request.image_root if request.image_root is not None else path.parent
-    files = find_image_files(cells, root, row_name=table.row_name)
-    rows = _files(files, [display_name(cell) for cell in cells], path.stem, request)
-    return _Listed("csv_table", rows, has_labels=False)
-
-
-def _list_arrays(path: Path, request: SourceRequest) -> _Listed | None:
-    """The images of an ``.npz`` file without labels; None where it has labels, which its source reads."""
-    arrays = NpzArrays(path)
-    splits = [split for split in SPLITS if f"{split}_images" in arrays.keys]
-    if request.use_split is not None:
-        refuse_missing_split(request.use_split, splits, f"The file {arrays.name}")
-        splits = [request.use_split]
-    keys = [f"{split}_images" for split in splits] or [key for key in ("images",) if key in arrays.keys]
-    if request.label_columns or not keys or all(key.replace("images", "labels") in arrays.keys for key in keys):
-        return None
-    blocks = [images_in_rows(arrays.read(key), f"array {key} of {arrays.name}") for key in keys]
-    places = [(block, row) for block in blocks for row in range(len(block))]
-    prefixes = [key.removesuffix("images").replace("_", " ") for key in keys]
-    rows = SourceRows(
-        name=path.stem,
-        labels=np.full(len(places), _NO_LABEL),
-        image_names=[
-            f"{prefix}row {row}" for prefix, block in zip(prefixes, blocks, strict=True) for row in range(len(block))
-        ],
-        decode=lambda row: image_in_row(*places[row]),
-    )
-    return _Listed("npz_file", rows, has_labels=False)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from crossgraft.data.unlabelled import open_images
+from crossgraft.data import dataset_from_arrays, open_dataset
+from crossgraft.data.unlabelled import images_of_arrays, images_of_dataset, open_images
 from crossgraft.errors import DataError, UnreadableImageError, UsageError
 
 
@@ -90,7 +91,8 @@ def test_an_unreadable_image_is_named_or_left_out(folder):
     with pytest.raises(UnreadableImageError, match=r"benign/2\.png"):
         open_images(folder)
     images = open_images(folder, known_classes=["benign", "malignant"], skip_unreadable=True)
-    assert images.skipped_unreadable == ("benign/2.png",)
+    assert [(image.number, image.name) for image in images.unreadable] == [(0, "benign/2.png")]
+    assert images.numbers.tolist() == [1, 2]
     assert names(images) == ["benign/10.png", "malignant/1.png"]
     assert images.targets.tolist() == [0, 1]
     for name in ("benign/10.png", "malignant/1.png"):
@@ -105,3 +107,18 @@ def test_nothing_to_open_and_options_without_meaning_are_refused(tmp_path, folde
         open_images(tmp_path / "empty")
     with pytest.raises(UsageError, match="--label-column has no meaning for a folder"):
         open_images(folder, label_column="label")
+
+
+def test_arrays_and_open_data_are_images_too(folder):
+    dataset = open_dataset(folder)
+    images = images_of_dataset(dataset)
+    assert images.fingerprint == dataset.fingerprint
+    assert images.fingerprint == open_images(folder, known_classes=["benign", "malignant"]).fingerprint
+    assert images.targets.tolist() == dataset.targets.tolist()
+    pixels = [dataset.read(row) for row in range(3)]
+    bare = images_of_arrays(pixels)
+    assert bare.targets is None
+    assert all((bare.read(row) == pixels[row]).all() for row in range(3))
+    assert bare.fingerprint != dataset_from_arrays(pixels, [0, 0, 1]).fingerprint
+    with pytest.raises(DataError, match="no images"):
+        images_of_arrays([])
