@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.losses import LOSSES, Loss
-from crossgraft.losses._loss import Task
 from crossgraft.records import PluginRecord
 from crossgraft.registry import Registry
 from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation
@@ -20,6 +19,7 @@ from crossgraft.tune.methods import METHODS
 from crossgraft.tune.methods._method import Method
 from crossgraft.tune.regularizers import REGULARIZERS
 from crossgraft.tune.regularizers._regularizer import Regularizer
+from crossgraft.types import Task
 
 T = TypeVar("T")
 Choice = str | Mapping[str, object] | T
@@ -128,7 +128,7 @@ def split_choices(text: str) -> list[str]:
 
 
 def _several(registry: Registry[Any], choices: Any) -> list[Any]:
-    given: list[Any] = [choices] if isinstance(choices, str | Mapping) or not isinstance(choices, Sequence) else choices
+    given: list[Any] = [choices] if isinstance(choices, str | Mapping) else list(_as_sequence(choices))
     parts: list[Any] = []
     for choice in given:
         parts += split_choices(choice) if isinstance(choice, str) else [choice]
@@ -138,6 +138,10 @@ def _several(registry: Registry[Any], choices: Any) -> list[Any]:
         if names.count(name) > 1:
             raise UsageError(f"The {registry.kind} {name} is given twice. Give it once, with all its options.")
     return plugins
+
+
+def _as_sequence(choices: Any) -> Sequence[Any]:
+    return choices if isinstance(choices, Sequence) else [choices]
 
 
 def _with_weights(loss: Any, class_weights: str | Sequence[float] | None) -> Loss:

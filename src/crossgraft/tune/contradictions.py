@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from crossgraft.errors import UsageError
-from crossgraft.losses._loss import Task
 from crossgraft.tune.choices import Plugins
 from crossgraft.tune.settings import TrainerSettings
+from crossgraft.types import Task
 
 
 @dataclass(frozen=True)
@@ -142,10 +142,10 @@ REFUSED: tuple[Rule, ...] = (
         "{given_in_grid} is given and also varied by --grid. Write its value into the grid.",
     ),
     Rule(
-        lambda s: s.settings.num_processes > 1 and bool(s.trained_batch_norms),
+        lambda s: s.settings.num_processes > 1 and s.device == "cpu" and bool(s.trained_batch_norms),
         "--devices {settings.num_processes}: the network has BatchNorm layers that are trained ({trained_batch_norms[0]} …), "
-        "and each process would normalise with its own share of the batch, so that the result depends on their number. "
-        "Train on one device, or choose a method that keeps them frozen (--method linear).",
+        "and on the CPU each process would normalise with its own share of the batch, so that the result depends on their "
+        "number. Train with one process, or choose a method that keeps them frozen (--method linear).",
     ),
     Rule(
         lambda s: s.settings.num_processes > s.settings.batch_size,
