@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log, radians
 from typing import ClassVar, Literal
 
 import torch
+from torch import Tensor
 from torchvision.transforms.v2 import functional as colour
 
 from crossgraft.errors import UsageError
@@ -26,6 +28,7 @@ _ASPECT = (3 / 4, 4 / 3)
 _CROP_TRIALS = 10
 _SHARPNESS = 2.0
 _PROBABILITY = 0.5
+_LEVEL = 1 / 255
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class Thesis:
 
     Chapter 6 (§6.4.2): mirrored with probability ½, random resized crop, rotation from 0° to 5°, random sharpness,
     autocontrast, equalisation. It gives no further numbers; here torchvision's defaults fill in (area 0.08 to 1, aspect
-    3/4 to 4/3, each colour change with probability ½) and a sharpness of 2. The crop is cut out of the resized image.
+    3/4 to 4/3, each colour change with probability ½) and a sharpness of 2. The crop is cut out of the resized image;
+    equalised images have levels of 8 bits.
 
     Cost: one bilinear look-up a batch; chapter 6 adds a histogram of the images that it equalises.
 
@@ -109,6 +113,12 @@ def _change_colours(images: UnitImages, generator: torch.Generator) -> UnitImage
     sharp, stretched, flat = (change.to(images.device) for change in chosen)
     changed = images.clone()
     changed[sharp] = colour.adjust_sharpness(changed[sharp], _SHARPNESS)
-    changed[stretched] = colour.autocontrast(changed[stretched])
-    changed[flat] = colour.equalize(changed[flat])
+    changed[stretched] = _unless_even(changed[stretched], colour.autocontrast)
+    changed[flat] = _unless_even(changed[flat], colour.equalize)
     return changed
+
+
+def _unless_even(images: UnitImages, change: Callable[[Tensor], Tensor]) -> UnitImages:
+    """Leave out channels within one level of 8 bits: the rounding of an even area would be spread to black and white."""
+    spread = images.amax((2, 3), keepdim=True) - images.amin((2, 3), keepdim=True)
+    return torch.where(spread < _LEVEL, images, change(images))
