@@ -28,7 +28,7 @@ def building_blocks(module: nn.Module) -> tuple[str, ...]:
     in_lists = [name for name, inside_list in listed if inside_list]
     if in_lists:
         return tuple(in_lists)
-    if listed:
+    if len(listed) > 1:
         return tuple(name for name, _ in listed)
     return tuple(name for name, layer in module.named_modules() if _is_learned_layer(layer))
 
@@ -59,9 +59,12 @@ def parameter_depths(names: Iterable[str], blocks: Sequence[str]) -> dict[str, i
 def _walk(parent: nn.Module, prefix: str, *, inside_list: bool) -> list[tuple[str, bool]]:
     """Name of every block below ``parent``, and whether it stands in a list or is an attribute of the network."""
     found: list[tuple[str, bool]] = []
-    for name, child in parent.named_children():
+    children = list(parent.named_children())
+    # of one class either all are stages or none is, so that the last of a row is not larger than the others
+    whole = {type(child) for _, child in children if not _is_stage(child)}
+    for name, child in children:
         path = prefix + name
-        if isinstance(child, _CONTAINERS) or _is_stage(child):
+        if isinstance(child, _CONTAINERS) or type(child) not in whole:
             found += _walk(child, f"{path}.", inside_list=True)
         elif not inside_list and _is_wrapper(child, parent):
             found += _walk(child, f"{path}.", inside_list=False)

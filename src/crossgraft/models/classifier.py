@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from jaxtyping import Float
@@ -18,7 +18,7 @@ from crossgraft.models.backbone import Backbone
 from crossgraft.models.blocks import building_blocks, parameter_depths
 from crossgraft.models.penultimate import features_along
 from crossgraft.models.recipe import NetworkRecipe, build_network
-from crossgraft.models.surgery import Cut, repeat_cut, take_head_out
+from crossgraft.models.surgery import Cut, forget_caches, repeat_cut, take_head_out
 from crossgraft.seeding import torch_generator
 from crossgraft.types import Preprocessing
 
@@ -136,6 +136,12 @@ class Classifier(nn.Module):
         """Name of each parameter that no method trains → why."""
         return {f"body.{name}": why for name, why in self.recipe.cut.untrainable.items()}
 
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """As torch does it; then layers forget what they computed from the weights before."""
+        keys = super().load_state_dict(state_dict, strict, assign)
+        forget_caches(self)
+        return keys
+
     def depths(self) -> dict[str, int]:
         """How deep each parameter lies: 0 in front of the first block, the number of blocks + 1 behind and in the head."""
         body = (f"body.{name}" for name, _ in self.body.named_parameters())
@@ -177,6 +183,7 @@ def make_classifier(backbone: Backbone, num_outputs: int, *, seed: int) -> Class
     if num_outputs < 1:
         raise UsageError(f"A classifier needs at least one output, asked for {num_outputs}.")
     body = copy.deepcopy(backbone.module).eval()
+    forget_caches(body)
     cut = take_head_out(body, backbone.probe_image(), name=backbone.name)
     recipe = ClassifierRecipe(
         name=backbone.name,

@@ -13,7 +13,7 @@ from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier, ClassifierRecipe
 from crossgraft.models.random_weights import build_seeded
 from crossgraft.models.recipe import build_network
-from crossgraft.models.surgery import repeat_cut
+from crossgraft.models.surgery import forget_caches, repeat_cut
 
 
 def randomise(classifier: Classifier, seed: int, *, folders: Sequence[Path] = ()) -> None:
@@ -36,6 +36,7 @@ def randomise(classifier: Classifier, seed: int, *, folders: Sequence[Path] = ()
         if name not in classifier.recipe.cut.untrainable and _is_unchanged(parameter, state[name]):
             raise _not_random(classifier, name)
     classifier.body.load_state_dict(state)
+    forget_caches(classifier.body)
 
 
 def _build(recipe: ClassifierRecipe, seed: int, folders: Sequence[Path]) -> nn.Module | None:

@@ -52,7 +52,20 @@ def take_head_out(module: nn.Module, probe: Tensor, *, name: str) -> Cut:
             head for head in _candidates(module, route) if _try_to_remove(module, head, route, probe, expected)
         )
     kept = {key: why for key, why in fixed.items() if not key.startswith(tuple(f"{head}." for head in removed))}
-    return Cut(route, removed, {**kept, **_without_effect(module, route, probe)})
+    idle = _without_effect(module, route, probe)
+    forget_caches(module)
+    return Cut(route, removed, {**kept, **idle})
+
+
+def forget_caches(module: nn.Module) -> None:
+    """Drop what layers of ``module`` keep of their weights in eval mode (LeViT: the positions' biases); modes stay.
+
+    Such layers drop it when they enter train mode, but not when other weights are loaded.
+    """
+    modes = [(layer, layer.training) for layer in module.modules()]
+    module.train()
+    for layer, training in modes:
+        layer.training = training
 
 
 def repeat_cut(module: nn.Module, cut: Cut) -> None:
