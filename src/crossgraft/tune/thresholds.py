@@ -1,0 +1,186 @@
+"""From which probability on a class or label is decided for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from crossgraft.errors import DataError, UsageError
+from crossgraft.metrics import MetricValue, sensitivity, specificity
+from crossgraft.metrics.decisions import DEFAULT_THRESHOLD, Probabilities
+from crossgraft.types import Groups, Targets, Task
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class ThresholdRule:
+    """How a threshold is chosen.
+
+    Args:
+        kind: ``youden`` makes sensitivity + specificity largest; the others reach a target and make the other side as
+            large as that allows.
+        target: In (0, 1]; None for ``youden``.
+    """
+
+    kind: Literal["youden", "sensitivity", "specificity"]
+    target: float | None = None
+
+    def __str__(self) -> str:
+        return self.kind if self.target is None else f"{self.kind}:{self.target:g}"
+
+
+class Threshold(NamedTuple):
+    """The threshold of one class or label.
+
+    Attributes:
+        class_name: Decided for where its probability is at least ``value``.
+        rule: As ``ThresholdRule`` writes it.
+        value: In (0, 1]; None where there is none and 0.5 is used.
+        sensitivity: On the rows it was fitted on, which flatters it; None without a threshold.
+        specificity: The same.
+        num_positive: Images with the class among them.
+        num_images: All of them.
+        reason: Why there is no threshold, or None.
+    """
+
+    class_name: str
+    rule: str
+    value: float | None
+    sensitivity: MetricValue | None
+    specificity: MetricValue | None
+    num_positive: int
+    num_images: int
+    reason: str | None
+
+
+def parse_threshold_rule(text: str) -> ThresholdRule:
+    """Read ``youden``, ``sensitivity:0.95`` or ``specificity:0.9``.
+
+    Raises:
+        UsageError: Anything else, or a target outside (0, 1].
+
+    >>> parse_threshold_rule("sensitivity:0.95").target
+    0.95
+    """
+    kind, colon, number = text.strip().partition(":")
+    try:
+        target = float(number) if colon else None
+    except ValueError:
+        target = math.nan
+    if kind == "youden" and target is None:
+        return ThresholdRule("youden")
+    if kind in ("sensitivity", "specificity") and target is not None and 0 < target <= 1:
+        return ThresholdRule("sensitivity" if kind == "sensitivity" else "specificity", target)
+    raise UsageError(
+        f"{text!r} is no rule for thresholds. Write youden, sensitivity:0.95 or specificity:0.9, with a target in (0, 1]."
+    )
+
+
+def fit_thresholds(
+    probabilities: Probabilities,
+    targets: Targets,
+    *,
+    task: Task,
+    class_names: Sequence[str],
+    rule: str | ThresholdRule = "youden",
+    groups: Groups | None = None,
+) -> list[Threshold]:
+    """Thresholds by ``rule`` on rows that training did not see, after calibration.
+
+    A threshold lies halfway between two neighbouring probabilities that occur, so that rounding elsewhere flips no
+    decision. Between equally good ones the lowest is taken for ``youden``, which finds more. A threshold that would call
+    every image positive, or none, is no threshold.
+
+    Args:
+        probabilities: (n, C) in [0, 1].
+        targets: (n,) class of each image for ``binary``, (n, C) with 0/1 for ``multi-label``.
+        task: ``binary`` gives one threshold, of the last class; ``multi-label`` one a label.
+        class_names: Of the C classes or labels.
+        rule: ``youden``, ``sensitivity:0.95``, ``specificity:0.9`` …
+        groups: Patient of each image, for the intervals.
+
+    Returns:
+        One ``Threshold`` (``binary``), or one a label in their order. Pass them through ``threshold_values`` to
+        ``decide`` and ``evaluate_predictions``.
+
+    Raises:
+        UsageError: The rule cannot be read, or the task is ``multi-class``.
+        DataError: Shapes that do not match, or probabilities that are not in [0, 1].
+
+    Reference:
+        Youden, Cancer 3 (1950) 32.
+    """
+    chosen = parse_threshold_rule(rule) if isinstance(rule, str) else rule
+    if task == "multi-class":
+        raise UsageError(
+            "Thresholds are for two classes or for labels; one of several classes is decided by the largest."
+        )
+    if (
+        probabilities.shape != (len(targets), len(class_names))
+        or not ((probabilities >= 0) & (probabilities <= 1)).all()
+    ):
+        raise DataError(
+            f"Thresholds need probabilities in [0, 1] of shape ({len(targets)}, {len(class_names)}); got {probabilities.shape}."
+        )
+    if task == "binary":
+        return [_threshold(probabilities[:, -1], targets, chosen, class_names[-1], groups)]
+    return [
+        _threshold(probabilities[:, column], targets[:, column], chosen, name, groups)
+        for column, name in enumerate(class_names)
+    ]
+
+
+def threshold_values(thresholds: Sequence[Threshold]) -> Float[np.ndarray, " num_labels"]:
+    """The numbers to decide with: 0.5 where there is no threshold."""
+    return np.array([DEFAULT_THRESHOLD if one.value is None else one.value for one in thresholds])
+
+
+def _threshold(
+    probability: Float[np.ndarray, " n"],
+    truth: Int[np.ndarray, " n"],
+    rule: ThresholdRule,
+    class_name: str,
+    groups: Groups | None,
+) -> Threshold:
+    num_positive = int(truth.sum())
+    value = _best_cut(probability.astype(np.float64), truth, rule)
+    if isinstance(value, str):
+        return Threshold(class_name, str(rule), None, None, None, num_positive, len(truth), value)
+    decided = (probability >= value).astype(np.int64)
+    found, spared = sensitivity(decided, truth, groups), specificity(decided, truth, groups)
+    return Threshold(class_name, str(rule), value, found, spared, num_positive, len(truth), None)
+
+
+def _best_cut(probability: Float[np.ndarray, " n"], truth: Int[np.ndarray, " n"], rule: ThresholdRule) -> float | str:
+    """The threshold, or why there is none."""
+    num_positive = int(truth.sum())
+    num_negative = len(truth) - num_positive
+    if num_positive == 0 or num_negative == 0:
+        return f"A threshold needs images with and without the class; {num_positive} of {len(truth)} have it."
+    levels, level = np.unique(probability, return_inverse=True)
+    if len(levels) < 2:
+        return f"All {len(truth)} images have the same probability {levels[0]:g}."
+    positives, negatives = (np.bincount(level, weights=truth == side).astype(np.int64) for side in (1, 0))
+    found = num_positive - np.cumsum(positives)[:-1]  # with the cut above level 0, 1, …
+    spared = np.cumsum(negatives)[:-1]
+    if rule.kind == "youden":
+        gains = found * num_negative + spared * num_positive  # whole numbers: ties are exact
+        cut = int(gains.argmax())
+        if gains[cut] <= num_positive * num_negative:
+            return "No threshold is better than chance."
+    else:
+        target = rule.target or 0.0
+        reached, number = (found, num_positive) if rule.kind == "sensitivity" else (spared, num_negative)
+        enough = np.flatnonzero(reached >= target * number - _ROUNDING)
+        if len(enough) == 0:
+            everything = "every" if rule.kind == "sensitivity" else "no"
+            return f"A {rule.kind} of {target:g} is reached only where {everything} image is called positive."
+        cut = int(enough[-1] if rule.kind == "sensitivity" else enough[0])
+    middle = float(levels[cut] + (levels[cut + 1] - levels[cut]) / 2)
+    return middle if middle > levels[cut] else float(levels[cut + 1])
