@@ -50,7 +50,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
         "configuration": checkpoint.configuration,
         "position": checkpoint.position,
     }
-    text = json.dumps(header, sort_keys=True)
+    text = json.dumps(header)
     metadata = {"state": text, "sha256": _digest(text, tensors)}
     return write_atomically(folder / FILE_NAME, save(tensors, metadata=metadata))
 
@@ -104,5 +104,5 @@ def _digest(text: str, tensors: Mapping[str, Tensor]) -> str:
     digest = hashlib.sha256(text.encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name}\x1f{tuple(tensor.shape)}\x1f{tensor.dtype}\x1f".encode())
-        digest.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()

@@ -18,13 +18,14 @@ from typing import Any
 
 import torch
 from lightning_fabric import Fabric
-from lightning_fabric.plugins.environments import LightningEnvironment
-from lightning_fabric.strategies import DDPStrategy
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+from lightning_fabric.plugins.precision.double import DoublePrecision
+from lightning_fabric.strategies.ddp import DDPStrategy
 from safetensors.torch import load_file, save_file
 
 from crossgraft.compute import resolve_device
 from crossgraft.errors import CrossgraftError, UsageError
-from crossgraft.tune.contract import OnEpoch, OnStep, TrainingJob, TrainingResult
+from crossgraft.tune.contract import EpochRow, OnEpoch, OnStep, StepReport, TrainingJob, TrainingResult
 from crossgraft.tune.modes import training_batch_norms
 from crossgraft.tune.settings import TrainerSettings
 
@@ -84,15 +85,18 @@ def make_fabric(settings: TrainerSettings) -> Fabric:
     devices: list[int] | int = on_this_machine
     if world == 1 and device.type != "cpu":
         devices = [device.index or 0]
+    # Without it, Fabric looks for a job scheduler, and finds one in an interactive session of SLURM.
+    plugins: list[Any] = [LightningEnvironment()] if world == 1 or _OURS in os.environ else []
+    if settings.precision == "64-true":
+        plugins.append(_Float64())
     with _quiet():
         fabric = Fabric(
             accelerator=device.type,
-            strategy="auto" if world == 1 else DDPStrategy(timeout=_PATIENCE, broadcast_buffers=False),
+            strategy="auto" if world == 1 else DDPStrategy(timeout=_PATIENCE),
             devices=devices,
             num_nodes=max(1, world // on_this_machine),
-            precision=settings.precision,
-            # Without it, Fabric looks for a job scheduler, and finds one in an interactive session of SLURM.
-            plugins=LightningEnvironment() if world == 1 or _OURS in os.environ else None,
+            precision=None if settings.precision == "64-true" else settings.precision,
+            plugins=plugins,
         )
         fabric.launch()
     if fabric.world_size != world:
@@ -100,6 +104,14 @@ def make_fabric(settings: TrainerSettings) -> Fabric:
             f"{world} processes were asked for, and {fabric.world_size} found each other. Nothing was trained."
         )
     return fabric
+
+
+class _Float64(DoublePrecision):
+    """Fabric's own gives logits back as float32, and the gradients with them."""
+
+    def convert_output(self, data: Any) -> Any:
+        """As it is."""
+        return data
 
 
 def train_in_processes(
@@ -122,23 +134,25 @@ def train_in_processes(
     port, world = _free_port(), job.settings.num_processes
     with tempfile.TemporaryDirectory(prefix="crossgraft-") as folder:
         path = Path(folder) / "weights.safetensors"
-        receivers: list[Any] = []
+        lines: list[Any] = []
         processes: list[Any] = []
         try:
             for rank in range(world):
-                receiver, sender = context.Pipe(duplex=False)
-                arguments = (rank, world, port, content, str(path), sender, torch.get_num_threads())
+                line, other_end = context.Pipe()
+                arguments = (rank, world, port, str(path), other_end, torch.get_num_threads())
                 process = context.Process(target=_work, args=arguments, daemon=True, name=f"crossgraft {rank}")
                 with _script_hidden():
                     process.start()
-                sender.close()
-                receivers.append(receiver)
+                other_end.close()
+                lines.append(line)
                 processes.append(process)
-            result = _listen(receivers, on_step, on_epoch)
+            for line in lines:  # after all are started, because a process listens only when it has imported everything
+                with suppress(BrokenPipeError):
+                    line.send_bytes(content)
+            result = _listen(lines, on_step, on_epoch)
             weights = load_file(path)
         finally:
-            for process in processes:
-                process.join(timeout=5 if sys.exc_info()[0] is None else 0)
+            for process in processes:  # everything of value has arrived, or nothing will
                 process.kill()
                 process.join()
     _take_over(job, weights)
@@ -151,52 +165,55 @@ def _take_over(job: TrainingJob, weights: dict[str, torch.Tensor]) -> None:
     job.classifier.eval()
 
 
-def _listen(receivers: list[Any], on_step: OnStep | None, on_epoch: OnEpoch | None) -> TrainingResult:
+def _listen(lines: list[Any], on_step: OnStep | None, on_epoch: OnEpoch | None) -> TrainingResult:
     """Pass on what the processes say until the first one has the result."""
-    open_ones = list(receivers)
-    while open_ones:
-        for receiver in connection.wait(open_ones):
+    open_lines = list(lines)
+    while open_lines:
+        ready: list[Any] = connection.wait(open_lines)
+        for line in ready:
             try:
-                kind, value = receiver.recv()  # pyright: ignore[reportAttributeAccessIssue]
+                message = line.recv()
             except EOFError as error:
                 raise CrossgraftError(
-                    f"Training process {receivers.index(receiver)} ended without a word; was it killed, for want of memory? "
+                    f"Training process {lines.index(line)} ended without a word; was it killed, for want of memory? "
                     "The same command goes on from the last checkpoint."
                 ) from error
-            if kind == "error":
-                raise value
-            if kind == "result" and value is not None:
-                return value
-            if kind == "result":
-                open_ones.remove(receiver)
-            elif kind == "step" and on_step is not None:
-                on_step(value)
-            elif kind == "epoch" and on_epoch is not None:
-                on_epoch(value)
+            match message:
+                case "error", BaseException() as error:
+                    raise error
+                case "result", TrainingResult() as result:
+                    return result
+                case "step", StepReport() as report if on_step is not None:
+                    on_step(report)
+                case "epoch", EpochRow() as row if on_epoch is not None:
+                    on_epoch(row)
+                case "result", None:
+                    open_lines.remove(line)
+                case _:  # nobody asked for it
+                    pass
     raise CrossgraftError("The training processes ended without a result.")
 
 
-def _work(rank: int, world: int, port: int, content: bytes, path: str, sender: Any, num_threads: int) -> None:
+def _work(rank: int, world: int, port: int, path: str, line: Any, num_threads: int) -> None:
     """What each process does."""
     places = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "NODE_RANK": 0, "MASTER_PORT": port, _OURS: 1}
     os.environ.update({name: str(value) for name, value in places.items()}, MASTER_ADDR="127.0.0.1")
     torch.set_num_threads(max(1, num_threads // world))
     try:
-        run, job = _unpacked(content)
+        run, job = _unpacked(line.recv_bytes())
         result = run(
-            make_fabric(job.settings), job, lambda r: sender.send(("step", r)), lambda r: sender.send(("epoch", r))
+            make_fabric(job.settings), job, lambda r: line.send(("step", r)), lambda r: line.send(("epoch", r))
         )
         if rank == 0:
             state = job.classifier.state_dict()
             save_file({name: value.to("cpu", copy=True).contiguous() for name, value in state.items()}, path)
-        sender.send(("result", result if rank == 0 else None))
+        line.send(("result", result if rank == 0 else None))
+        line.recv()  # stays until it is ended from outside, so that the others lose no partner
     except BaseException as error:
         with suppress(OSError):  # nobody may be left to listen
-            sender.send(("error", _sendable(error)))
-        # The others wait for this process in the middle of an exchange; a clean end would wait for them in turn.
+            line.send(("error", _sendable(error)))
+        # The others may be in the middle of an exchange with this process; a clean end would wait for them in turn.
         os._exit(1)
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
 
 
 def _unpacked(content: bytes) -> tuple[RunJob, TrainingJob]:

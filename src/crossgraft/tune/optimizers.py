@@ -9,6 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 
+from crossgraft.models.classifier import Classifier
+from crossgraft.tune.layer_decay import parameter_groups
+from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.regularizers._regularizer import Regularizer
 from crossgraft.tune.settings import TrainerSettings
 
@@ -58,47 +61,40 @@ class NamedOptimizer:
 
 
 def make_optimizer(
-    trained: Mapping[str, nn.Parameter],
+    classifier: Classifier,
+    selection: Selection,
     regularizers: Sequence[Regularizer],
     settings: TrainerSettings,
-    scales: Mapping[str, float],
 ) -> NamedOptimizer:
-    """One group for each pair of learning rate and weight decay, in the order of the network.
+    """The trained parameters, then the regularisers' own; each group keeps its largest learning rate.
 
     Args:
-        trained: Trained parameters by name; biases and norms (fewer than two dimensions) do not decay.
-        regularizers: May bring parameters of their own.
+        classifier: Its trained parameters are grouped by ``parameter_groups``: layer-wise decay, no decay of vectors.
+        selection: What is trained.
+        regularizers: May bring parameters of their own; what their groups do not say is as in the settings.
         settings: Learning rates, decay, optimiser.
-        scales: Factor of the learning rate by parameter name; 1 where a name is missing.
     """
-    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
-    for name, parameter in trained.items():
-        decay = settings.weight_decay if parameter.ndim > 1 else 0.0
-        groups.setdefault((_learning_rate(name, settings) * scales.get(name, 1.0), decay), []).append(parameter)
-    options: list[dict[str, Any]] = [
-        {"params": parameters, "lr": rate, "weight_decay": decay} for (rate, decay), parameters in groups.items()
-    ]
-    named = dict(trained)
+    groups = parameter_groups(
+        classifier,
+        selection,
+        learning_rate=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        layer_decay=settings.layer_decay,
+        head_learning_rate=settings.head_learning_rate,
+    )
+    named = {name: parameter for name, parameter in classifier.named_parameters() if name in selection.trained}
     for regularizer in regularizers:
-        count = 0
-        for own in regularizer.parameter_groups():
-            parameters = list(own["params"])
-            options.append(
-                {"lr": settings.learning_rate, "weight_decay": settings.weight_decay, **own, "params": parameters}
+        own: list[nn.Parameter] = []
+        for group in regularizer.parameter_groups():
+            parameters = list(group["params"])
+            groups.append(
+                {"lr": settings.learning_rate, "weight_decay": settings.weight_decay, **group, "params": parameters}
             )
-            for parameter in parameters:
-                named[f"{regularizer.name}/{count}"] = parameter
-                count += 1
-    optimizer = _build(options, settings)
-    for group in optimizer.param_groups:
+            own += parameters
+        named |= {f"{regularizer.name}/{number}": parameter for number, parameter in enumerate(own)}
+    for group in groups:
         group[_LARGEST] = group["lr"]
-    return NamedOptimizer(optimizer, named)
-
-
-def _learning_rate(name: str, settings: TrainerSettings) -> float:
-    if settings.head_learning_rate is not None and name.startswith("head."):
-        return settings.head_learning_rate
-    return settings.learning_rate
+    return NamedOptimizer(_build(groups, settings), named)
 
 
 def _build(groups: list[dict[str, Any]], settings: TrainerSettings) -> Optimizer:

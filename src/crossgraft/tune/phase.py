@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -54,12 +53,6 @@ class Phase:
             features = features_of(job.classifier, feed.images, batch_size=size, device=device)
             return FeatureFeed(feed, features), HeadOnly(job.classifier)
         return feed, Network(job.classifier, self.regularizers)
-
-    def scales(self, job: TrainingJob) -> Mapping[str, float]:
-        """Factor of the learning rate of each parameter: the decay to the power of the blocks between it and the head."""
-        depths = job.classifier.depths()
-        deepest = max(depths.values())
-        return {name: self.settings.layer_decay ** (deepest - depth) for name, depth in depths.items()}
 
 
 def phases_of(job: TrainingJob) -> tuple[Phase, ...]:

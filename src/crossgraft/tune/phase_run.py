@@ -76,8 +76,7 @@ class PhaseRun:
         self.best: dict[str, Tensor] = {}
         apply_selection(job.classifier, phase.selection)
         self.feed, network = phase.feed_and_network(job)
-        trained = {name: p for name, p in job.classifier.named_parameters() if name in phase.selection.trained}
-        self.named = make_optimizer(trained, phase.regularizers, phase.settings, phase.scales(job))
+        self.named = make_optimizer(job.classifier, phase.selection, phase.regularizers, phase.settings)
         module, optimizer = fabric.setup(network, self.named.optimizer)
         self.training_step = TrainingStep(
             fabric,

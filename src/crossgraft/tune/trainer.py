@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from lightning_fabric import Fabric
-from timm.layers import convert_sync_batchnorm
+from timm.layers.norm_act import convert_sync_batchnorm
 
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
@@ -134,15 +134,16 @@ class _Trainer:
         folder = self.job.checkpoint_folder
         found = read_checkpoint(folder, self.configuration) if folder is not None else None
         first = int(found.position["phase"]) if found is not None else 0
-        phases = phases_of(self.job)
-        for number in range(first, len(phases)):
+        run = self._begin(first)
+        if found is not None:
+            self._go_on(run, found)
+        run.run()
+        for number in range(first + 1, len(phases_of(self.job))):
+            self.history += run.history
             run = self._begin(number)
-            if found is not None and number == first:
-                self._go_on(run, found)
             run.run()
-            self.history = [*self.history, *run.history]
         return TrainingResult(
-            history=tuple(self.history),
+            history=(*self.history, *run.history),
             best_epoch=run.progress.best_epoch,
             best_value=run.progress.best_value,
             rule=self.job.rule,

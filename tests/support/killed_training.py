@@ -1,0 +1,90 @@
+"""Train in forks of this process, which imports everything once; each may kill itself at a chosen point.
+
+Reads scenarios as JSON from its arguments' file, runs them in order, prints for each the number of the signal that ended it
+(0: none).
+"""
+
+import io
+import json
+import os
+import signal
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from safetensors.torch import save_file
+
+from crossgraft.runs import atomic
+from support.training import PullToStart, train_one
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class HalfWritten(io.FileIO):
+    """Writes half of what it is given, then the process is killed."""
+
+    def write(self, content):
+        super().write(content[: len(content) // 2])
+        die()
+
+
+def install(scenario):
+    """Die at the n-th checkpoint, at the stated point of its writing."""
+    writes = 0
+    opened, renamed = os.fdopen, atomic.replace_file
+
+    def fdopen(handle, mode):
+        nonlocal writes
+        writes += 1
+        return HalfWritten(handle, mode) if scenario.get("half of write") == writes else opened(handle, mode)
+
+    def replace_file(temporary, path):
+        if scenario.get("before rename") == writes:
+            die()
+        renamed(temporary, path)
+        if scenario.get("after rename") == writes:
+            die()
+
+    os.fdopen, atomic.replace_file = fdopen, replace_file
+
+
+def on_step(scenario):
+    def called(report):
+        if scenario.get("after step") == [report.phase, report.step]:
+            die()
+
+    return called
+
+
+def train_as_told(scenario):
+    install(scenario)
+    folder = Path(scenario["folder"])
+    classifier, result = train_one(
+        scenario["network"],
+        checkpoint_folder=folder,
+        regularizers=[PullToStart()],
+        on_step=on_step(scenario),
+        epochs=3,
+        checkpoint_every_steps=2,
+        head_epochs=2,
+        **scenario.get("settings", {}),
+    )
+    save_file(classifier.state_dict(), folder / "final.safetensors")
+    history = [{name: value for name, value in asdict(row).items() if name != "seconds"} for row in result.history]
+    (folder / "final.json").write_text(json.dumps([history, result.best_epoch, result.best_value]))
+
+
+def main():
+    for scenario in json.loads(Path(sys.argv[1]).read_text()):
+        child = os.fork()
+        if child == 0:
+            train_as_told(scenario)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        print(os.WTERMSIG(status) if os.WIFSIGNALED(status) else -os.WEXITSTATUS(status), flush=True)
+
+
+if __name__ == "__main__":
+    main()

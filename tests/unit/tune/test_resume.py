@@ -1,0 +1,80 @@
+"""A run that is killed, at any point, and started again ends with the same bits as one that was not."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forks of one process"),
+]
+
+SUPPORT = Path(__file__).parents[2]
+STEPS = 12  # 22 images in batches of 7 make 4 steps an epoch
+DRAWN = random.Random(5)
+
+
+def drawn_steps(number):
+    return sorted(DRAWN.sample(range(1, STEPS), number))
+
+
+SCENARIOS = {
+    "batch norm, at random steps": ("cnn", [{"after step": ["all", step]} for step in drawn_steps(3)]),
+    "dropout, at random steps": ("dropout", [{"after step": ["all", step]} for step in drawn_steps(3)]),
+    "drop path, at random steps": ("vit", [{"after step": ["all", step]} for step in drawn_steps(1)]),
+    "batch norm, in checkpoints": ("cnn", [{"half of write": 3}, {"before rename": 1}, {"after rename": 2}]),
+    "dropout, in the first checkpoint": ("dropout", [{"half of write": 1}, {"before rename": 1}]),
+    "in and between both phases": (
+        "cnn",
+        [{"after step": ["head", 3]}, {"after rename": 3}, {"after step": ["all", 7]}],
+        {"head_first": True},
+    ),
+    "sgd with clipping and parts": (
+        "dropout",
+        [{"after step": ["all", 5]}],
+        {"optimizer": "sgd", "clip_norm": 0.1, "accumulate": 2},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    """Signal of each attempt, by folder; all attempts of all scenarios in one process that imports torch once."""
+    root = tmp_path_factory.mktemp("killed")
+    attempts = []
+    for name, (network, kills, *settings) in SCENARIOS.items():
+        common = {"network": network, "settings": settings[0] if settings else {}}
+        attempts.append({**common, "folder": str(root / name / "whole")})
+        attempts += [{**common, **kill, "folder": str(root / name / "killed")} for kill in kills]
+        attempts.append({**common, "folder": str(root / name / "killed")})
+    for attempt in attempts:
+        Path(attempt["folder"]).mkdir(parents=True, exist_ok=True)
+    (root / "scenarios.json").write_text(json.dumps(attempts))
+    command = [sys.executable, "-m", "support.killed_training", str(root / "scenarios.json")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(SUPPORT), *sys.path])}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    signals = [int(line) for line in done.stdout.split()]
+    assert len(signals) == len(attempts), done.stderr
+    return root, list(zip(attempts, signals, strict=True)), done.stderr
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_killed_run_ends_like_a_whole_one(outcomes, name):
+    root, attempts, said = outcomes
+    kills = [code for attempt, code in attempts if Path(attempt["folder"]) == root / name / "killed"]
+    assert kills == [signal.SIGKILL] * len(SCENARIOS[name][1]) + [0], said
+    for file in ("final.safetensors", "final.json"):
+        assert (root / name / "whole" / file).read_bytes() == (root / name / "killed" / file).read_bytes()
+
+
+def test_nothing_half_written_is_left(outcomes):
+    root, _, _ = outcomes
+    for folder in root.glob("*/killed"):
+        assert sorted(path.name for path in folder.iterdir()) == ["checkpoint.safetensors", "final.json", "final.safetensors"]
