@@ -136,6 +136,11 @@ class Classifier(nn.Module):
         """Name of each parameter that no method trains → why."""
         return {f"body.{name}": why for name, why in self.recipe.cut.untrainable.items()}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For ``copy`` and ``pickle``: what layers keep of a forward pass may be part of a graph, which is neither."""
+        forget_caches(self)
+        return self.__dict__.copy()
+
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """As torch does it; then layers forget what they computed from the weights before."""
         keys = super().load_state_dict(state_dict, strict, assign)

@@ -110,6 +110,7 @@ def _put(module: nn.Module, name: str, layer: nn.Module) -> None:
 
 def _without_effect(module: nn.Module, route: Route, probe: Tensor) -> dict[str, str]:
     """Parameters that the features do not depend on, found by one backward pass."""
+    forget_caches(module)
     parameters = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
     with torch.enable_grad():
         total = features_along(route, module, probe).sum()

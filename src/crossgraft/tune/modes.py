@@ -31,10 +31,25 @@ def apply_selection(classifier: nn.Module, selection: Selection) -> None:
 
 
 def apply_modes(classifier: nn.Module, selection: Selection) -> None:
-    """Train mode where the selection says so, eval mode everywhere else (frozen BatchNorm, frozen Dropout)."""
+    """Train mode where the selection says so, eval mode everywhere else (frozen BatchNorm, frozen Dropout).
+
+    Inside a named module, a part whose parameters are all frozen (by the network's author) goes back to eval mode.
+    """
     classifier.eval()
     for name in selection.train_mode:
         classifier.get_submodule(name).train()
+    for name in _frozen_parts(selection):
+        classifier.get_submodule(name).eval()
+
+
+def _frozen_parts(selection: Selection) -> set[str]:
+    """Names of the modules that hold parameters, and none that is trained."""
+    holders = {name[:end] for name in selection.frozen for end in _dots(name)}
+    return holders - {name[:end] for name in selection.trained for end in _dots(name)}
+
+
+def _dots(name: str) -> list[int]:
+    return [place for place, letter in enumerate(name) if letter == "."]
 
 
 def head_alone(selection: Selection) -> Selection:
@@ -56,8 +71,11 @@ def head_alone(selection: Selection) -> Selection:
 def training_batch_norms(classifier: nn.Module, selection: Selection) -> list[str]:
     """Names of the BatchNorm layers whose statistics move under ``selection``; modes are left as they were."""
     prefixes = tuple(f"{name}." if name else "" for name in selection.train_mode)
+    frozen = _frozen_parts(selection)
     return [
         name
         for name, module in classifier.named_modules()
-        if isinstance(module, nn.modules.batchnorm._BatchNorm) and f"{name}.".startswith(prefixes)
+        if isinstance(module, nn.modules.batchnorm._BatchNorm)
+        and f"{name}.".startswith(prefixes)
+        and name not in frozen
     ]

@@ -10,8 +10,6 @@ from typing import Any
 from crossgraft.registry import Registry
 from crossgraft.tune.methods._method import Method as Method
 from crossgraft.tune.methods._method import Selection as Selection
-from crossgraft.tune.methods._selection import apply_selection as apply_selection
-from crossgraft.tune.methods._selection import set_modes as set_modes
 from crossgraft.tune.methods.full import Full as Full
 from crossgraft.tune.methods.linear import Linear as Linear
 from crossgraft.tune.methods.partial import Partial as Partial

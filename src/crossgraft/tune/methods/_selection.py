@@ -1,4 +1,4 @@
-"""From what a method trains to the flags and modes of a network."""
+"""Sort parameters and modules for a method."""
 
 from __future__ import annotations
 
@@ -71,33 +71,3 @@ def fully_trained_modules(
 
     walk(classifier.body, "body")
     return (*found, "head")
-
-
-def apply_selection(classifier: Classifier, selection: Selection) -> None:
-    """Let exactly the trained parameters require gradients.
-
-    Raises:
-        KeyError: The selection was made for another network.
-    """
-    parameters = dict(classifier.named_parameters())
-    for name in selection.frozen:
-        parameters[name].requires_grad_(False)
-        parameters[name].grad = None
-    for name in selection.trained:
-        parameters[name].requires_grad_(True)
-
-
-def set_modes(classifier: Classifier, selection: Selection) -> None:
-    """Train mode for what ``selection`` names, eval mode for the rest; call it after every evaluation.
-
-    A module inside a named one whose parameters are all frozen goes back to eval mode, so that the statistics of a
-    BatchNorm that the network's author has fixed do not move.
-    """
-    classifier.eval()
-    for name in selection.train_mode:
-        classifier.get_submodule(name).train()
-    for path, module in classifier.named_modules():
-        prefix = f"{path}." if path else ""
-        names = [prefix + name for name, _ in module.named_parameters()]
-        if names and not any(name in selection.trained for name in names):
-            module.eval()
