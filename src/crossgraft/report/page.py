@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -22,7 +22,7 @@ from crossgraft.report.tables import Column, Table, words
 from crossgraft.runs import write_atomically
 from crossgraft.version import __version__
 
-_ONLY_IN_THE_FILE = "jackknife_values"  # thousands of numbers that no reader of the page needs
+_REPLICATES = "jackknife_values"
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,8 @@ def _run_part(source: Source[Any]) -> RunPart:
         sections=sections,
         prefix=source.prefix,
         has_images=bool(source.thumbnails),
-        has_replicates=f'"{_ONLY_IN_THE_FILE}":' in document,
-        record_json=_script_json(document),
+        has_replicates=f'"{_REPLICATES}":' in document,
+        record_json=_script_json(document, {_REPLICATES, *kind.only_in_the_file}),
     )
 
 
@@ -137,19 +137,19 @@ def _side_by_side(parts: Sequence[RunPart]) -> Table:
     )
 
 
-def _script_json(document: str) -> Markup:
+def _script_json(document: str, left_out: Collection[str]) -> Markup:
     """A record as JSON that cannot end its script element: no ``<``, ``>`` or ``&`` stays in it."""
-    shown = _without(json.loads(document), _ONLY_IN_THE_FILE)
+    shown = _without(json.loads(document), left_out)
     text = json.dumps(shown, ensure_ascii=True, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
-def _without(value: object, field: str) -> object:
+def _without(value: object, left_out: Collection[str]) -> object:
     if isinstance(value, dict):
         items = cast("dict[str, object]", value).items()
-        return {key: _without(item, field) for key, item in items if key != field}
+        return {key: _without(item, left_out) for key, item in items if key not in left_out}
     if isinstance(value, list):
-        return [_without(item, field) for item in cast("list[object]", value)]
+        return [_without(item, left_out) for item in cast("list[object]", value)]
     return value
 
 

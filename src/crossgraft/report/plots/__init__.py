@@ -1,8 +1,17 @@
 """Figures of the report, one a file; each function takes records and returns an inline SVG."""
 
+from crossgraft.report.plots.certainty import certainty_figure as certainty_figure
 from crossgraft.report.plots.class_balance import class_balance_figure as class_balance_figure
+from crossgraft.report.plots.confusion import MOST_CLASSES as MOST_CONFUSED_CLASSES
+from crossgraft.report.plots.confusion import confusion_figure as confusion_figure
 from crossgraft.report.plots.critical_difference import critical_difference_figure as critical_difference_figure
+from crossgraft.report.plots.intervals import IntervalRow as IntervalRow
+from crossgraft.report.plots.intervals import intervals_figure as intervals_figure
+from crossgraft.report.plots.learning_curves import Curve as Curve
+from crossgraft.report.plots.learning_curves import learning_curves_figure as learning_curves_figure
 from crossgraft.report.plots.ranking import ranking_figure as ranking_figure
+from crossgraft.report.plots.reliability import reliability_figure as reliability_figure
+from crossgraft.report.plots.roc import roc_figure as roc_figure
 from crossgraft.report.plots.scatter import Interval as Interval
 from crossgraft.report.plots.scatter import Point as Point
 from crossgraft.report.plots.scatter import is_drawable as is_drawable
@@ -12,6 +21,15 @@ from crossgraft.report.plots.split_counts import split_counts_figure as split_co
 from crossgraft.report.plots.style import family_marks as family_marks
 
 __all__ = [
+    "MOST_CONFUSED_CLASSES",
+    "Curve",
+    "IntervalRow",
+    "certainty_figure",
+    "confusion_figure",
+    "intervals_figure",
+    "learning_curves_figure",
+    "reliability_figure",
+    "roc_figure",
     "class_balance_figure",
     "critical_difference_figure",
     "ranking_figure",

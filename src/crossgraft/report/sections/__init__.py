@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crossgraft.records import DataCheckRecord, DemoRecord, PublishedRecord, RankingRecord, Record
+from crossgraft.records import (
+    DataCheckRecord,
+    DemoRecord,
+    PredictionRecord,
+    PublishedRecord,
+    RankingRecord,
+    Record,
+    TuningRecord,
+)
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.sections.agreement import agreement_section
 from crossgraft.report.sections.checks import checks_section, warnings_section
@@ -25,6 +33,15 @@ from crossgraft.report.sections.data_check import (
 from crossgraft.report.sections.demo import demo_heading, fine_tuned_section, of_its_ranking, split_section
 from crossgraft.report.sections.labels import labels_section
 from crossgraft.report.sections.models import models_section
+from crossgraft.report.sections.prediction import (
+    certain_section,
+    measured_section,
+    model_section,
+    prediction_checks_section,
+    prediction_heading,
+    prediction_verdict_section,
+    rows_section,
+)
 from crossgraft.report.sections.prior import prior_section
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.published import (
@@ -38,6 +55,16 @@ from crossgraft.report.sections.published import (
 )
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.scores import rankings_section, scores_section
+from crossgraft.report.sections.tuning import (
+    classes_section,
+    metrics_section,
+    subgroups_section,
+    tuning_heading,
+    tuning_verdict_section,
+)
+from crossgraft.report.sections.tuning_data import tuning_checks_section, tuning_data_section
+from crossgraft.report.sections.tuning_decisions import calibration_section, thresholds_section
+from crossgraft.report.sections.tuning_training import curves_section, folds_section, grid_section, plan_section
 from crossgraft.report.sections.verdict import ranking_heading, verdict_section
 from crossgraft.report.source import Source
 
@@ -47,11 +74,16 @@ SectionBuilder = Callable[[Source[Any]], Section | None]
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of report: its record, its heading, and its sections in the order of the page."""
+    """One kind of report: its record, its heading, and its sections in the order of the page.
+
+    Fields ``only_in_the_file`` are left out of the copy of the record on the page: thousands of numbers that no reader of it
+    needs.
+    """
 
     record_type: type[Record]
     heading: Callable[[Source[Any]], Heading]
     builders: Sequence[SectionBuilder]
+    only_in_the_file: tuple[str, ...] = ()
 
 
 _RANKING: tuple[SectionBuilder, ...] = (
@@ -107,6 +139,41 @@ KINDS: Mapping[str, Kind] = {
             provenance_section,
             published_references_section,
         ),
+    ),
+    "tuning": Kind(
+        TuningRecord,
+        tuning_heading,
+        (
+            tuning_verdict_section,
+            metrics_section,
+            classes_section,
+            subgroups_section,
+            calibration_section,
+            thresholds_section,
+            curves_section,
+            folds_section,
+            grid_section,
+            tuning_checks_section,
+            tuning_data_section,
+            plan_section,
+            provenance_section,
+            references_section,
+        ),
+    ),
+    "prediction": Kind(
+        PredictionRecord,
+        prediction_heading,
+        (
+            prediction_verdict_section,
+            certain_section,
+            measured_section,
+            rows_section,
+            prediction_checks_section,
+            model_section,
+            provenance_section,
+            references_section,
+        ),
+        only_in_the_file=("rows",),
     ),
 }
 """Kind of record (its field ``kind``) → how it is shown."""

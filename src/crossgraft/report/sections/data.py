@@ -19,19 +19,18 @@ _MOST_IMAGE_CHARACTERS = 700_000  # of base64: a third of the two megabytes that
 def data_section(source: Source[RankingRecord]) -> Section:
     """Counts, split, groups, kinds of images, files left out, class balance and thumbnails."""
     dataset = source.record.dataset
-    blocks: list[Block] = [_facts(dataset), _balance(source)]
+    blocks: list[Block] = [Facts(data_facts(dataset)), _balance(source)]
     if dataset.skipped_unreadable:
         skipped = f"{counted(len(dataset.skipped_unreadable), 'unreadable file')} left out"
         blocks.append(Folded(skipped, [Items(dataset.skipped_unreadable)]))
-    if source.thumbnails:
-        blocks += _gallery(source.thumbnails)
-    else:
-        blocks.append(Paragraph("No images are shown: none were kept with this run (--no-images).", tone="quiet"))
+    blocks += data_gallery(source.thumbnails)
     return Section(name="data", title="Data", part="checks", blocks=blocks)
 
 
-def _gallery(thumbnails: Sequence[Thumbnail]) -> list[Block]:
-    """The first images of every class, as many as keep the page small."""
+def data_gallery(thumbnails: Sequence[Thumbnail]) -> list[Block]:
+    """The first images of every class, as many as keep the page small; or that there are none."""
+    if not thumbnails:
+        return [Paragraph("No images are shown: none were kept with this run (--no-images).", tone="quiet")]
     by_class: defaultdict[str, list[str]] = defaultdict(list)
     for thumbnail in thumbnails:
         by_class[thumbnail.class_name].append(thumbnail.png_base64)
@@ -47,21 +46,20 @@ def _gallery(thumbnails: Sequence[Thumbnail]) -> list[Block]:
     return [Gallery(dict(shown)), *([Paragraph(note, tone="quiet")] if left_out else [])]
 
 
-def _facts(dataset: DatasetRecord) -> Facts:
+def data_facts(dataset: DatasetRecord) -> list[tuple[str, str]]:
+    """Counts, split, groups, kinds of images."""
     kinds = sorted(dataset.image_kinds.items(), key=lambda item: -item[1])
-    return Facts(
-        [
-            ("Images", f"{count(dataset.num_images)} from {dataset.source.replace('_', ' ')}"),
-            ("Labels" if dataset.task == "multi-label" else "Classes", _classes(dataset)),
-            ("Rows used", dataset.rows_used),
-            ("Split", dataset.split_method),
-            ("Groups", describe_groups(dataset)),
-            ("Kinds of images", "; ".join(f"{kind}: {count(number)}" for kind, number in kinds)),
-            *([("How files were read", " ".join(dataset.reading))] if dataset.reading else []),
-            ("Unreadable files left out", count(dataset.num_skipped_unreadable)),
-            ("Fingerprint", short_fingerprint(dataset.fingerprint)),
-        ]
-    )
+    return [
+        ("Images", f"{count(dataset.num_images)} from {dataset.source.replace('_', ' ')}"),
+        ("Labels" if dataset.task == "multi-label" else "Classes", _classes(dataset)),
+        ("Rows used", dataset.rows_used),
+        ("Split", dataset.split_method),
+        ("Groups", describe_groups(dataset)),
+        ("Kinds of images", "; ".join(f"{kind}: {count(number)}" for kind, number in kinds)),
+        *([("How files were read", " ".join(dataset.reading))] if dataset.reading else []),
+        ("Unreadable files left out", count(dataset.num_skipped_unreadable)),
+        ("Fingerprint", short_fingerprint(dataset.fingerprint)),
+    ]
 
 
 def _classes(dataset: DatasetRecord) -> str:

@@ -1,0 +1,83 @@
+"""How loss and metric went on from epoch to epoch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from crossgraft.report.plots.style import INK, OKABE_ITO, PAPER, PIXELS_PER_CHARACTER, shortened
+from crossgraft.report.plots.svg import draw
+
+_WIDTH, _HEIGHT = 400, 270
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 56, 46
+_MOST_MARKED = 40  # epochs; more dots than this are a thick line
+
+
+class Curve(NamedTuple):
+    """One quantity, a value an epoch; epochs without a value leave a gap."""
+
+    name: str
+    values: Sequence[float | None]
+    faint: bool = False
+
+
+def learning_curves_figure(
+    curves: Sequence[Curve], *, y_label: str, best_epoch: int | None, head_epochs: int, identifier: str
+) -> Markup:
+    """Draw ``curves`` over the epochs, which count from 1.
+
+    Args:
+        curves: At most six that are not faint; faint ones are drawn thin, without a name.
+        y_label: Quantity and unit.
+        best_epoch: Gets a vertical line: its weights were kept. None: no line.
+        head_epochs: The first epochs, shaded: only the head was trained. 0: none.
+        identifier: Unique on the page.
+    """
+
+    def paint(figure: Figure) -> None:
+        size = ((_WIDTH - _LEFT - _RIGHT) / _WIDTH, (_HEIGHT - _BOTTOM - _TOP) / _HEIGHT)
+        axes = figure.add_axes((_LEFT / _WIDTH, _BOTTOM / _HEIGHT, *size))
+        axes.set_xlabel("Epoch")
+        figure.text(4 / _WIDTH, 1 - 4 / _HEIGHT, shortened(y_label, int(_WIDTH / PIXELS_PER_CHARACTER)), va="top")
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        axes.yaxis.set_major_locator(MaxNLocator(5))
+        if head_epochs:
+            axes.axvspan(0.5, head_epochs + 0.5, color=INK, alpha=0.07, linewidth=0)
+        if best_epoch is not None:
+            axes.axvline(best_epoch, color=INK, alpha=0.5, linewidth=1, linestyle=(0, (4, 3)))
+        styles = iter([(OKABE_ITO[0], "o"), (OKABE_ITO[1], "s"), *((c, "^") for c in OKABE_ITO[2:])])
+        for curve in curves:
+            _draw_curve(axes, curve, ("", "") if curve.faint else next(styles))
+        axes.set_xlim(0.5, max(len(curve.values) for curve in curves) + 0.5)
+        if any(not curve.faint for curve in curves):
+            axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=3, borderaxespad=0, handlelength=1.6)
+
+    names = ", ".join(curve.name for curve in curves if not curve.faint)
+    return draw(_WIDTH, _HEIGHT, paint, identifier=identifier, label=f"{y_label} by epoch: {names}.")
+
+
+def _draw_curve(axes: Axes, curve: Curve, style: tuple[str, str]) -> None:
+    epochs = range(1, len(curve.values) + 1)
+    heights = [math.nan if value is None or not math.isfinite(value) else value for value in curve.values]
+    if curve.faint:
+        axes.plot(epochs, heights, color=INK, alpha=0.25, linewidth=1)
+        return
+    colour, marker = style
+    marked = marker if len(curve.values) <= _MOST_MARKED else ""
+    axes.plot(
+        epochs,
+        heights,
+        color=colour,
+        marker=marked,
+        markersize=4.5,
+        markeredgecolor=PAPER,
+        markeredgewidth=0.6,
+        linewidth=1.6,
+        label=shortened(curve.name, 24),
+    )

@@ -1,0 +1,121 @@
+"""Metrics with their intervals as tables and figures; shared by the pages of fine-tuning and prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crossgraft.records import MetricRecord
+from crossgraft.report.blocks import Block, Figure
+from crossgraft.report.formatting import NumberFormat, count, counted
+from crossgraft.report.plots import Interval, IntervalRow, intervals_figure
+from crossgraft.report.tables import Column, Table, interval, number, whole, words
+
+_MOST_DRAWN = 24
+
+
+def overall(metrics: Sequence[MetricRecord]) -> list[MetricRecord]:
+    """Those over all classes and all images."""
+    return [row for row in metrics if row.class_name is None and row.attribute is None]
+
+
+def metric_format(metrics: Sequence[MetricRecord]) -> NumberFormat:
+    """The decimals of metrics in one column: at least two, as their intervals justify."""
+    widths = [row.high - row.low for row in metrics if row.low is not None and row.high is not None]
+    chosen = NumberFormat.for_column([row.value for row in metrics], interval_widths=widths)
+    return NumberFormat(decimals=max(chosen.decimals, 2))
+
+
+def metric_in_words(row: MetricRecord) -> str:
+    """Value, interval and what it was measured on, as part of a sentence.
+
+    >>> row = MetricRecord(metric="auc", title="AUC", value=0.9, low=0.8, high=0.95, num_images=20, num_groups=9)
+    >>> metric_in_words(row)
+    'AUC 0.90 (95 % interval 0.80 to 0.95) on 20 images of 9 groups'
+    """
+    as_text = metric_format([row])
+    groups = "" if row.num_groups is None else f" of {counted(row.num_groups, 'group')}"
+    where = f"on {counted(row.num_images, 'image')}{groups}"
+    if row.value is None:
+        return f"{row.title} has no value {where}: {row.reason or 'not stated why'}"
+    ends = "no interval"
+    if row.low is not None and row.high is not None:
+        ends = f"95\N{NO-BREAK SPACE}% interval {as_text(row.low)} to {as_text(row.high)}"
+    return f"{row.title} {as_text(row.value)} ({ends}) {where}"
+
+
+def metrics_table(metrics: Sequence[MetricRecord], *, caption: str, file_name: str) -> Table:
+    """One row a metric."""
+    as_text = metric_format(metrics)
+    splits = {row.split for row in metrics}
+    reasons = dict.fromkeys(
+        f"{row.title}: {text}" for row in metrics for text in (row.reason, row.no_interval_reason) if text is not None
+    )
+    lower = [row.title for row in metrics if not row.higher_is_better]
+    note = [f"Smaller is better for {' and '.join(dict.fromkeys(lower))}; larger for all others."] if lower else []
+    return Table(
+        caption=caption,
+        columns=[
+            Column("Metric"),
+            Column("Value", numeric=True),
+            Column("95 % interval", numeric=True, csv_titles=("low", "high")),
+            *([Column("Measured on")] if len(splits) > 1 else []),
+            Column("Images", numeric=True),
+            Column("Groups", numeric=True),
+        ],
+        rows=[
+            [
+                words(row.title),
+                number(row.value, as_text),
+                interval(row.low, row.high, as_text),
+                *([words(row.split)] if len(splits) > 1 else []),
+                whole(row.num_images, count(row.num_images)),
+                whole(row.num_groups, None if row.num_groups is None else count(row.num_groups)),
+            ]
+            for row in metrics
+        ],
+        file_name=file_name,
+        notes=[*note, *reasons],
+    )
+
+
+def metrics_by_name(metrics: Sequence[MetricRecord], *, caption: str, first: str, file_name: str) -> Table:
+    """One row a class (or value of an attribute), one column a metric with its interval below the value."""
+    titles = list(dict.fromkeys(row.title for row in metrics))
+    formats = {title: metric_format([row for row in metrics if row.title == title]) for title in titles}
+    names = list(dict.fromkeys(name_of(row) for row in metrics))
+    cells = {(name_of(row), row.title): row for row in metrics}
+    columns = [Column(first), Column("Images", numeric=True)]
+    for title in titles:
+        columns += [
+            Column(title, numeric=True),
+            Column("95 % interval", numeric=True, csv_titles=(f"{title} low", f"{title} high")),
+        ]
+    rows = []
+    for name in names:
+        found = [cells.get((name, title)) for title in titles]
+        images = max((row.num_images for row in found if row is not None), default=0)
+        line = [words(name), whole(images, count(images))]
+        for title, row in zip(titles, found, strict=True):
+            value, low, high = (None, None, None) if row is None else (row.value, row.low, row.high)
+            line += [number(value, formats[title]), interval(low, high, formats[title])]
+        rows.append(line)
+    reasons = dict.fromkeys(f"{name_of(row)}, {row.title}: {row.reason}." for row in metrics if row.reason is not None)
+    return Table(caption=caption, columns=columns, rows=rows, file_name=file_name, notes=list(reasons)[:8])
+
+
+def name_of(row: MetricRecord) -> str:
+    """The class or the value of the attribute that a metric is about."""
+    return row.class_name or row.attribute_value or "all"
+
+
+def metrics_figure(rows: Sequence[IntervalRow], *, x_label: str, identifier: str, caption: str) -> list[Block]:
+    """The figure of ``rows``; none where there is nothing to compare, or so much that it would be a wall."""
+    drawable = [row for row in rows if row.value.value is not None]
+    if len(drawable) < 2 or len(rows) > _MOST_DRAWN:
+        return []
+    return [Figure([intervals_figure(rows, x_label=x_label, identifier=identifier)], caption=caption)]
+
+
+def interval_of(row: MetricRecord) -> Interval:
+    """The value and its ends, as figures take them."""
+    return Interval(row.value, row.low, row.high)

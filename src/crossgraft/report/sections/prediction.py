@@ -1,0 +1,233 @@
+"""What a model says about new images: how many of each class, how sure it is, and which images to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crossgraft.records import CheckRecord, PredictionRecord, PredictionRow
+from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
+from crossgraft.report.formatting import NumberFormat, count, counted, joined, percent, short_fingerprint
+from crossgraft.report.plots import certainty_figure
+from crossgraft.report.sections._metrics import metric_in_words, metrics_by_name, metrics_table, overall
+from crossgraft.report.sections.tuning_decisions import thresholds_table
+from crossgraft.report.source import Source
+from crossgraft.report.tables import Column, Table, number, whole, words
+
+_PROBABILITY = NumberFormat(decimals=3)
+_MOST_ROWS = 500
+_MOST_CLASSES = 12
+_UNREADABLE = "unreadable"
+
+
+def prediction_heading(source: Source[PredictionRecord]) -> Heading:
+    """The data and the model."""
+    record = source.record
+    classes = joined(record.class_names)
+    summary = f"{counted(record.num_images, 'image')} · {record.model.name}, fine-tuned on {record.model_trained_on} · {classes}"
+    return Heading(title=f"Predictions for {record.data_name}", summary=summary, advice=_verdict(record))
+
+
+def prediction_verdict_section(source: Source[PredictionRecord]) -> Section:
+    """How many images of each class, and how good such answers were on the test images of the model."""
+    record = source.record
+    blocks: list[Block] = [Paragraph(_verdict(record), tone="lead"), Paragraph(_worth(record))]
+    blocks += [_counts(record), _certainty(source)]
+    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+
+
+def _verdict(record: PredictionRecord) -> str:
+    images = counted(record.num_images, "image")
+    counts = sorted(record.predicted_counts.items(), key=lambda item: -item[1])
+    listed = [
+        f"{name} {count(number)} ({percent(number / max(record.num_images, 1))})" for name, number in counts if number
+    ]
+    several = " An image may have several." if record.task == "multi-label" else ""
+    left_out = f" {counted(record.num_unreadable, 'image')} could not be read." if record.num_unreadable else ""
+    return f"{images}: {joined(listed)}.{several}{left_out}"
+
+
+def _worth(record: PredictionRecord) -> str:
+    """The best evidence of how far to trust the answers."""
+    here = overall(record.metrics)
+    tested = [row for row in overall(record.training_metrics) if row.split in ("test", "out of fold")]
+    told = [f"On these images: {metric_in_words(row)}." for row in here if row.metric == "balanced_accuracy"]
+    told += [
+        f"When it was fine-tuned: {metric_in_words(row)} of {row.split}."
+        for row in tested
+        if row.metric == "balanced_accuracy"
+    ]
+    if not told:
+        return "How good such predictions are was not measured: neither here nor on test images of the model."
+    if not here:
+        told.append(
+            "The true classes of these images are not known; that result carries over only if they are of the same kind."
+        )
+    return " ".join(told)
+
+
+def _counts(record: PredictionRecord) -> Table:
+    what = "Label" if record.task == "multi-label" else "Class"
+    true = [row.target for row in record.rows if row.target is not None]
+    columns = [Column(what), Column("Predicted", numeric=True), Column("Share", numeric=True)]
+    if true and record.task == "multi-class":
+        columns.append(Column("True", numeric=True))
+    rows = [
+        [
+            words(name),
+            whole(images, count(images)),
+            number(images / max(record.num_images, 1), NumberFormat(decimals=2)),
+            *([whole(true.count(name))] if len(columns) > 3 else []),
+        ]
+        for name, images in record.predicted_counts.items()
+    ]
+    return Table(caption=f"Images of each {what.lower()}", columns=columns, rows=rows, file_name="counts")
+
+
+def _certainty(source: Source[PredictionRecord]) -> Figure:
+    record = source.record
+    certainties = [row.certainty for row in record.rows if row.certainty is not None]
+    several = record.task == "multi-label"
+    label = "Certainty of the least certain label" if several else "Probability of the predicted class"
+    drawing = certainty_figure(
+        certainties,
+        x_label=label,
+        lowest=0 if several else 1 / len(record.class_names),
+        identifier=f"{source.prefix}certainty",
+    )
+    how = "calibrated by the temperature of the model" if record.temperature is not None else "not calibrated"
+    shade = "" if several else f" Below {1 / len(record.class_names):.2g} (shaded) it can not be."
+    return Figure([drawing], caption=f"How sure the model is, {counted(len(certainties), 'image')}; {how}.{shade}")
+
+
+def certain_section(source: Source[PredictionRecord]) -> Section | None:
+    """The most and the least certain images, to be looked at."""
+    record = source.record
+    if not record.most_certain:
+        return None
+    pictures = {thumbnail.class_name: thumbnail.png_base64 for thumbnail in source.thumbnails}
+    rows = {row.row: row for row in record.rows}
+    blocks: list[Block] = [
+        Paragraph(
+            "Look at both: a mistake among the most certain images often shows what the model really goes by; the least certain "
+            "ones are worth a second opinion."
+        )
+    ]
+    for title, numbers in (("Most certain", record.most_certain), ("Least certain", record.least_certain)):
+        chosen = [rows[row] for row in numbers]
+        shown = {_caption(row): [pictures[str(row.row)]] for row in chosen if str(row.row) in pictures}
+        blocks.append(
+            Paragraph(f"{title}, row by row:") if shown else _table(chosen, record, caption=f"{title} images")
+        )
+        if shown:
+            blocks.append(Gallery(shown, noun="row"))
+    if not pictures:
+        blocks.append(Paragraph("No images are shown: none were kept with this run (--no-images).", tone="quiet"))
+    return Section(name="certain", title="Most and least certain images", part="evidence", blocks=blocks)
+
+
+def _caption(row: PredictionRow) -> str:
+    probability = max(row.probabilities) if row.probabilities else None
+    true = f", true {row.target}" if row.target is not None else ""
+    name = f" {row.name}" if row.name else ""
+    return f"{row.row}{name}: {row.decision} {_PROBABILITY(probability)}{true}"
+
+
+def measured_section(source: Source[PredictionRecord]) -> Section | None:
+    """Metrics on these images, where their true classes are known; None elsewhere."""
+    record = source.record
+    rows = overall(record.metrics)
+    if not rows:
+        return None
+    blocks: list[Block] = [metrics_table(rows, caption="Metrics on these images", file_name="metrics")]
+    by_class = [row for row in record.metrics if row.class_name is not None]
+    if by_class:
+        caption = "Metrics of each class on these images"
+        blocks.append(metrics_by_name(by_class, caption=caption, first="Class", file_name="metrics-by-class"))
+    before = overall(record.training_metrics)
+    if before:
+        blocks.append(Folded("As measured when the model was fine-tuned", [_before(record)]))
+    return Section(name="measured", title="How good the predictions are", part="evidence", blocks=blocks)
+
+
+def _before(record: PredictionRecord) -> Table:
+    caption = f"Metrics of the model on {record.model_trained_on}"
+    return metrics_table(overall(record.training_metrics), caption=caption, file_name="metrics-before")
+
+
+def rows_section(source: Source[PredictionRecord]) -> Section:
+    """The first rows; all of them are in ``predictions.csv``."""
+    record = source.record
+    table = _table(record.rows[:_MOST_ROWS], record, caption="Predictions")
+    left_out = len(record.rows) - _MOST_ROWS
+    note = (
+        f"{counted(left_out, 'more row')} are in predictions.csv."
+        if left_out > 0
+        else "Names of files are in predictions.csv."
+    )
+    blocks = [Folded(f"{counted(min(len(record.rows), _MOST_ROWS), 'row')}", [table]), Paragraph(note, tone="quiet")]
+    return Section(name="rows", title="Every image", part="evidence", blocks=blocks)
+
+
+def _table(rows: Sequence[PredictionRow], record: PredictionRecord, *, caption: str) -> Table:
+    classes = record.class_names[:_MOST_CLASSES]
+    named = any(row.name for row in rows)
+    with_targets = any(row.target is not None for row in rows)
+    columns = [
+        Column("Row", numeric=True),
+        *([Column("Image")] if named else []),
+        Column("Decision"),
+        *([Column("True")] if with_targets else []),
+        *(Column(name, numeric=True) for name in classes),
+    ]
+    cells = [
+        [
+            whole(row.row),
+            *([words(row.name)] if named else []),
+            words(row.decision),
+            *([words(row.target)] if with_targets else []),
+            *(number(value, _PROBABILITY) for value in (row.probabilities or [None] * len(classes))[: len(classes)]),
+        ]
+        for row in rows
+    ]
+    notes = [f"Row {row.row}: {row.reason}." for row in rows if row.reason]
+    if len(record.class_names) > len(classes):
+        notes.append(f"Probabilities of the first {len(classes)} of {len(record.class_names)} classes.")
+    return Table(caption=caption, columns=columns, rows=cells, file_name=caption.lower().replace(" ", "-"), notes=notes)
+
+
+def prediction_checks_section(source: Source[PredictionRecord]) -> Section:
+    """Warnings, unreadable images, and what can not be known."""
+    record = source.record
+    checks = [CheckRecord(title="Warning", severity="warning", text=text) for text in record.warnings]
+    if record.num_unreadable:
+        rows = [str(row.row) for row in record.rows if row.decision == _UNREADABLE]
+        verb = "can not be decoded and has" if record.num_unreadable == 1 else "can not be decoded and have"
+        text = f"{counted(record.num_unreadable, 'image')} {verb} no prediction: rows {joined(rows)}."
+        checks.append(CheckRecord(title="Unreadable images", severity="warning", text=text))
+    text = (
+        "Whether these images are like those of training (scanner, hospital, patients) was not checked. The model also answers "
+        "for pictures that show none of its classes."
+    )
+    checks.append(CheckRecord(title="Other images than in training", severity="not assessed", text=text))
+    blocks: list[Block] = [Checks(checks), *([Items(record.notes)] if record.notes else [])]
+    return Section(name="checks", title="What was checked", part="checks", blocks=blocks)
+
+
+def model_section(source: Source[PredictionRecord]) -> Section:
+    """The model, its temperature and its thresholds."""
+    record = source.record
+    model = record.model
+    rule = "the most probable class" if record.task == "multi-class" else "every label from probability 0.5 on"
+    facts = [
+        ("Model", f"{model.name}: {model.architecture} ({model.source}), fine-tuned on {record.model_trained_on}"),
+        ("Licence of the pretrained weights", model.licence or "not stated"),
+        ("Images become", model.preprocessing.description),
+        ("Temperature", "none" if record.temperature is None else f"{record.temperature:.3g}"),
+        *([] if record.thresholds else [("Decision", rule)]),
+        ("Fingerprint of the weights", short_fingerprint(record.model_fingerprint)),
+        ("Images a second", "—" if record.images_per_second is None else f"{record.images_per_second:.0f}"),
+    ]
+    blocks: list[Block] = [Facts(facts), *([thresholds_table(record.thresholds)] if record.thresholds else [])]
+    if overall(record.training_metrics) and not record.metrics:
+        blocks.append(_before(record))
+    return Section(name="model", title="Model", part="checks", blocks=blocks)

@@ -1,0 +1,228 @@
+"""What came of a fine-tuning: the verdict, and every metric on images that nothing was chosen on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crossgraft.records import CheckRecord, MetricRecord, TuningRecord
+from crossgraft.report.blocks import Block, Checks, Figure, Folded, Heading, Paragraph, Section
+from crossgraft.report.formatting import counted, describe_classes, joined
+from crossgraft.report.plots import MOST_CONFUSED_CLASSES, IntervalRow, confusion_figure, roc_figure
+from crossgraft.report.sections._metrics import (
+    interval_of,
+    metric_format,
+    metric_in_words,
+    metrics_by_name,
+    metrics_figure,
+    metrics_table,
+    name_of,
+    overall,
+)
+from crossgraft.report.sections.verdict import describe_groups
+from crossgraft.report.source import Source
+from crossgraft.report.tables import Column, Table, interval, number, whole, words
+
+_GAP = "_gap"  # ends the name of a metric that is the difference of two subgroups
+_UNSEEN = ("test", "out of fold")
+
+
+def headline(record: TuningRecord) -> MetricRecord | None:
+    """The primary metric on images that selection did not see; on others where there are none."""
+    for split in (*_UNSEEN, None):
+        found = record.metric(record.primary_metric, split=split)
+        if found is not None:
+            return found
+    return None
+
+
+def tuning_heading(source: Source[TuningRecord]) -> Heading:
+    """The model and the data, and the verdict in one sentence."""
+    record = source.record
+    data = record.dataset
+    images = counted(data.num_images, "image")
+    summary = f"{images} · {describe_classes(data)} · {describe_groups(data)} · {_method(record)}"
+    return Heading(title=f"{record.model.name} on {data.name}", summary=summary, advice=_verdict(record))
+
+
+def _method(record: TuningRecord) -> str:
+    """What was trained, by the titles of the plug-ins that say it."""
+    return (
+        joined([plugin.title for plugin in record.plugins if plugin.kind in ("method", "regulariser")]) or "fine-tuned"
+    )
+
+
+def tuning_verdict_section(source: Source[TuningRecord]) -> Section:
+    """The metric with its interval, how the model was picked, and what limits both."""
+    record = source.record
+    blocks: list[Block] = [Paragraph(_verdict(record), tone="lead"), Paragraph(_picked(record))]
+    if not record.leakage_checked:
+        blocks.append(Checks([CheckRecord(title="Patient leakage", severity="not assessed", text=record.leakage)]))
+    found = headline(record)
+    split = found.split if found is not None else "test"
+    rows = [row for row in overall(record.metrics) if row.split == split and _is_a_share(row)]
+    blocks += metrics_figure(
+        [IntervalRow(row.title, interval_of(row), row.metric == record.primary_metric) for row in rows],
+        x_label="Value (1 is best)",
+        identifier=f"{source.prefix}headline",
+        caption=f"Each dot is a metric on the rows of {split}, the line through it its 95 % interval; the square is the "
+        "one that this page is about.",
+    )
+    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+
+
+def _verdict(record: TuningRecord) -> str:
+    found = headline(record)
+    if found is None:
+        return "No metric was measured, so nothing can be said about this model."
+    text = metric_in_words(found)
+    if found.split in _UNSEEN:
+        return f"{text} that had no part in training or in picking the model."
+    return (
+        f"{text} of {found.split}. They took part in picking the model, so the value is too high; there were no others."
+    )
+
+
+def _picked(record: TuningRecord) -> str:
+    stored = f" It is kept in the folder {record.saved_model}, with its model card." if record.saved_model else ""
+    reason = f" No model was kept: {record.saved_model_reason}." if record.saved_model_reason else ""
+    return f"{record.selection_rule.rstrip('.')}.{stored}{reason}"
+
+
+def _is_a_share(row: MetricRecord) -> bool:
+    return row.higher_is_better and row.value is not None and 0 <= row.value <= 1
+
+
+def metrics_section(source: Source[TuningRecord]) -> Section | None:
+    """Every metric over all classes and images, one table a part of the data."""
+    record = source.record
+    rows = overall(record.metrics)
+    if not rows:
+        return None
+    first = [split for split in _UNSEEN if any(row.split == split for row in rows)]
+    splits = [*first, *dict.fromkeys(row.split for row in rows if row.split not in first)]
+    blocks: list[Block] = []
+    for split in splits:
+        here = [row for row in rows if row.split == split]
+        table = metrics_table(here, caption=f"Metrics on the rows of {split}", file_name=f"metrics-{split}")
+        blocks.append(table if split == splits[0] else Folded(f"On the rows of {split}", [table]))
+    blocks.append(Paragraph(_about_intervals(rows), tone="quiet"))
+    return Section(name="metrics", title="Metrics", part="evidence", blocks=blocks)
+
+
+def _about_intervals(rows: Sequence[MetricRecord]) -> str:
+    if any(row.num_groups is not None for row in rows):
+        return "Intervals count groups, not images: several images of one patient tell less than as many patients."
+    return (
+        "Without groups every image counts as independent. If patients have several images, intervals are too narrow."
+    )
+
+
+def classes_section(source: Source[TuningRecord]) -> Section | None:
+    """Metrics of each class, the confusion matrix and the ROC curves."""
+    record = source.record
+    found = headline(record)
+    split = found.split if found is not None else "test"
+    rows = [r for r in record.metrics if r.class_name is not None and r.attribute is None and r.split == split]
+    several = record.dataset.task == "multi-label"
+    blocks: list[Block] = []
+    if rows:
+        what = "Label" if several else "Class"
+        caption = f"Metrics of each {what.lower()} on the rows of {split}"
+        blocks.append(metrics_by_name(rows, caption=caption, first=what, file_name="metrics-by-class"))
+    blocks += _confusion(source)
+    if record.roc:
+        blocks.append(_roc(source))
+    if not blocks:
+        return None
+    return Section(name="classes", title="Labels" if several else "Classes", part="evidence", blocks=blocks)
+
+
+def _confusion(source: Source[TuningRecord]) -> list[Block]:
+    confusion = source.record.confusion
+    if confusion is None:
+        return []
+    table = Table(
+        caption=f"Images of {confusion.split} by true class (rows) and predicted class (columns)",
+        columns=[Column("True class"), *(Column(name, numeric=True) for name in confusion.class_names)],
+        rows=[
+            [words(name), *(whole(images) for images in counts)]
+            for name, counts in zip(confusion.class_names, confusion.counts, strict=True)
+        ],
+        file_name="confusion",
+    )
+    if len(confusion.class_names) > MOST_CONFUSED_CLASSES:
+        return [Folded("Confusion matrix", [table])]
+    drawing = confusion_figure(confusion, identifier=f"{source.prefix}confusion")
+    caption = (
+        f"Each row holds the images of {confusion.split} of one true class, each column those that were taken for a class. Blue "
+        "is right, orange is wrong; the darker a cell, the larger its share of its row."
+    )
+    return [Figure([drawing], caption=caption), Folded("The same as a table", [table])]
+
+
+def _roc(source: Source[TuningRecord]) -> Figure:
+    curves = source.record.roc
+    drawing = roc_figure(curves, identifier=f"{source.prefix}roc")
+    marks = " The mark on a curve is the threshold that was fitted." if any(c.at_threshold for c in curves) else ""
+    left_out = f" Not drawn: {len(curves) - 6} more." if len(curves) > 6 else ""
+    caption = (
+        f"One curve a class against all others, on the rows of {curves[0].split}. A curve near the upper left corner "
+        f"separates well; on the dashed line it guesses.{marks}{left_out}"
+    )
+    return Figure([drawing], caption=caption)
+
+
+def subgroups_section(source: Source[TuningRecord]) -> Section | None:
+    """The primary metric in each subgroup, one figure and table an attribute; None without attributes."""
+    record = source.record
+    found = headline(record)
+    attributes = list(dict.fromkeys(row.attribute for row in record.metrics if row.attribute is not None))
+    if not attributes:
+        return None
+    blocks: list[Block] = [
+        Paragraph("A subgroup with few images has a wide interval; overlapping intervals do not show a difference.")
+    ]
+    for place, attribute in enumerate(attributes):
+        rows = [
+            row
+            for row in record.metrics
+            if row.attribute == attribute and row.class_name is None and not row.metric.endswith(_GAP)
+        ]
+        primary = [row for row in rows if row.metric == record.primary_metric]
+        overall_row = [] if found is None else [IntervalRow("all images", interval_of(found), is_overall=True)]
+        blocks += metrics_figure(
+            [*overall_row, *(IntervalRow(f"{attribute}: {name_of(row)}", interval_of(row)) for row in primary)],
+            x_label=primary[0].title if primary else "",
+            identifier=f"{source.prefix}subgroup-{place}",
+            caption=f"{primary[0].title if primary else ''} by {attribute}, with 95 % intervals.",
+        )
+        caption = f"Metrics by {attribute}"
+        blocks.append(metrics_by_name(rows, caption=caption, first=attribute, file_name=f"metrics-by-{place}"))
+        gaps = [row for row in record.metrics if row.attribute == attribute and row.metric.endswith(_GAP)]
+        if gaps:
+            blocks.append(_gaps(gaps, attribute, place))
+    return Section(name="subgroups", title="Subgroups", part="evidence", blocks=blocks)
+
+
+def _gaps(rows: Sequence[MetricRecord], attribute: str, place: int) -> Table:
+    """The largest difference between two subgroups, a row a metric."""
+    as_text = metric_format(rows)
+    return Table(
+        caption=f"Largest differences between values of {attribute}",
+        columns=[
+            Column("Metric"),
+            Column("Between"),
+            Column("Difference", numeric=True),
+            Column("95 % interval", numeric=True, csv_titles=("low", "high")),
+        ],
+        rows=[
+            [
+                words(row.title),
+                words(row.attribute_value),
+                number(row.value, as_text),
+                interval(row.low, row.high, as_text),
+            ]
+            for row in rows
+        ],
+        file_name=f"gaps-{place}",
+    )

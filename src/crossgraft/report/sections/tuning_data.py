@@ -1,0 +1,63 @@
+"""What was checked, and the images of a fine-tuning: how they were split, and whether patients leak."""
+
+from __future__ import annotations
+
+from crossgraft.records import CheckRecord, TuningRecord
+from crossgraft.report.blocks import Block, Facts, Figure, Items, Paragraph, Section
+from crossgraft.report.formatting import count
+from crossgraft.report.plots import split_counts_figure
+from crossgraft.report.sections.checks import checks_section
+from crossgraft.report.sections.data import data_facts, data_gallery
+from crossgraft.report.source import Source
+from crossgraft.report.tables import Column, Table, whole, words
+
+
+def tuning_checks_section(source: Source[TuningRecord]) -> Section:
+    """The checks with the one of leakage, then what the command warned of."""
+    record = source.record
+    titles = {check.title for check in record.checks}
+    checks = list(record.checks)
+    if not any("patient" in title.casefold() for title in titles):
+        severity = "passed" if record.leakage_checked else "not assessed"
+        checks.append(CheckRecord(title="Patient leakage", severity=severity, text=record.leakage))
+    section = checks_section(source.showing(record.model_copy(update={"checks": checks})))  # pyright: ignore[reportArgumentType]
+    blocks: list[Block] = [*section.blocks]
+    if record.warnings:
+        blocks += [Paragraph("The command warned:"), Items(record.warnings)]
+    return Section(name=section.name, title=section.title, part=section.part, blocks=blocks)
+
+
+def tuning_data_section(source: Source[TuningRecord]) -> Section:
+    """The parts of the data with the images of each class, then the facts and small images."""
+    record = source.record
+    data = record.dataset
+    blocks: list[Block] = [Paragraph(record.leakage)]
+    if record.splits:
+        drawing = split_counts_figure(
+            data.class_names,
+            [split.name for split in record.splits],
+            [split.class_counts for split in record.splits],
+            identifier=f"{source.prefix}splits",
+        )
+        shown = " The first 20 are drawn." if len(data.class_names) > 20 else ""
+        what = "with each label" if data.task == "multi-label" else "of each class"
+        blocks += [Figure([drawing], caption=f"Images {what} in each part of the data.{shown}"), _splits(record)]
+    blocks += [Facts(data_facts(data)), *data_gallery(source.thumbnails)]
+    return Section(name="data", title="Data and split", part="checks", blocks=blocks)
+
+
+def _splits(record: TuningRecord) -> Table:
+    return Table(
+        caption="Parts of the data",
+        columns=[Column("Part"), Column("Images", numeric=True), Column("Groups", numeric=True), Column("Origin")],
+        rows=[
+            [
+                words(split.name),
+                whole(split.num_images, count(split.num_images)),
+                whole(split.num_groups, None if split.num_groups is None else count(split.num_groups)),
+                words(split.origin),
+            ]
+            for split in record.splits
+        ],
+        file_name="splits",
+    )

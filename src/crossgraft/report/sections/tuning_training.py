@@ -1,0 +1,299 @@
+"""How a model was fine-tuned: learning curves, folds, grid, and what was trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crossgraft.records import EpochRow, FoldRecord, GridPointRecord, PlanRow, TuningRecord
+from crossgraft.report.blocks import Block, Facts, Figure, Folded, Items, Paragraph, Section
+from crossgraft.report.formatting import MISSING, NumberFormat, count, counted, duration, joined
+from crossgraft.report.plots import Curve, Interval, IntervalRow, learning_curves_figure
+from crossgraft.report.sections._metrics import metrics_figure
+from crossgraft.report.source import Source
+from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words, yes_or_no
+
+_MOST_CURVES = 6
+_METRIC = NumberFormat(decimals=3)
+
+
+def curves_section(source: Source[TuningRecord]) -> Section | None:
+    """Loss and metric by epoch, and the same numbers as a table."""
+    history = source.record.history
+    if not history:
+        return None
+    jobs = _jobs(source.record)
+    figure = _one_job(source, jobs[0]) if len(jobs) == 1 else _many_jobs(source, jobs)
+    blocks: list[Block] = [figure, Folded("Every epoch as a table", [_epochs(history, len(jobs) > 1)])]
+    return Section(name="curves", title="Learning curves", part="evidence", blocks=blocks)
+
+
+def _jobs(record: TuningRecord) -> list[str]:
+    """Jobs with a history, the picked ones first."""
+    picked = [point.job for point in record.grid if point.picked]
+    with_history = dict.fromkeys(row.job for row in record.history)
+    return sorted(with_history, key=lambda job: job not in picked)
+
+
+def _rows(record: TuningRecord, job: str) -> list[EpochRow]:
+    return [row for row in record.history if row.job == job]
+
+
+def _one_job(source: Source[TuningRecord], job: str) -> Figure:
+    rows = _rows(source.record, job)
+    best = next((place for place, row in enumerate(rows, start=1) if row.is_best), None)
+    head = sum(row.stage == "head" for row in rows)
+    loss = [Curve("training", [row.train_loss for row in rows]), Curve("validation", [row.val_loss for row in rows])]
+    metric = [Curve("validation", [row.val_metric for row in rows])]
+    drawings = [
+        learning_curves_figure(
+            curves, y_label=label, best_epoch=best, head_epochs=head, identifier=f"{source.prefix}{name}"
+        )
+        for curves, label, name in (
+            (_with_values(loss), "Loss", "loss"),
+            (_with_values(metric), f"{_metric_title(source.record)} (validation)", "val-metric"),
+        )
+        if curves
+    ]
+    kept = " The dashed line is the epoch whose weights were kept." if best is not None else ""
+    shade = " In the shaded epochs only the head was trained." if head else ""
+    caption = f"What each epoch gave.{kept}{shade} A validation loss that rises while the training loss falls is over-fitting."
+    return Figure(drawings, caption=caption)
+
+
+def _many_jobs(source: Source[TuningRecord], jobs: Sequence[str]) -> Figure:
+    record = source.record
+    picked = {point.job for point in record.grid if point.picked} or set(jobs)
+    named = [job for job in jobs if job in picked][:_MOST_CURVES]
+    drawings = []
+    for label, name in (("Validation loss", "loss"), (f"{_metric_title(record)} (validation)", "val-metric")):
+        curves = _with_values(
+            [
+                Curve(
+                    job,
+                    [row.val_loss if name == "loss" else row.val_metric for row in _rows(record, job)],
+                    job not in named,
+                )
+                for job in jobs
+            ]
+        )
+        if curves:
+            drawings.append(
+                learning_curves_figure(
+                    curves, y_label=label, best_epoch=None, head_epochs=0, identifier=f"{source.prefix}{name}"
+                )
+            )
+    others = len(jobs) - len(named)
+    faint = f" The {counted(others, 'other run')} are drawn thin." if others else ""
+    return Figure(drawings, caption=f"Coloured: the runs that were picked.{faint}")
+
+
+def _with_values(curves: Sequence[Curve]) -> list[Curve]:
+    return [curve for curve in curves if any(value is not None for value in curve.values)]
+
+
+def _metric_title(record: TuningRecord) -> str:
+    """The title of the metric that selection looked at."""
+    found = next((row for row in record.metrics if row.metric == record.selection_metric), None)
+    return found.title if found is not None else record.selection_metric.replace("_", " ").capitalize()
+
+
+def _epochs(history: Sequence[EpochRow], several: bool) -> Table:
+    terms = list(dict.fromkeys(name for row in history for name in row.terms))
+    loss = NumberFormat.for_column([value for row in history for value in (row.train_loss, row.val_loss)], digits=4)
+    rates = NumberFormat(decimals=1, scientific=True)
+    columns = [
+        *([Column("Run")] if several else []),
+        Column("Epoch", numeric=True),
+        Column("Trained"),
+        Column("Learning rate", numeric=True),
+        Column("Training loss", numeric=True),
+        *(Column(name, numeric=True) for name in terms),
+        Column("Validation loss", numeric=True),
+        Column("Validation metric", numeric=True),
+        Column("Kept"),
+        Column("Seconds", numeric=True),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            *([words(row.job)] if several else []),
+            whole(row.epoch),
+            words("head" if row.stage == "head" else "as planned"),
+            number(row.learning_rate, rates),
+            number(row.train_loss, loss),
+            *(number(row.terms.get(name), NumberFormat(decimals=4)) for name in terms),
+            number(row.val_loss, loss),
+            number(row.val_metric, _METRIC),
+            words("kept" if row.is_best else None),
+            number(row.seconds, NumberFormat(decimals=1)),
+        ]
+        for row in history
+    ]
+    return Table(caption="Epochs", columns=columns, rows=rows, file_name="epochs")
+
+
+def folds_section(source: Source[TuningRecord]) -> Section | None:
+    """What each fold gave on images that its model had not seen; None without folds."""
+    record = source.record
+    if not record.folds:
+        return None
+    title = next((row.title for row in record.metrics if row.metric == record.primary_metric), record.primary_metric)
+    blocks: list[Block] = metrics_figure(
+        [IntervalRow(f"fold {fold.fold}", Interval(fold.test_metric, fold.low, fold.high)) for fold in record.folds],
+        x_label=f"{title} on the held-out rows",
+        identifier=f"{source.prefix}folds",
+        caption=f"{title} of each fold with its 95 % interval. The folds share training images, so their spread is no "
+        "interval of the mean.",
+    )
+    return Section(name="folds", title="Folds", part="evidence", blocks=[*blocks, _folds(record.folds)])
+
+
+def _folds(folds: Sequence[FoldRecord]) -> Table:
+    settings = list(dict.fromkeys(name for fold in folds for name in fold.picked))
+    columns = [
+        Column("Fold"),
+        Column("Training images", numeric=True),
+        Column("Validation images", numeric=True),
+        Column("Held out", numeric=True),
+        Column("Groups held out", numeric=True),
+        *(Column(name.replace("_", " ")) for name in settings),
+        Column("Epoch kept", numeric=True),
+        Column("Validation", numeric=True),
+        Column("Held-out metric", numeric=True),
+        Column("95 % interval", numeric=True, csv_titles=("low", "high")),
+    ]
+    rows = [
+        [
+            words(f"fold {fold.fold}"),
+            whole(fold.num_train),
+            whole(fold.num_val),
+            whole(fold.num_test),
+            whole(fold.num_groups),
+            *(words(_setting(fold.picked.get(name))) for name in settings),
+            whole(fold.best_epoch),
+            number(fold.val_metric, _METRIC),
+            number(fold.test_metric, _METRIC),
+            interval(fold.low, fold.high, _METRIC),
+        ]
+        for fold in folds
+    ]
+    notes = [f"Fold {fold.fold}: {fold.reason}." for fold in folds if fold.reason]
+    return Table(caption="Folds", columns=columns, rows=rows, file_name="folds", notes=notes)
+
+
+def _setting(value: float | int | str | None) -> str | None:
+    return None if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def grid_section(source: Source[TuningRecord]) -> Section | None:
+    """What was tried, and what selection saw of it; None where nothing was compared."""
+    points = source.record.grid
+    if not any(point.values for point in points) and all(point.state == "done" for point in points):
+        return None
+    settings = list(dict.fromkeys(name for point in points for name in point.values))
+    with_folds = any(point.fold is not None for point in points)
+    columns = [
+        Column("Run"),
+        *([Column("Fold", numeric=True)] if with_folds else []),
+        *(Column(name.replace("_", " ")) for name in settings),
+        Column("Validation metric", numeric=True),
+        Column("Validation loss", numeric=True),
+        Column("Epoch kept", numeric=True),
+        Column("Epochs", numeric=True),
+        Column("Stopped early"),
+        Column("Picked"),
+        Column("Seconds", numeric=True),
+    ]
+    rows = [[*_identity(point, with_folds, settings), *_outcome(point)] for point in points]
+    table = Table(
+        caption=f"Runs: {_metric_title(source.record)} on the validation rows",
+        columns=columns,
+        rows=rows,
+        file_name="grid",
+        notes=[f"{point.job}: {point.reason}." for point in points if point.reason],
+    )
+    text = "Only validation rows were looked at here; the best of several runs looks better on them than it is."
+    return Section(name="grid", title="What was tried", part="evidence", blocks=[Paragraph(text), table])
+
+
+def _identity(point: GridPointRecord, with_folds: bool, settings: Sequence[str]) -> list[Cell]:
+    fold = [whole(point.fold)] if with_folds else []
+    return [words(point.job), *fold, *(words(_setting(point.values.get(name))) for name in settings)]
+
+
+def _outcome(point: GridPointRecord) -> list[Cell]:
+    return [
+        number(point.val_metric, _METRIC, strong=point.picked),
+        number(point.val_loss, _METRIC),
+        whole(point.best_epoch),
+        whole(point.num_epochs),
+        yes_or_no(point.stopped_early if point.state == "done" else None),
+        words("picked" if point.picked else "failed" if point.state == "failed" else None),
+        number(point.seconds, NumberFormat(decimals=1)),
+    ]
+
+
+def plan_section(source: Source[TuningRecord]) -> Section:
+    """What was trained and what was frozen, why, and with which settings."""
+    record = source.record
+    plan, model = record.plan, record.model
+    share = f"{count(plan.num_trained)} of {count(plan.num_trained + plan.num_frozen)}"
+    own = f", and {count(plan.num_own_parameters)} of regularisers" if plan.num_own_parameters else ""
+    facts = [
+        ("Pretrained model", f"{model.name}: {model.architecture} ({model.source})"),
+        ("Licence of its weights", model.licence or "not stated"),
+        ("Starts from", "random weights" if model.from_scratch else "the pretrained weights"),
+        *(
+            (plugin.kind.capitalize(), _plugin(plugin.title, plugin.spelling, plugin.reference))
+            for plugin in record.plugins
+        ),
+        ("Parameters trained", share + own),
+        (
+            "Steps",
+            f"{counted(plan.epochs, 'epoch')} of {count(plan.steps_per_epoch)} steps at most, batches of {plan.batch_size}",
+        ),
+        ("Time", f"{duration(record.seconds)}; expected {_expected(plan.expected_seconds)}"),
+        ("Devices", f"{joined(record.devices) or MISSING}; {counted(record.num_processes, 'process', 'processes')}"),
+        ("Precision", record.precision),
+        ("Images become", model.preprocessing.description),
+    ]
+    settings = Facts([(name, value) for name, value in plan.settings.items()])
+    blocks: list[Block] = [Facts(facts), _trained(plan.rows)]
+    if plan.settings:
+        blocks.append(Folded("Every setting", [settings]))
+    if plan.notes or record.notes:
+        blocks.append(Items([*plan.notes, *record.notes]))
+    return Section(name="plan", title="What was trained", part="how it was made", blocks=blocks)
+
+
+def _plugin(title: str, spelling: str, reference: str) -> str:
+    cited = f"; {reference}" if reference else ""
+    return f"{title} ({spelling}){cited}"
+
+
+def _expected(seconds: float | None) -> str:
+    return "not estimated" if seconds is None else f"at most {duration(seconds)}"
+
+
+def _trained(rows: Sequence[PlanRow]) -> Table:
+    return Table(
+        caption="Parameters that were trained, and parameters that were frozen",
+        columns=[
+            Column("Why"),
+            Column("State"),
+            Column("Parameters", numeric=True),
+            Column("Tensors", numeric=True),
+            Column("Names"),
+        ],
+        rows=[
+            [
+                words(row.reason),
+                words("trained" if row.trained else "frozen"),
+                whole(row.num_parameters, count(row.num_parameters)),
+                whole(row.num_tensors, count(row.num_tensors)),
+                words(", ".join(row.names)),
+            ]
+            for row in rows
+        ],
+        file_name="parameters",
+        muted_rows=frozenset(place for place, row in enumerate(rows) if not row.trained),
+    )

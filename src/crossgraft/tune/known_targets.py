@@ -1,0 +1,104 @@
+"""True classes of images that are predicted: found by name, and what they say about the model."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from crossgraft.data.unlabelled import ImageSet
+from crossgraft.metrics import evaluate_predictions
+from crossgraft.progress import Reporter
+from crossgraft.records import MetricRecord, SavedModelRecord
+from crossgraft.report.formatting import counted, joined
+from crossgraft.tune.inference import in_words, task_of, thresholds_of
+from crossgraft.tune.metric_records import metric_records
+
+_UNKNOWN = -1
+MEASURED_ON = "these images"
+
+
+class KnownTargets(NamedTuple):
+    """True classes in the numbering of the model.
+
+    Attributes:
+        targets: (n,) class or −1 where the model has no such class, or (n, L) of 0 and 1; None: not known.
+        names: What the data call the class or the labels of each image; empty: not known.
+        warnings: What the user should know, one sentence each.
+    """
+
+    targets: np.ndarray | None = None
+    names: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def true_classes(images: ImageSet, facts: SavedModelRecord, reporter: Reporter) -> KnownTargets:
+    """The labels of ``images`` as classes of the model, found by their names."""
+    if images.targets is None:
+        return KnownTargets()
+    found = _labels(images, facts) if facts.task == "multi-label" else _classes(images, facts)
+    warnings = list(found.warnings)
+    if found.targets is not None and images.fingerprint == facts.trained_on.fingerprint:
+        warnings.append(
+            "These are the images that the model was fine-tuned on, so the metrics are too high. Predict images that had no "
+            "part in it (for data with splits: --use-split test)."
+        )
+    for warning in warnings:
+        reporter.warn(warning)
+    return found._replace(warnings=tuple(warnings))
+
+
+def _classes(images: ImageSet, facts: SavedModelRecord) -> KnownTargets:
+    targets = images.targets
+    if targets is None or targets.ndim == 2:
+        return KnownTargets(
+            warnings=("The data have several labels an image and the model gives one, so nothing is measured.",)
+        )
+    place = {name: index for index, name in enumerate(facts.class_names)}
+    of_label = np.asarray([place.get(name, _UNKNOWN) for name in images.class_names])
+    unknown = [name for name in images.class_names if name not in place]
+    names = tuple(images.class_names[int(target)] for target in targets)
+    if len(unknown) == len(images.class_names):
+        text = (
+            f"None of the classes of the data ({joined(unknown)}) is a class of the model ({joined(facts.class_names)})"
+        )
+        return KnownTargets(None, names, (f"{text}, so nothing is measured.",))
+    mapped = of_label[targets]
+    if not unknown:
+        return KnownTargets(mapped, names)
+    number = counted(int((mapped == _UNKNOWN).sum()), "image")
+    warning = f"The model does not know the classes {joined(unknown)}; {number} of them are predicted but not measured."
+    return KnownTargets(mapped, names, (warning,))
+
+
+def _labels(images: ImageSet, facts: SavedModelRecord) -> KnownTargets:
+    targets = images.targets
+    missing = [name for name in facts.class_names if name not in images.class_names]
+    if targets is None or targets.ndim == 1 or missing:
+        what = f"no labels {joined(missing)}" if missing else "one class an image"
+        return KnownTargets(warnings=(f"The data have {what}, so nothing is measured.",))
+    mapped = targets[:, [images.class_names.index(name) for name in facts.class_names]]
+    names = tuple(in_words([facts.class_names[column] for column in np.flatnonzero(row)]) for row in mapped)
+    return KnownTargets(mapped, names)
+
+
+def measure(
+    probabilities: Float[np.ndarray, "num_images num_outputs"],
+    known: KnownTargets,
+    facts: SavedModelRecord,
+    groups: Shaped[np.ndarray, " num_images"] | None,
+) -> list[MetricRecord]:
+    """Every metric with its interval on the images whose true class the model has; empty where none is known."""
+    if known.targets is None:
+        return []
+    rows = known.targets != _UNKNOWN if known.targets.ndim == 1 else np.ones(len(known.targets), dtype=bool)
+    found = evaluate_predictions(
+        probabilities[rows],
+        known.targets[rows],
+        task=task_of(facts),
+        class_names=facts.class_names,
+        groups=None if groups is None else groups[rows],
+        thresholds=thresholds_of(facts),
+    )
+    return metric_records(found, split=MEASURED_ON)

@@ -1,0 +1,245 @@
+"""``predict``: what a fine-tuned model says about images."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from crossgraft.compute import available_cores, limit_threads
+from crossgraft.data.dataset import Dataset
+from crossgraft.data.thumbnails import thumbnail_png
+from crossgraft.data.unlabelled import ImageSet, images_of_arrays, images_of_dataset, open_images
+from crossgraft.errors import UsageError
+from crossgraft.progress import Reporter
+from crossgraft.records import PredictionRecord, PredictionRow, Thumbnail
+from crossgraft.report import write_report
+from crossgraft.runs import RunDirectory, open_command_run
+from crossgraft.tune.inference import BATCH_SIZE, Answers, answer, compute_logits, in_words
+from crossgraft.tune.known_targets import KnownTargets, measure, true_classes
+from crossgraft.tune.predictions import UNREADABLE, Predictions
+from crossgraft.tune.saved_model import SavedModel, load_saved_model
+
+NOT_CONFIGURATION = {"run", "images", "out", "overwrite", "reporter", "workers"}
+"""Arguments that are not meant to change a prediction."""
+_OPENING = (
+    "use_split", "label_column", "label_separator", "group_column", "path_column", "image_root", "window", "slices",
+    "allow_download", "skip_unreadable",
+)  # fmt: skip
+_SHOWN = 12  # images of each end in the report
+
+
+def predict(
+    run: str | Path | SavedModel,
+    images: str | Path | Dataset | Sequence[np.ndarray] | np.ndarray,
+    *,
+    use_split: str | None = None,
+    label_column: str | Sequence[str] | None = None,
+    label_separator: str | None = None,
+    group_column: str | None = None,
+    path_column: str | None = None,
+    image_root: str | Path | None = None,
+    window: str | None = None,
+    slices: str | None = None,
+    allow_download: bool = False,
+    skip_unreadable: bool = False,
+    code_dir: str | Path | None = None,
+    batch_size: int | None = None,
+    no_images: bool = False,
+    show_names: bool = False,
+    device: str = "auto",
+    workers: int | None = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    reporter: Reporter | None = None,
+) -> Predictions:
+    """Predict the class of each image, with a calibrated probability and the decision at the stored threshold.
+
+    Images are prepared as in training. Where their true classes are known (folders, or a column of labels, with names of
+    the model's classes), metrics with intervals are measured as well.
+
+    Args:
+        run: Run directory of ``crossgraft tune``, the folder ``model`` of one, or a model from ``load_saved_model``.
+        images: An image file, a folder, a table with a column of paths, an ``.npz`` file, what else ``open_dataset`` takes,
+            an open ``Dataset``, or arrays (height, width) or (height, width, channels). Labels may be missing.
+        use_split: Where the data have splits, the rows of this one only; all rows by default.
+        label_column: Column of the true classes, if its name is not a usual one.
+        label_separator: What stands between the labels of one cell.
+        group_column: Column of patients, for intervals.
+        path_column: Column of image paths of a table.
+        image_root: Folder that the paths of a table start from.
+        window: Which intensities of DICOM and NIfTI images become black and white; by default as in training, if that was
+            the default there.
+        slices: Which slices of volumes and frames of multi-frame files are images.
+        allow_download: Let data of a hub be fetched.
+        skip_unreadable: Go on without images that can not be decoded; each keeps a row that says why.
+        code_dir: Folder of the Python module that builds a network of your own.
+        batch_size: Images at a time; 64 by default. Another size can change the last digits.
+        no_images: Put no thumbnails into the report.
+        show_names: Write names of files into the report, too; ``predictions.csv`` always has them.
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
+        workers: Threads; one a core by default.
+        out: Run directory; nothing is written when None.
+        overwrite: Replace another run in ``out``.
+        reporter: Where progress goes; silent when None.
+
+    Returns:
+        The predictions; with ``out`` also ``predictions.csv``, ``report.html``, ``report.json`` and ``run.json`` there.
+
+    Raises:
+        RunDirectoryError: ``run`` holds no model, or ``out`` is in use or holds another run.
+        WeightsMismatchError: The weights of the model are damaged or changed.
+        DataError: There are no images, or a table is damaged.
+        UnreadableImageError: An image can not be decoded, and ``skip_unreadable`` is off.
+        UsageError: An argument is wrong or contradicts another.
+
+    Cost: one forward pass an image; about 50 images a second for a MobileNet at 224 pixels on two cores.
+    """
+    call = {name: value for name, value in locals().items() if name not in NOT_CONFIGURATION}
+    reporter = reporter or Reporter(quiet=True)
+    threads = available_cores() if workers is None else workers
+    size = BATCH_SIZE if batch_size is None else batch_size
+    if threads < 1 or size < 1:
+        raise UsageError(f"Threads and batch size must be at least 1, found {threads} and {size}.")
+    with limit_threads(threads):
+        folders = [] if code_dir is None else [code_dir]
+        model = run if isinstance(run, SavedModel) else load_saved_model(run, device=device, folders=folders)
+        run_of_call = open_command_run(
+            predict,
+            "predict",
+            data=_location(images),
+            call={**call, "seed": 0},
+            resolved={"model": model.facts.weights_fingerprint, "batch_size": size},
+            out=out,
+            overwrite=overwrite,
+        )
+        with run_of_call as directory:
+            opened = _open(images, model, call, num_threads=threads, reporter=reporter)
+            known = true_classes(opened, model.facts, reporter)
+            start = time.perf_counter()
+            logits = compute_logits(model, opened, batch_size=size, reporter=reporter)
+            seconds = time.perf_counter() - start
+            answers = answer(model.facts, logits)
+            rows = _rows(opened, logits, answers, known)
+            record = _record(model, opened, rows, known, answers, seconds)
+            return _finish(record, opened, directory, no_images=no_images, show_names=show_names)
+
+
+def _location(images: object) -> str:
+    if isinstance(images, str | Path):
+        return str(images)
+    return images.name if isinstance(images, Dataset) else "arrays"
+
+
+def _open(images: Any, model: SavedModel, call: dict[str, Any], *, num_threads: int, reporter: Reporter) -> ImageSet:
+    facts = model.facts
+    if isinstance(images, str | Path):
+        return open_images(
+            images,
+            known_classes=facts.class_names,
+            several_labels=facts.task == "multi-label",
+            num_threads=num_threads,
+            reporter=reporter,
+            **{name: call[name] for name in _OPENING},
+        )
+    given = [name for name in _OPENING if call[name]]
+    if given:
+        raise UsageError(f"{given[0]} belongs to opening the data, but images were given that are open already.")
+    return images_of_dataset(images) if isinstance(images, Dataset) else images_of_arrays(images)
+
+
+def _rows(images: ImageSet, logits: np.ndarray, answers: Answers, known: KnownTargets) -> list[PredictionRow]:
+    """One row an image that was listed, in the order of the data; unreadable ones say why."""
+    rows = [
+        PredictionRow(
+            row=image.number + 1,
+            name=image.name,
+            predicted=[],
+            decision=UNREADABLE,
+            probabilities=[],
+            certainty=None,
+            reason=image.reason,
+        )
+        for image in images.unreadable
+    ]
+    rows += [
+        PredictionRow(
+            row=int(number) + 1,
+            name=images.image_name(index),
+            predicted=answers.decisions[index],
+            decision=in_words(answers.decisions[index]),
+            probabilities=answers.probabilities[index].tolist(),
+            logits=logits[index].tolist(),
+            certainty=float(answers.certainty[index]),
+            target=known.names[index] if known.names else None,
+        )
+        for index, number in enumerate(images.numbers)
+    ]
+    return sorted(rows, key=lambda row: row.row)
+
+
+def _record(
+    model: SavedModel,
+    images: ImageSet,
+    rows: list[PredictionRow],
+    known: KnownTargets,
+    answers: Answers,
+    seconds: float,
+) -> PredictionRecord:
+    facts = model.facts
+    decided = [name for row in rows if row.probabilities for name in row.predicted or [row.decision]]
+    names = dict.fromkeys([*facts.class_names, *decided])
+    numbers = images.numbers[np.argsort(-answers.certainty, kind="stable")] + 1
+    return PredictionRecord(
+        model=facts.model,
+        model_trained_on=facts.trained_on.name,
+        model_fingerprint=facts.weights_fingerprint,
+        task=facts.task,
+        class_names=facts.class_names,
+        data_name=images.name,
+        num_images=len(images),
+        num_unreadable=len(images.unreadable),
+        temperature=facts.temperature,
+        thresholds=facts.thresholds,
+        rows=rows,
+        predicted_counts={name: decided.count(name) for name in names},
+        most_certain=numbers[:_SHOWN].tolist(),
+        least_certain=numbers[::-1][:_SHOWN].tolist(),
+        metrics=measure(answers.probabilities, known, facts, images.groups),
+        training_metrics=facts.metrics,
+        images_per_second=len(images) / max(seconds, 1e-9),
+        seconds=seconds,
+        warnings=list(known.warnings),
+        notes=list(images.reading),
+        references=facts.references,
+    )
+
+
+def _finish(
+    record: PredictionRecord, images: ImageSet, run: RunDirectory | None, *, no_images: bool, show_names: bool
+) -> Predictions:
+    names = [row.name or str(row.row) for row in record.rows]
+    if not show_names:
+        record = record.model_copy(update={"rows": [row.model_copy(update={"name": None}) for row in record.rows]})
+    predictions = Predictions(record, names)
+    if run is None:
+        return predictions
+    # The same folder is predicted again when images were added, so another fingerprint is no reason to refuse the run.
+    run.update(data_fingerprint=images.fingerprint, weights_fingerprints={record.model.name: record.model_fingerprint})
+    run.write("predictions.csv", predictions.to_frame().to_csv(index=False))
+    run.write_record("report.json", record)
+    thumbnails = [] if no_images else _thumbnails(record, images)
+    run.write("thumbnails.json", TypeAdapter(list[Thumbnail]).dump_json(thumbnails))
+    run.finish()
+    return Predictions(record, names, out=run.path, report=write_report(run.path))
+
+
+def _thumbnails(record: PredictionRecord, images: ImageSet) -> list[Thumbnail]:
+    """Of the most and the least certain images, each under the number of its row."""
+    place = {int(number) + 1: index for index, number in enumerate(images.numbers)}
+    shown = dict.fromkeys([*record.most_certain, *record.least_certain])
+    return [Thumbnail(class_name=str(row), png_base64=thumbnail_png(images.read(place[row]))) for row in shown]
