@@ -15,15 +15,17 @@ if TYPE_CHECKING:
     from crossgraft.data.checks import check_data as check_data
     from crossgraft.rank import rank_models as rank_models
     from crossgraft.report import write_report as write_report
+    from crossgraft.tune.predict import predict as predict
 
 _HOME = {
     "check_data": "crossgraft.data.checks",
     "open_dataset": "crossgraft.data",
+    "predict": "crossgraft.tune.predict",
     "rank_models": "crossgraft.rank",
     "write_report": "crossgraft.report",
 }
 
-__all__ = ["__version__", "check_data", "open_dataset", "rank_models", "write_report"]
+__all__ = ["__version__", "check_data", "open_dataset", "predict", "rank_models", "write_report"]
 
 
 def __getattr__(name: str) -> Any:

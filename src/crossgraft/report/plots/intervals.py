@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from crossgraft.report.formatting import NumberFormat
-from crossgraft.report.plots.scatter import Interval
+from crossgraft.report.plots.scatter import TICK_STEPS, Interval
 from crossgraft.report.plots.style import INK, OKABE_ITO, PAPER, SMALL_PIXELS, shortened
 from crossgraft.report.plots.svg import draw
 
@@ -49,7 +49,7 @@ def intervals_figure(rows: Sequence[IntervalRow], *, x_label: str, identifier: s
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.set_xlabel(x_label)
-        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
         axes.margins(x=0.06)
         across = axes.get_yaxis_transform()
         for position, row in enumerate(rows):

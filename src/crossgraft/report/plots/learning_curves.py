@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from crossgraft.report.plots.scatter import TICK_STEPS
 from crossgraft.report.plots.style import INK, OKABE_ITO, PAPER, PIXELS_PER_CHARACTER, shortened
 from crossgraft.report.plots.svg import draw
 
@@ -46,7 +47,7 @@ def learning_curves_figure(
         axes.set_xlabel("Epoch")
         figure.text(4 / _WIDTH, 1 - 4 / _HEIGHT, shortened(y_label, int(_WIDTH / PIXELS_PER_CHARACTER)), va="top")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        axes.yaxis.set_major_locator(MaxNLocator(5))
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
         if head_epochs:
             axes.axvspan(0.5, head_epochs + 0.5, color=INK, alpha=0.07, linewidth=0)
         if best_epoch is not None:

@@ -23,7 +23,7 @@ from crossgraft.report.plots.style import (
 from crossgraft.report.plots.svg import draw
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 14, 34, 46  # pixels
-_TICK_STEPS = [1, 2, 2.5, 5, 10]
+TICK_STEPS = [1, 2, 2.5, 5, 10]
 
 
 class Interval(NamedTuple):
@@ -76,8 +76,8 @@ def scatter_figure(
         axes.set_xlabel(x_label)
         # Across the top, not along the axis: room for a long name, and nobody has to turn their head.
         figure.text(4 / width, 1 - 4 / height, shortened(y_label, int(width / PIXELS_PER_CHARACTER)), va="top")
-        axes.xaxis.set_major_locator(MaxNLocator(4, steps=_TICK_STEPS))
-        axes.yaxis.set_major_locator(MaxNLocator(5, steps=_TICK_STEPS))
+        axes.xaxis.set_major_locator(MaxNLocator(4, steps=TICK_STEPS))
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
         axes.margins(0.08)
         for point in filter(is_drawable, points):
             _draw_point(axes, point)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from crossgraft.records import CheckRecord, PredictionRecord, PredictionRow
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
 from crossgraft.report.formatting import NumberFormat, count, counted, joined, percent, short_fingerprint
+from crossgraft.report.metric_words import metric_in_words, overall
 from crossgraft.report.plots import certainty_figure
-from crossgraft.report.sections._metrics import metric_in_words, metrics_by_name, metrics_table, overall
+from crossgraft.report.sections._metrics import metrics_by_name, metrics_table
 from crossgraft.report.sections.tuning_decisions import thresholds_table
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, number, whole, words
@@ -164,7 +165,7 @@ def rows_section(source: Source[PredictionRecord]) -> Section:
         if left_out > 0
         else "Names of files are in predictions.csv."
     )
-    blocks = [Folded(f"{counted(min(len(record.rows), _MOST_ROWS), 'row')}", [table]), Paragraph(note, tone="quiet")]
+    blocks: list[Block] = [Paragraph(note), Folded(counted(min(len(record.rows), _MOST_ROWS), "row"), [table])]
     return Section(name="rows", title="Every image", part="evidence", blocks=blocks)
 
 
@@ -173,7 +174,7 @@ def _table(rows: Sequence[PredictionRow], record: PredictionRecord, *, caption: 
     named = any(row.name for row in rows)
     with_targets = any(row.target is not None for row in rows)
     columns = [
-        Column("Row", numeric=True),
+        Column("Row"),
         *([Column("Image")] if named else []),
         Column("Decision"),
         *([Column("True")] if with_targets else []),

@@ -7,17 +7,9 @@ from collections.abc import Sequence
 from crossgraft.records import CheckRecord, MetricRecord, TuningRecord
 from crossgraft.report.blocks import Block, Checks, Figure, Folded, Heading, Paragraph, Section
 from crossgraft.report.formatting import counted, describe_classes, joined
+from crossgraft.report.metric_words import metric_format, metric_in_words, overall
 from crossgraft.report.plots import MOST_CONFUSED_CLASSES, IntervalRow, confusion_figure, roc_figure
-from crossgraft.report.sections._metrics import (
-    interval_of,
-    metric_format,
-    metric_in_words,
-    metrics_by_name,
-    metrics_figure,
-    metrics_table,
-    name_of,
-    overall,
-)
+from crossgraft.report.sections._metrics import interval_of, metrics_by_name, metrics_figure, metrics_table, name_of
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, interval, number, whole, words
@@ -83,7 +75,7 @@ def _verdict(record: TuningRecord) -> str:
 
 
 def _picked(record: TuningRecord) -> str:
-    stored = f" It is kept in the folder {record.saved_model}, with its model card." if record.saved_model else ""
+    stored = f" The weights are in the folder {record.saved_model}, with a model card." if record.saved_model else ""
     reason = f" No model was kept: {record.saved_model_reason}." if record.saved_model_reason else ""
     return f"{record.selection_rule.rstrip('.')}.{stored}{reason}"
 
@@ -100,12 +92,11 @@ def metrics_section(source: Source[TuningRecord]) -> Section | None:
         return None
     first = [split for split in _UNSEEN if any(row.split == split for row in rows)]
     splits = [*first, *dict.fromkeys(row.split for row in rows if row.split not in first)]
-    blocks: list[Block] = []
+    blocks: list[Block] = [Paragraph(_about_intervals(rows))]
     for split in splits:
         here = [row for row in rows if row.split == split]
         table = metrics_table(here, caption=f"Metrics on the rows of {split}", file_name=f"metrics-{split}")
         blocks.append(table if split == splits[0] else Folded(f"On the rows of {split}", [table]))
-    blocks.append(Paragraph(_about_intervals(rows), tone="quiet"))
     return Section(name="metrics", title="Metrics", part="evidence", blocks=blocks)
 
 

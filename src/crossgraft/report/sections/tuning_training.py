@@ -83,7 +83,7 @@ def _many_jobs(source: Source[TuningRecord], jobs: Sequence[str]) -> Figure:
                 )
             )
     others = len(jobs) - len(named)
-    faint = f" The {counted(others, 'other run')} are drawn thin." if others else ""
+    faint = f" Thin: {counted(others, 'other run')}." if others else ""
     return Figure(drawings, caption=f"Coloured: the runs that were picked.{faint}")
 
 
