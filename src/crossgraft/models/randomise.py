@@ -44,7 +44,7 @@ def _build(recipe: ClassifierRecipe, seed: int, folders: Sequence[Path]) -> nn.M
     if recipe.network is None:
         return None
     try:
-        network = build_network(recipe.network, recipe.preprocessing, seed=seed, folders=folders)
+        network = build_network(recipe.network, recipe.preprocessing, seed=seed, folders=folders, surely_random=True)
     except (UsageError, OSError):
         return None
     repeat_cut(network, recipe.cut)

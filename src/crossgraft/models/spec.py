@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import Literal
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Literal, cast
 
 import numpy as np
 
@@ -82,7 +82,8 @@ class ModelSpec:
         'mobilenetv2_100 (pad_type=same)'
         """
         name = self._untagged_source.rpartition(":")[2] if self.is_factory else self._untagged_source
-        arguments = ", ".join(f"{key}={value}" for key, value in self._shaping_kwargs().items())
+        shaping = self._shaping_kwargs()
+        arguments = ", ".join(f"{key}={without_folders(value)}" for key, value in shaping.items())
         return f"{name} ({arguments})" if arguments else name
 
     @property
@@ -215,3 +216,16 @@ def family_of(source: str) -> str:
     architecture = source.rpartition(":")[2].partition(".")[0]
     first_word = _VERSION_APART.sub(r"\1\2", architecture).partition("_")[0]
     return re.sub(r"(?<![v\d])\d+$", "", first_word) or first_word
+
+
+def without_folders(value: object) -> object:
+    """``value`` with the last part only of every text in it that is an absolute path."""
+    if isinstance(value, dict):
+        return {str(key): without_folders(item) for key, item in cast("dict[object, object]", value).items()}
+    if isinstance(value, list):
+        return [without_folders(item) for item in cast("list[object]", value)]
+    if isinstance(value, str):
+        for path in (PurePosixPath(value), PureWindowsPath(value)):
+            if path.is_absolute():
+                return path.name
+    return value

@@ -75,7 +75,9 @@ def repeat_cut(module: nn.Module, cut: Cut) -> None:
         AttributeError: It has no such layers.
     """
     for head in cut.removed:
+        module.get_submodule(head)  # setattr would make a new one
         _put(module, head, nn.Identity())
+    module.get_submodule(cut.route.head)
 
 
 def _candidates(module: nn.Module, route: Route) -> list[str]:
