@@ -35,6 +35,10 @@ class Stage(Protocol):
         """Report ``amount`` more units as done."""
         ...
 
+    def note(self, text: str) -> None:
+        """How it goes, in a few words: beside the bar, or as a line after some silence."""
+        ...
+
 
 class Reporter:
     """Tells the user what is happening, in the user's words.
@@ -75,12 +79,13 @@ class Reporter:
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[rate]}"),
                 TimeRemainingColumn(compact=True),
+                TextColumn("{task.fields[note]}"),
                 console=self.console,
                 transient=True,
             ) as bars:
                 yield _BarStage(bars, title, total, unit)
         else:
-            stage = _LineStage(title, total, unit, say=self.say, clock=self._clock)
+            stage = _LineStage(title, total, unit, say=self.say, note=self._after_silence, clock=self._clock)
             yield stage
             seconds = self._clock() - stage.start
             rate = f", {describe_rate(stage.done, seconds, unit)}" if stage.done and seconds > 0 else ""
@@ -94,6 +99,10 @@ class Reporter:
     def mention(self, message: str) -> None:
         """One line about short work, which a sparing reporter leaves out where others came shortly before."""
         if not self.sparing or self._clock() - self._last_line >= SILENT_SECONDS:
+            self.say(message)
+
+    def _after_silence(self, message: str) -> None:
+        if self._clock() - self._last_line >= SILENT_SECONDS:
             self.say(message)
 
     def warn(self, message: str) -> None:
@@ -126,12 +135,22 @@ class _SilentStage:
     def advance(self, amount: int = 1) -> None:
         """Nothing to tell."""
 
+    def note(self, text: str) -> None:
+        """Nothing to tell."""
+
 
 class _LineStage:
     """Says where a long stage is, each time after twice as long."""
 
     def __init__(
-        self, title: str, total: int | None, unit: str, *, say: Callable[[str], None], clock: Callable[[], float]
+        self,
+        title: str,
+        total: int | None,
+        unit: str,
+        *,
+        say: Callable[[str], None],
+        note: Callable[[str], None],
+        clock: Callable[[], float],
     ) -> None:
         self.title = title
         self.total = total
@@ -139,8 +158,13 @@ class _LineStage:
         self.done = 0
         self.start = clock()
         self._say = say
+        self._note = note
         self._clock = clock
         self._next_update = FIRST_UPDATE_SECONDS
+
+    def note(self, text: str) -> None:
+        """One line, if there was none for a while."""
+        self._note(f"{self.title}: {text}")
 
     def advance(self, amount: int = 1) -> None:
         self.done += amount
@@ -161,9 +185,12 @@ class _BarStage:
         self.unit = unit
         self.start = time.monotonic()
         self.done = 0
-        self.task = bars.add_task(title, total=total, rate="")
+        self.task = bars.add_task(title, total=total, rate="", note="")
 
     def advance(self, amount: int = 1) -> None:
         self.done += amount
         rate = describe_rate(self.done, time.monotonic() - self.start, self.unit) if self.done else ""
         self.bars.update(self.task, advance=amount, rate=rate)
+
+    def note(self, text: str) -> None:
+        self.bars.update(self.task, note=text)

@@ -51,6 +51,12 @@ class PlanRecord(Record):
     peak_reason: str | None = None
     notes: list[str] = []
 
+    @property
+    def settings_line(self) -> str:
+        """What is in the slots, in one line."""
+        slots = ("method", "regularizer", "batch transform", "augmentation", "loss")
+        return ", ".join(f"{slot} {self.settings[slot]}" for slot in slots if slot in self.settings)
+
 
 class EpochRow(Record):
     """One epoch of one job."""

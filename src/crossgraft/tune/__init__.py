@@ -1,1 +1,9 @@
 """Fine-tuning: what is trained, what is added to the loss, what is done to batches and images; and predicting with the result."""
+
+from crossgraft.tune.augmentations import AUGMENTATIONS as AUGMENTATIONS
+from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS as BATCH_TRANSFORMS
+from crossgraft.tune.fine_tune import fine_tune as fine_tune
+from crossgraft.tune.methods import METHODS as METHODS
+from crossgraft.tune.plan import Plan as Plan
+from crossgraft.tune.regularizers import REGULARIZERS as REGULARIZERS
+from crossgraft.tune.tuned import Tuned as Tuned

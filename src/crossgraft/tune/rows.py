@@ -65,12 +65,24 @@ class TuningRows:
         parts: One, or one a fold.
         origins: Part → where its rows come from, in words.
         num_folds: None without folds.
+        ranked: Rows that were given as train; None where no split was given.
     """
 
     dataset: Dataset
     parts: tuple[Parts, ...]
     origins: dict[str, str]
     num_folds: int | None = None
+    ranked: Rows | None = None
+
+    @property
+    def ranked_fingerprint(self) -> str:
+        """Of the rows that ``rank`` would open: those that were given as train, or all where no split was given."""
+        return self.dataset.fingerprint if self.ranked is None else self.dataset.take(self.ranked).fingerprint
+
+    @property
+    def split_in_words(self) -> str:
+        """Where each part comes from."""
+        return "; ".join(f"{part}: {origin}" for part, origin in self.origins.items())
 
     @property
     def has_val(self) -> bool:
@@ -118,7 +130,7 @@ class TuningRows:
         return Split(
             data_fingerprint=self.dataset.listing_fingerprint,
             num_images=len(self.dataset),
-            method="; ".join(f"{part}: {origin}" for part, origin in self.origins.items()),
+            method=self.split_in_words,
             seed=None,
             train=tuple(parts.train.tolist()),
             val=tuple(parts.val.tolist()),
@@ -235,6 +247,7 @@ def _one_split(dataset: Dataset, val_fraction: float, seed: int) -> TuningRows:
     if train.size == 0:
         names = ", ".join(sorted({str(name) for name in splits} - {""}))
         raise DataError(f"{dataset.name} has the splits {names} but no split train, so there is nothing to train on.")
+    ranked = None if dataset.splits is None else train
     given = GIVEN if dataset.split is None else dataset.split_method
     origins = dict.fromkeys(PARTS, given) if dataset.splits is not None else {"train": "all other rows"}
     if test.size == 0:
@@ -247,7 +260,7 @@ def _one_split(dataset: Dataset, val_fraction: float, seed: int) -> TuningRows:
         origins["val"] = "none"
     parts = Parts(train, val, test)
     named = replace(dataset, splits=_part_names(len(dataset), parts))
-    return TuningRows(named, (parts,), {part: origins[part] for part in PARTS})
+    return TuningRows(named, (parts,), {part: origins[part] for part in PARTS}, ranked=ranked)
 
 
 def _folds(dataset: Dataset, num_folds: int, fold: int | None, val_fraction: float, seed: int) -> TuningRows:

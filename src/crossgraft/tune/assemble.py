@@ -1,0 +1,187 @@
+"""All that was found, as one record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from crossgraft.data.describe import describe_dataset
+from crossgraft.models.describe import describe_preprocessing
+from crossgraft.records import (
+    FoldRecord,
+    GridPointRecord,
+    MetricRecord,
+    PluginRecord,
+    Reference,
+    TunedModelRecord,
+    TuningRecord,
+)
+from crossgraft.report.formatting import counted
+from crossgraft.tune.evaluation import Evaluation
+from crossgraft.tune.jobs import JobOutcome
+from crossgraft.tune.preparation import Preparation
+from crossgraft.types import Task
+
+PRIMARY_METRICS: Mapping[Task, str] = {
+    "binary": "balanced_accuracy",
+    "multi-class": "balanced_accuracy",
+    "multi-label": "auc",
+}
+"""What headlines are about: balanced accuracy does not reward naming the frequent class; labels are rare, so their AUC."""
+
+_STATISTICS = (
+    Reference(
+        key="Temperature", text="Guo, Pleiss, Sun and Weinberger, On Calibration of Modern Neural Networks, ICML 2017."
+    ),
+    Reference(key="Intervals of AUC", text="DeLong, DeLong and Clarke-Pearson, Biometrics 44 (1988) 837."),
+)
+
+
+def assemble_record(
+    prepared: Preparation,
+    outcomes: Sequence[JobOutcome],
+    picked: Sequence[JobOutcome],
+    evaluation: Evaluation,
+    *,
+    of_folds: Mapping[int, Evaluation],
+    call: Mapping[str, Any],
+    seconds: float,
+    warnings: Sequence[str],
+) -> TuningRecord:
+    """Put the pieces together.
+
+    Args:
+        prepared: What the trainings started from.
+        outcomes: Of all jobs.
+        picked: One of them a fold.
+        evaluation: Of all of them together.
+        of_folds: Each fold alone.
+        call: Arguments of ``fine_tune``.
+        seconds: Of all trainings, now and in earlier attempts.
+        warnings: What the user should know.
+    """
+    rows, dataset = prepared.rows, prepared.rows.dataset
+    names = {outcome.job.name for outcome in picked}
+    is_folded = rows.num_folds is not None
+    plugins = prepared.plugins.describe()
+    return TuningRecord(
+        dataset=describe_dataset(replace(dataset, split_method=rows.split_in_words), show_names=call["show_names"]),
+        splits=rows.split_rows(),
+        leakage=rows.leakage,
+        leakage_checked=dataset.groups is not None,
+        model=describe_model(prepared),
+        plugins=plugins,
+        plan=prepared.plan.record,
+        selection_rule=selection_in_words(prepared),
+        selection_metric=prepared.rule.metric,
+        grid=[_point(outcome, names) for outcome in outcomes],
+        folds=_folds(prepared, picked, of_folds) if is_folded else [],
+        history=[row for outcome in outcomes for row in outcome.record.history],
+        metrics=evaluation.metrics,
+        primary_metric=PRIMARY_METRICS[prepared.task],
+        confusion=evaluation.confusion,
+        roc=evaluation.roc,
+        calibration=evaluation.calibration,
+        calibration_reason=evaluation.calibration_reason,
+        thresholds=evaluation.thresholds,
+        saved_model=None,
+        seconds=seconds,
+        num_processes=prepared.settings.num_processes,
+        devices=[prepared.settings.device] * prepared.settings.num_processes,
+        precision=prepared.settings.precision,
+        checks=prepared.checks,
+        warnings=list(warnings),
+        notes=prepared.plan.record.notes,
+        references=references_of(plugins),
+    )
+
+
+def selection_in_words(prepared: Preparation) -> str:
+    """How the model was picked: epoch, grid point, and the rows that decided."""
+    rule, points = prepared.rule, len(prepared.points)
+    if rule.keep == "last":
+        return "The last epoch was kept; there were no validation rows to pick one."
+    grid = f" and of {points} grid points" if points > 1 else ""
+    rows = counted(len(prepared.rows.parts[0].val), "validation row")
+    each = " of each fold" if prepared.rows.num_folds is not None else ""
+    extreme = "lowest" if rule.direction == "min" else "highest"
+    metric = rule.metric.replace("_", " ")
+    return (
+        f"Of all epochs{grid} the one with the {extreme} {metric} on {rows}{each} was picked, the first of equal ones."
+    )
+
+
+def describe_model(prepared: Preparation) -> TunedModelRecord:
+    """The network before fine-tuning."""
+    backbone, classifier = prepared.backbone, prepared.classifier
+    return TunedModelRecord(
+        name=backbone.name,
+        architecture=backbone.architecture,
+        source=backbone.source,
+        family=backbone.family,
+        licence=backbone.licence,
+        num_parameters=sum(parameter.numel() for parameter in classifier.parameters()),
+        num_features=classifier.num_features,
+        num_outputs=classifier.num_outputs,
+        weights_fingerprint=backbone.weights_fingerprint,
+        preprocessing=describe_preprocessing(classifier.preprocessing),
+        from_scratch=prepared.plugins.method.starts_from_scratch,
+    )
+
+
+def references_of(plugins: Sequence[PluginRecord]) -> list[Reference]:
+    """The papers behind the plug-ins and the statistics."""
+    own = [Reference(key=plugin.title, text=plugin.reference) for plugin in plugins if plugin.reference]
+    return [*own, *_STATISTICS]
+
+
+def _point(outcome: JobOutcome, picked: set[str]) -> GridPointRecord:
+    return outcome.record.point.model_copy(update={"picked": outcome.job.name in picked})
+
+
+def _folds(prepared: Preparation, picked: Sequence[JobOutcome], of_folds: Mapping[int, Evaluation]) -> list[FoldRecord]:
+    """One row a fold, those that failed without numbers."""
+    groups = prepared.rows.dataset.groups
+    points = {outcome.job.fold: outcome.record.point for outcome in picked}
+    records: list[FoldRecord] = []
+    for parts in prepared.rows.parts:
+        fold = parts.fold or 0
+        point, alone = points.get(parts.fold), of_folds.get(fold)
+        metric = None if alone is None else _primary(alone.metrics, prepared.task)
+        records.append(
+            FoldRecord(
+                fold=fold,
+                num_train=len(parts.train),
+                num_val=len(parts.val),
+                num_test=len(parts.test),
+                num_groups=None if groups is None else len(np.unique(groups[parts.test])),
+                picked={} if point is None else point.values,
+                best_epoch=None if point is None else point.best_epoch,
+                val_metric=None if point is None else point.val_metric,
+                test_metric=None if metric is None else metric.value,
+                low=None if metric is None else metric.low,
+                high=None if metric is None else metric.high,
+                reason="no training of this fold ended with a model" if point is None else None,
+            )
+        )
+    return records
+
+
+def _primary(metrics: Sequence[MetricRecord], task: Task) -> MetricRecord | None:
+    name = PRIMARY_METRICS[task]
+    return next((row for row in metrics if row.metric == name and row.class_name is None), None)
+
+
+def record_of_fold(record: TuningRecord, alone: Evaluation) -> TuningRecord:
+    """The record of all folds with the numbers of one, for its own model."""
+    return record.model_copy(
+        update={
+            "metrics": alone.metrics,
+            "calibration": alone.calibration,
+            "calibration_reason": alone.calibration_reason,
+            "thresholds": alone.thresholds,
+        }
+    )

@@ -1,0 +1,234 @@
+"""Run all trainings, pick, measure once on unseen rows, and write everything down."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from crossgraft.compute import limit_threads
+from crossgraft.data.describe import make_thumbnails
+from crossgraft.errors import CrossgraftError, DataError
+from crossgraft.models.classifier import Classifier
+from crossgraft.progress import Reporter
+from crossgraft.records import MetricRecord, Thumbnail, TuningRecord
+from crossgraft.report import write_report
+from crossgraft.runs import RunDirectory, add_known_results
+from crossgraft.tune.assemble import assemble_record, record_of_fold
+from crossgraft.tune.evaluation import FoldPredictions, evaluate, evaluate_alone, predict_fold
+from crossgraft.tune.job_progress import JobProgress
+from crossgraft.tune.jobs import Job, JobOutcome, JobRunner, pick
+from crossgraft.tune.prediction_table import prediction_table
+from crossgraft.tune.preparation import Preparation
+from crossgraft.tune.result_rows import known_result
+from crossgraft.tune.rows import columns_of
+from crossgraft.tune.saved_model import MODEL_FOLDER, describe_saved_model, save_model
+from crossgraft.tune.tracking import Tracker
+from crossgraft.tune.tuned import Tuned
+
+FOLD_MODELS = (
+    "with folds there is one model a fold, in folds/fold-0/model and so on; for one model of all images, run again "
+    "without --folds"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _Finished:
+    """A fold whose model was picked and measured."""
+
+    outcome: JobOutcome
+    predictions: FoldPredictions
+    classifier: Classifier
+
+
+def train_and_evaluate(
+    prepared: Preparation,
+    call: Mapping[str, Any],
+    *,
+    run: RunDirectory | None,
+    tracking: Tracker,
+    reporter: Reporter,
+) -> Tuned:
+    """Everything after the plan.
+
+    Raises:
+        DataError: No training ended with a model.
+        CrossgraftError: The only training failed.
+    """
+    attributes = columns_of(prepared.rows.dataset, call["subgroups"])
+    if run is not None and not run.resumed:
+        for folder in (MODEL_FOLDER, "folds"):  # of a run that --overwrite has replaced
+            shutil.rmtree(run.path / folder, ignore_errors=True)
+    tracking.begin(f"{prepared.spec.name} on {prepared.rows.dataset.name}", prepared.plan.record.settings)
+    failed = True
+    try:
+        with limit_threads(prepared.num_threads):
+            outcomes = _run_jobs(prepared, call, run=run, tracking=tracking, reporter=reporter)
+            finished = [_finish_fold(prepared, of_fold, call, reporter) for of_fold in outcomes if _any_done(of_fold)]
+        if not finished:
+            raise DataError(f"No training ended with a model. The first one: {outcomes[0][0].record.point.reason}")
+        record = _record(prepared, outcomes, finished, attributes, call)
+        tuned = _write(prepared, record, finished, call, run)
+        tracking.log({row.metric: row.value for row in _overall(record) if row.value is not None}, step=0)
+        failed = False
+    finally:
+        tracking.end(failed=failed)
+    return tuned
+
+
+def _run_jobs(
+    prepared: Preparation,
+    call: Mapping[str, Any],
+    *,
+    run: RunDirectory | None,
+    tracking: Tracker,
+    reporter: Reporter,
+) -> list[list[JobOutcome]]:
+    """Outcomes of each fold; the only training raises its error, one of several becomes a row with a reason."""
+    progress = JobProgress(reporter, tracking, rule=prepared.rule, num_jobs=prepared.plan.record.num_jobs)
+    runner = JobRunner(
+        classifier=prepared.classifier,
+        selection=prepared.selection,
+        plugins=prepared.plugins,
+        settings=prepared.settings,
+        rule=prepared.rule,
+        run=run,
+        facts={"model": prepared.spec.describe(), "seed": call["seed"]},
+        on_step=progress.on_step,
+        on_epoch=progress.on_epoch,
+    )
+    is_alone = prepared.plan.record.num_jobs == 1
+    outcomes: list[list[JobOutcome]] = []
+    for parts in prepared.rows.parts:
+        data = prepared.fold_data(parts)
+        of_fold: list[JobOutcome] = []
+        for point in prepared.points:
+            job = Job(parts.fold, point)
+            with progress.stage(job, data, prepared.settings):
+                outcome = runner.run_job(job, data) if is_alone else runner.run_or_report(job, data)
+            if not outcome.is_done:
+                reporter.warn(f"The training {job.name} failed and is left out: {outcome.record.point.reason}")
+            of_fold.append(outcome)
+        outcomes.append(of_fold)
+    if runner.num_read_back:
+        reporter.say(f"{runner.num_read_back} of {prepared.plan.record.num_jobs} trainings were done before.")
+    return outcomes
+
+
+def _any_done(outcomes: Sequence[JobOutcome]) -> bool:
+    return any(outcome.is_done for outcome in outcomes)
+
+
+def _finish_fold(
+    prepared: Preparation, outcomes: Sequence[JobOutcome], call: Mapping[str, Any], reporter: Reporter
+) -> _Finished:
+    """Pick a model by the validation rows; only then look at the test rows."""
+    chosen = pick(outcomes, prepared.rule)
+    if chosen.load is None:
+        raise CrossgraftError(f"The training {chosen.job.name} was picked but left no weights.")
+    classifier = prepared.new_classifier()
+    state = chosen.load()
+    classifier.to(state["head.weight"].dtype).load_state_dict(state)
+    parts = next(parts for parts in prepared.rows.parts if parts.fold == chosen.job.fold)
+    where = "" if parts.fold is None else f" of fold {parts.fold}"
+    with reporter.stage(f"Looking at the {len(parts.test)} test images{where}"):
+        predictions = predict_fold(
+            classifier,
+            prepared.rows.dataset,
+            parts,
+            task=prepared.task,
+            threshold_rule=call["threshold_rule"],
+            device=prepared.settings.device,
+            num_threads=prepared.num_threads,
+        )
+    return _Finished(chosen, predictions, classifier.to("cpu").eval())
+
+
+def _record(
+    prepared: Preparation,
+    outcomes: Sequence[Sequence[JobOutcome]],
+    finished: Sequence[_Finished],
+    attributes: dict[str, Any],
+    call: Mapping[str, Any],
+) -> TuningRecord:
+    dataset, task = prepared.rows.dataset, prepared.task
+    is_folded = prepared.rows.num_folds is not None
+    folds = [fold.predictions for fold in finished]
+    evaluation = evaluate(folds, dataset, task=task, attributes=attributes, is_folded=is_folded)
+    flat = [outcome for of_fold in outcomes for outcome in of_fold]
+    failed = [outcome for outcome in flat if not outcome.is_done]
+    return assemble_record(
+        prepared,
+        flat,
+        [fold.outcome for fold in finished],
+        evaluation,
+        of_folds={fold.parts.fold or 0: evaluate_alone(fold, dataset, task=task) for fold in folds}
+        if is_folded
+        else {},
+        call=call,
+        seconds=sum(outcome.record.point.seconds for outcome in flat),
+        warnings=[f"The training {one.job.name} failed: {one.record.point.reason}" for one in failed],
+    )
+
+
+def _overall(record: TuningRecord) -> list[MetricRecord]:
+    first = record.metrics[0].split
+    return [row for row in record.metrics if row.class_name is None and row.attribute is None and row.split == first]
+
+
+def _write(
+    prepared: Preparation,
+    record: TuningRecord,
+    finished: Sequence[_Finished],
+    call: Mapping[str, Any],
+    run: RunDirectory | None,
+) -> Tuned:
+    """Models, tables, record, page, and the row of the results store."""
+    is_folded = prepared.rows.num_folds is not None
+    classifier = None if is_folded else finished[0].classifier
+    if call["store"]:
+        result = known_result(record, prepared)
+        if result is not None:
+            add_known_results([result])
+    if run is None:
+        return Tuned(plan=prepared.plan, tuning=record, classifier=classifier)
+    record = _save_models(prepared, record, finished, call, run)
+    run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
+    tuned = Tuned(plan=prepared.plan, tuning=record, classifier=classifier)
+    run.write("history.csv", tuned.history().to_csv(index=False))
+    run.write("metrics.csv", tuned.to_frame().to_csv(index=False))
+    table = prediction_table([fold.predictions for fold in finished], prepared, show_names=call["show_names"])
+    run.write("predictions.csv", table.to_csv(index=False))
+    if (split := prepared.rows.split_record()) is not None:
+        run.write_record("split.json", split)
+    if not call["no_images"]:
+        thumbnails = make_thumbnails(prepared.rows.dataset.take(prepared.rows.parts[0].train))
+        run.write("thumbnails.json", TypeAdapter(list[Thumbnail]).dump_json(thumbnails))
+    run.write_record("report.json", record)
+    run.finish()
+    return Tuned(plan=prepared.plan, tuning=record, classifier=classifier, out=run.path, report=write_report(run.path))
+
+
+def _save_models(
+    prepared: Preparation,
+    record: TuningRecord,
+    finished: Sequence[_Finished],
+    call: Mapping[str, Any],
+    run: RunDirectory,
+) -> TuningRecord:
+    """The model as ``model``; with folds one a fold, because the metrics are of all of them and of none alone."""
+    if prepared.rows.num_folds is None:
+        record = record.model_copy(update={"saved_model": MODEL_FOLDER})
+        classifier = finished[0].classifier
+        save_model(run.path / MODEL_FOLDER, classifier, describe_saved_model(record, classifier, seed=call["seed"]))
+        return record
+    for fold in finished:
+        parts, classifier = fold.predictions.parts, fold.classifier
+        alone = evaluate_alone(fold.predictions, prepared.rows.dataset, task=prepared.task)
+        of_fold = record_of_fold(record, alone)
+        folder = run.path / "folds" / parts.name / MODEL_FOLDER
+        save_model(folder, classifier, describe_saved_model(of_fold, classifier, seed=call["seed"]))
+    return record.model_copy(update={"saved_model_reason": FOLD_MODELS})
