@@ -15,17 +15,19 @@ if TYPE_CHECKING:
     from crossgraft.data.checks import check_data as check_data
     from crossgraft.rank import rank_models as rank_models
     from crossgraft.report import write_report as write_report
+    from crossgraft.tune import fine_tune as fine_tune
     from crossgraft.tune.predict import predict as predict
 
 _HOME = {
     "check_data": "crossgraft.data.checks",
+    "fine_tune": "crossgraft.tune",
     "open_dataset": "crossgraft.data",
     "predict": "crossgraft.tune.predict",
     "rank_models": "crossgraft.rank",
     "write_report": "crossgraft.report",
 }
 
-__all__ = ["__version__", "check_data", "open_dataset", "predict", "rank_models", "write_report"]
+__all__ = ["__version__", "check_data", "fine_tune", "open_dataset", "predict", "rank_models", "write_report"]
 
 
 def __getattr__(name: str) -> Any:

@@ -29,6 +29,7 @@ COMMANDS = {
     "demo": "crossgraft.cli.demo",
     "check": "crossgraft.cli.check",
     "rank": "crossgraft.cli.rank",
+    "tune": "crossgraft.cli.tune",
     "predict": "crossgraft.cli.predict",
     "report": "crossgraft.cli.report",
     "list": "crossgraft.cli.list_plugins",
