@@ -12,12 +12,14 @@ from torch import Tensor
 
 from crossgraft.errors import UsageError
 from crossgraft.seeding import torch_generator
-from crossgraft.tune.augmentations._augmentation import Augmentation
+from crossgraft.tune.augmentations._augmentation import Augmentation, UnitImages
 from crossgraft.tune.batch_plan import BatchPlan as BatchPlan
 from crossgraft.tune.batch_transforms._batch_transform import BatchTransform
 from crossgraft.tune.images import TrainingImages
 
 Targets = Float[Tensor, "num_samples num_classes"]
+# What is in between stays in the caches; whole batches took twice the time. Another number draws other images.
+_IMAGES_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -101,12 +103,12 @@ class BatchMaker:
 
     def make(self, epoch: int, step: int, rows: Int64[Tensor, " batch"]) -> TrainingBatch:
         """The batch of ``rows`` at this step."""
-        images = self.images.read(rows).to(self.device)
-        images = self.augmentation(images, torch_generator(self.seed, "augment", epoch, step))
-        images, targets = self.images.normalise(images), self.targets[rows].to(self.device)
+        drawn_from = torch_generator(self.seed, "augment", epoch, step)
+        images = _prepare(self.images, rows, self.device, lambda part: self.augmentation(part, drawn_from))
+        targets = self.targets[rows].to(self.device)
         for place, transform in enumerate(self.batch_transforms):
-            generator = torch_generator(self.seed, "batch transform", place, epoch, step)
-            images, targets = transform(images, targets, generator)
+            drawn_from = torch_generator(self.seed, "batch transform", place, epoch, step)
+            images, targets = transform(images, targets, drawn_from)
         return TrainingBatch(rows, images, targets)
 
 
@@ -135,9 +137,20 @@ def evaluation_batches(
         )
 
     def maker(rows: Tensor) -> Callable[[], TrainingBatch]:
-        return lambda: TrainingBatch(rows, images.normalise(images.read(rows).to(device)), targets[rows].to(device))
+        return lambda: TrainingBatch(rows, _prepare(images, rows, device, lambda part: part), targets[rows].to(device))
 
     return _prepared_ahead([maker(rows) for rows in torch.arange(len(images)).split(batch_size)])
+
+
+def _prepare(
+    images: TrainingImages, rows: Tensor, device: str, augment: Callable[[UnitImages], UnitImages]
+) -> Float32[Tensor, "batch channels height width"]:
+    """Read, augment and normalise, a few images at a time."""
+    shape = (len(rows), images.preprocessing.channels, *images.image_shape[1:])
+    prepared = torch.empty(shape, device=device)
+    for part, place in zip(rows.split(_IMAGES_AT_ONCE), prepared.split(_IMAGES_AT_ONCE), strict=True):
+        place.copy_(images.normalise(augment(images.read(part).to(device))))
+    return prepared
 
 
 def _prepared_ahead(makers: Sequence[Callable[[], TrainingBatch]]) -> Iterator[TrainingBatch]:

@@ -92,8 +92,18 @@ def test_augmentation_sees_unit_images_and_transforms_see_normalised_ones_in_ord
     assert len({*before.seeds, *first.seeds, *second.seeds}) == 3 * len(before.seeds)
 
 
-def test_without_augmentation_a_batch_is_what_prepare_batch_makes():
-    for batch in make_maker(augmentation=NoAugmentation()).batches(0):
+def test_a_large_batch_is_augmented_in_parts_that_draw_different_numbers():
+    spy = Spy()
+    make_maker(augmentation=spy, batch_size=23).make(0, 0, torch.arange(23))
+    assert [len(part) for part in spy.seen] == [16, 7]
+    rows = torch.zeros(20, dtype=torch.int64)
+    images = make_maker(batch_size=23).make(0, 0, rows).images
+    assert len({tuple(image.flatten().tolist()) for image in images}) == 20
+
+
+@pytest.mark.parametrize("batch_size", [5, 23])
+def test_without_augmentation_a_batch_is_what_prepare_batch_makes(batch_size):
+    for batch in make_maker(augmentation=NoAugmentation(), batch_size=batch_size).batches(0):
         assert torch.equal(batch.images, prepare_batch([ARRAYS[row] for row in batch.rows], PREPROCESSING))
         assert torch.equal(batch.targets, TARGETS[batch.rows])
 

@@ -33,5 +33,8 @@ class Augmentation(Protocol):
         ...
 
     def __call__(self, images: UnitImages, generator: torch.Generator) -> UnitImages:
-        """Varied images of the same shape in [0, 1]; every image draws numbers of its own."""
+        """Varied images of the same shape in [0, 1]; every image draws numbers of its own.
+
+        A batch comes in parts, one call each, with the same generator; ``images`` stay as they are.
+        """
         ...

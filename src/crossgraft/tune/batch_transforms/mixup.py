@@ -45,4 +45,4 @@ class Mixup:
         """Blended images and targets; the inputs stay as they are."""
         share = draw_share(self.alpha, generator)
         partners = draw_partners(len(images), generator).to(images.device)
-        return torch.lerp(images[partners], images, share), torch.lerp(targets[partners], targets, share)
+        return images[partners].lerp_(images, share), targets[partners].lerp_(targets, share)
