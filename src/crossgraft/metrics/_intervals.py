@@ -8,7 +8,7 @@ the metric, where leaving out 50 000 images one at a time would.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -122,47 +122,77 @@ def share_of_images(correct: PerImage | Rows, groups: Groups | None) -> MetricVa
     return mean_of_parts([share_part(correct, np.ones(len(correct), dtype=bool), units, "")], units)
 
 
-def smooth_part(value: float, influence: PerImage, is_positive: Rows, units: Units, name: str) -> Part:
-    """A statistic of positive and negative images in [0, 1]: Wilson's interval at the number of images it is worth.
+class Spread(NamedTuple):
+    """What is known of the spread of a statistic of positive and negative images.
 
-    With v the variance, the statistic is as certain as a share of m = value (1 − value) / v independent images. Positive
-    and negative images are corrected as the two samples that they are: u/(u − 1) with u their units, and Student's t with
-    Welch's degrees of freedom, at most one less than there are units. Where v is 0 nothing is known of the spread and
-    m is the smaller u, at which the variance of an AUC cannot be larger (Birnbaum and Klose, Ann. Math. Stat. 28 (1957)
-    932).
+    Attributes:
+        variance: Of the statistic; None where the images show none.
+        quantile: Of the 95 % interval.
+        num_positive: Units with a positive image.
+        num_negative: Units with a negative image.
     """
-    sides = [side for side in (is_positive, ~is_positive) if side.any()]
-    counts = [units.count(side) for side in sides]
-    fewest = min(counts)
-    if fewest < 2:
-        low, high = wilson_interval(value, 1.0, _quantile(math.inf))
-        is_known = units.groups is None
-        return Part(value, low if is_known else 0.0, high if is_known else 1.0, influence, name, is_known)
-    corrected = np.zeros_like(influence)
-    for side, count in zip(sides, counts, strict=True):
-        corrected[side] = influence[side] * math.sqrt(count / (count - 1))
+
+    variance: float | None
+    quantile: float
+    num_positive: int
+    num_negative: int
+
+
+def worth_of_images(value: float, spread: Spread) -> tuple[float, float]:
+    """Wilson's interval of a share of m = value (1 − value) / variance images, of the fewer units without a variance."""
+    if spread.variance is None:
+        return wilson_interval(value, float(max(1, min(spread.num_positive, spread.num_negative))), spread.quantile)
+    return wilson_interval(value, value * (1 - value) / spread.variance, spread.quantile)
+
+
+def smooth_part(
+    value: float,
+    influence: PerImage,
+    is_positive: Rows,
+    units: Units,
+    name: str,
+    *,
+    interval: Callable[[float, Spread], tuple[float, float]] = worth_of_images,
+) -> Part:
+    """A statistic in [0, 1] of positive and negative images.
+
+    Positive and negative images are corrected as the two samples that they are: variance · u/(u − 1) with u their units;
+    the quantile is Student's t with Welch's degrees of freedom, at most one less than there are units.
+    """
+    sides = [is_positive, ~is_positive]
+    counts = np.array([units.count(side) for side in sides])
+    used = counts > 0
+    if counts[used].min() < 2:
+        if units.groups is not None:
+            return Part(value, 0.0, 1.0, influence, name, is_known=False)
+        low, high = interval(value, Spread(None, _quantile(math.inf), *counts.tolist()))
+        return Part(value, low, high, influence, name)
+    factors = [math.sqrt(count / (count - 1)) if count else 1.0 for count in counts.tolist()]
+    corrected = influence * np.where(is_positive, *factors)
     variance = units.sum_of_squares(corrected)
-    by_side = np.array([units.sum_of_squares(np.where(side, corrected, 0.0)) for side in sides])
     if variance <= _ROUNDING or not 0 < value < 1:
-        low, high = wilson_interval(value, fewest, _quantile(fewest - 1))
-        return Part(value, low, high, corrected, name)
-    freedom = min(by_side.sum() ** 2 / float((by_side**2 / (np.array(counts) - 1.0)).sum()), units.number - 1)
-    low, high = wilson_interval(value, value * (1 - value) / variance, _quantile(freedom))
-    return Part(value, low, high, corrected, name)
+        freedom = math.inf if units.groups is None else int(counts[used].min()) - 1
+        spread = Spread(None, _quantile(freedom), *counts.tolist())
+    else:
+        by_side = np.array([units.sum_of_squares(np.where(side, corrected, 0.0)) for side in sides])[used]
+        freedom = min(by_side.sum() ** 2 / float((by_side**2 / (counts[used] - 1)).sum()), units.number - 1)
+        spread = Spread(variance, _quantile(freedom), *counts.tolist())
+    return Part(value, *interval(value, spread), corrected, name)
 
 
 def mean_of_parts(parts: Iterable[Part], units: Units, left_out: Sequence[str] = ()) -> MetricValue:
     """Mean of statistics with their own intervals, which need not be independent (MOVER).
 
     low = mean − √(Σ_j Σ_k ρ_jk d_j d_k) / K with d_k = value_k − low_k and ρ the correlation of the influences; high alike.
-    The interval stays in [0, 1], and a class with few images widens it even when all of them are right.
+    The interval stays in [0, 1], and a class with few images widens it even when all of them are right. The parts are
+    used up one at a time, so that memory does not grow with their number.
 
     Reference:
         Zou, Huang and Zhang, Comput. Stat. Data Anal. 53 (2009) 1080.
     """
     below, above = np.zeros(units.num_images), np.zeros(units.num_images)
-    values: list[float] = []
     alone = np.zeros(2)
+    values: list[float] = []
     unknown: list[str] = []
     for part in parts:
         distances = np.array([part.value - part.low, part.high - part.value])
@@ -174,24 +204,12 @@ def mean_of_parts(parts: Iterable[Part], units: Units, left_out: Sequence[str] =
             above += distances[1] / deviation * part.influence
         values.append(part.value)
         unknown += [] if part.is_known else [part.name]
-    number, value = len(values), float(np.mean(values))
-    if number == len(unknown):
-        note = f"All images that count belong to one group, so that nothing is known about other groups. {_listed(left_out)}"
-        return MetricValue(value, None, None, units.num_images, units.num_groups, tuple(left_out), note.strip())
-    low = value - math.sqrt(units.sum_of_squares(below) + alone[0]) / number
-    high = value + math.sqrt(units.sum_of_squares(above) + alone[1]) / number
-    notes = [_listed(left_out)] if left_out else []
-    if unknown:
-        notes.append(f"One group holds all images of {', '.join(unknown)}, whose part may be anything from 0 to 1.")
-    return MetricValue(
-        value,
-        max(0.0, low),
-        min(1.0, high),
-        units.num_images,
-        units.num_groups,
-        tuple(left_out),
-        " ".join(notes) or None,
-    )
+    value = float(np.mean(values))
+    known = len(unknown) < len(values)
+    low = max(0.0, value - math.sqrt(units.sum_of_squares(below) + alone[0]) / len(values)) if known else None
+    high = min(1.0, value + math.sqrt(units.sum_of_squares(above) + alone[1]) / len(values)) if known else None
+    note = _note(left_out, unknown, known=known)
+    return MetricValue(value, low, high, units.num_images, units.num_groups, tuple(left_out), note)
 
 
 def mean_over_images(values: PerImage, units: Units, *, largest: float = math.inf) -> MetricValue:
@@ -211,9 +229,16 @@ _ROUNDING = 1e-24
 """A variance below it is rounding: the smallest true one of a statistic of 10⁹ images is larger."""
 
 
-def _quantile(freedom: float) -> float:
+def _quantile(freedom: float | int) -> float:
     return float(stats.norm.ppf(0.975) if math.isinf(freedom) else stats.t.ppf(0.975, freedom))
 
 
-def _listed(left_out: Sequence[str]) -> str:
-    return f"Without {', '.join(left_out)}: no such image, or no other one." if left_out else ""
+def _note(left_out: Sequence[str], unknown: Sequence[str], *, known: bool) -> str | None:
+    sentences: list[str] = []
+    if left_out:
+        sentences.append(f"Without {', '.join(left_out)}: images with and without it are needed.")
+    if not known:
+        sentences.append("No interval: images that count belong to one group, so nothing is known about other groups.")
+    elif unknown:
+        sentences.append(f"One group holds all images of {', '.join(unknown)}, whose part may be anything from 0 to 1.")
+    return " ".join(sentences) or None

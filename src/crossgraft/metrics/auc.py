@@ -7,12 +7,16 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
+from scipy.optimize import root_scalar
 from scipy.stats import rankdata
 
 from crossgraft.errors import DataError
 from crossgraft.metrics._columns import Classes, Columns, Marks, Scores, as_columns, counted_columns
-from crossgraft.metrics._intervals import MetricValue, Part, Units, mean_of_parts, smooth_part
+from crossgraft.metrics._intervals import MetricValue, Part, Spread, Units, mean_of_parts, smooth_part
 from crossgraft.types import Groups
+
+_EDGE = 1e-12
+"""An AUC of 1 has the variance 0; the search for the lower end starts this far below."""
 
 
 def auc(
@@ -26,9 +30,11 @@ def auc(
     """Area under the ROC curve: how often a positive image has a higher score than a negative one, ties counting half.
 
     AUC = (1 / n₁n₀) Σ_i Σ_j [s_i > s_j] + ½ [s_i = s_j] over positive i and negative j, by ranks. Its variance is DeLong's;
-    with groups his structural components are first added up over each group, after Obuchowski. The interval is Wilson's
-    at the number of images with that variance, so that it stays in [0, 1] and does not vanish at 1. Several classes give
-    the mean over the classes that occur, each against all others, and its interval knows how they vary together.
+    with groups his structural components are first added up over each group, after Obuchowski. The interval holds every
+    AUC that is nearer than its own standard error allows, where the variance changes with the AUC as Hanley and McNeil
+    found and equals DeLong's at the estimate (Newcombe's method 5, scaled): it stays in [0, 1] and does not vanish at 1.
+    Several classes give the mean over the classes that occur, each against all others, and its interval knows how they
+    vary together.
 
     Args:
         scores: (n,) for two classes, larger = rather class 1; or (n, C), one column a class or label.
@@ -46,7 +52,8 @@ def auc(
 
     Reference:
         DeLong, DeLong and Clarke-Pearson, Biometrics 44 (1988) 837; Obuchowski, Biometrics 53 (1997) 567;
-        Hand and Till, Machine Learning 45 (2001) 171.
+        Hanley and McNeil, Radiology 143 (1982) 29; Newcombe, Stat. Med. 25 (2006) 559; Hand and Till, Machine Learning 45
+        (2001) 171.
 
     >>> auc(np.array([0.1, 0.4, 0.35, 0.8]), np.array([0, 0, 1, 1])).value
     0.75
@@ -116,4 +123,26 @@ def _auc_part(scores: Float[np.ndarray, " n"], is_positive: Bool[np.ndarray, " n
     influence = np.empty(len(scores))
     influence[is_positive] = (won - value) / num_positive
     influence[~is_positive] = (1 - lost - value) / num_negative
-    return smooth_part(value, influence, is_positive, units, name)
+    return smooth_part(value, influence, is_positive, units, name, interval=_score_interval)
+
+
+def _score_interval(value: float, spread: Spread) -> tuple[float, float]:
+    """All θ with (value − θ)² ≤ q² κ h(θ): h is Hanley and McNeil's variance as Newcombe made it symmetric.
+
+    h(θ) = θ(1−θ) [1 + (N−1) ((1−θ)/(2−θ) + θ/(1+θ))] / mn with m and n the numbers of positive and negative units and N
+    their mean; κ makes it the estimated variance at the value, and is 1 where the images show none.
+    """
+    pairs = spread.num_positive * spread.num_negative
+    fellows = (spread.num_positive + spread.num_negative) / 2 - 1
+
+    def shape(theta: float) -> float:
+        return theta * (1 - theta) * (1 + fellows * ((1 - theta) / (2 - theta) + theta / (1 + theta))) / pairs
+
+    factor = spread.quantile**2 * (1.0 if spread.variance is None else spread.variance / shape(value))
+
+    def excess(theta: float) -> float:
+        return (value - theta) ** 2 - factor * shape(theta)
+
+    low = root_scalar(excess, bracket=(0.0, min(value, 1 - _EDGE))).root if value > 0 else 0.0
+    high = root_scalar(excess, bracket=(max(value, _EDGE), 1.0)).root if value < 1 else 1.0
+    return float(low), float(high)

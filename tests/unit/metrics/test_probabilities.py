@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import brier_score_loss, log_loss
+
+from crossgraft.errors import NotApplicable, UsageError
+from crossgraft.metrics import brier_score, calibration_error, negative_log_likelihood
+
+RNG = np.random.default_rng(0)
+TRUTH = RNG.integers(0, 3, 120)
+P = RNG.dirichlet(np.ones(3), 120)
+MARKS = (RNG.random((120, 2)) < 0.3).astype(int)
+Q = RNG.random((120, 2))
+
+
+def literal_error(confidence, right, num_bins=15):
+    total = 0.0
+    for b in range(num_bins):
+        low, high = b / num_bins, (b + 1) / num_bins
+        rows = [i for i, c in enumerate(confidence) if low < c <= high or (b == 0 and c == 0)]
+        if rows:
+            total += abs(np.mean(confidence[rows]) - np.mean(right[rows])) * len(rows) / len(confidence)
+    return total
+
+
+def test_calibration_error_is_its_definition():
+    assert calibration_error(P, TRUTH).value == pytest.approx(literal_error(P.max(axis=1), P.argmax(axis=1) == TRUTH))
+    by_label = [literal_error(Q[:, column], MARKS[:, column]) for column in range(2)]
+    assert calibration_error(Q, MARKS).value == pytest.approx(np.mean(by_label))
+    assert calibration_error(P, TRUTH, num_bins=4).value == pytest.approx(
+        literal_error(P.max(axis=1), P.argmax(axis=1) == TRUTH, 4)
+    )
+
+
+def test_edges_belong_to_the_lower_bin_and_the_ends_to_a_bin():
+    labels = np.array([[1], [0], [1], [0]])
+    # 0.2 = 3/15 ends a bin and 0.21 begins the next: |0.2 − 1| / 4 + |0.21 − 0| / 4, and nothing at 0 and 1.
+    assert calibration_error(np.array([[0.2], [0.21], [1.0], [0.0]]), labels).value == pytest.approx((0.8 + 0.21) / 4)
+
+
+def test_certain_and_right_has_no_error():
+    found = calibration_error(np.eye(3)[TRUTH], TRUTH)
+    assert found[:3] == (0.0, 0.0, 0.0)
+
+
+def test_probabilities_that_hold_have_a_small_error_and_too_large_ones_a_large_one():
+    confidence = RNG.uniform(0.5, 1, 20_000)
+    truth = (RNG.random(20_000) > confidence).astype(int)
+    p = np.column_stack([confidence, 1 - confidence])
+    assert calibration_error(p, truth).value < 0.02
+    sure = np.column_stack([np.full(20_000, 0.99), np.full(20_000, 0.01)])
+    found = calibration_error(sure, truth)
+    assert found.low < 0.24 < found.high
+
+
+def test_brier_score_and_likelihood_are_scikit_learns():
+    assert brier_score(P, TRUTH).value == pytest.approx(brier_score_loss(TRUTH, P))
+    two = np.column_stack([1 - Q[:, 0], Q[:, 0]])
+    assert brier_score(two, MARKS[:, 0]).value == pytest.approx(brier_score_loss(MARKS[:, 0], Q[:, 0]))
+    labels = [brier_score_loss(MARKS[:, c], Q[:, c]) for c in range(2)]
+    assert brier_score(Q, MARKS).value == pytest.approx(np.mean(labels))
+    assert negative_log_likelihood(P, TRUTH).value == pytest.approx(log_loss(TRUTH, P))
+    by_label = [log_loss(MARKS[:, c], Q[:, c]) for c in range(2)]
+    assert negative_log_likelihood(Q, MARKS).value == pytest.approx(np.mean(by_label))
+
+
+def test_interval_without_groups_is_that_of_a_mean():
+    found = negative_log_likelihood(P, TRUTH)
+    losses = -np.log(P[np.arange(120), TRUTH])
+    expected = stats.ttest_1samp(losses, 0).confidence_interval()
+    assert (found.low, found.high) == pytest.approx(tuple(expected))
+
+
+def test_interval_with_equal_groups_is_that_of_the_mean_of_their_means():
+    groups = np.repeat(np.arange(12), 10)
+    found = brier_score(P, TRUTH, groups)
+    losses = np.square(P - np.eye(3)[TRUTH]).sum(axis=1).reshape(12, 10).mean(axis=1)
+    expected = stats.ttest_1samp(losses, 0).confidence_interval()
+    assert (found.low, found.high) == pytest.approx(tuple(expected))
+    assert found.num_groups == 12
+
+
+def test_one_group_has_a_value_and_no_interval():
+    found = brier_score(P, TRUTH, np.zeros(120))
+    assert found.value > 0 and found.low is None and "images of one group" in found.note
+    assert "one image" in brier_score(P[:1], TRUTH[:1]).note
+
+
+def test_impossible_truth_is_refused():
+    p = np.array([[1.0, 0.0], [0.5, 0.5]])
+    with pytest.raises(NotApplicable, match="1 of 2 images had probability 0"):
+        negative_log_likelihood(p, np.array([1, 0]))
+    with pytest.raises(NotApplicable, match="1 of 2 images"):
+        negative_log_likelihood(p, np.array([[0, 0], [1, 0]]))
+
+
+def test_bins_are_needed():
+    with pytest.raises(UsageError, match="at least one bin"):
+        calibration_error(P, TRUTH, num_bins=0)
