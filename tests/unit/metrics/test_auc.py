@@ -1,7 +1,7 @@
 import jaxtyping
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import roc_auc_score
@@ -135,6 +135,7 @@ rows = st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 1)), min_size=4, ma
 )
 
 
+@settings(max_examples=40, deadline=None)
 @given(rows, st.randoms(use_true_random=False))
 def test_properties(pairs, random):
     scores, truth = np.array([float(s) for s, _ in pairs]), np.array([y for _, y in pairs])

@@ -44,8 +44,9 @@ def test_certain_and_right_has_no_error():
 
 
 def test_probabilities_that_hold_have_a_small_error_and_too_large_ones_a_large_one():
-    confidence = RNG.uniform(0.5, 1, 20_000)
-    truth = (RNG.random(20_000) > confidence).astype(int)
+    rng = np.random.default_rng(1)
+    confidence = rng.uniform(0.5, 1, 20_000)
+    truth = (rng.random(20_000) > confidence).astype(int)
     p = np.column_stack([confidence, 1 - confidence])
     assert calibration_error(p, truth).value < 0.02
     sure = np.column_stack([np.full(20_000, 0.99), np.full(20_000, 0.01)])
