@@ -15,8 +15,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import io
+import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import timm
@@ -31,6 +33,14 @@ from crossgraft.tune.batches import BatchMaker, BatchPlan, TrainingBatch
 from crossgraft.tune.choice import choose
 from crossgraft.tune.images import TrainingImages
 from crossgraft.types import Preprocessing
+
+
+class Seconds(NamedTuple):
+    """Of the clock, and of all threads of this process together."""
+
+    wall: float
+    cpu: float
+
 
 FEEDS = (
     ("none", None, True),
@@ -57,24 +67,20 @@ def main() -> None:
 
 
 def measure_feeds(dataset: Dataset, arguments: argparse.Namespace) -> None:
-    makers = {feed: make_feed(dataset, feed, arguments) for feed in FEEDS}
+    makers = {feed_name(*feed): make_feed(dataset, feed, arguments) for feed in FEEDS}
     ready = torch.rand(arguments.batch_size, 3, arguments.pixels, arguments.pixels)
     place = torch.empty_like(ready)
-    steps = next(iter(makers.values())).steps_per_epoch
-    jobs: dict[object, Callable[[], object]] = {"copy": lambda: [place.copy_(ready) for _ in range(steps)]}
-    jobs |= {feed: lambda maker=maker: exhaust(maker.batches(0)) for feed, maker in makers.items()}
-    best = best_of(jobs, arguments.rounds, clock=time.process_time)
-    print("Feeds, by CPU seconds:")
-    print(f"{'copy':28}{len(dataset) / best['copy']:10.0f} images/s")
-    for feed in FEEDS:
-        augmentation, transform, kept = feed
-        name = f"{augmentation}{' + ' + transform if transform else ''}, {'in memory' if kept else 'decoded'}"
-        ratio = best[feed] / best["copy"]
-        print(f"{name:28}{len(dataset) / best[feed]:10.0f} images/s {ratio:8.1f} × the copy")
+    copies = math.ceil(len(dataset) / arguments.batch_size)
+    jobs: dict[str, Callable[[], object]] = {"copy": lambda: [place.copy_(ready) for _ in range(copies)]}
+    jobs |= {name: lambda maker=maker: exhaust(maker.batches(0)) for name, maker in makers.items()}
+    best = best_of(jobs, arguments.rounds)
+    for name, seconds in best.items():
+        ratio = seconds.cpu / best["copy"].cpu
+        print(f"{name:28}{len(dataset) / seconds.cpu:10.0f} images a CPU second, {ratio:8.1f} × the copy")
 
 
 def measure_training(dataset: Dataset, arguments: argparse.Namespace) -> None:
-    """How much the feed slows an epoch down, in seconds of the clock and of the CPU."""
+    """How much the feed slows an epoch down."""
     for name in arguments.models.split(","):
         network = timm.create_model(name, num_classes=2)
         optimizer = torch.optim.SGD(network.parameters(), lr=0.0)
@@ -89,29 +95,29 @@ def measure_training(dataset: Dataset, arguments: argparse.Namespace) -> None:
                 optimizer.step()  # noqa: B023
 
         jobs = {"ready": lambda: epoch(ready), "fed": lambda: epoch(maker.batches(0))}  # noqa: B023
-        wall = best_of(jobs, arguments.rounds)
-        cpu = best_of(jobs, 1, clock=time.process_time)
+        best = best_of(jobs, arguments.rounds)
+        ready_seconds, fed = best["ready"], best["fed"]
         print(
-            f"{name:28}{len(dataset) / wall['ready']:10.1f} images/s on ready batches, "
-            f"fed with light: {wall['fed'] / wall['ready']:.3f} × the seconds, {cpu['fed'] / cpu['ready']:.3f} × the CPU"
+            f"{name:28}{len(dataset) / ready_seconds.cpu:10.1f} images a CPU second on ready batches; fed with light "
+            f"{fed.cpu / ready_seconds.cpu:.3f} × the CPU seconds, {fed.wall / ready_seconds.wall:.3f} × those of the clock"
         )
 
 
-def best_of(
-    jobs: dict[object, Callable[[], object]] | dict[str, Callable[[], object]],
-    rounds: int,
-    *,
-    clock: Callable[[], float] = time.perf_counter,
-) -> dict[object, float]:
+def best_of(jobs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Seconds]:
     """Least seconds of each job; the jobs take turns, after a first round that does not count."""
-    best = dict.fromkeys(jobs, float("inf"))
+    best = dict.fromkeys(jobs, Seconds(math.inf, math.inf))
     for number in range(rounds + 1):
         for name, job in jobs.items():
-            start = clock()
+            wall, cpu = time.perf_counter(), time.process_time()
             job()
             if number > 0:
-                best[name] = min(best[name], clock() - start)
+                taken = Seconds(time.perf_counter() - wall, time.process_time() - cpu)
+                best[name] = Seconds(*map(min, taken, best[name]))
     return best
+
+
+def feed_name(augmentation: str, transform: str | None, kept: bool) -> str:
+    return f"{augmentation}{' + ' + transform if transform else ''}, {'in memory' if kept else 'decoded'}"
 
 
 def make_feed(dataset: Dataset, feed: tuple[str, str | None, bool], arguments: argparse.Namespace) -> BatchMaker:
