@@ -53,7 +53,9 @@ def choose(registry: Registry[Any], choice: str | Mapping[str, object] | T) -> T
     except ValidationError as error:
         first = error.errors()[0]
         option = ".".join(map(str, first["loc"])) or name
-        raise UsageError(f"The {registry.kind} {name}: {option}: {first['msg']} (got {first.get('input')!r}).") from error
+        raise UsageError(
+            f"The {registry.kind} {name}: {option}: {first['msg']} (got {first.get('input')!r})."
+        ) from error
 
 
 def spell(plugin: object) -> str:
@@ -77,6 +79,16 @@ def _parse(text: str) -> tuple[str, dict[str, object]]:
         option, equals, value = part.partition("=")
         option = option.strip() if equals else ""
         if option in options:
-            raise UsageError(f"{text}: {option or 'a value without a name'} is given twice. Write name=value,name=value.")
-        options[option] = yaml.safe_load(value if equals else part)
+            raise UsageError(
+                f"{text}: {option or 'a value without a name'} is given twice. Write name=value,name=value."
+            )
+        options[option] = _value(value if equals else part)
     return name, options
+
+
+def _value(text: str) -> object:
+    """What YAML makes of ``text``; a text that YAML has another use for (``*.norm``) stays one."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text

@@ -24,13 +24,13 @@ def parameter_groups(
     """Sort the trained parameters into groups, deepest last.
 
     No weight decay acts on vectors and scalars (biases, norms) and on what the network itself excepts (timm's
-    ``no_weight_decay``: positions, class tokens). The body learns at ``learning_rate · decay^(deepest − depth)``, where the
-    depth counts building blocks and what follows the last block is deepest, as timm does it.
+    ``no_weight_decay``: positions, class tokens). A layer learns at ``learning_rate · decay^(deepest − depth)``, where the
+    depth counts building blocks, what follows the last block goes with it and the head is deepest, as timm does it.
 
     Args:
         classifier: Its blocks give the depths.
         selection: Only what it trains is in a group, each parameter once.
-        learning_rate: Of the deepest layers.
+        learning_rate: Of all layers without ``layer_decay``, of the head with it.
         weight_decay: Of matrices and kernels.
         layer_decay: Factor from one block to the one in front of it, in (0, 1]; 1: all layers learn alike.
         head_learning_rate: Of the head; ``learning_rate`` if None.
@@ -55,7 +55,7 @@ def parameter_groups(
             continue
         is_head = name.startswith("head.")
         decays = _decays(name, parameter, excepted)
-        depth = depths[name] if layer_decay < 1 or is_head else deepest
+        depth = deepest if layer_decay == 1 or is_head else min(depths[name], deepest - 1)
         base = head_learning_rate if is_head and head_learning_rate is not None else learning_rate
         group = groups.setdefault(
             (depth, is_head, decays),
