@@ -21,7 +21,7 @@ from crossgraft.tune.selection_rule import SelectionRule
 from crossgraft.tune.settings import TrainerSettings
 from crossgraft.types import Preprocessing
 
-SIZE = 16
+SIZE = 32
 CLASSES = 3
 PREPROCESSING = Preprocessing(SIZE, SIZE)
 
@@ -41,11 +41,11 @@ class SmallCnn(nn.Module):
 
 
 def build_network(name):
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         if name == "vit":
             return VisionTransformer(
-                img_size=SIZE, patch_size=8, embed_dim=16, depth=3, num_heads=2, num_classes=5, drop_path_rate=0.1
+                img_size=SIZE, patch_size=16, embed_dim=16, depth=3, num_heads=2, num_classes=5, drop_path_rate=0.1
             )
         if name == "convnext":
             return ConvNeXt(depths=(1, 1, 1, 1), dims=(8, 8, 16, 16), num_classes=5)
@@ -75,7 +75,9 @@ def build_data(count=22):
     labels = np.arange(count) % CLASSES
     noise = np.random.default_rng(0).integers(0, 120, (count, SIZE, SIZE, 3))
     pixels = (noise + 60 * labels[:, None, None, None]).astype(np.uint8)
-    return TrainingImages(dataset_from_arrays(pixels, labels), PREPROCESSING), torch.eye(CLASSES)[torch.from_numpy(labels)]
+    return TrainingImages(dataset_from_arrays(pixels, labels), PREPROCESSING), torch.eye(CLASSES)[
+        torch.from_numpy(labels)
+    ]
 
 
 def build_feed(*, count=22, batch_size=7, augmentation=None, transforms=()):
@@ -121,7 +123,7 @@ class LossOnFeed:
 
     def __call__(self, classifier):
         self.calls += 1
-        assert not classifier.training
+        assert not classifier.training and not torch.is_grad_enabled()
         rows = torch.arange(len(self.images))
         images = self.images.normalise(self.images.read(rows)).to(classifier.head.weight.dtype)
         logits = classifier(images)
@@ -146,7 +148,9 @@ class PullToStart:
         self.attached = True
 
     def loss(self, context):
-        moved = sum(((p - self.start[n]) ** 2).sum() for n, p in context.classifier.named_parameters() if p.requires_grad)
+        moved = sum(
+            ((p - self.start[n]) ** 2).sum() for n, p in context.classifier.named_parameters() if p.requires_grad
+        )
         return {"distance": self.strength * moved, "factor": 0.01 * (self.factor.weight**2).sum()}
 
     def detach(self):
@@ -186,9 +190,34 @@ def train_one(name="cnn", *, feed=None, selection=everything, **changes):
 
 def same_bits(first, second):
     states = first.state_dict(), second.state_dict()
-    return states[0].keys() == states[1].keys() and all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+    return states[0].keys() == states[1].keys() and all(
+        torch.equal(states[0][name], states[1][name]) for name in states[0]
+    )
 
 
 def largest_difference(first, second):
-    states = first.state_dict(), second.state_dict()
-    return max(float((states[0][name].double() - states[1][name].double()).abs().max()) for name in states[0])
+    """Over all parameters."""
+    pairs = zip(first.parameters(), second.parameters(), strict=True)
+    return max(float((one.detach().double() - other.detach().double()).abs().max()) for one, other in pairs)
+
+
+class BrokenInOneProcess(PullToStart):
+    """Its term is nan in the second process only."""
+
+    def loss(self, context):
+        import os
+
+        value = float("nan") if os.environ.get("RANK") == "1" else 0.0
+        return {"broken": context.logits.sum() * value}
+
+
+class VanishingProcess(PullToStart):
+    """The second process is gone in the second step."""
+
+    def loss(self, context):
+        import os
+        import signal
+
+        if context.step == 1 and os.environ.get("RANK") == "1":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().loss(context)

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from lightning_fabric import Fabric
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
-from lightning_fabric.plugins.precision.double import DoublePrecision
+from lightning_fabric.plugins.precision.precision import Precision
 from lightning_fabric.strategies.ddp import DDPStrategy
 from safetensors.torch import load_file, save_file
 
@@ -106,8 +106,18 @@ def make_fabric(settings: TrainerSettings) -> Fabric:
     return fabric
 
 
-class _Float64(DoublePrecision):
-    """Fabric's own gives logits back as float32, and the gradients with them."""
+class _Float64(Precision):
+    """Leaves everything as it is, because network and batches are of float64 already.
+
+    Fabric's own gives logits back as float32, and the gradients with them; and it changes the default number type of the
+    whole process during a forward pass, also for the thread that prepares the next batch.
+    """
+
+    precision = "64-true"
+
+    def convert_input(self, data: Any) -> Any:
+        """As it is."""
+        return data
 
     def convert_output(self, data: Any) -> Any:
         """As it is."""
