@@ -78,7 +78,7 @@ def _metrics(record: TuningRecord) -> str:
     split = record.metrics[0].split
     rows = [row for row in record.metrics if row.split == split and row.attribute is None]
     overall = [
-        row for row in rows if row.class_name is None or record.dataset.task != "multi-label" and _is_binary(record)
+        row for row in rows if row.class_name is None or (record.dataset.task != "multi-label" and _is_binary(record))
     ]
     groups = next((row.num_groups for row in overall if row.num_groups is not None), None)
     of_groups = "" if groups is None else f" of {counted(groups, 'group')}"

@@ -79,7 +79,7 @@ def choose_plugins(
     augmentation: Choice[Augmentation] | None,
     flip: bool,
     loss: Choice[Loss] | None,
-    class_weights: str | Sequence[float] | None,
+    class_weights: str | Sequence[float | int] | None,
     sampler: str,
 ) -> Plugins:
     """Build what was asked for.
@@ -144,7 +144,7 @@ def _as_sequence(choices: Any) -> Sequence[Any]:
     return choices if isinstance(choices, Sequence) else [choices]
 
 
-def _with_weights(loss: Any, class_weights: str | Sequence[float] | None) -> Loss:
+def _with_weights(loss: Any, class_weights: str | Sequence[float | int] | None) -> Loss:
     """``--class-weights`` is an option of every loss, under the loss' own name for it."""
     if class_weights is None:
         return loss

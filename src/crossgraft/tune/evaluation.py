@@ -32,7 +32,7 @@ from crossgraft.tune.rows import Parts
 from crossgraft.tune.thresholds import Threshold, fit_thresholds, threshold_values
 from crossgraft.types import Task
 
-Logits = Float[np.ndarray, "num_rows num_classes"]
+Logits = Float[np.ndarray, "_ num_classes"]
 
 
 @dataclass(frozen=True, eq=False)

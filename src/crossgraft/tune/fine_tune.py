@@ -41,7 +41,7 @@ def fine_tune(
     augmentation: str | Mapping[str, object] | Augmentation | None = None,
     flip: bool = True,
     loss: str | Mapping[str, object] | Loss | None = None,
-    class_weights: str | Sequence[float] | None = None,
+    class_weights: str | Sequence[float | int] | None = None,
     sampler: str = "shuffle",
     optimizer: OptimizerName = "adamw",
     learning_rate: float | None = None,
@@ -62,7 +62,7 @@ def fine_tune(
     precision: str = "32",
     select_by: str | None = None,
     threshold_rule: str | None = None,
-    grid: str | Sequence[str] | Mapping[str, Sequence[float]] | None = None,
+    grid: str | Sequence[str] | Mapping[str, Sequence[float | int]] | None = None,
     subgroups: str | Sequence[str] | None = None,
     val_fraction: float = VAL_SHARE,
     label_column: str | Sequence[str] | None = None,
@@ -230,7 +230,7 @@ def _as_typed(call: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("method", "regularizer", "batch_transform", "augmentation", "loss"):
         value = typed[name]
         several = isinstance(value, Sequence) and not isinstance(value, str)
-        typed[name] = [_text(each) for each in value] if several else _text(value)
+        typed[name] = tuple(_text(each) for each in value) if several else _text(value)
     if isinstance(typed["grid"], Mapping):
         typed["grid"] = [f"{name}={','.join(f'{v:g}' for v in values)}" for name, values in typed["grid"].items()]
     if isinstance(typed["model"], ModelSpec):

@@ -21,7 +21,7 @@ GRID_SETTINGS: Mapping[str, type[float] | type[int]] = {
 """What a grid may vary; the rest changes what is compared, and is better a run of its own."""
 
 
-def read_grid(grid: str | Sequence[str] | Mapping[str, Sequence[float]] | None) -> list[GridPoint]:
+def read_grid(grid: str | Sequence[str] | Mapping[str, Sequence[float | int]] | None) -> list[GridPoint]:
     """Every combination of the values, in the order in which they were written; one empty point without a grid.
 
     Args:
@@ -56,7 +56,9 @@ def point_name(point: Mapping[str, float | int]) -> str:
     return ",".join(f"{name}={value:g}" for name, value in point.items())
 
 
-def _pairs(grid: str | Sequence[str] | Mapping[str, Sequence[float]] | None) -> list[tuple[str, Sequence[object]]]:
+def _pairs(
+    grid: str | Sequence[str] | Mapping[str, Sequence[float | int]] | None,
+) -> list[tuple[str, Sequence[object]]]:
     if grid is None:
         return []
     if isinstance(grid, Mapping):

@@ -62,13 +62,24 @@ class TrainingImages:
         self._in_8_bits = all(kind[-1] == "8-bit" for kind in kinds)
         self._grey = preprocessing.channels == 1 or all("grey" in kind for kind in kinds)
         self._dtype = torch.uint8 if self._in_8_bits else torch.float32
+        self._is_kept = torch.zeros(len(dataset), dtype=torch.bool)
         self._kept: Tensor | None = None
         if self.total_bytes <= memory_limit_bytes:
             self._kept = torch.empty((len(dataset), *self.image_shape), dtype=self._dtype)
-        self._is_kept = torch.zeros(len(dataset), dtype=torch.bool)
 
     def __len__(self) -> int:
-        return len(self.dataset)
+        return len(self._is_kept)
+
+    def __getstate__(self) -> dict[str, object]:
+        """For another process: all resized images instead of the data set, whose readers can not be sent.
+
+        Raises:
+            TypeError: The images do not stay in memory.
+        """
+        if self._kept is None:
+            raise TypeError(f"{len(self)} images that are too many to be kept in memory")
+        self._levels(torch.arange(len(self)))
+        return {**self.__dict__, "dataset": None}
 
     @property
     def image_shape(self) -> tuple[int, int, int]:

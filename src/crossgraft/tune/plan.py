@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from crossgraft.models.classifier import Classifier
 from crossgraft.records import PlanRecord, PlanRow
 from crossgraft.report.formatting import counted, duration
+from crossgraft.tune.grid import GridPoint
 from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.settings import TrainerSettings
 from crossgraft.tune.step_cost import StepCost
@@ -57,7 +58,7 @@ def make_plan(
     settings: TrainerSettings,
     *,
     described: Mapping[str, str],
-    points: Sequence[Mapping[str, float]],
+    points: Sequence[GridPoint],
     num_folds: int,
     num_train: int,
     num_val: int,

@@ -105,18 +105,30 @@ def prepare(
     run: RunDirectory | None,
     reporter: Reporter,
 ) -> Preparation:
-    """Open the rows, load the model, choose what was left open, refuse contradictions, and make the plan.
+    """Open the rows, then ``prepare_rows``; ``data`` and ``call`` as in ``fine_tune``."""
+    return prepare_rows(_open(data, call, reporter), call, points=points, spec=spec, run=run, reporter=reporter)
+
+
+def prepare_rows(
+    rows: TuningRows,
+    call: Mapping[str, Any],
+    *,
+    points: list[GridPoint],
+    spec: ModelSpec,
+    run: RunDirectory | None,
+    reporter: Reporter,
+) -> Preparation:
+    """Load the model, choose what was left open, refuse contradictions, and make the plan.
 
     Args:
-        data: As in ``fine_tune``.
-        call: Its arguments.
+        rows: Open, each with its part.
+        call: Arguments of ``fine_tune``.
         points: Of the grid.
         spec: Of the model.
         run: Told about data and machine.
         reporter: Told what is going on.
     """
     num_threads = call["workers"] or available_cores()
-    rows = _open(data, call, reporter)
     dataset = rows.dataset
     if run is not None:
         run.describe_data(dataset.fingerprint)
@@ -127,6 +139,8 @@ def prepare(
     classifier = make_classifier(backbone, len(dataset.class_names), seed=call["seed"])
     parts = rows.parts[0]
     settings = _settings(call, plugins, num_train=len(parts.train), num_parameters=backbone.num_parameters)
+    for point in points:
+        replace(settings, **point)  # a value without a meaning comes to light before the first training
     selection = plugins.method.select(classifier)
     situation = Situation(
         plugins=plugins,

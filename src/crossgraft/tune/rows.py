@@ -27,7 +27,7 @@ VAL_SHARE = 0.2
 
 GIVEN = "given with the data"
 
-Rows = Int64[np.ndarray, " num_rows"]
+Rows = Int64[np.ndarray, " _"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +203,34 @@ def open_rows(
         rows.origins["train"] += f", {per_class} images of each class"
     for parts in rows.parts:
         _refuse_missing_classes(dataset, parts)
+        _refuse_empty_test(dataset, parts)
     return rows
+
+
+def training_rows(dataset: Dataset, *, val_fraction: float = VAL_SHARE, seed: int = 0) -> TuningRows:
+    """All rows train, but for a drawn share that picks the model; none is set aside as test.
+
+    For somebody who has split the images already, and measures the result by their own means.
+
+    Args:
+        dataset: Without a split.
+        val_fraction: Share that becomes val; whole groups stay together. 0: no val rows.
+        seed: Of the draw.
+
+    Raises:
+        DataError: Too few rows are left for a part.
+        UsageError: The share is not in [0, 1).
+    """
+    if not 0 <= val_fraction < 1:
+        raise UsageError(f"The share of validation rows must lie between 0 and 1 (0: none), not {val_fraction:g}.")
+    train, val, origin = np.arange(len(dataset)), _NO_ROWS, "none"
+    if val_fraction > 0:
+        train, val = _draw(dataset, train, val_fraction, seed, "val")
+        origin = f"{val_fraction:.0%} of the rows, {_how(dataset)}"
+    parts = Parts(train, val, _NO_ROWS)
+    _refuse_missing_classes(dataset, parts)
+    named = replace(dataset, splits=_part_names(len(dataset), parts))
+    return TuningRows(named, (parts,), {"train": "all other rows", "val": origin, "test": "none"})
 
 
 def _open(
@@ -310,6 +337,10 @@ def _refuse_missing_classes(dataset: Dataset, parts: Parts) -> None:
                 f"Among the {len(parts.train)} training rows{where} of {dataset.name}, {extent} image has the {what}, so it "
                 "can not be learned. Give more images, leave it out, or choose another split."
             )
+
+
+def _refuse_empty_test(dataset: Dataset, parts: Parts) -> None:
+    where = "" if parts.fold is None else f" of fold {parts.fold}"
     if parts.test.size == 0:
         raise DataError(f"{dataset.name} has no test rows{where}, so nothing can be said about the result.")
 

@@ -1,0 +1,264 @@
+"""The whole way on a tiny network of the user's own: rows, plan, trainings, numbers, files."""
+
+import json
+import sys
+import textwrap
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import crossgraft
+from crossgraft.data import dataset_from_arrays
+from crossgraft.errors import DivergedError, OtherRunError, UnknownNameError, UsageError
+from crossgraft.records import TuningRecord
+from crossgraft.runs import read_known_results
+from crossgraft.tune import fine_tune
+from crossgraft.tune.saved_model import load_saved_model
+from support.tiny import TINY_MODELS
+
+FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu"}
+
+
+@pytest.fixture(autouse=True)
+def tiny_models(tmp_path, monkeypatch):
+    """The module of the user's network, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "tiny_models", raising=False)
+    (tmp_path / "tiny_models.py").write_text(textwrap.dedent(TINY_MODELS))
+    yield tmp_path
+    sys.modules.pop("tiny_models", None)
+
+
+def squares(n=60, *, classes=2, groups=None, labels=None):
+    """Noise that is brighter from class to class."""
+    rng = np.random.default_rng(0)
+    of_row = np.arange(n) % classes
+    pixels = rng.integers(0, 90, (n, 16, 16, 3)) + 80 * of_row[:, None, None, None]
+    made = dataset_from_arrays(pixels.astype(np.uint8), of_row if labels is None else labels, groups=groups)
+    return made
+
+
+def test_a_run_leaves_everything_that_is_needed_and_says_the_same_everywhere(tmp_path):
+    tuned = fine_tune(squares(), **FAST, out=tmp_path / "run")
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert names >= {
+        "run.json", "report.json", "report.html", "history.csv", "metrics.csv", "predictions.csv", "split.json", "model",
+    }  # fmt: skip
+    record = TuningRecord.model_validate_json((tmp_path / "run" / "report.json").read_bytes())
+    assert record == tuned.record
+    metrics = pd.read_csv(tmp_path / "run" / "metrics.csv")
+    headline = tuned.headline
+    found = metrics[(metrics.metric == headline.metric) & (metrics.split == "test")].iloc[0]
+    assert found.value == pytest.approx(headline.value)
+    assert found.low <= found.value <= found.high
+    assert len(pd.read_csv(tmp_path / "run" / "history.csv")) == 2
+    assert [row.name for row in record.splits] == ["train", "val", "test"]
+    assert not record.leakage_checked
+    assert record.leakage.startswith("Patient leakage not checked")
+    assert record.selection_rule.startswith("Of all epochs the one with the highest auc on 10 validation rows")
+
+
+def test_predictions_are_those_of_the_model_that_was_saved(tmp_path):
+    data = squares()
+    fine_tune(data, **FAST, out=tmp_path / "run")
+    table = pd.read_csv(tmp_path / "run" / "predictions.csv")
+    split = json.loads((tmp_path / "run" / "split.json").read_text())
+    assert (table.row - 1).tolist() == split["test"]
+    assert "name" not in table
+    saved = load_saved_model(tmp_path / "run")
+    images = crossgraft.data.prepare_batch([data.read(row) for row in split["test"]], saved.classifier.preprocessing)
+    logits = saved.logits(images).numpy()
+    assert np.abs(logits - table[["logit 0", "logit 1"]].to_numpy()).max() < 1e-6
+    likely = torch.softmax(torch.tensor(logits).double() / (saved.facts.temperature or 1.0), 1).numpy()
+    assert np.abs(likely - table[["probability 0", "probability 1"]].to_numpy()).max() < 1e-6
+    limit = saved.facts.thresholds[0].threshold or 0.5
+    assert table.decision.astype(str).tolist() == ["1" if p >= limit else "0" for p in likely[:, 1]]
+
+
+def test_the_same_call_goes_on_and_another_one_is_refused(tmp_path):
+    first = fine_tune(squares(), **FAST, out=tmp_path / "run")
+    weights = tmp_path / "run" / "jobs" / "only" / "weights.safetensors"
+    before = weights.stat().st_mtime_ns
+    again = fine_tune(squares(), **FAST, out=tmp_path / "run")
+    assert weights.stat().st_mtime_ns == before
+    assert again.to_frame().equals(first.to_frame())
+    with pytest.raises(OtherRunError, match="different: learning_rate"):
+        fine_tune(squares(), **FAST, learning_rate=0.1, out=tmp_path / "run")
+    other = fine_tune(squares(), **FAST, learning_rate=0.1, out=tmp_path / "run", overwrite=True)
+    assert not other.to_frame().equals(first.to_frame())
+
+
+def test_a_killed_run_ends_like_a_whole_one(tmp_path, monkeypatch):
+    from crossgraft.tune import trainer
+
+    whole = fine_tune(squares(), **FAST, out=tmp_path / "whole")
+    write = trainer.write_checkpoint
+    written = []
+
+    def killed(*arguments):
+        write(*arguments)
+        written.append(1)
+        if len(written) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(trainer, "write_checkpoint", killed)
+    with pytest.raises(KeyboardInterrupt):
+        fine_tune(squares(), **FAST, out=tmp_path / "killed")
+    assert (tmp_path / "killed" / "jobs" / "only" / "checkpoint").is_dir()
+    resumed = fine_tune(squares(), **FAST, out=tmp_path / "killed")
+    assert resumed.to_frame().equals(whole.to_frame())
+    assert not (tmp_path / "killed" / "jobs" / "only" / "checkpoint").exists()
+    same = [(tmp_path / name / "model" / "weights.safetensors").read_bytes() for name in ("whole", "killed")]
+    assert same[0] == same[1]
+
+
+def test_test_rows_change_nothing_but_their_own_numbers():
+    data = squares()
+    first = fine_tune(data, **FAST)
+    test = np.flatnonzero(np.isin(np.arange(60), first_test_rows(data)))
+    images = [data.read(row) for row in range(60)]
+    for row in test:
+        images[row] = np.zeros_like(images[row])
+    poisoned = fine_tune(dataset_from_arrays(images, data.labels), **FAST)
+    assert poisoned.record.calibration.temperature == first.record.calibration.temperature
+    assert [row.train_loss for row in poisoned.record.history] == [row.train_loss for row in first.record.history]
+    assert poisoned.record.thresholds == first.record.thresholds
+    assert not poisoned.to_frame().equals(first.to_frame())
+
+
+def first_test_rows(data):
+    from crossgraft.tune.rows import open_rows
+
+    return open_rows(data).parts[0].test
+
+
+def test_only_a_plan_takes_no_step_and_writes_nothing(tmp_path):
+    tuned = fine_tune(squares(), **FAST, out=tmp_path / "run", plan=True)
+    assert not (tmp_path / "run").exists()
+    assert "Trained: " in tuned.plan.summary()
+    assert "2 epochs" in tuned.plan.summary()
+    with pytest.raises(UsageError, match="Only the plan was made"):
+        _ = tuned.record
+    assert json.loads(tuned.to_json())["num_steps"] == tuned.plan.record.num_steps
+
+
+def test_folds_pool_rows_that_their_models_had_not_seen(tmp_path):
+    data = squares(groups=np.arange(60) // 2)
+    tuned = fine_tune(data, **FAST, folds=3, out=tmp_path / "run")
+    record = tuned.record
+    table = pd.read_csv(tmp_path / "run" / "predictions.csv")
+    assert table.row.tolist() == list(range(1, 61))
+    assert [fold.num_test for fold in record.folds] == [20, 20, 20]
+    assert record.metrics[0].split == "out of fold"
+    assert record.metrics[0].num_images == 60
+    assert record.metrics[0].num_groups == 30
+    assert record.leakage == "No group is in two parts (30 groups of column groups)."
+    assert tuned.classifier is None
+    assert record.saved_model is None
+    assert "folds/fold-0/model" in record.saved_model_reason
+    of_fold = load_saved_model(tmp_path / "run" / "folds" / "fold-1")
+    assert of_fold.facts.metrics[0].num_images == 20
+
+
+def test_the_grid_is_decided_on_val_and_a_failed_point_loses_no_other(tmp_path):
+    tuned = fine_tune(squares(), **FAST, grid="learning_rate=0.01,1e6", optimizer="sgd", out=tmp_path / "run")
+    states = {row.job: (row.state, row.picked) for row in tuned.record.grid}
+    assert states == {"learning_rate=0.01": ("done", True), "learning_rate=1e+06": ("failed", False)}
+    assert any("learning_rate=1e+06 failed" in warning for warning in tuned.record.warnings)
+    with pytest.raises(DivergedError):
+        fine_tune(squares(), **FAST, learning_rate=1e6, optimizer="sgd")
+
+
+def test_several_labels_have_metrics_and_a_threshold_each():
+    labels = np.stack([np.arange(60) % 2, np.arange(60) // 2 % 2], axis=1)
+    record = fine_tune(squares(labels=labels), **FAST).record
+    assert record.dataset.task == "multi-label"
+    assert record.primary_metric == "auc"
+    assert [row.class_name for row in record.thresholds] == ["label 0", "label 1"]
+    assert record.confusion is None
+    assert {plugin.spelling for plugin in record.plugins} >= {"multi_label"}
+
+
+def test_linear_head_first_and_scratch_train_what_they_say():
+    linear = fine_tune(squares(), **FAST, method="linear").record
+    assert linear.plan.num_trained == 18
+    first = fine_tune(squares(), **FAST, head_first=True, head_epochs=2).record
+    assert [row.stage for row in first.history] == ["head", "head", "all", "all"]
+    assert sum(row.is_best for row in first.history) == 1
+    scratch = fine_tune(squares(), **FAST, method="scratch").record
+    assert scratch.model.from_scratch
+    assert scratch.model.weights_fingerprint != linear.model.weights_fingerprint
+
+
+def test_without_val_the_last_epoch_is_kept_and_nothing_is_fitted():
+    record = fine_tune(squares(), **FAST, val_fraction=0.0).record
+    assert record.calibration is None
+    assert record.calibration_reason == "There are no validation rows to fit a temperature to."
+    assert record.thresholds == []
+    assert record.history[-1].is_best
+    assert record.selection_rule.startswith("The last epoch was kept")
+
+
+def test_results_are_kept_for_later_rankings_unless_asked_not_to():
+    fine_tune(squares(), **FAST, store=False)
+    fine_tune(squares(), **FAST, method="scratch")
+    assert read_known_results() == []
+    record = fine_tune(squares(), **FAST).record
+    (row,) = read_known_results()
+    assert (row.target, row.metric, row.weights) == ("arrays", "balanced_accuracy", record.model.weights_fingerprint)
+    assert row.value == record.metric("balanced_accuracy").value
+    assert row.target_fingerprint == squares().fingerprint
+    assert row.protocol.startswith("full, light, cross_entropy; 38 training images, test 20% of the training rows")
+
+
+def test_subgroups_are_measured(monkeypatch):
+    from dataclasses import replace
+
+    data = replace(squares(90), attributes={"site": np.array(["a", "b", "a"] * 30)})
+    record = fine_tune(data, **FAST, subgroups="site", holdout=0.4).record
+    values = {row.attribute_value for row in record.metrics if row.attribute == "site"}
+    assert {"a", "b"} <= values
+
+
+def test_misspelled_names_come_to_light_before_any_image_is_read():
+    with pytest.raises(UnknownNameError, match="Did you mean linear"):
+        fine_tune("no such data", model="tiny_models:tiny", method="lineer")
+    with pytest.raises(UnknownNameError, match="setting of a grid"):
+        fine_tune("no such data", model="tiny_models:tiny", grid="learning_rat=1,2")
+    with pytest.raises(UsageError, match="one at a time"):
+        fine_tune("no such data", model="tiny_models:tiny,tiny_models:broken")
+
+
+def test_a_tracker_sees_epochs_and_the_end(monkeypatch):
+    said = []
+
+    class Fake:
+        def start_run(self, run_name):
+            said.append(run_name)
+
+        def log_params(self, values):
+            said.append(values["method"])
+
+        def log_metrics(self, values, step):
+            said.append((step, sorted(values)))
+
+        def end_run(self, status):
+            said.append(status)
+
+    monkeypatch.setitem(sys.modules, "mlflow", Fake())
+    fine_tune(squares(), **FAST, track="mlflow")
+    assert said[:2] == ["tiny on arrays", "full"]
+    assert said[-1] == "FINISHED"
+    assert [step for step, _ in said[2:-1]] == [1, 2, 0]
+    assert "val/auc" in said[2][1]
+    assert "train/loss" in said[2][1]
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(crossgraft.errors.MissingExtraError, match=r"crossgraft\[track\]"):
+        fine_tune(squares(), **FAST, track="mlflow")
+
+
+def test_the_public_verb_is_this_function():
+    assert crossgraft.fine_tune is fine_tune
