@@ -14,12 +14,13 @@ from torch import Tensor
 from crossgraft.errors import DataError
 from crossgraft.features.batches import BatchLoader, ImageSource, is_out_of_memory
 from crossgraft.metrics import decide
+from crossgraft.models.classifier import Classifier
 from crossgraft.models.device import explain_missing_operations
 from crossgraft.progress import Reporter
 from crossgraft.records import SavedModelRecord
+from crossgraft.tune.calibration import to_probabilities
 from crossgraft.tune.predictions import NO_LABEL
-from crossgraft.tune.saved_model import SavedModel
-from crossgraft.tune.selection_metrics import probabilities_of
+from crossgraft.tune.saved_model import logits_of_batch
 from crossgraft.types import Task
 
 BATCH_SIZE = 64
@@ -27,12 +28,12 @@ _NAMED_ROWS = 5
 
 
 def compute_logits(
-    model: SavedModel, images: ImageSource, *, batch_size: int = BATCH_SIZE, reporter: Reporter
+    classifier: Classifier, images: ImageSource, *, batch_size: int = BATCH_SIZE, reporter: Reporter
 ) -> Float32[np.ndarray, "num_images num_outputs"]:
     """Logits of every image, before the temperature; the next batch is prepared while the network looks at this one.
 
     Args:
-        model: From ``load_saved_model``.
+        classifier: In eval mode, on any device.
         images: In a fixed order.
         batch_size: Images at once; halved when memory runs out. Another size can change the last digits of a float32.
         reporter: Told how far it is.
@@ -42,19 +43,19 @@ def compute_logits(
         OutOfMemoryError: A single image does not fit.
     """
     spans = [range(len(images))]
-    loader = BatchLoader(images, model.classifier.preprocessing, spans, batch_size=batch_size, reporter=reporter)
-    logits = np.empty((len(images), model.classifier.num_outputs), np.float32)
-    name = model.facts.model.name
+    loader = BatchLoader(images, classifier.preprocessing, spans, batch_size=batch_size, reporter=reporter)
+    logits = np.empty((len(images), classifier.num_outputs), np.float32)
+    name = classifier.recipe.name
     with (
         reporter.stage(f"Predicting {len(images)} images with {name}", total=len(images), unit="images") as stage,
-        explain_missing_operations(name, model.device),
+        explain_missing_operations(name, str(classifier.head.weight.device)),
         closing(iter(loader)) as batches,  # pyright: ignore[reportArgumentType] - a generator
     ):
         for batch in batches:
             done = batch.rows.start
             while done < batch.rows.stop:
                 part = batch.images[done - batch.rows.start :][: loader.batch_size]
-                found = _try(model, part, loader)
+                found = _try(classifier, part, loader)
                 if found is not None:
                     logits[done : done + len(found)] = found.numpy()
                     done += len(found)
@@ -63,10 +64,10 @@ def compute_logits(
     return logits
 
 
-def _try(model: SavedModel, images: Tensor, loader: BatchLoader) -> Tensor | None:
+def _try(classifier: Classifier, images: Tensor, loader: BatchLoader) -> Tensor | None:
     """Logits, or None after the batch was made smaller because memory ran out."""
     try:
-        return model.logits(images)
+        return logits_of_batch(classifier, images)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
@@ -102,7 +103,7 @@ class Answers(NamedTuple):
 def answer(facts: SavedModelRecord, logits: Float[np.ndarray, "num_images num_outputs"]) -> Answers:
     """Probabilities and decisions by the temperature and the thresholds that are stored with the model."""
     task = task_of(facts)
-    probabilities = probabilities_of(torch.from_numpy(logits), task, facts.temperature or 1.0)
+    probabilities = to_probabilities(logits, task=task, temperature=facts.temperature)
     decided = decide(probabilities, task=task, thresholds=thresholds_of(facts))
     if task == "multi-label":
         decisions = [[facts.class_names[column] for column in np.flatnonzero(row)] for row in decided]

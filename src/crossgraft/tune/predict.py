@@ -121,7 +121,7 @@ def predict(
             opened = _open(images, model, call, num_threads=threads, reporter=reporter)
             known = true_classes(opened, model.facts, reporter)
             start = time.perf_counter()
-            logits = compute_logits(model, opened, batch_size=size, reporter=reporter)
+            logits = compute_logits(model.classifier, opened, batch_size=size, reporter=reporter)
             seconds = time.perf_counter() - start
             answers = answer(model.facts, logits)
             rows = _rows(opened, logits, answers, known)

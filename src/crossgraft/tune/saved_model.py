@@ -52,9 +52,7 @@ class SavedModel:
         The same images in batches of the same size give the same bits as when the model was evaluated, on the same
         machine, with the same versions and threads.
         """
-        weight = self.classifier.head.weight
-        with torch.no_grad():
-            return self.classifier(images.to(device=weight.device, dtype=weight.dtype)).float().cpu()
+        return logits_of_batch(self.classifier, images)
 
     def _repr_html_(self) -> str:
         """A short table for notebooks."""
@@ -72,6 +70,15 @@ class SavedModel:
                 "use": "research use, not a medical device",
             },
         )
+
+
+def logits_of_batch(
+    classifier: Classifier, images: Float[Tensor, "num_images channels height width"]
+) -> Float[Tensor, "num_images num_outputs"]:
+    """Logits of prepared images on the CPU, computed where and in the type that the network is."""
+    weight = classifier.head.weight
+    with torch.no_grad():
+        return classifier(images.to(device=weight.device, dtype=weight.dtype)).float().cpu()
 
 
 def describe_saved_model(record: TuningRecord, classifier: Classifier, *, seed: int) -> SavedModelRecord:

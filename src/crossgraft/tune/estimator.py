@@ -1,0 +1,193 @@
+"""Fine-tuning as a scikit-learn classifier: ``fit``, ``predict``, ``predict_proba``, ``score``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+
+from crossgraft.compute import available_cores, limit_threads
+from crossgraft.data.dataset import Dataset, dataset_from_arrays
+from crossgraft.data.unlabelled import images_of_arrays
+from crossgraft.errors import CrossgraftError, DataError, UnknownNameError, UsageError
+from crossgraft.models import ModelSpec
+from crossgraft.progress import Reporter
+from crossgraft.tune.calibration import fit_temperature, to_probabilities
+from crossgraft.tune.evaluation import logits_of
+from crossgraft.tune.fine_tune import fine_tune
+from crossgraft.tune.grid import read_grid
+from crossgraft.tune.images import TrainingImages
+from crossgraft.tune.inference import compute_logits
+from crossgraft.tune.jobs import Job, JobRunner, pick
+from crossgraft.tune.preparation import Preparation, find_model, prepare_rows
+from crossgraft.tune.rows import VAL_SHARE, training_rows
+from crossgraft.types import Task
+
+Images = Sequence[np.ndarray] | np.ndarray
+NOT_OPTIONS = (
+    "data", "split", "holdout", "folds", "fold", "limit", "plan", "store", "track", "out", "overwrite", "reporter",
+    "show_names", "no_images", "subgroups", "threshold_rule", "strict",
+)  # fmt: skip
+"""Arguments of ``fine_tune`` without a meaning for arrays that somebody else has split."""
+
+
+class FineTunedClassifier(ClassifierMixin, BaseEstimator):
+    """A pretrained network that is fine-tuned by ``fit``.
+
+    Works wherever scikit-learn takes a classifier, for example in ``cross_val_score``. All images that ``fit`` is given are
+    used for training, but for the share ``val_fraction``, which picks the epoch and calibrates the probabilities; how good the
+    model is has to be measured on other images. To have that done, with intervals and a report, call ``fine_tune``.
+
+    Args:
+        model: Name, checkpoint path, ``package.module:factory``, or a ``ModelSpec``.
+        method: What is trained: ``full``, ``linear``, ``partial:3`` …
+        regularizer: What is added to the loss, for example ``l2_sp:alpha=0.1``.
+        augmentation: What is done to an image; ``light`` by default.
+        epochs: Passes over the training images, at most.
+        learning_rate: The largest, after warm-up.
+        batch_size: Images of one step.
+        val_fraction: Share of the images that picks the epoch; groups stay together. 0: the last epoch is kept, and
+            probabilities are not calibrated.
+        image_size: Side of the input in pixels, instead of the model's own.
+        seed: Of every random choice.
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
+        workers: Threads; one a core by default.
+        options: Further arguments of ``fine_tune`` by name, for example ``{"head_first": True}``.
+
+    Attributes:
+        classes_: (C,) the sorted labels that ``fit`` saw; with several labels an image the numbers of its columns.
+        classifier_: The network in eval mode.
+        temperature_: By which logits are divided; None if it was not fitted.
+        history_: One row an epoch.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | ModelSpec = "mobilenetv2_100",
+        *,
+        method: str = "full",
+        regularizer: str | Sequence[str] = (),
+        augmentation: str | None = None,
+        epochs: int | None = None,
+        learning_rate: float | None = None,
+        batch_size: int | None = None,
+        val_fraction: float = VAL_SHARE,
+        image_size: int | None = None,
+        seed: int = 0,
+        device: str = "auto",
+        workers: int | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> None:
+        self.model = model
+        self.method = method
+        self.regularizer = regularizer
+        self.augmentation = augmentation
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.val_fraction = val_fraction
+        self.image_size = image_size
+        self.seed = seed
+        self.device = device
+        self.workers = workers
+        self.options = options
+
+    def fit(self, X: Images, y: Any, groups: Any = None) -> FineTunedClassifier:
+        """Fine-tune on images with labels.
+
+        Args:
+            X: (n, height, width) or (n, height, width, 1 or 3), uint8, uint16 or float32 in [0, 1]; or a sequence of such
+                images of any sizes.
+            y: (n,) labels of any type that sorts, or (n, L) of 0 and 1 where an image may have several.
+            groups: (n,) patient of each image: no patient is in the training and the validation part.
+
+        Raises:
+            DataError: The arrays do not belong together, there is only one class, or too few images for a part.
+            UsageError: An option is wrong or contradicts another.
+            MissingWeightsError: The weights of the model are not on this machine.
+        """
+        call = self._call()
+        dataset = self._dataset(X, np.asarray(y), groups)
+        rows = training_rows(dataset, val_fraction=float(self.val_fraction), seed=self.seed)
+        spec, reporter = find_model(self.model, call["weights_dir"]), Reporter(quiet=True)
+        prepared = prepare_rows(rows, call, points=read_grid(call["grid"]), spec=spec, run=None, reporter=reporter)
+        with limit_threads(prepared.num_threads):
+            self._train(prepared)
+        return self
+
+    def predict_proba(self, X: Images) -> Float[np.ndarray, "num_images num_classes"]:
+        """(n, C) calibrated probability of each class in the order of ``classes_``; with several labels of each label.
+
+        Raises:
+            NotFittedError: ``fit`` was not called.
+        """
+        if not hasattr(self, "classifier_"):
+            raise NotFittedError("This FineTunedClassifier is not fitted yet. Call fit(images, labels) first.")
+        with limit_threads(self.workers or available_cores()):
+            logits = compute_logits(self.classifier_, images_of_arrays(X), reporter=Reporter(quiet=True))
+        return to_probabilities(logits, task=self._task, temperature=self.temperature_)
+
+    def predict(self, X: Images) -> np.ndarray:
+        """(n,) the most probable class of each image; with several labels (n, L), 1 from probability 0.5 on."""
+        probabilities = self.predict_proba(X)
+        if self._task == "multi-label":
+            return (probabilities >= 0.5).astype(np.int64)
+        return self.classes_[probabilities.argmax(axis=1)]
+
+    def _call(self) -> dict[str, Any]:
+        """Arguments of ``fine_tune``: its defaults, the options, what is set here."""
+        parameters = inspect.signature(fine_tune).parameters
+        call = {name: parameter.default for name, parameter in parameters.items() if name != "data"}
+        known = [name for name in call if name not in NOT_OPTIONS]
+        for name, value in (self.options or {}).items():
+            if name not in known:
+                raise UnknownNameError("option of FineTunedClassifier", name, known)
+            if name in self.get_params(deep=False):
+                raise UsageError(f"Give {name} as an argument of FineTunedClassifier, not among its options.")
+            call[name] = value
+        return call | {name: value for name, value in self.get_params(deep=False).items() if name in call}
+
+    def _dataset(self, X: Images, y: np.ndarray, groups: Any) -> Dataset:
+        if y.ndim == 2:
+            self.classes_ = np.arange(y.shape[1])
+            return dataset_from_arrays(X, y, groups=groups, class_names=[f"label {column}" for column in self.classes_])
+        self.classes_, targets = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise DataError(f"All {len(y)} images have the class {self.classes_[0]!r}; at least two are needed.")
+        names = [str(label) for label in self.classes_]
+        names = names if len(set(names)) == len(names) else [f"class {index}" for index in range(len(names))]
+        return dataset_from_arrays(X, targets.ravel(), groups=groups, class_names=names)
+
+    def _train(self, prepared: Preparation) -> None:
+        runner = JobRunner(
+            classifier=prepared.classifier,
+            selection=prepared.selection,
+            plugins=prepared.plugins,
+            settings=prepared.settings,
+            rule=prepared.rule,
+        )
+        (parts,) = prepared.rows.parts
+        data = prepared.fold_data(parts)
+        chosen = pick([runner.run_job(Job(None, point), data) for point in prepared.points], prepared.rule)
+        if chosen.load is None:
+            raise CrossgraftError("The training left no weights.")
+        classifier = prepared.new_classifier()
+        state = chosen.load()
+        classifier.to(state["head.weight"].dtype).load_state_dict(state)
+        self._task: Task = prepared.task
+        self.temperature_: float | None = None
+        if parts.val.size:
+            images = TrainingImages(prepared.rows.dataset.take(parts.val), classifier.preprocessing)
+            logits = logits_of(classifier, images, device=prepared.settings.device)
+            targets = prepared.rows.dataset.targets[parts.val]
+            self.temperature_ = fit_temperature(logits, targets, task=prepared.task).value
+        self.classifier_ = classifier.to(prepared.settings.device).eval()
+        history = [{**row.model_dump(exclude={"terms"}), **row.terms} for row in chosen.record.history]
+        self.history_ = pd.DataFrame(history)
