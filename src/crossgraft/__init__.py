@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from crossgraft.data.checks import check_data as check_data
     from crossgraft.rank import rank_models as rank_models
     from crossgraft.report import write_report as write_report
+    from crossgraft.tune import FineTunedClassifier as FineTunedClassifier
     from crossgraft.tune import fine_tune as fine_tune
     from crossgraft.tune.predict import predict as predict
 
 _HOME = {
+    "FineTunedClassifier": "crossgraft.tune",
     "check_data": "crossgraft.data.checks",
     "fine_tune": "crossgraft.tune",
     "open_dataset": "crossgraft.data",
@@ -27,7 +29,16 @@ _HOME = {
     "write_report": "crossgraft.report",
 }
 
-__all__ = ["__version__", "check_data", "fine_tune", "open_dataset", "predict", "rank_models", "write_report"]
+__all__ = [
+    "__version__",
+    "FineTunedClassifier",
+    "check_data",
+    "fine_tune",
+    "open_dataset",
+    "predict",
+    "rank_models",
+    "write_report",
+]
 
 
 def __getattr__(name: str) -> Any:
