@@ -65,11 +65,12 @@ def test_thresholds_lie_halfway_between_probabilities():
     assert fitted([0.1, 0.2, 0.6, 0.9], [0, 0, 1, 1], "sensitivity:0.5").value == pytest.approx(0.75)
 
 
-def test_neighbouring_floats_are_still_told_apart():
-    low = 0.3
-    high = np.nextafter(low, 1)
-    found = fitted([low, high], [0, 1], "youden")
-    assert literal([low, high], [0, 1], found.value) == (1.0, 1.0)
+@pytest.mark.parametrize("low", [0.3, np.nextafter(0.3, 1)])
+def test_neighbouring_floats_are_still_told_apart(low):
+    # Halfway between two neighbours rounds to the even one: once down, once up.
+    pair = [low, np.nextafter(low, 1)]
+    found = fitted(pair, [0, 1], "youden")
+    assert literal(pair, [0, 1], found.value) == (1.0, 1.0)
 
 
 def test_order_of_the_images_does_not_matter():
