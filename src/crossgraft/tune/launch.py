@@ -9,7 +9,7 @@ import socket
 import sys
 import tempfile
 import types
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from multiprocessing import connection, get_context
@@ -34,9 +34,12 @@ RunJob = Callable[[Fabric, TrainingJob, OnStep | None, OnEpoch | None], Training
 _PATIENCE = timedelta(hours=12)  # the others wait while the first process evaluates or writes
 
 
-def join_processes() -> bool:
-    """Whether somebody else (torchrun, a job scheduler) started this process as one of several."""
-    return "WORLD_SIZE" in os.environ and "LOCAL_RANK" in os.environ
+def processes_around() -> int:
+    """How many processes somebody else (torchrun, SLURM's srun) started together with this one; 0: it was started alone."""
+    if "WORLD_SIZE" in os.environ and "LOCAL_RANK" in os.environ:
+        return int(os.environ["WORLD_SIZE"])
+    tasks = int(os.environ.get("SLURM_STEP_NUM_TASKS", 0))
+    return tasks if tasks > 1 else 0
 
 
 def check_processes(job: TrainingJob) -> None:
@@ -47,7 +50,7 @@ def check_processes(job: TrainingJob) -> None:
             smaller; or BatchNorm would see a share of the batch only.
     """
     asked = job.settings.num_processes
-    there = int(os.environ["WORLD_SIZE"]) if join_processes() else asked
+    there = processes_around() or asked
     if there != asked:
         raise UsageError(
             f"{asked} process{'es were' if asked > 1 else ' was'} asked for, but this one was started as one of {there}. "
@@ -58,7 +61,7 @@ def check_processes(job: TrainingJob) -> None:
     device = torch.device(resolve_device(job.settings.device))
     if device.type == "mps":
         raise UsageError("Apple's accelerator has one device; train with one process.")
-    if device.type == "cuda" and not join_processes() and torch.cuda.device_count() < asked:
+    if device.type == "cuda" and not processes_around() and torch.cuda.device_count() < asked:
         raise UsageError(f"{asked} processes need as many GPUs; {torch.cuda.device_count()} are here.")
     if job.settings.batch_size < asked:
         raise UsageError(
@@ -77,11 +80,12 @@ def make_fabric(settings: TrainerSettings) -> Fabric:
     """Fabric on the device of the settings, launched: this process alone, or with the others that were started with it.
 
     Raises:
-        UsageError: The processes that found each other are not as many as were asked for.
+        UsageError: The processes that found each other are not as many as were asked for, or the device lacks the precision.
     """
     device = torch.device(resolve_device(settings.device))
+    _refuse_missing_precision(settings.precision, device.type)
     world = settings.num_processes
-    on_this_machine = int(os.environ.get("LOCAL_WORLD_SIZE", world))
+    on_this_machine = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("SLURM_NTASKS_PER_NODE", world)))
     devices: list[int] | int = on_this_machine
     if world == 1 and device.type != "cpu":
         devices = [device.index or 0]
@@ -104,6 +108,13 @@ def make_fabric(settings: TrainerSettings) -> Fabric:
             f"{world} processes were asked for, and {fabric.world_size} found each other. Nothing was trained."
         )
     return fabric
+
+
+def _refuse_missing_precision(precision: str, device: str) -> None:
+    if precision == "16-mixed" and device == "cpu":
+        raise UsageError("16-mixed needs a GPU. On the CPU use --precision bf16-mixed or 32-true.")
+    if precision == "64-true" and device == "mps":
+        raise UsageError("Apple's accelerator has no 64-bit floats. Use --precision 32-true, or --device cpu.")
 
 
 class _Float64(Precision):
@@ -140,22 +151,14 @@ def train_in_processes(
             f"Training with {job.settings.num_processes} processes sends everything to them, and something can not be sent: "
             f"{error}. Define functions and classes at the top of a module, or train with one process."
         ) from error
-    context = get_context("spawn")
-    port, world = _free_port(), job.settings.num_processes
     with tempfile.TemporaryDirectory(prefix="crossgraft-") as folder:
         path = Path(folder) / "weights.safetensors"
         lines: list[Any] = []
         processes: list[Any] = []
         try:
-            for rank in range(world):
-                line, other_end = context.Pipe()
-                arguments = (rank, world, port, str(path), other_end, torch.get_num_threads())
-                process = context.Process(target=_work, args=arguments, daemon=True, name=f"crossgraft {rank}")
-                with _script_hidden():
-                    process.start()
-                other_end.close()
-                lines.append(line)
+            for process, line in _started(job.settings.num_processes, path):
                 processes.append(process)
+                lines.append(line)
             for line in lines:  # after all are started, because a process listens only when it has imported everything
                 with suppress(BrokenPipeError):
                     line.send_bytes(content)
@@ -167,6 +170,19 @@ def train_in_processes(
                 process.join()
     _take_over(job, weights)
     return result
+
+
+def _started(world: int, path: Path) -> Iterator[tuple[Any, Any]]:
+    """Start the processes one by one; each with our end of the line to it."""
+    context, port = get_context("spawn"), _free_port()
+    for rank in range(world):
+        line, other_end = context.Pipe()
+        arguments = (rank, world, port, str(path), other_end, torch.get_num_threads())
+        process = context.Process(target=_work, args=arguments, daemon=True, name=f"crossgraft {rank}")
+        with _script_hidden():
+            process.start()
+        other_end.close()
+        yield process, line
 
 
 def _take_over(job: TrainingJob, weights: dict[str, torch.Tensor]) -> None:

@@ -160,7 +160,8 @@ class PhaseRun:
     def _end_epoch(self, started: float) -> None:
         progress = self.progress
         metrics = self._evaluate()
-        value = self.job.rule.value(metrics)
+        terms = {name: total / max(progress.images, 1) for name, total in progress.sums.items()}
+        value = self._compared(metrics, terms)
         best = progress.best_value if progress.best_epoch >= 0 else None
         is_best = self.job.rule.is_better(value, best)
         progress.epochs_without_better = 0 if is_best else progress.epochs_without_better + 1
@@ -171,7 +172,7 @@ class PhaseRun:
             phase=self.phase.name,
             epoch=progress.epoch,
             learning_rate=self.named.head_learning_rate,
-            terms={name: total / max(progress.images, 1) for name, total in progress.sums.items()},
+            terms=terms,
             metrics=metrics,
             seconds=time.perf_counter() - started,
             is_best=is_best,
@@ -184,6 +185,13 @@ class PhaseRun:
         self._save()
         if self.on_epoch is not None and self.fabric.global_rank == 0:
             self.on_epoch(row)
+
+    def _compared(self, metrics: Mapping[str, float], terms: Mapping[str, float]) -> float:
+        """What the rule looks at; for the head alone, without selection rows, the training loss says when it has converged."""
+        value = self.job.rule.value(metrics)
+        if self.phase.name == "head" and math.isnan(value):
+            return terms["loss"] if self.job.rule.direction == "min" else -terms["loss"]
+        return value
 
     def _evaluate(self) -> dict[str, float]:
         """In eval mode and full precision, by the first process; the others are told."""

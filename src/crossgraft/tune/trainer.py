@@ -18,7 +18,7 @@ from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.tune.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.choice import spell
 from crossgraft.tune.contract import EpochRow, Evaluate, Feed, OnEpoch, OnStep, TrainingJob, TrainingResult
-from crossgraft.tune.launch import check_processes, join_processes, make_fabric, train_in_processes
+from crossgraft.tune.launch import check_processes, make_fabric, processes_around, train_in_processes
 from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.modes import training_batch_norms
 from crossgraft.tune.phase import phases_of
@@ -93,7 +93,7 @@ def train(
     )
     phases_of(job)  # contradictions come to light before a process is started
     check_processes(job)
-    if settings.num_processes > 1 and not join_processes():
+    if settings.num_processes > 1 and not processes_around():
         return train_in_processes(job, run_job, on_step, on_epoch)
     return run_job(make_fabric(settings), job, on_step, on_epoch)
 

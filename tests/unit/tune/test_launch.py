@@ -41,7 +41,8 @@ def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(precision
     rows, feed = [], DoubleFeed(7) if precision == "64-true" else build_feed(batch_size=7)
     common = {"feed": feed, "precision": precision, "regularizers": [PullToStart()]}
     one, alone = train_one("plain", **common)
-    two, together = train_one("plain", num_processes=2, on_epoch=rows.append, checkpoint_folder=tmp_path, **common)
+    parted = {**common, "accumulate": 2, "checkpoint_folder": tmp_path}
+    two, together = train_one("plain", num_processes=2, on_epoch=rows.append, **parted)
     assert (
         largest_difference(one, two)
         < tolerance
@@ -51,7 +52,7 @@ def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(precision
         assert first.terms == pytest.approx(second.terms, abs=tolerance)
         assert first.metrics == pytest.approx(second.metrics, abs=tolerance)
     assert tuple(rows) == together.history and not two.training
-    resumed, again = train_one("plain", checkpoint_folder=tmp_path, **common)
+    resumed, again = train_one("plain", **parted)
     assert again.resumed and largest_difference(two, resumed) == 0
 
 
@@ -92,6 +93,10 @@ def test_a_different_number_of_processes_than_asked_for_is_refused(monkeypatch):
         train_one(num_processes=2)
     monkeypatch.setenv("WORLD_SIZE", "1")
     check_processes(job())
+    monkeypatch.delenv("WORLD_SIZE")
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "3")
+    with pytest.raises(UsageError, match="one of 3"):
+        check_processes(job())
 
 
 def test_processes_that_do_not_find_each_other_are_refused(monkeypatch):
@@ -119,6 +124,11 @@ def test_missing_gpus_are_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(UsageError, match="8 processes need as many GPUs; 2 are here"):
         check_processes(job(num_processes=8, batch_size=8, device="cuda"))
+
+
+def test_a_precision_that_the_device_lacks_is_refused_and_not_replaced():
+    with pytest.raises(UsageError, match="16-mixed needs a GPU"):
+        make_fabric(TrainerSettings(device="cpu", precision="16-mixed"))
 
 
 def test_what_can_not_be_sent_is_refused_by_name():
