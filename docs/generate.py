@@ -37,6 +37,26 @@ def sources_page() -> str:
     return "\n".join([NOTE, "# Kinds of data", "", "| kind | reads |", "|---|---|", *rows, ""])
 
 
+def slots_page() -> str:
+    """One table a slot of fine-tuning."""
+    from crossgraft.tune.slots import options_in_words, slots
+
+    flags = {"methods": "--method", "regularizers": "--regularizer", "batch_transforms": "--batch-transform"}
+    flags |= {"augmentations": "--augmentation", "losses": "--loss"}
+    parts = [NOTE, "# What `crossgraft tune` can be told", ""]
+    parts += ["Write a name, `name:value` for its first option, or `name:option=value,option=value`. The same with", ""]
+    parts[-1:] = ["`crossgraft list methods` (and so on), which also shows what other installed packages bring.", ""]
+    for kind, registry in slots().items():
+        rows = [
+            f"| `{name}` | {plugin.title} | {options_in_words(plugin) or 'none'} | {plugin.reference} |"
+            for name, plugin in registry
+            if registry.origin(name) == "crossgraft"
+        ]
+        head = "| name | title | options and defaults | source |\n|---|---|---|---|"
+        parts += [f"## {kind.replace('_', ' ').capitalize()} (`{flags[kind]}`)", "", head, *rows, ""]
+    return "\n".join(parts)
+
+
 def commands_page() -> str:
     """The help of every command."""
     from typer.testing import CliRunner
@@ -77,6 +97,7 @@ def pages() -> Mapping[str, str]:
     return {
         "scores.md": scores_page(),
         "data-sources.md": sources_page(),
+        "fine-tuning.md": slots_page(),
         "commands.md": commands_page(),
         "../results/published-tables.md": published_page(),
     }

@@ -20,8 +20,18 @@ _TOO_LONG = ("cost", "reference")
 @app.command(name="list")
 def list_plugins(
     kind: Annotated[
-        Literal["scores", "models", "sources", "results"],
-        typer.Argument(help="scores, models, sources or known results."),
+        Literal[
+            "scores",
+            "models",
+            "sources",
+            "results",
+            "methods",
+            "regularizers",
+            "batch_transforms",
+            "augmentations",
+            "losses",
+        ],
+        typer.Argument(help="What to list.", metavar="WHAT"),
     ],
     available: Annotated[
         bool, typer.Option("--available", help="Only models whose weights are on this machine.")
@@ -30,9 +40,12 @@ def list_plugins(
     json: options.Json = False,
     debug: options.Debug = False,
 ) -> None:
-    """Show what there is: scores, models, kinds of data sources, known results; packages may add to the first three.
+    """Show what there is; other packages may add to all but models and results.
 
     Example: crossgraft list scores
+
+    WHAT is scores, models, sources (kinds of data) or results (known ones), or of tune: methods, regularizers,
+    batch_transforms, augmentations, losses.
     """
     import json as json_module
 
@@ -43,7 +56,7 @@ def list_plugins(
         "models": lambda: _models(available, weights_dir),
         "sources": _sources,
         "results": _results,
-    }[kind]()
+    }.get(kind, lambda: _slot(kind))()
     if json:
         typer.echo(json_module.dumps({"schema_version": SCHEMA_VERSION, kind: rows}))
     else:
@@ -99,6 +112,23 @@ def _sources() -> Rows:
     from crossgraft.data import SOURCES
 
     return [{"source": name, "reads": source.description, "from": SOURCES.origin(name)} for name, source in SOURCES]
+
+
+def _slot(kind: str) -> Rows:
+    """One kind of plug-in of ``tune``; its options stand with their defaults."""
+    from crossgraft.tune.slots import options_in_words, slots
+
+    registry = slots()[kind]
+    return [
+        {
+            "name": name,
+            "title": plugin.title,
+            "options": options_in_words(plugin) or "none",
+            "from": registry.origin(name),
+            "reference": plugin.reference,
+        }
+        for name, plugin in registry
+    ]
 
 
 def _results() -> Rows:

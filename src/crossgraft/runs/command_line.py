@@ -35,7 +35,9 @@ def _flag(name: str, value: object) -> list[str]:
     flag = "--" + name.replace("_", "-")
     if value is True:
         return [flag]
-    if value is None or value is False:
+    if value is False:  # said of a flag that is on by default
+        return [f"--no-{flag[2:]}"]
+    if value is None:
         return []
     if isinstance(value, Sequence) and not isinstance(value, str):
         value = ",".join(entry["name"] if isinstance(entry, Mapping) else str(display_value(entry)) for entry in value)

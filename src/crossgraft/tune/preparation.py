@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models import Backbone, ModelSpec, load_backbone, random_weights_control, read_zoo
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.progress import Reporter
-from crossgraft.records import CheckRecord
+from crossgraft.records import CheckRecord, PlanRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.choices import Plugins, choose_plugins
 from crossgraft.tune.contradictions import Situation, notes_on, refuse_contradictions
@@ -42,6 +41,9 @@ from crossgraft.types import Task
 
 PRECISIONS = {"32": "32-true", "64": "64-true", "bf16": "bf16-mixed", "16": "16-mixed"}
 """Short names of number types."""
+
+PLAN_FILE = "plan.json"
+"""In a run directory; a resumed run keeps the plan that it was started with."""
 
 _OF_TRAINER = (
     "epochs", "batch_size", "learning_rate", "head_learning_rate", "weight_decay", "optimizer", "momentum",
@@ -161,14 +163,49 @@ def prepare_rows(
     rule = choose_rule(call["select_by"], val_targets, num_classes, has_val=rows.has_val)
     if run is not None:
         run.describe_machine(threads=num_threads, device=settings.device, processes=settings.num_processes)
-    data_of_fold = _fold_data(dataset, parts, classifier, plugins, settings, task, num_threads)
-    with limit_threads(num_threads), _stage(reporter):
-        feed = make_feed(data_of_fold, plugins, settings)
+    plan = None if run is None else run.read_record(PLAN_FILE, PlanRecord)
+    if plan is None:
+        notes = [*notes_on(situation), *([] if dataset.groups is not None else [rows.leakage])]
+        plan = _make_plan(rows, classifier, selection, situation, rule, points, notes, num_threads, reporter)
+    if run is not None:
+        run.write_record(PLAN_FILE, plan)
+    return Preparation(
+        rows=rows,
+        checks=checks,
+        task=task,
+        spec=spec,
+        backbone=backbone,
+        classifier=classifier,
+        plugins=plugins,
+        settings=settings,
+        selection=selection,
+        rule=rule,
+        points=points,
+        num_threads=num_threads,
+        plan=Plan(plan),
+    )
+
+
+def _make_plan(
+    rows: TuningRows,
+    classifier: Classifier,
+    selection: Selection,
+    situation: Situation,
+    rule: SelectionRule,
+    points: list[GridPoint],
+    notes: list[str],
+    num_threads: int,
+    reporter: Reporter,
+) -> PlanRecord:
+    """Time a step and count the rest."""
+    parts, plugins, settings = rows.parts[0], situation.plugins, situation.settings
+    data = _fold_data(rows.dataset, parts, classifier, plugins, settings, situation.task, num_threads)
+    with limit_threads(num_threads), reporter.stage("Timing a step"):
         cost = measure_step(
             classifier,
-            feed,
+            make_feed(data, plugins, settings),
             selection,
-            loss=data_of_fold.loss,
+            loss=data.loss,
             regularizers=plugins.regularizers,
             settings=settings,
             features_are_fixed=plugins.features_are_fixed,
@@ -184,23 +221,9 @@ def prepare_rows(
         num_val=len(parts.val),
         cost=cost,
         own_parameters=_own_parameters(plugins, classifier),
-        notes=[*notes_on(situation), *([] if rows.dataset.groups is not None else [rows.leakage])],
+        notes=notes,
     )
-    return Preparation(
-        rows=rows,
-        checks=checks,
-        task=task,
-        spec=spec,
-        backbone=backbone,
-        classifier=classifier,
-        plugins=plugins,
-        settings=settings,
-        selection=selection,
-        rule=rule,
-        points=points,
-        num_threads=num_threads,
-        plan=plan,
-    )
+    return plan.record
 
 
 def plugins_of(call: Mapping[str, Any], task: Task) -> Plugins:
@@ -351,7 +374,3 @@ def _described(plugins: Plugins, settings: TrainerSettings, rule: SelectionRule)
     if settings.patience is not None:
         described["patience"] = str(settings.patience)
     return described
-
-
-def _stage(reporter: Reporter) -> Any:
-    return nullcontext() if reporter.quiet else reporter.stage("Timing a step")

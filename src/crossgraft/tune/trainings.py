@@ -60,7 +60,7 @@ def train_and_evaluate(
     """
     attributes = columns_of(prepared.rows.dataset, call["subgroups"])
     if run is not None and not run.resumed:
-        for folder in (MODEL_FOLDER, "folds"):  # of a run that --overwrite has replaced
+        for folder in ("jobs", MODEL_FOLDER, "folds"):  # of a run that --overwrite has replaced
             shutil.rmtree(run.path / folder, ignore_errors=True)
     tracking.begin(f"{prepared.spec.name} on {prepared.rows.dataset.name}", prepared.plan.record.settings)
     failed = True

@@ -1,0 +1,38 @@
+"""The slots of fine-tuning by the names that a user types."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from crossgraft.losses import LOSSES
+from crossgraft.registry import Registry
+from crossgraft.tune.augmentations import AUGMENTATIONS
+from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS
+from crossgraft.tune.methods import METHODS
+from crossgraft.tune.regularizers import REGULARIZERS
+
+_SET_ELSEWHERE = ("flip", "multi_label")
+"""Options that have a flag of their own, or follow from the data."""
+
+
+def slots() -> dict[str, Registry[Any]]:
+    """Plural of each kind of plug-in → its registry."""
+    return {
+        "methods": METHODS,
+        "regularizers": REGULARIZERS,
+        "batch_transforms": BATCH_TRANSFORMS,
+        "augmentations": AUGMENTATIONS,
+        "losses": LOSSES,
+    }
+
+
+def options_in_words(plugin: type[Any]) -> str:
+    """The options of a plug-in with their defaults, the first one first: it may stand without its name.
+
+    >>> from crossgraft.losses import Focal
+    >>> options_in_words(Focal)
+    'gamma=2.0, class_weights=None'
+    """
+    fields = [field for field in dataclasses.fields(plugin) if field.init and field.name not in _SET_ELSEWHERE]
+    return ", ".join(f"{field.name}={field.default!r}" for field in fields)

@@ -1,0 +1,145 @@
+import json
+
+import numpy as np
+import pytest
+
+from crossgraft.records import PlanRecord, RunRecord, TuningRecord
+
+FAST = ("--model", "tiny_models:tiny", "--epochs", "2", "--workers", "1")
+
+
+def test_the_answer_comes_last_and_fits_the_terminal(workspace, crossgraft):
+    outcome = crossgraft("tune", "images", *FAST, "--out", "run")
+    assert outcome.code == 0, outcome.err
+    lines = outcome.out.splitlines()
+    assert lines[0].startswith("images · 24 images (")
+    assert "Patient leakage not checked" in outcome.out
+    assert lines[-2:] == ["Model: run/model", "Report: run/report.html"]
+    assert "that nothing was decided with" in " ".join(lines[-5:])
+    assert max(map(len, lines)) <= 100
+    record = TuningRecord.model_validate_json((workspace / "run" / "report.json").read_bytes())
+    value = record.metric("balanced_accuracy").value
+    assert f"balanced accuracy {value:.3f}" in outcome.out
+
+
+def test_json_is_the_record_and_quiet_is_quiet(workspace, crossgraft):
+    outcome = crossgraft("tune", "images", *FAST, "--json", "--quiet", "--out", "run")
+    assert outcome.code == 0
+    assert outcome.err == ""
+    record = TuningRecord.model_validate_json(outcome.out)
+    assert record == TuningRecord.model_validate_json((workspace / "run" / "report.json").read_bytes())
+
+
+def test_flags_are_the_arguments_and_the_command_line_gives_them_again(workspace, crossgraft):
+    flags = ("--regularizer", "l2_sp:alpha=0.1,beta=0.2", "--batch-transform", "mixup:0.4", "--no-flip")
+    outcome = crossgraft("tune", "images", *FAST, *flags, "--no-store", "--quiet", "--out", "run")
+    assert outcome.code == 0, outcome.err
+    run = RunRecord.model_validate_json((workspace / "run" / "run.json").read_bytes())
+    assert run.config["regularizer"] == ["l2_sp:alpha=0.1,beta=0.2"]
+    assert run.config["flip"] is False
+    record = TuningRecord.model_validate_json((workspace / "run" / "report.json").read_bytes())
+    assert [plugin.spelling for plugin in record.plugins][:3] == ["full", "l2_sp:alpha=0.1,beta=0.2", "mixup:alpha=0.4"]
+    words = run.command_line.split()
+    assert "--no-flip" in words
+    again = crossgraft(*words[1:], "--workers", "1", "--quiet", "--json")
+    assert again.code == 0, again.err
+    assert TuningRecord.model_validate_json(again.out) == record
+
+
+def test_a_file_of_flags_gives_the_same(workspace, crossgraft):
+    content = (
+        "model: tiny_models:tiny\nepochs: 2\nworkers: 1\ngrid: {learning_rate: [0.01, 0.001]}\nregularizer: l2_sp\n"
+    )
+    (workspace / "c.yaml").write_text(content)
+    from_file = crossgraft("tune", "images", "--config", "c.yaml", "--json", "--quiet", "--out", "one")
+    assert from_file.code == 0, from_file.err
+    typed = crossgraft(
+        "tune",
+        "images",
+        *FAST,
+        "--grid",
+        "learning_rate=0.01,0.001",
+        "--regularizer",
+        "l2_sp",
+        "--json",
+        "--out",
+        "two",
+    )
+    one, two = (TuningRecord.model_validate_json(outcome.out) for outcome in (from_file, typed))
+    assert one.metrics == two.metrics
+    assert len(one.grid) == 2
+
+
+def test_a_plan_is_printed_and_nothing_is_written(workspace, crossgraft):
+    outcome = crossgraft("tune", "images", *FAST, "--plan", "--method", "linear", "--out", "run")
+    assert outcome.code == 0, outcome.err
+    assert "only the head is trained" in outcome.out
+    assert "The features of each image are computed once" in outcome.out
+    assert not (workspace / "run").exists()
+    as_json = crossgraft("tune", "images", *FAST, "--plan", "--json")
+    assert PlanRecord.model_validate_json(as_json.out).num_steps > 0
+    assert not (workspace / "runs").exists()
+
+
+def test_a_failed_point_of_a_grid_ends_with_code_6_and_the_others_are_kept(workspace, crossgraft):
+    grid = ("--optimizer", "sgd", "--grid", "learning_rate=0.01,1e6")
+    outcome = crossgraft("tune", "images", *FAST, *grid, "--out", "run")
+    assert outcome.code == 6
+    assert "Warning: The training learning_rate=1e+06 failed" in outcome.err
+    assert "failed" in outcome.out
+    assert "picked" in outcome.out
+    assert (workspace / "run" / "model" / "model.json").is_file()
+
+
+def test_names_of_files_and_patients_stay_out_of_the_run_directory(workspace, crossgraft):
+    (workspace / "images").rename(workspace / "scans")
+    rows = [
+        f"scans/{name}/{i:02d}.png,{name},Muster{i // 2}{name}" for name in ("benign", "malignant") for i in range(12)
+    ]
+    (workspace / "table.csv").write_text("\n".join(["path,label,patient", *rows]) + "\n")
+    flags = ("tune", "table.csv", *FAST, "--group-column", "patient", "--quiet", "--no-store")
+    assert crossgraft(*flags, "--out", "run").code == 0
+    text = [path.read_text(errors="ignore") for path in (workspace / "run").rglob("*") if path.is_file()]
+    assert not any("Muster" in each or "00.png" in each or str(workspace) in each for each in text)
+    assert crossgraft(*flags, "--show-names", "--out", "named").code == 0
+    named = (workspace / "named" / "predictions.csv").read_text()
+    assert ".png" in named
+    assert "Muster" not in named
+
+
+def test_folds_are_shown_one_a_line(workspace, crossgraft):
+    outcome = crossgraft("tune", "images", *FAST, "--folds", "2", "--out", "run")
+    assert outcome.code == 0, outcome.err
+    lines = outcome.out.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("fold  train"))
+    table = [line.split() for line in lines[start + 1 : start + 3]]
+    assert [line[:1] + line[3:4] for line in table] == [["0", "12"], ["1", "12"]]
+    assert "No single model: with folds there is one model a fold" in " ".join(outcome.out.split())
+
+
+def test_images_of_a_given_test_part_are_those_that_are_measured(workspace, crossgraft):
+    pixels = np.random.default_rng(0).integers(0, 255, (40, 16, 16), dtype=np.uint8)
+    parts = {"train": slice(0, 20), "val": slice(20, 28), "test": slice(28, 40)}
+    arrays = {f"{part}_images": pixels[rows] for part, rows in parts.items()}
+    arrays |= {f"{part}_labels": np.arange(40)[rows] % 2 for part, rows in parts.items()}
+    np.savez(workspace / "mnist.npz", **arrays)
+    outcome = crossgraft("tune", "mnist.npz", *FAST, "--json", "--quiet", "--out", "run")
+    record = TuningRecord.model_validate_json(outcome.out)
+    assert [(row.name, row.num_images) for row in record.splits] == [("train", 20), ("val", 8), ("test", 12)]
+    assert record.metrics[0].num_images == 12
+
+
+@pytest.mark.parametrize("kind", ["methods", "regularizers", "batch_transforms", "augmentations", "losses"])
+def test_what_can_be_typed_is_listed(kind, crossgraft):
+    outcome = crossgraft("list", kind, "--json")
+    names = [row["name"] for row in json.loads(outcome.out)[kind]]
+    assert len(names) == len(set(names)) >= 1
+    assert names[0] in crossgraft("list", kind).out
+
+
+def test_results_are_listed_after_a_run(workspace, crossgraft):
+    crossgraft("tune", "images", *FAST, "--quiet", "--out", "run")
+    assert any(
+        line.startswith("tiny ") and "crossgraft tune" in line
+        for line in crossgraft("list", "results").out.splitlines()
+    )
