@@ -51,6 +51,8 @@ def test_predictions_are_those_of_the_evaluation(tuned, crossgraft):
         assert (here.decision, here.target) == (row["decision"], row["target"])
     assert len({row["logit benign"] for row in rows.values()}) == len(rows)
     assert "too high" in outcome.err
+    run = json.loads((tuned.parent / "new" / "run.json").read_bytes())
+    assert run["command_line"].startswith("crossgraft predict tuned images --")
 
 
 def test_a_plain_folder_is_predicted_with_the_answer_first_and_names_in_the_table(tuned, crossgraft):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from crossgraft.cli.text_table import text_table, wrap
@@ -57,7 +56,7 @@ def _rows(predictions: Predictions) -> str:
         [
             name[-_LONGEST_NAME:],
             row.decision[:_LONGEST_DECISION],
-            _probability(row),
+            _probability(row, record),
             *([row.target or ""] if with_targets else []),
         ]
         for name, row in shown
@@ -66,10 +65,10 @@ def _rows(predictions: Predictions) -> str:
     return text_table(header, lines, right=["probability"]) + more
 
 
-def _probability(row: PredictionRow) -> str:
-    """Of the most probable class."""
-    probabilities: Sequence[float] = row.probabilities
-    return f"{max(probabilities):.3f}" if probabilities else ""
+def _probability(row: PredictionRow, record: PredictionRecord) -> str:
+    """Of the decision."""
+    probability = row.probability_of_decision(record.class_names)
+    return "" if probability is None else f"{probability:.3f}"
 
 
 def _where(predictions: Predictions) -> str:

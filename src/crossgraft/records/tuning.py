@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -271,6 +272,12 @@ class PredictionRow(Record):
     certainty: float | None = Field(description="Highest probability; with labels the least distance from 0.5.")
     target: str | None = Field(default=None, description="The true class, where it is known.")
     reason: str | None = Field(default=None, description="Why there is no prediction.")
+
+    def probability_of_decision(self, class_names: Sequence[str]) -> float | None:
+        """Of the class that is decided for; where it may be several labels or none, the highest of all."""
+        if self.decision in class_names and self.probabilities:
+            return self.probabilities[class_names.index(self.decision)]
+        return max(self.probabilities, default=None)
 
 
 class PredictionRecord(Record):

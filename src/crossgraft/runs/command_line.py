@@ -21,10 +21,16 @@ def display_value(value: object) -> object:
 
 
 def command_line(
-    verb: str, data: object, call: Mapping[str, Any], function: Callable[..., Any], *, out: str | Path
+    verb: str,
+    data: object,
+    call: Mapping[str, Any],
+    function: Callable[..., Any],
+    *,
+    out: str | Path,
+    before: Sequence[str] = (),
 ) -> str:
-    """``crossgraft VERB DATA --flag value …`` with only the arguments that differ from their defaults."""
-    words = ["crossgraft", verb, str(display_value(str(data)))]
+    """``crossgraft VERB BEFORE DATA --flag value …`` with only the arguments that differ from their defaults."""
+    words = ["crossgraft", verb, *(str(display_value(word)) for word in before), str(display_value(str(data)))]
     for name, parameter in inspect.signature(function).parameters.items():
         if name in call and call[name] != parameter.default:
             words += _flag(name, call[name])

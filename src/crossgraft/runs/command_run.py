@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +20,7 @@ def open_command_run(
     resolved: Mapping[str, object],
     out: str | Path | None,
     overwrite: bool,
+    before: Sequence[str] = (),
 ) -> AbstractContextManager[RunDirectory | None]:
     """Open ``out`` for a call of ``function``; None inside the block when nothing is to be written.
 
@@ -31,6 +32,7 @@ def open_command_run(
         resolved: What they were resolved to; replaces entries of ``call`` in the configuration.
         out: Run directory, or None.
         overwrite: Remove an earlier run in ``out`` first.
+        before: What stands in front of ``data`` on the command line; not part of the configuration.
 
     Raises:
         RunDirectoryError: ``out`` is in use or holds another run.
@@ -42,7 +44,7 @@ def open_command_run(
     return open_run(
         Path(out),
         command=command,
-        command_line=command_line(command, data, call, function, out=out),
+        command_line=command_line(command, data, call, function, out=out, before=before),
         config={name: display_value(value) for name, value in settings.items() if name != "seed"},
         seed=cast(int, call["seed"]),
         overwrite=overwrite,

@@ -116,6 +116,7 @@ def predict(
             resolved={"model": model.facts.weights_fingerprint, "batch_size": size},
             out=out,
             overwrite=overwrite,
+            before=["MODEL" if isinstance(run, SavedModel) else str(run)],
         )
         with run_of_call as directory:
             opened = _open(images, model, call, num_threads=threads, reporter=reporter)

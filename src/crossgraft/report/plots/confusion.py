@@ -13,6 +13,7 @@ from crossgraft.report.plots.svg import draw
 
 MOST_CLASSES = 20
 _LONGEST_NAME = 18
+_LEAST_LEFT = 64  # pixels, for the word above the names of the rows
 _DARKEST = 0.6  # opacity of a full cell: text stays readable on it in light and dark
 
 
@@ -28,7 +29,7 @@ def confusion_figure(confusion: ConfusionRecord, *, identifier: str) -> Markup:
     names = [shortened(name, _LONGEST_NAME) for name in confusion.class_names]
     cell = 52 if len(names) <= 6 else 38 if len(names) <= 12 else 30
     longest = max(len(name) for name in names) * PIXELS_PER_CHARACTER
-    left, side = longest + 14, cell * len(names)
+    left, side = max(longest + 14, _LEAST_LEFT), cell * len(names)
     flat = longest <= cell * 1.05  # otherwise the names of the columns stand upright
     top = 46 if flat else longest + 34
     width, height = max(left + side + 6, 250), top + side + 8

@@ -53,7 +53,6 @@ def _draw_bins(axes: Axes, bins: Sequence[ReliabilityBin], name: str, colour: st
     if not points:
         return
     most = max(number for *_, number in points)
-    axes.plot([x for x, *_ in points], [y for _, y, _ in points], color=colour, linewidth=1.2, alpha=0.5)
     for place, (x, y, number) in enumerate(points):
         across = max(_SMALLEST, _LARGEST * (number / most) ** 0.5)
         look = {"color": colour, "markeredgecolor": PAPER, "markeredgewidth": 0.6, "linestyle": "none", "zorder": 3}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from crossgraft.records import MetricRecord
 from crossgraft.report.blocks import Block, Figure
-from crossgraft.report.formatting import count
+from crossgraft.report.formatting import count, joined
 from crossgraft.report.metric_words import metric_format
 from crossgraft.report.plots import Interval, IntervalRow, intervals_figure
 from crossgraft.report.tables import Column, Table, interval, number, whole, words
@@ -22,7 +22,7 @@ def metrics_table(metrics: Sequence[MetricRecord], *, caption: str, file_name: s
         f"{row.title}: {text}" for row in metrics for text in (row.reason, row.no_interval_reason) if text is not None
     )
     lower = [row.title for row in metrics if not row.higher_is_better]
-    note = [f"Smaller is better for {' and '.join(dict.fromkeys(lower))}; larger for all others."] if lower else []
+    note = [f"Smaller is better for {joined(list(dict.fromkeys(lower)))}; larger for all others."] if lower else []
     return Table(
         caption=caption,
         columns=[

@@ -39,12 +39,17 @@ def prediction_verdict_section(source: Source[PredictionRecord]) -> Section:
 def _verdict(record: PredictionRecord) -> str:
     images = counted(record.num_images, "image")
     counts = sorted(record.predicted_counts.items(), key=lambda item: -item[1])
-    listed = [
-        f"{name} {count(number)} ({percent(number / max(record.num_images, 1))})" for name, number in counts if number
+    shares = [
+        f"{name}: {count(number)} ({percent(number / max(record.num_images, 1))})" for name, number in counts if number
     ]
+    more = (
+        f"; and {counted(len(shares) - _MOST_CLASSES, 'more class', 'more classes')}"
+        if len(shares) > _MOST_CLASSES
+        else ""
+    )
     several = " An image may have several." if record.task == "multi-label" else ""
     left_out = f" {counted(record.num_unreadable, 'image')} could not be read." if record.num_unreadable else ""
-    return f"{images}: {joined(listed)}.{several}{left_out}"
+    return f"{images}. {'; '.join(shares[:_MOST_CLASSES])}{more}.{several}{left_out}"
 
 
 def _worth(record: PredictionRecord) -> str:
@@ -88,7 +93,7 @@ def _certainty(source: Source[PredictionRecord]) -> Figure:
     record = source.record
     certainties = [row.certainty for row in record.rows if row.certainty is not None]
     several = record.task == "multi-label"
-    label = "Certainty of the least certain label" if several else "Probability of the predicted class"
+    label = "Certainty of the least certain label" if several else "Probability of the most probable class"
     drawing = certainty_figure(
         certainties,
         x_label=label,
@@ -115,10 +120,8 @@ def certain_section(source: Source[PredictionRecord]) -> Section | None:
     ]
     for title, numbers in (("Most certain", record.most_certain), ("Least certain", record.least_certain)):
         chosen = [rows[row] for row in numbers]
-        shown = {_caption(row): [pictures[str(row.row)]] for row in chosen if str(row.row) in pictures}
-        blocks.append(
-            Paragraph(f"{title}, row by row:") if shown else _table(chosen, record, caption=f"{title} images")
-        )
+        shown = {_caption(row, record): [pictures[str(row.row)]] for row in chosen if str(row.row) in pictures}
+        blocks.append(Paragraph(f"{title}:") if shown else _table(chosen, record, caption=f"{title} images"))
         if shown:
             blocks.append(Gallery(shown, noun="row"))
     if not pictures:
@@ -126,11 +129,11 @@ def certain_section(source: Source[PredictionRecord]) -> Section | None:
     return Section(name="certain", title="Most and least certain images", part="evidence", blocks=blocks)
 
 
-def _caption(row: PredictionRow) -> str:
-    probability = max(row.probabilities) if row.probabilities else None
+def _caption(row: PredictionRow, record: PredictionRecord) -> str:
+    probability = row.probability_of_decision(record.class_names)
     true = f", true {row.target}" if row.target is not None else ""
     name = f" {row.name}" if row.name else ""
-    return f"{row.row}{name}: {row.decision} {_PROBABILITY(probability)}{true}"
+    return f"Row {row.row}{name}: {row.decision} ({_PROBABILITY(probability)}){true}"
 
 
 def measured_section(source: Source[PredictionRecord]) -> Section | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crossgraft.records import CheckRecord, MetricRecord, TuningRecord
-from crossgraft.report.blocks import Block, Checks, Figure, Folded, Heading, Paragraph, Section
+from crossgraft.report.blocks import Block, Checks, Figure, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.formatting import counted, describe_classes, joined
 from crossgraft.report.metric_words import metric_format, metric_in_words, overall
 from crossgraft.report.plots import MOST_CONFUSED_CLASSES, IntervalRow, confusion_figure, roc_figure
@@ -47,8 +47,11 @@ def tuning_verdict_section(source: Source[TuningRecord]) -> Section:
     """The metric with its interval, how the model was picked, and what limits both."""
     record = source.record
     blocks: list[Block] = [Paragraph(_verdict(record), tone="lead"), Paragraph(_picked(record))]
+    checks = [check for check in record.checks if check.severity == "unsound"]
     if not record.leakage_checked:
-        blocks.append(Checks([CheckRecord(title="Patient leakage", severity="not assessed", text=record.leakage)]))
+        checks.append(CheckRecord(title="Patient leakage", severity="not assessed", text=record.leakage))
+    if checks:
+        blocks.append(Checks(checks))
     found = headline(record)
     split = found.split if found is not None else "test"
     rows = [row for row in overall(record.metrics) if row.split == split and _is_a_share(row)]
@@ -97,6 +100,11 @@ def metrics_section(source: Source[TuningRecord]) -> Section | None:
         here = [row for row in rows if row.split == split]
         table = metrics_table(here, caption=f"Metrics on the rows of {split}", file_name=f"metrics-{split}")
         blocks.append(table if split == splits[0] else Folded(f"On the rows of {split}", [table]))
+    meanings = dict.fromkeys(
+        f"{row.title}: {row.explanation}" for row in rows if row.explanation and row.split == splits[0]
+    )
+    if meanings:
+        blocks.append(Folded("What each metric says", [Items(list(meanings))]))
     return Section(name="metrics", title="Metrics", part="evidence", blocks=blocks)
 
 

@@ -38,19 +38,20 @@ def calibration_section(source: Source[TuningRecord]) -> Section | None:
 
 
 def _in_words(calibration: CalibrationRecord) -> str:
-    where = f"on {counted(calibration.num_images, 'image')} that it was not fitted on"
+    images = counted(calibration.num_images, "image")
     before, after = _ERROR(calibration.error_raw), _ERROR(calibration.error_calibrated)
     if calibration.temperature is None:
         reason = (calibration.reason or "not stated why").rstrip(".")
-        return f"No temperature was fitted: {reason}. The calibration error is {before} {where}."
+        return f"No temperature was fitted: {reason}. The calibration error is {before} on unseen images."
     tells = "less sure" if calibration.temperature > 1 else "surer"
     several = ""
     if len(calibration.temperatures) > 1:
         low, high = min(calibration.temperatures), max(calibration.temperatures)
         several = f" The folds have temperatures from {low:.3g} to {high:.3g}."
     return (
-        f"Logits are divided by the temperature {calibration.temperature:.3g}, fitted on {calibration.fitted_on}, which makes "
-        f"the model {tells}.{several} The calibration error is {before} before and {after} after it, {where}."
+        f"Logits are divided by the temperature {calibration.temperature:.3g}, fitted on {calibration.fitted_on} ({images}), "
+        f"which makes the model {tells}.{several} The calibration error is {before} before and {after} after it, on images "
+        "that it was not fitted on."
     )
 
 

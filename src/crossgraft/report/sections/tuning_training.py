@@ -258,10 +258,11 @@ def plan_section(source: Source[TuningRecord]) -> Section:
     ]
     settings = Facts([(name, value) for name, value in plan.settings.items()])
     blocks: list[Block] = [Facts(facts), _trained(plan.rows)]
+    notes = [note for note in dict.fromkeys([*plan.notes, *record.notes]) if note != record.leakage]
+    if notes:
+        blocks.append(Items(notes))
     if plan.settings:
         blocks.append(Folded("Every setting", [settings]))
-    if plan.notes or record.notes:
-        blocks.append(Items([*plan.notes, *record.notes]))
     return Section(name="plan", title="What was trained", part="how it was made", blocks=blocks)
 
 

@@ -1,0 +1,115 @@
+"""What the page of a prediction shows."""
+
+import json
+
+import pytest
+
+from crossgraft.report import write_report
+from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Gallery
+from crossgraft.report.sections.prediction import (
+    certain_section,
+    measured_section,
+    model_section,
+    prediction_checks_section,
+    prediction_heading,
+    prediction_verdict_section,
+    rows_section,
+)
+from crossgraft.report.tables import Table
+from support.tuning_records import EVIL, prediction_record
+
+
+def blocks_of(section, kind):
+    inner = [part for block in section.blocks for part in (block.blocks if isinstance(block, Folded) else [block])]
+    return [block for block in inner if isinstance(block, kind)]
+
+
+@pytest.fixture
+def record():
+    return prediction_record()
+
+
+def test_the_verdict_counts_classes_and_says_what_such_answers_are_worth(record, source_of):
+    lead, worth, *_ = prediction_verdict_section(source_of(record)).blocks
+    assert lead.text == "40 images. benign: 20 (50\N{NO-BREAK SPACE}%); malignant: 20 (50\N{NO-BREAK SPACE}%)."
+    assert worth.text.startswith("On these images: Balanced accuracy 0.70")
+    assert "When it was fine-tuned: Balanced accuracy 0.83" in worth.text
+    unknown = prediction_verdict_section(source_of(prediction_record(labelled=False))).blocks[1]
+    assert "true classes of these images are not known" in unknown.text
+    nothing = prediction_record(labelled=False, training_metrics=[], num_unreadable=1)
+    lead, worth, *_ = prediction_verdict_section(source_of(nothing)).blocks
+    assert "1 image could not be read." in lead.text
+    assert "was not measured" in worth.text
+    assert prediction_heading(source_of(record)).title == "Predictions for new images"
+
+
+def test_certain_images_are_shown_under_their_rows(record, source_of, examples):
+    thumbnails = [
+        image.model_copy(update={"class_name": str(row)})
+        for row in {*record.most_certain, *record.least_certain}
+        for image in examples.thumbnails(["x"])[:1]
+    ]
+    most, least = blocks_of(certain_section(source_of(record, thumbnails=thumbnails)), Gallery)
+    first = record.rows[record.most_certain[0] - 1]
+    assert next(iter(most.images)).startswith(f"Row {first.row}: {first.decision} (0.")
+    assert len(most.images) == len(least.images) == 8
+    tables = blocks_of(certain_section(source_of(record)), Table)
+    assert [table.caption for table in tables] == ["Most certain images", "Least certain images"]
+    assert certain_section(source_of(record.model_copy(update={"most_certain": []}))) is None
+
+
+def test_metrics_appear_where_true_classes_are_known(record, source_of):
+    here, before = blocks_of(measured_section(source_of(record)), Table)
+    assert here.caption == "Metrics on these images"
+    assert before.caption == "Metrics of the model on breast"
+    bare = prediction_record(labelled=False)
+    assert measured_section(source_of(bare)) is None
+    assert any(table.file_name == "metrics-before" for table in blocks_of(model_section(source_of(bare)), Table))
+
+
+def test_rows_hold_names_only_if_the_record_has_them(record, source_of):
+    (table,) = blocks_of(rows_section(source_of(record)), Table)
+    assert [column.title for column in table.columns] == ["Row", "Decision", "True", "benign", "malignant"]
+    named = [row.model_copy(update={"name": f"{row.row}.png"}) for row in record.rows]
+    (table,) = blocks_of(rows_section(source_of(record.model_copy(update={"rows": named}))), Table)
+    assert table.rows[0][1].text == "1.png"
+    many = prediction_record(num_images=520)
+    section = rows_section(source_of(many))
+    assert section.blocks[0].text == "20 more rows are in predictions.csv."
+    assert len(blocks_of(section, Table)[0].rows) == 500
+
+
+def test_unreadable_images_and_warnings_are_checks(record, source_of):
+    damaged = record.rows[2].model_copy(update={"decision": "unreadable", "probabilities": [], "reason": "no picture"})
+    rows = [*record.rows[:2], damaged, *record.rows[3:]]
+    changed = record.model_copy(update={"rows": rows, "num_unreadable": 1, "warnings": ["Odd."]})
+    (checks,) = blocks_of(prediction_checks_section(source_of(changed)), Checks)
+    assert [check.text for check in checks.checks][:2] == [
+        "Odd.",
+        "1 image can not be decoded and has no prediction: rows 3.",
+    ]
+    (table,) = blocks_of(rows_section(source_of(changed)), Table)
+    assert table.rows[2][-1].text == "—"
+    assert table.notes == ["Row 3: no picture."]
+
+
+def test_the_model_section_says_the_rule(record, source_of):
+    facts = dict(blocks_of(model_section(source_of(record)), Facts)[0].rows)
+    assert facts["Temperature"] == "1.83"
+    assert "Decision" not in facts
+    plain = prediction_record(thresholds=[], temperature=None)
+    facts = dict(blocks_of(model_section(source_of(plain)), Facts)[0].rows)
+    assert (facts["Decision"], facts["Temperature"]) == ("the most probable class", "none")
+
+
+def test_a_page_of_many_labels_is_whole_small_and_escaped(source_of, tmp_path, examples):
+    record = prediction_record(num_images=3000, task="multi-label", class_names=(EVIL, "b", "c"))
+    (tmp_path / "run.json").write_text(examples.run_record().model_dump_json())
+    (tmp_path / "report.json").write_text(record.model_dump_json())
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    assert EVIL not in page
+    assert len(page) < 600_000
+    start = page.index('id="record">') + len('id="record">')
+    assert "rows" not in json.loads(page[start : page.index("</script>", start)])
+    (figure,) = blocks_of(prediction_verdict_section(source_of(record)), Figure)
+    assert "least certain label" in figure.drawings[0]
