@@ -15,6 +15,7 @@ from timm.layers.norm_act import convert_sync_batchnorm
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
+from crossgraft.tune.batches import BatchMaker
 from crossgraft.tune.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.choice import spell
 from crossgraft.tune.contract import EpochRow, Evaluate, Feed, OnEpoch, OnStep, TrainingJob, TrainingResult
@@ -105,6 +106,8 @@ def run_job(fabric: Fabric, job: TrainingJob, on_step: OnStep | None, on_epoch: 
     job.classifier.to(device=fabric.device, dtype=number_type)
     if fabric.world_size > 1 and training_batch_norms(job.classifier, job.selection):
         job.classifier.body = convert_sync_batchnorm(job.classifier.body)
+    if fabric.world_size > 1 and isinstance(job.feed, BatchMaker):
+        job.feed.device = str(fabric.device)  # "cuda" would be the first one in the feed's thread
     try:
         for regularizer in job.regularizers:
             regularizer.attach(job.classifier)

@@ -96,8 +96,10 @@ def test_training_makes_the_loss_smaller():
     evaluate = LossOnFeed()
     with torch.no_grad():
         before = evaluate(build_classifier().eval())["loss"]
-    _, result = train_one(epochs=8, evaluate=evaluate)
+    classifier, result = train_one(epochs=8, evaluate=evaluate)
     assert result.best_value < 0.8 * before
+    with torch.no_grad():
+        assert evaluate(classifier)["loss"] == result.best_value
     assert result.history[-1].terms["loss"] < result.history[0].terms["loss"]
 
 
@@ -187,6 +189,23 @@ def test_the_second_phase_starts_from_the_best_head_and_only_it_has_regularisers
     _, result = train_one(evaluate=told, head_first=True, head_patience=2, epochs=1, regularizers=[Looks()])
     assert len(seen) == 3 and "pull/distance" not in result.history[0].terms
     assert torch.equal(seen[0], told.seen[0]["head.weight"]) and not torch.equal(seen[0], told.seen[2]["head.weight"])
+
+
+def test_the_evaluation_is_told_when_features_stay_the_same():
+    class Keeps(LossOnFeed):
+        def __init__(self):
+            super().__init__()
+            self.told = []
+
+        def keep_features(self, keep):
+            self.told.append(keep)
+
+    told = []
+    for settings in ({}, {"features_are_fixed": True, "selection": only_head}, {"head_first": True, "head_epochs": 1}):
+        evaluate = Keeps()
+        train_one(evaluate=evaluate, epochs=1, **settings)
+        told.append(evaluate.told)
+    assert told == [[False], [True], [True, False]]
 
 
 def test_head_first_needs_something_else_to_train():
