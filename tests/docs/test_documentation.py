@@ -66,6 +66,8 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
         arguments = shlex.split(command)[1:]
         if arguments[0] == "rank" and "--published" not in arguments:
             arguments += in_little_time(page, arguments)
+        if arguments[0] == "tune":
+            arguments += ["--workers", "1", "--epochs", "1", "--image-size", "32", "--weights-dir", "weights"]
         if arguments[0] == "demo":
             arguments += ["--fast"]
         code = main(arguments)

@@ -1,0 +1,176 @@
+"""Trainings one by one: what is done is read back, what another one decides is done again, what fails is told."""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from crossgraft.data import dataset_from_arrays
+from crossgraft.errors import DataError, DivergedError
+from crossgraft.losses import CrossEntropy
+from crossgraft.models.backbone import Backbone
+from crossgraft.models.classifier import make_classifier
+from crossgraft.records import GridPointRecord
+from crossgraft.runs import open_run
+from crossgraft.tune.choices import choose_plugins
+from crossgraft.tune.contract import EpochRow
+from crossgraft.tune.images import TrainingImages
+from crossgraft.tune.jobs import FoldData, Job, JobOutcome, JobRecord, JobRunner, epoch_rows, pick, read_weights
+from crossgraft.tune.selection_metrics import SelectionMetrics
+from crossgraft.tune.selection_rule import SelectionRule
+from crossgraft.tune.settings import TrainerSettings
+from crossgraft.types import Preprocessing
+
+RULE = SelectionRule("loss", "min")
+
+
+class Small(nn.Module):
+    """One convolution and a head."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Conv2d(3, 4, 3)
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, images):
+        return self.fc(self.body(images).relu().mean((2, 3)))
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        module = Small()
+    preprocessing = Preprocessing(8, 8, mean=(0.5,) * 3, std=(0.5,) * 3)
+    backbone = Backbone(
+        module, name="small", architecture="small", source="factory", preprocessing=preprocessing, family="small"
+    )
+    return make_classifier(backbone, 2, seed=0)
+
+
+@pytest.fixture(scope="module")
+def data(classifier):
+    generator = torch.Generator().manual_seed(0)
+    pixels = torch.randint(0, 255, (24, 8, 8, 3), generator=generator, dtype=torch.uint8).numpy()
+    dataset = dataset_from_arrays(pixels, [0, 1] * 12)
+    images = TrainingImages(dataset, classifier.preprocessing)
+    targets = nn.functional.one_hot(torch.tensor([0, 1] * 12)).float()
+    evaluate = SelectionMetrics(images, dataset.targets, targets, CrossEntropy(), "binary", batch_size=8, device="cpu")
+    return FoldData(None, images, targets, CrossEntropy(), evaluate, "of these images")
+
+
+def runner(classifier, run=None, **changes):
+    plugins = choose_plugins(
+        task="binary",
+        method=changes.pop("method", "full"),
+        regularizer=changes.pop("regularizer", ()),
+        batch_transform=(),
+        augmentation=None,
+        flip=True,
+        loss=None,
+        class_weights=None,
+        sampler="shuffle",
+    )
+    settings = TrainerSettings(**{"epochs": 2, "batch_size": 8, "device": "cpu", **changes})
+    selection = plugins.method.select(classifier)
+    return JobRunner(classifier, selection, plugins, settings, RULE, run=run)
+
+
+def opened(tmp_path):
+    return open_run(tmp_path / "run", command="tune", command_line="", config={}, seed=0)
+
+
+def test_a_training_leaves_its_weights_and_the_start_as_it_was(classifier, data, tmp_path):
+    before = copy.deepcopy(classifier.state_dict())
+    with opened(tmp_path) as run:
+        outcome = runner(classifier, run).run_job(Job(None, {}), data)
+    assert all(torch.equal(before[name], value) for name, value in classifier.state_dict().items())
+    weights = outcome.load()
+    assert not torch.equal(weights["head.weight"], before["head.weight"])
+    folder = tmp_path / "run" / "jobs" / "only"
+    assert {path.name for path in folder.iterdir()} == {"result.json", "weights.safetensors"}
+    assert outcome.record.point.best_epoch in (1, 2)
+    assert outcome.record.point.num_epochs == 2
+
+
+def test_what_is_done_is_read_back_and_another_choice_is_trained(classifier, data, tmp_path):
+    with opened(tmp_path) as run:
+        first = runner(classifier, run).run_job(Job(None, {}), data)
+    with opened(tmp_path) as run:
+        again = runner(classifier, run)
+        same = again.run_job(Job(None, {}), data)
+        assert same.read_back
+        assert again.num_read_back == 1
+        assert all(torch.equal(same.load()[name], value) for name, value in first.load().items())
+        assert same.record == first.record
+        assert not runner(classifier, run, learning_rate=0.01).run_job(Job(None, {}), data).read_back
+
+
+def test_where_and_how_often_is_saved_decides_nothing(classifier, data, tmp_path):
+    with opened(tmp_path) as run:
+        runner(classifier, run).run_job(Job(None, {}), data)
+        assert runner(classifier, run, checkpoint_every_steps=1).run_job(Job(None, {}), data).read_back
+        other = FoldData(None, data.images, data.targets, data.loss, data.evaluate, "of other images")
+        assert not runner(classifier, run).run_job(Job(None, {}), other).read_back
+
+
+def test_regularizers_of_one_training_do_not_reach_the_next(classifier, data):
+    shared = runner(classifier, regularizer="l2_sp:1.0")
+    points = [{"learning_rate": 0.1}, {"learning_rate": 0.001}]
+    one_after_the_other = [shared.run_job(Job(None, point), data).load() for point in points]
+    alone = runner(classifier, regularizer="l2_sp:1.0").run_job(Job(None, points[1]), data).load()
+    assert all(torch.equal(alone[name], value) for name, value in one_after_the_other[1].items())
+
+
+def test_a_failed_training_is_an_outcome_with_a_reason(classifier, data):
+    work = runner(classifier, optimizer="sgd", schedule="constant", warmup_epochs=0.0, weight_decay=0.0, epochs=6)
+    job = Job(None, {"learning_rate": 1e6})
+    outcome = work.run_or_report(job, data)
+    assert not outcome.is_done
+    assert outcome.record.point.state == "failed"
+    assert "Training stopped in step" in outcome.record.point.reason
+    with pytest.raises(DivergedError):
+        work.run_job(job, data)
+
+
+def outcome(name, value, *, done=True):
+    point = GridPointRecord(
+        job=name, fold=None, values={}, state="done" if done else "failed", reason="it broke", val_metric=value
+    )
+    record = JobRecord(key=name, point=point, history=[])
+    return JobOutcome(Job(None, {}), record, load=dict if done else None)
+
+
+def test_the_best_on_val_is_picked_and_the_first_of_equal_ones():
+    found = [outcome("a", 0.5), outcome("b", 0.3), outcome("c", 0.3), outcome("d", None)]
+    assert pick(found, RULE).record.key == "b"
+    assert pick(found, SelectionRule("auc", "max")).record.key == "a"
+    assert pick([outcome("x", None), outcome("y", 0.9)], RULE).record.key == "y"
+
+
+def test_failed_ones_are_never_picked():
+    assert pick([outcome("a", 0.1, done=False), outcome("b", 0.9)], RULE).record.key == "b"
+    with pytest.raises(DataError, match=r"None of 1 trainings ended with a model. The first one: it broke"):
+        pick([outcome("a", 0.1, done=False)], RULE)
+
+
+def row(phase, epoch, loss):
+    return EpochRow(phase, epoch, 0.1, {"loss": 1.0, "l2_sp/body": 0.2}, {"loss": loss, "auc": math.nan}, 1.0, False)
+
+
+def test_epochs_count_on_after_those_of_the_head_and_one_is_the_best():
+    history = [row("head", 0, 0.9), row("all", 0, 0.8), row("all", 1, 0.7)]
+    rows = epoch_rows(Job(2, {"batch_size": 8}), history, metric="auc", best_epoch=1)
+    assert [(r.epoch, r.stage, r.is_best) for r in rows] == [(1, "head", False), (2, "all", False), (3, "all", True)]
+    assert {r.job for r in rows} == {"fold-2 batch_size=8"}
+    assert rows[0].terms == {"l2_sp/body": 0.2}
+    assert rows[0].val_metric is None
+    assert rows[0].metric_reason == "not defined on the validation rows"
+
+
+def test_damaged_weights_are_named(tmp_path):
+    (tmp_path / "weights.safetensors").write_bytes(b"half")
+    with pytest.raises(DataError, match="Cannot read the weights"):
+        read_weights(tmp_path / "weights.safetensors")
