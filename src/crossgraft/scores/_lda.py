@@ -21,6 +21,8 @@ from crossgraft.scores._statistics import Statistics
 SMALLEST_SHRINKAGE = 1e-10
 _POWER_STEPS = 3
 _BLOCK_ROWS = 256
+_PRODUCT_ROWS = 64
+"""Rows that stay in the cache between their conversion to float64 and their product."""
 _ROUNDING = 1e-6
 """Share of the scatter that differences of float32 products can not resolve."""
 
@@ -146,8 +148,8 @@ def posterior_of(log_joint: np.ndarray) -> np.ndarray:
 def _product_in_blocks(offsets: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """``offsets @ directions`` in float64, without a float64 copy of all offsets."""
     product = np.empty((len(offsets), directions.shape[1]))
-    for start in range(0, len(offsets), _BLOCK_ROWS):
-        rows = slice(start, start + _BLOCK_ROWS)
+    for start in range(0, len(offsets), _PRODUCT_ROWS):
+        rows = slice(start, start + _PRODUCT_ROWS)
         np.matmul(offsets[rows].astype(np.float64), directions, out=product[rows])
     return product
 

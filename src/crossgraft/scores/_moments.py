@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float64, Int
@@ -40,6 +41,25 @@ def shifted_blocks(features: Features, shift: np.ndarray) -> Iterator[np.ndarray
     for start in range(0, len(features), BLOCK_ROWS):
         block = features[start : start + BLOCK_ROWS]
         yield np.subtract(block, shift, out=buffer[: len(block)])
+
+
+class ColumnMoments(NamedTuple):
+    """Mean and standard deviation (1/n) of each column."""
+
+    mean: Float64[np.ndarray, " num_features"]
+    deviation: Float64[np.ndarray, " num_features"]
+
+    @classmethod
+    def of(cls, features: Features) -> ColumnMoments:
+        """Sum over the rows of ``features``, around a point near the mean. Cost one pass."""
+        shift = near_mean(features)
+        total, squares = np.zeros(len(shift)), np.zeros(len(shift))
+        for block in shifted_blocks(features, shift):
+            total += block.sum(axis=0)
+            squares += np.einsum("ij,ij->j", block, block)
+        offset = total / len(features)
+        variance = np.maximum(squares - offset * total, 0.0) / len(features)
+        return cls(shift + offset, np.sqrt(variance))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -12,7 +13,7 @@ from crossgraft import seeding
 from crossgraft.errors import UsageError
 from crossgraft.scores._adamw import AdamW
 from crossgraft.scores._lda import posterior_of
-from crossgraft.scores._moments import BLOCK_ROWS, near_mean, shifted_blocks
+from crossgraft.scores._moments import BLOCK_ROWS, ColumnMoments, shifted_blocks
 from crossgraft.scores._score import ScoreValue, ZooOption, score
 from crossgraft.scores._split import split_four_to_one
 from crossgraft.scores._statistics import sum_by_class
@@ -166,18 +167,11 @@ class _Run(NamedTuple):
 
 def _standardized(features: Features) -> Float32[np.ndarray, "num_samples num_features"]:
     """Mean 0 and variance 1 (n − 1) of each column; constant columns are 0. Float32 whatever comes in."""
-    num_samples, num_features = features.shape
-    shift = near_mean(features)
-    total, squares = np.zeros(num_features), np.zeros(num_features)
-    for block in shifted_blocks(features, shift):
-        total += block.sum(axis=0)
-        squares += np.einsum("ij,ij->j", block, block)
-    offset = total / num_samples
-    mean = shift + offset
-    deviations = np.sqrt(np.maximum(squares - offset * total, 0.0) / (num_samples - 1))
+    mean, deviations = ColumnMoments.of(features)
+    deviations *= math.sqrt(len(features) / (len(features) - 1))
     deviations[deviations <= 1e2 * np.finfo(features.dtype).eps * np.abs(mean)] = 0
     smallest = _SMALLEST_DEVIATION * np.sqrt(np.square(deviations).mean())
-    scale = np.divide(1, np.maximum(deviations, smallest), out=np.zeros(num_features), where=deviations > 0)
+    scale = np.divide(1, np.maximum(deviations, smallest), out=np.zeros_like(deviations), where=deviations > 0)
     points = np.empty(features.shape, dtype=np.float32)
     for index, block in enumerate(shifted_blocks(features, mean.astype(features.dtype))):
         rows = slice(index * BLOCK_ROWS, index * BLOCK_ROWS + len(block))
