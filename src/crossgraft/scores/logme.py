@@ -52,7 +52,8 @@ def logme(
     """
     statistics = statistics or Statistics(FeatureStatistics(features), labels)
     num_samples, num_features = statistics.num_samples, statistics.label_free.num_features
-    spectrum = np.maximum(statistics.label_free.gram_spectrum.values, 0.0)
+    values = statistics.label_free.gram_spectrum.values
+    spectrum = np.where(values > statistics.label_free.gram_spectrum.smallest, values, 0.0)
     result = maximise_evidence(spectrum, _projections(statistics), statistics.class_counts, num_samples)
     per_class = result.log_evidence
     warnings = list(statistics.warnings)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky
+from scipy.linalg import cholesky
 
 from crossgraft.errors import UsageError
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
+
+_LARGEST_ROUNDING = 1e-6
 
 
 @score(
@@ -63,13 +65,12 @@ def transrate(
 def _coding_rate(product: np.ndarray, num_rows: int, epsilon: float) -> float:
     """R of the rows whose Gram matrix (or dual) is ``product``."""
     scaled = product / (num_rows * epsilon)
+    rounding = np.trace(scaled) * len(scaled) * np.finfo(np.float64).eps
+    if rounding > _LARGEST_ROUNDING:  # beside 1 on the diagonal: directions that are empty would not be
+        values = np.linalg.eigvalsh(scaled)
+        return 0.5 * float(np.log1p(values[values > rounding]).sum())
     scaled.flat[:: len(scaled) + 1] += 1
-    try:
-        factor = cholesky(scaled, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:  # rounding of a huge product outweighs the identity
-        scaled = product / (num_rows * epsilon)
-        scaled.flat[:: len(scaled) + 1] += 1
-        return 0.5 * float(np.linalg.slogdet(scaled)[1])
+    factor = cholesky(scaled, lower=True, overwrite_a=True, check_finite=False)
     return float(np.log(np.diagonal(factor)).sum())
 
 
