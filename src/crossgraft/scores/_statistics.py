@@ -129,7 +129,12 @@ class FeatureStatistics:
         values = self.scatter_spectrum.values[::-1][:num_leading]
         if self.features.dtype == np.float64 or not self.scatter_spectrum.is_in_doubt(values):
             return self
-        return self.remember("in float64", lambda: FeatureStatistics(self.features.astype(np.float64)))
+        return self.in_float64
+
+    @cached_property
+    def in_float64(self) -> FeatureStatistics:
+        """The statistics of the same numbers, with products in float64."""
+        return self if self.features.dtype == np.float64 else FeatureStatistics(self.features.astype(np.float64))
 
     def principal_scores(self, variance_kept: float) -> Float64[np.ndarray, "num_samples num_components"]:
         """Coordinates along the leading principal directions that hold more than ``variance_kept`` of the variance.
