@@ -205,6 +205,11 @@ class Statistics:
         """n_c."""
         return np.bincount(self.targets, minlength=self.num_classes).astype(np.float64)
 
+    @cached_property
+    def in_float64(self) -> Statistics:
+        """The statistics of the same numbers and labels, with products in float64."""
+        return Statistics(self.label_free.in_float64, self.targets)
+
     def class_sums(self, values: np.ndarray) -> Float64[np.ndarray, "num_classes width"]:
         """Sums of the rows of ``values`` over each class."""
         return sum_by_class(values, self.targets, self.num_classes)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from crossgraft.scores._evidence import maximise_evidence
+from crossgraft.scores._evidence import Evidence, maximise_evidence
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
@@ -52,9 +52,9 @@ def logme(
     """
     statistics = statistics or Statistics(FeatureStatistics(features), labels)
     num_samples, num_features = statistics.num_samples, statistics.label_free.num_features
-    values = statistics.label_free.gram_spectrum.values
-    spectrum = np.where(values > statistics.label_free.gram_spectrum.smallest, values, 0.0)
-    result = maximise_evidence(spectrum, _projections(statistics), statistics.class_counts, num_samples)
+    result = _evidence(statistics)
+    if _is_coarse(statistics, result):
+        result = _evidence(statistics.in_float64)
     per_class = result.log_evidence
     warnings = list(statistics.warnings)
     if variant == "released" and num_samples < num_features:
@@ -67,6 +67,21 @@ def logme(
         "unsettled_classes": np.sum(~result.converged),
     }
     return ScoreValue(per_class.mean(), parts=parts, warnings=warnings)
+
+
+def _evidence(statistics: Statistics) -> Evidence:
+    spectrum = statistics.label_free.gram_spectrum
+    values = np.where(spectrum.values > spectrum.smallest, spectrum.values, 0.0)
+    return maximise_evidence(values, _projections(statistics), statistics.class_counts, statistics.num_samples)
+
+
+def _is_coarse(statistics: Statistics, result: Evidence) -> bool:
+    """Whether rounding of float32 products is seen in the evidence: it is not where σ or α/β is large beside it."""
+    label_free = statistics.label_free
+    if label_free.features.dtype == np.float64:
+        return False
+    noise = 1e3 * np.finfo(np.float32).eps * label_free.moments.spread()
+    return bool(label_free.gram_spectrum.values[0] < noise and result.ratio.min() < noise)
 
 
 def _projections(statistics: Statistics) -> np.ndarray:

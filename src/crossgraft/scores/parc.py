@@ -17,6 +17,8 @@ from crossgraft.types import Features, Labels
 
 MOST_IMAGES = 20_000
 """Above, a stratified sample of this many images is looked at."""
+_EXACT_IMAGES = 1000
+"""Up to this many, products of float32 features are formed in float64, as ranks of few pairs show every rounding."""
 _SORTED_PAIRS = 5e7
 """Up to this many distances are sorted; more of them are counted on a grid."""
 _SORTED_DIGITS = 12
@@ -80,6 +82,8 @@ def parc(
         kept = _sample(targets, seed)
         points, targets = points[kept], targets[kept]
         warnings.append(f"Looked at a stratified sample of {len(kept)} of {statistics.num_samples} images.")
+    if len(points) <= _EXACT_IMAGES:
+        points = points.astype(np.float64, copy=False)
     pairs = _ranks(_unit_rows(points), targets)
     if pairs.num_same == 0 or pairs.num_same == pairs.num_pairs:
         return ScoreValue(math.nan, warnings=(*warnings, "No two images are of one class."))

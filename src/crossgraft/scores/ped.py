@@ -19,6 +19,8 @@ _COINCIDENT = 1e-15
 _MOST_STEPS = 6
 _EXIT_RATIO = 0.5
 _BLOCK_ROWS = 64
+_EXACT_SIZE = 4_000_000
+"""Up to so many numbers the classes move in float64: rounding would fill directions that are empty."""
 
 
 @score(
@@ -73,6 +75,8 @@ def ped(
     """
     if min(radius, time_step, stiffness) <= 0:
         raise UsageError(f"`radius`, `time_step` and `stiffness` must be positive: {radius}, {time_step}, {stiffness}.")
+    if features.size <= _EXACT_SIZE:
+        features = features.astype(np.float64)
     mean, deviation, warnings = _units(features, source_features)
     counts = np.bincount(labels).astype(np.float64)
     means = sum_by_class(features, labels, len(counts)) / counts[:, None]

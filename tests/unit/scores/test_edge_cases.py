@@ -167,3 +167,30 @@ def test_float16_is_computed_in_float32(name):
 def test_refusals(name, change, message):
     with pytest.raises(DataError, match=message):
         evaluate(name, change(problem()))
+
+
+def without_full_rank(kind):
+    """Features with directions that are empty, or filled by rounding only, of the kind that networks give."""
+    rng = np.random.default_rng(3)
+    features, labels = make_problem(70, 90 if "n<d" in kind else 40, 3)
+    if "dead" in kind:
+        features[:, rng.permutation(features.shape[1])[::3]] = 0.1
+    if "rows twice" in kind:
+        features[:35] = features[35:]
+    if "few directions" in kind:
+        features = features[:, :20] @ rng.standard_normal((20, features.shape[1]))
+    return features, labels
+
+
+@pytest.mark.parametrize("scale", [1, 100])
+@pytest.mark.parametrize(
+    "kind", ["dead", "n<d, dead", "n<d, rows twice", "few directions", "n<d, few directions", "n<d, few directions, dead"]
+)
+@pytest.mark.parametrize(
+    "name", ["logme", "regularized_h_score", "gbc", "parc", "sfda", "etran", "ped", "ncti", "transrate", "lfc"]
+)
+def test_float32_is_accurate_where_directions_are_empty(name, kind, scale):
+    features, labels = without_full_rank(kind)
+    single = (scale * features).astype(np.float32)
+    expected = numbers(name, {"features": single.astype(np.float64), "labels": labels})
+    assert numbers(name, {"features": single, "labels": labels}) == pytest.approx(expected, rel=1e-4, abs=1e-4)
