@@ -54,8 +54,9 @@ def parc(
         statistics: Shared statistics of the same features and labels.
 
     Returns:
-        In [−100, 100]; higher is better. NaN with a warning when all features are constant. The published codes compute
-        the label distances with rounding noise and rank that noise; their values differ for more than two classes.
+        In [−100, 100]; higher is better. NaN with a warning when all features are constant or there is only one. The
+        published codes compute the label distances with rounding noise and rank that noise; their values differ for
+        more than two classes.
 
     Raises:
         DataError: Malformed arrays, NaN, or fewer than two classes.
@@ -88,7 +89,10 @@ def parc(
     if pairs.num_same == 0 or pairs.num_same == pairs.num_pairs:
         return ScoreValue(math.nan, warnings=(*warnings, "No two images are of one class."))
     parts = {"pairs": pairs.num_pairs, "same_class_pairs": pairs.num_same}
-    return ScoreValue(100 * pairs.correlation(), parts=parts, warnings=warnings)
+    value = 100 * pairs.correlation()
+    if math.isnan(value):
+        warnings.append("All pairs are equally far apart, as with a single feature, so none is closer than another.")
+    return ScoreValue(value, parts=parts, warnings=warnings)
 
 
 def _components(label_free: FeatureStatistics, n_dims: int) -> np.ndarray:
