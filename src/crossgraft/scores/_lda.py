@@ -33,7 +33,7 @@ _COARSE = 1e2 * float(np.finfo(np.float32).eps)
 R = TypeVar("R")
 
 
-class TooCoarse(Exception):
+class TooCoarseError(Exception):
     """Products in float32 leave nothing but rounding of what is asked for."""
 
 
@@ -41,7 +41,7 @@ def with_enough_digits(compute: Callable[[Statistics], R], statistics: Statistic
     """``compute(statistics)``, in float64 if float32 is too coarse for it."""
     try:
         return compute(statistics)
-    except TooCoarse:
+    except TooCoarseError:
         return compute(statistics.in_float64)
 
 
@@ -125,14 +125,14 @@ class WithinClass:
         In the dual by Woodbury: A⁻¹M = (M − Wᵀ (ρI + WWᵀ)⁻¹ W M) / (sμ), μ = tr(S_w)/d, ρ = sμ/(1−s).
 
         Raises:
-            TooCoarse: The features are float32, and their scatter has directions that are empty but for rounding.
+            TooCoarseError: The features are float32, and their scatter has directions that are empty but for rounding.
         """
         ridge = shrinkage * self.trace / self.num_features
         resolution = 0.0 if self.offsets.dtype == np.float64 else _COARSE * float(np.linalg.norm(self.matrix))
         if not self.is_dual:
             return _solve(self.matrix, 1 - shrinkage, ridge, columns, resolution)
         if ridge < resolution:  # the null directions of the dual are always empty
-            raise TooCoarse
+            raise TooCoarseError
         if shrinkage == 1:
             return columns / ridge
         inner = _solve(self.matrix, 1.0, ridge / (1 - shrinkage), self.within @ columns, resolution)
@@ -194,10 +194,10 @@ def _solve(matrix: np.ndarray, factor: float, ridge: float, columns: np.ndarray,
         lower = cholesky(regular.T, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:  # the shrinkage is at its floor and rounding made the matrix indefinite
         if resolution:
-            raise TooCoarse from None
+            raise TooCoarseError from None
         values, vectors = np.linalg.eigh(factor * matrix)
         clamped = np.maximum(values, 0.0) + ridge
         return vectors @ ((vectors.T @ columns) / clamped[:, None])
     if np.diagonal(lower).min() ** 2 < resolution:
-        raise TooCoarse
+        raise TooCoarseError
     return cho_solve((lower, True), columns, check_finite=False)

@@ -164,7 +164,9 @@ LAYOUTS = {
 @pytest.mark.parametrize(("shape", "dtype"), [((60, 8, 3), np.float64), ((30, 80, 3), np.float32)])
 @pytest.mark.parametrize("name", ALL)
 def test_layout_in_memory(name, shape, dtype, layout):
-    given = {key: values.astype(dtype) if values.dtype.kind == "f" else values for key, values in problem(*shape).items()}
+    given = {
+        key: values.astype(dtype) if values.dtype.kind == "f" else values for key, values in problem(*shape).items()
+    }
     laid_out = {key: LAYOUTS[layout](values) for key, values in given.items()}
     before = {key: values.copy() for key, values in laid_out.items()}
     tolerance = 1e-9 if dtype == np.float64 else 1e-4
@@ -231,7 +233,8 @@ def without_full_rank(kind):
 
 @pytest.mark.parametrize("scale", [1, 100])
 @pytest.mark.parametrize(
-    "kind", ["dead", "n<d, dead", "n<d, rows twice", "few directions", "n<d, few directions", "n<d, few directions, dead"]
+    "kind",
+    ["dead", "n<d, dead", "n<d, rows twice", "few directions", "n<d, few directions", "n<d, few directions, dead"],
 )
 @pytest.mark.parametrize(
     "name", ["logme", "regularized_h_score", "gbc", "parc", "sfda", "etran", "ped", "ncti", "transrate", "lfc"]
