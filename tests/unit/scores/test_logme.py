@@ -66,7 +66,7 @@ def test_unknown_variant():
 def test_rounding_of_an_empty_direction_explains_nothing():
     """Large features with fewer images than features, a third of the images there twice: n×n products leave noise."""
     rng = np.random.default_rng(0)
-    features = 1e3 * rng.standard_normal((75, 7)) @ rng.standard_normal((7, 77))
+    features = 1e7 * rng.standard_normal((75, 7)) @ rng.standard_normal((7, 77))
     features[:25] = features[25:50]
     labels = np.arange(75) % 3
     basis = np.linalg.svd(features, full_matrices=False)
