@@ -134,7 +134,11 @@ class FeatureStatistics:
     @cached_property
     def in_float64(self) -> FeatureStatistics:
         """The statistics of the same numbers, with products in float64."""
-        return self if self.features.dtype == np.float64 else FeatureStatistics(self.features.astype(np.float64))
+        if self.features.dtype == np.float64:
+            return self
+        if self.origin is not None:
+            return self.origin.parent.in_float64.without(self.origin.removed)
+        return FeatureStatistics(self.features.astype(np.float64))
 
     def principal_scores(self, variance_kept: float) -> Float64[np.ndarray, "num_samples num_components"]:
         """Coordinates along the leading principal directions that hold more than ``variance_kept`` of the variance.
