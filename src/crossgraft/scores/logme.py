@@ -12,6 +12,8 @@ from crossgraft.scores._statistics import FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
 
 Variant = Literal["evidence", "released"]
+_COARSE = 1e-4
+"""Error of the evidence from which float32 is too coarse."""
 
 
 @score(
@@ -76,12 +78,13 @@ def _evidence(statistics: Statistics) -> Evidence:
 
 
 def _is_coarse(statistics: Statistics, result: Evidence) -> bool:
-    """Whether rounding of float32 products is seen in the evidence: it is not where σ or α/β is large beside it."""
+    """Whether rounding of float32 products is seen in the evidence, ½ Σ ln(σ + α/β) / n and what else has σ + α/β."""
     label_free = statistics.label_free
     if label_free.features.dtype == np.float64:
         return False
-    noise = 1e3 * np.finfo(np.float32).eps * label_free.moments.spread()
-    return bool(label_free.gram_spectrum.values[0] < noise and result.ratio.min() < noise)
+    rounding = float(np.linalg.norm(label_free.moments.product)) * np.finfo(np.float32).eps
+    shrunk = np.maximum(label_free.gram_spectrum.values, 0.0) + result.ratio.min()
+    return bool(rounding * np.sum(1 / np.maximum(shrunk, np.finfo(np.float64).tiny)) > _COARSE * statistics.num_samples)
 
 
 def _projections(statistics: Statistics) -> np.ndarray:

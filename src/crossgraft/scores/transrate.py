@@ -15,8 +15,8 @@ from crossgraft.types import Features, Labels
 
 _LARGEST_ROUNDING = 1e-6
 """Of an eigenvalue, beside the 1 of the identity."""
-_COARSE = 4e-3
-"""Share of the smallest pivot from which rounding is too much."""
+_COARSE = 5e-5
+"""Error of a logarithm of a determinant, as a share of it, from which float32 is too coarse."""
 
 
 @score(
@@ -90,8 +90,9 @@ def _log_determinant(product: np.ndarray, dtype: np.dtype) -> float | None:
         pivots = np.diagonal(cholesky(product, lower=True, overwrite_a=True, check_finite=False)) ** 2
     except LinAlgError:
         return None
-    is_coarse = dtype != np.float64 and rounding > _COARSE * pivots.min()
-    return None if is_coarse else float(np.log(pivots).sum())
+    value = float(np.log(pivots).sum())
+    is_coarse = dtype != np.float64 and rounding * float((1 / pivots).sum()) > _COARSE * max(1.0, value)
+    return None if is_coarse else value
 
 
 def _product_of(label_free: FeatureStatistics, members: np.ndarray) -> np.ndarray:
