@@ -65,6 +65,13 @@ FLOORS_OF = {
 }
 ONCE = ("nleep", "knn_probe", "linear_probe", "pactran", "nca_score")
 """Evaluated once whatever the number of rounds."""
+FAMILY = (
+    *("nce", "leep", "logme", "h_score", "regularized_h_score", "gbc", "ncti", "sfda", "etran", "ped", "energy"),
+    *("transrate", "lfc", "parc", "nleep"),
+)
+"""The scores that train nothing, in an order in which the last two find every shared statistic ready."""
+FAMILY_FLOORS = ("product", "eigh", "eigh", "cholesky")
+FAMILY_SLACK = 1.3
 NOT_MEASURED = {
     "linear_probe": "minutes; name it with --scores",
     "gradient_ratio": "needs a network and images",
@@ -144,8 +151,8 @@ def floors_of(features: np.ndarray, labels: np.ndarray) -> dict[str, Callable[[]
     }
 
 
-def run(shape: Shape, names: list[str], repetitions: int) -> None:
-    """Measure one shape and print its table."""
+def run(shape: Shape, names: list[str], repetitions: int, *, with_family: bool) -> None:
+    """Measure one shape and print its table; ``with_family`` also what many scores cost on shared inputs."""
     features, labels, logits = make_problem(shape, relu=shape.name.startswith("B"))
     arrays = {"features": features, "labels": labels, "source_logits": logits}
     floors = floors_of(features, labels)
@@ -175,6 +182,28 @@ def run(shape: Shape, names: list[str], repetitions: int) -> None:
         with measure_cost() as cost:
             evaluate(MEMORY_OF)
         print(f"  {MEMORY_OF}: peak {cost.peak_bytes / 1e9:.2f} GB beside {features.nbytes / 1e9:.2f} GB of features")
+    if with_family:
+        run_family(shape, best, arrays, repetitions)
+
+
+def run_family(shape: Shape, best: dict[str, float], arrays: dict[str, np.ndarray], repetitions: int) -> None:
+    """All scores that train nothing, on one set of inputs, so that each statistic is computed once."""
+
+    def evaluate_all() -> dict[str, float]:
+        start = time.process_time()
+        inputs = ScoreInputs(**arrays)
+        seconds = {"checks": time.process_time() - start}
+        for name in FAMILY:
+            seconds[name] = cpu_seconds(lambda name=name: SCORES.get(name).evaluate(inputs))
+        return seconds
+
+    seconds = min((evaluate_all() for _ in range(repetitions)), key=lambda measured: sum(measured.values()))
+    unit = best["product floor"]
+    bound = FAMILY_SLACK * sum(best[floor + " floor"] for floor in FAMILY_FLOORS) + seconds["parc"] + seconds["nleep"]
+    total = sum(seconds.values())
+    print(f"\n{shape.name}: all scores that train nothing, on one set of inputs")
+    print("  " + ", ".join(f"{name} {value / unit:.2f}" for name, value in seconds.items()))
+    print_row("together", total / unit, bound / unit if unit > SMOKE_SECONDS else np.inf)
 
 
 def print_row(name: str, ratio: float, bound: float) -> None:
@@ -198,13 +227,14 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="tiny shapes")
     parser.add_argument("--repetitions", type=int, default=3, help="rounds of which the best counts")
     parser.add_argument("--scores", nargs="+", default=[], help="names, apart by commas or blanks")
+    parser.add_argument("--family", action="store_true", help="with --scores: also all that train nothing, together")
     parser.add_argument("--shapes", nargs="+", help="names of shapes, for example A")
     arguments = parser.parse_args()
     names = chosen_scores(arguments.scores)
     with limit_threads(1):
         for shape in SMOKE_SHAPES if arguments.smoke else SHAPES:
             if not arguments.shapes or shape.name in arguments.shapes:
-                run(shape, names, arguments.repetitions)
+                run(shape, names, arguments.repetitions, with_family=not arguments.scores or arguments.family)
 
 
 if __name__ == "__main__":

@@ -24,30 +24,27 @@ class AdamW:
         self._parameters = list(parameters)
         self._learning_rate = learning_rate
         self._kept = 1 - learning_rate * weight_decay
+        # The moments of algorithm 2 over 1 − β, which spares two passes.
         self._first = [np.zeros_like(parameter) for parameter in parameters]
         self._second = [np.zeros_like(parameter) for parameter in parameters]
-        self._buffers = [np.empty_like(parameter) for parameter in parameters]
         self._num_steps = 0
 
     def step(self, gradients: Sequence[np.ndarray]) -> None:
         """One step against ``gradients``, which are overwritten."""
         self._num_steps += 1
-        size = self._learning_rate / (1 - _FIRST_DECAY**self._num_steps)
-        correction = (1 - _SECOND_DECAY**self._num_steps) ** -0.5
-        state = zip(self._parameters, gradients, self._first, self._second, self._buffers, strict=True)
-        for parameter, gradient, first, second, buffer in state:
-            # In place, because for wide features the update, not the product, is what takes time.
+        correction = (1 - _SECOND_DECAY**self._num_steps) ** 0.5 / (1 - _SECOND_DECAY) ** 0.5
+        size = self._learning_rate * (1 - _FIRST_DECAY) / (1 - _FIRST_DECAY**self._num_steps) * correction
+        state = zip(self._parameters, gradients, self._first, self._second, strict=True)
+        for parameter, gradient, first, second in state:
+            # In place and in few passes, because for wide features the update takes as long as a product.
             first *= _FIRST_DECAY
-            np.multiply(gradient, 1 - _FIRST_DECAY, out=buffer)
-            first += buffer
-            second *= _SECOND_DECAY
+            first += gradient
             np.multiply(gradient, gradient, out=gradient)
-            gradient *= 1 - _SECOND_DECAY
+            second *= _SECOND_DECAY
             second += gradient
-            np.sqrt(second, out=buffer)
-            buffer *= correction
-            buffer += _EPSILON
-            np.divide(first, buffer, out=buffer)
-            buffer *= size
+            np.sqrt(second, out=gradient)
+            gradient += _EPSILON * correction
+            np.divide(first, gradient, out=gradient)
+            gradient *= size
             parameter *= self._kept
-            parameter -= buffer
+            parameter -= gradient

@@ -24,12 +24,14 @@ class Evidence(NamedTuple):
     Attributes:
         log_evidence: log p(t | X, α, β) / n.
         log_prior_precision: ln α.
+        ratio: α/β, which eigenvalues are compared with.
         num_iterations: Fixed-point steps taken.
         converged: Whether α/β settled.
     """
 
     log_evidence: PerTarget
     log_prior_precision: PerTarget
+    ratio: PerTarget
     num_iterations: Int[np.ndarray, " num_targets"]
     converged: Bool[np.ndarray, " num_targets"]
 
@@ -69,7 +71,7 @@ def maximise_evidence(
         ratio[column] = new_ratio
         if not active.any():
             break
-    return Evidence(log_evidence, log_alpha, num_iterations, ~active)
+    return Evidence(log_evidence, log_alpha, ratio, num_iterations, ~active)
 
 
 def _fixed_point_step(

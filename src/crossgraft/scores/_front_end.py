@@ -43,6 +43,8 @@ def float_matrix(name: str, values: ArrayLike) -> np.ndarray:
         matrix = matrix.astype(np.float64)
     elif matrix.dtype.kind != "f":
         raise DataError(f"`{name}` must hold real numbers, got dtype {matrix.dtype}.")
+    if not matrix.dtype.isnative:  # as some file formats store it; sparse products and BLAS want the machine's own
+        matrix = matrix.astype(matrix.dtype.newbyteorder("="))
     _require_finite(name, matrix)
     return matrix
 

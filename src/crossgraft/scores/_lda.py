@@ -10,7 +10,9 @@ Notation: W are the features minus their class means, over √n, so that S_w = W
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float64
@@ -21,8 +23,26 @@ from crossgraft.scores._statistics import Statistics
 SMALLEST_SHRINKAGE = 1e-10
 _POWER_STEPS = 3
 _BLOCK_ROWS = 256
+_PRODUCT_ROWS = 64
+"""Rows that stay in the cache between their conversion to float64 and their product."""
 _ROUNDING = 1e-6
 """Share of the scatter that differences of float32 products can not resolve."""
+_COARSE = 1e2 * float(np.finfo(np.float32).eps)
+"""Smallest pivot of a shrunk scatter, as a share of the whole, that products in float32 resolve."""
+
+R = TypeVar("R")
+
+
+class TooCoarseError(Exception):
+    """Products in float32 leave nothing but rounding of what is asked for."""
+
+
+def with_enough_digits(compute: Callable[[Statistics], R], statistics: Statistics) -> R:
+    """``compute(statistics)``, in float64 if float32 is too coarse for it."""
+    try:
+        return compute(statistics)
+    except TooCoarseError:
+        return compute(statistics.in_float64)
 
 
 class WithinClass:
@@ -103,13 +123,19 @@ class WithinClass:
         """A⁻¹ times ``columns`` (d, k) with A = (1−s) S_w + s tr(S_w)/d I.
 
         In the dual by Woodbury: A⁻¹M = (M − Wᵀ (ρI + WWᵀ)⁻¹ W M) / (sμ), μ = tr(S_w)/d, ρ = sμ/(1−s).
+
+        Raises:
+            TooCoarseError: The features are float32, and their scatter has directions that are empty but for rounding.
         """
         ridge = shrinkage * self.trace / self.num_features
+        resolution = 0.0 if self.offsets.dtype == np.float64 else _COARSE * float(np.linalg.norm(self.matrix))
         if not self.is_dual:
-            return _solve(self.matrix, 1 - shrinkage, ridge, columns)
+            return _solve(self.matrix, 1 - shrinkage, ridge, columns, resolution)
+        if ridge < resolution:  # the null directions of the dual are always empty
+            raise TooCoarseError
         if shrinkage == 1:
             return columns / ridge
-        inner = _solve(self.matrix, 1.0, ridge / (1 - shrinkage), self.within @ columns)
+        inner = _solve(self.matrix, 1.0, ridge / (1 - shrinkage), self.within @ columns, resolution)
         return (columns - self.within.T @ inner) / ridge
 
     def log_joint(self, shrinkage: float) -> Float64[np.ndarray, "num_samples num_classes"]:
@@ -146,8 +172,8 @@ def posterior_of(log_joint: np.ndarray) -> np.ndarray:
 def _product_in_blocks(offsets: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """``offsets @ directions`` in float64, without a float64 copy of all offsets."""
     product = np.empty((len(offsets), directions.shape[1]))
-    for start in range(0, len(offsets), _BLOCK_ROWS):
-        rows = slice(start, start + _BLOCK_ROWS)
+    for start in range(0, len(offsets), _PRODUCT_ROWS):
+        rows = slice(start, start + _PRODUCT_ROWS)
         np.matmul(offsets[rows].astype(np.float64), directions, out=product[rows])
     return product
 
@@ -159,15 +185,19 @@ def _within_of_dual(scatter: np.ndarray, statistics: Statistics) -> np.ndarray:
     return rows - (statistics.class_sums(rows.T) / counts)[statistics.targets].T
 
 
-def _solve(matrix: np.ndarray, factor: float, ridge: float, columns: np.ndarray) -> np.ndarray:
-    """(factor · matrix + ridge · I)⁻¹ times ``columns``, for a symmetric matrix."""
+def _solve(matrix: np.ndarray, factor: float, ridge: float, columns: np.ndarray, resolution: float) -> np.ndarray:
+    """(factor · matrix + ridge · I)⁻¹ times ``columns``, for a symmetric matrix known up to ``resolution``."""
     regular = factor * matrix
     regular.flat[:: len(regular) + 1] += ridge
     try:
         # Transposed, which changes nothing in a symmetric matrix, it lies as LAPACK wants it and is not copied.
         lower = cholesky(regular.T, lower=True, overwrite_a=True, check_finite=False)
-        return cho_solve((lower, True), columns, check_finite=False)
     except LinAlgError:  # the shrinkage is at its floor and rounding made the matrix indefinite
+        if resolution:
+            raise TooCoarseError from None
         values, vectors = np.linalg.eigh(factor * matrix)
         clamped = np.maximum(values, 0.0) + ridge
         return vectors @ ((vectors.T @ columns) / clamped[:, None])
+    if np.diagonal(lower).min() ** 2 < resolution:
+        raise TooCoarseError
+    return cho_solve((lower, True), columns, check_finite=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float64, Int
@@ -23,6 +24,8 @@ BLOCKS_A_SUM = 16
 """Blocks that are added up in the dtype of the features before the sum moves on to float64."""
 BLOCK_COLUMNS = 4096
 """Columns of one product in the dual form."""
+_TILE = 64
+"""Rows and columns of a matrix that stay in the cache while they are transposed."""
 
 RowIndices = Int[np.ndarray, " num_rows"]
 
@@ -38,6 +41,25 @@ def shifted_blocks(features: Features, shift: np.ndarray) -> Iterator[np.ndarray
     for start in range(0, len(features), BLOCK_ROWS):
         block = features[start : start + BLOCK_ROWS]
         yield np.subtract(block, shift, out=buffer[: len(block)])
+
+
+class ColumnMoments(NamedTuple):
+    """Mean and standard deviation (1/n) of each column."""
+
+    mean: Float64[np.ndarray, " num_features"]
+    deviation: Float64[np.ndarray, " num_features"]
+
+    @classmethod
+    def of(cls, features: Features) -> ColumnMoments:
+        """Sum over the rows of ``features``, around a point near the mean. Cost one pass."""
+        shift = near_mean(features)
+        total, squares = np.zeros(len(shift)), np.zeros(len(shift))
+        for block in shifted_blocks(features, shift):
+            total += block.sum(axis=0)
+            squares += np.einsum("ij,ij->j", block, block)
+        offset = total / len(features)
+        variance = np.maximum(squares - offset * total, 0.0) / len(features)
+        return cls(shift + offset, np.sqrt(variance))
 
 
 @dataclass(frozen=True)
@@ -67,9 +89,8 @@ class PrimalMoments:
             if (index + 1) % BLOCKS_A_SUM == 0 or stop == num_samples:
                 lower += recent.T
                 recent.fill(0)
-        product = lower + lower.T
-        product.flat[:: num_features + 1] /= 2
-        return cls(shift, product, total, squared_norms)
+        _mirror(lower)
+        return cls(shift, lower, total, squared_norms)
 
     def without(self, features: Features, rows: RowIndices) -> PrimalMoments:
         """Take ``rows`` of ``features`` out: their products are formed alone and subtracted. Cost ``len(rows)``·d²/2."""
@@ -102,14 +123,29 @@ class PrimalMoments:
 
     def scatter(self) -> Float64[np.ndarray, "num_features num_features"]:
         """Σ (x−m)(x−m)ᵀ, m the mean."""
-        return self.product - np.outer(self.total, self.total / self.num_samples)
+        return _plus_outer(self.product.copy(), -self.total, self.total / self.num_samples)
 
     def gram(self) -> Float64[np.ndarray, "num_features num_features"]:
         """Σ x xᵀ."""
         mean = self.mean()
-        matrix = self.scatter()
-        matrix += np.outer(self.num_samples * mean, mean)
-        return matrix
+        return _plus_outer(self.scatter(), self.num_samples * mean, mean)
+
+
+def _mirror(lower: np.ndarray) -> None:
+    """Copy the part below the diagonal to the part above, in place; whole rows at once would miss the cache."""
+    for row in range(0, len(lower), _TILE):
+        for column in range(0, row, _TILE):
+            lower[column : column + _TILE, row : row + _TILE] = lower[row : row + _TILE, column : column + _TILE].T
+        square = lower[row : row + _TILE, row : row + _TILE]
+        square += np.tril(square, -1).T
+
+
+def _plus_outer(matrix: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Add the outer product of two vectors to ``matrix``, in place and without a second matrix."""
+    for start in range(0, len(matrix), _TILE):
+        rows = slice(start, start + _TILE)
+        matrix[rows] += np.outer(left[rows], right)
+    return matrix
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,16 @@ class Spectrum(NamedTuple):
     values: Float64[np.ndarray, " size"]
     vectors: Float64[np.ndarray, "size size"]
 
+    @property
+    def smallest(self) -> float:
+        """Up to here an eigenvalue is nothing but rounding, in float64: σ_max · max(1e-15, 10 · size · ε)."""
+        return float(self.values[-1]) * max(1e-15, 10 * len(self.values) * np.finfo(np.float64).eps)
+
+    def is_in_doubt(self, values: Float64[np.ndarray, " some"]) -> bool:
+        """Whether one of these ``values`` is neither empty nor above what float32 products leave as noise."""
+        noise = float(self.values[-1]) * len(self.values) * np.finfo(np.float32).eps
+        return bool(((np.abs(values) > self.smallest) & (values < noise)).any())
+
 
 class Origin(NamedTuple):
     """Where statistics with rows left out came from."""
@@ -114,6 +124,22 @@ class FeatureStatistics:
         """Eigenvalues and eigenvectors of the centred scatter T, or of its dual when n < d."""
         return _spectrum(self.moments.scatter())
 
+    def resolved(self, num_leading: int) -> FeatureStatistics:
+        """These statistics, or the same in float64 where float32 leaves one of the leading directions in doubt."""
+        values = self.scatter_spectrum.values[::-1][:num_leading]
+        if self.features.dtype == np.float64 or not self.scatter_spectrum.is_in_doubt(values):
+            return self
+        return self.in_float64
+
+    @cached_property
+    def in_float64(self) -> FeatureStatistics:
+        """The statistics of the same numbers, with products in float64."""
+        if self.features.dtype == np.float64:
+            return self
+        if self.origin is not None:
+            return self.origin.parent.in_float64.without(self.origin.removed)
+        return FeatureStatistics(self.features.astype(np.float64))
+
     def principal_scores(self, variance_kept: float) -> Float64[np.ndarray, "num_samples num_components"]:
         """Coordinates along the leading principal directions that hold more than ``variance_kept`` of the variance.
 
@@ -126,12 +152,19 @@ class FeatureStatistics:
         return self.leading_scores(int(np.searchsorted(share, variance_kept, side="right")) + 1)
 
     def leading_scores(self, num_components: int) -> Float64[np.ndarray, "num_samples num_components"]:
-        """Coordinates along the first principal directions, at most ``num_components`` and at most min(n, d) of them."""
-        values = np.maximum(self.scatter_spectrum.values[::-1], 0.0)
-        num_kept = min(num_components, len(values))
-        leading = self.scatter_spectrum.vectors[:, ::-1][:, :num_kept]
+        """Coordinates along the first principal directions, at most ``num_components`` and at most min(n, d) of them.
+
+        Where a direction is empty they are 0, so that no score can blow rounding up.
+        """
+        resolved = self.resolved(num_components)
+        if resolved is not self:
+            return resolved.leading_scores(num_components)
+        spectrum = self.scatter_spectrum
+        values = spectrum.values[::-1][:num_components]
+        values = np.where(values > spectrum.smallest, values, 0.0)
+        leading = spectrum.vectors[:, ::-1][:, : len(values)] * (values > 0)
         if self.is_dual:
-            return leading * np.sqrt(values[:num_kept])
+            return leading * np.sqrt(values)
         directions = np.ascontiguousarray(leading, dtype=self.features.dtype)
         center = self.mean.astype(self.features.dtype)
         parts = [shifted @ directions for shifted in shifted_blocks(self.features, center)]
@@ -175,6 +208,11 @@ class Statistics:
     def class_counts(self) -> Float64[np.ndarray, " num_classes"]:
         """n_c."""
         return np.bincount(self.targets, minlength=self.num_classes).astype(np.float64)
+
+    @cached_property
+    def in_float64(self) -> Statistics:
+        """The statistics of the same numbers and labels, with products in float64."""
+        return Statistics(self.label_free.in_float64, self.targets)
 
     def class_sums(self, values: np.ndarray) -> Float64[np.ndarray, "num_classes width"]:
         """Sums of the rows of ``values`` over each class."""

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from crossgraft.scores._energy import energy_of
-from crossgraft.scores._lda import WithinClass, posterior_of, shrinkage_of
+from crossgraft.scores._lda import WithinClass, posterior_of, shrinkage_of, with_enough_digits
 from crossgraft.scores._score import Parts, scale_over_zoo, zoo_score
 from crossgraft.scores._statistics import FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
@@ -67,9 +67,16 @@ def etran(
         [1.0, 0.0]
     """
     statistics = statistics or Statistics(FeatureStatistics(features), labels)
-    within = WithinClass.of(statistics)
-    log_joint = within.log_joint(shrinkage_of(within)) if lda == "true" else within.log_joint_of_nearest_mean()
-    rows = np.arange(statistics.num_samples)
-    discriminant = posterior_of(log_joint)[rows, statistics.targets].mean()
+    posterior = with_enough_digits(_shrunk_posterior if lda == "true" else _nearest_mean, statistics)
+    discriminant = posterior[np.arange(statistics.num_samples), statistics.targets].mean()
     lowest = energy_of(statistics.label_free.features, fraction=fraction).lowest
     return Parts({"energy": lowest, "discriminant": discriminant}, warnings=statistics.warnings)
+
+
+def _shrunk_posterior(statistics: Statistics) -> np.ndarray:
+    within = WithinClass.of(statistics)
+    return posterior_of(within.log_joint(shrinkage_of(within)))
+
+
+def _nearest_mean(statistics: Statistics) -> np.ndarray:
+    return posterior_of(WithinClass.of(statistics).log_joint_of_nearest_mean())

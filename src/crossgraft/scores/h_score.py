@@ -47,7 +47,7 @@ def h_score(features: Features, labels: Labels, *, statistics: Statistics | None
     if label_free.is_constant:
         reason = "All features are constant, so there is no covariance to compare with."
         return ScoreValue(math.nan, warnings=(*statistics.warnings, reason))
-    spectrum = label_free.remember("exact scatter spectrum", lambda: _exact_spectrum(label_free))
+    spectrum = label_free.resolved(min(label_free.features.shape)).scatter_spectrum
     warnings = list(statistics.warnings)
     if label_free.num_samples - 1 <= label_free.num_features:
         warnings.append(
@@ -59,22 +59,6 @@ def h_score(features: Features, labels: Labels, *, statistics: Statistics | None
     return ScoreValue(value, parts={"directions": len(coordinates)}, warnings=warnings)
 
 
-def _smallest_kept(values: np.ndarray) -> float:
-    return float(values[-1]) * max(1e-15, 10 * len(values) * np.finfo(np.float64).eps)
-
-
-def _exact_spectrum(label_free: FeatureStatistics) -> Spectrum:
-    """The shared spectrum, unless float32 products leave noise where small directions would be: then in float64."""
-    spectrum = label_free.scatter_spectrum
-    if label_free.features.dtype == np.float64:
-        return spectrum
-    noise = float(spectrum.values[-1]) * len(spectrum.values) * np.finfo(np.float32).eps
-    in_doubt = (np.abs(spectrum.values) > _smallest_kept(spectrum.values)) & (spectrum.values < noise)
-    if not in_doubt.any():
-        return spectrum
-    return FeatureStatistics(label_free.features.astype(np.float64)).scatter_spectrum
-
-
 def _whitened_means(spectrum: Spectrum, statistics: Statistics) -> Float64[np.ndarray, "num_directions num_classes"]:
     """T^(−½) (μ_c−m) along every direction that is not empty.
 
@@ -82,7 +66,7 @@ def _whitened_means(spectrum: Spectrum, statistics: Statistics) -> Float64[np.nd
     direction X̃ᵀq/√σ is √σ qᵀw_c, so the factor σ^(−½) leaves qᵀw_c.
     """
     values, vectors = spectrum
-    kept = values > _smallest_kept(values)
+    kept = values > spectrum.smallest
     if statistics.label_free.is_dual:
         per_class = statistics.class_sums(vectors[:, kept]) / statistics.class_counts[:, None]
         return (per_class - vectors[:, kept].mean(axis=0)).T

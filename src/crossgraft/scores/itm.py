@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -12,8 +13,10 @@ from crossgraft import seeding
 from crossgraft.errors import UsageError
 from crossgraft.scores._adamw import AdamW
 from crossgraft.scores._lda import posterior_of
+from crossgraft.scores._moments import BLOCK_ROWS, ColumnMoments, shifted_blocks
 from crossgraft.scores._score import ScoreValue, ZooOption, score
 from crossgraft.scores._split import split_four_to_one
+from crossgraft.scores._statistics import sum_by_class
 from crossgraft.types import ClassIndices, Features, Groups, Labels
 
 Centres = Literal["one-hot", "random", "pca", "laplacian"]
@@ -25,7 +28,6 @@ _VALIDATE_EVERY = 100
 _SMALLEST_DEVIATION = 1e-6
 """Of a feature, as a share of the typical one: below it a feature is not blown up to variance 1."""
 _SMALLEST_LENGTH = 1e-12
-_COLUMNS_AT_ONCE = 256
 _ETA_RANGE = (0.05, 0.95)
 
 
@@ -165,29 +167,25 @@ class _Run(NamedTuple):
 
 def _standardized(features: Features) -> Float32[np.ndarray, "num_samples num_features"]:
     """Mean 0 and variance 1 (n − 1) of each column; constant columns are 0. Float32 whatever comes in."""
+    mean, deviations = ColumnMoments.of(features)
+    deviations *= math.sqrt(len(features) / (len(features) - 1))
+    deviations[deviations <= 1e2 * np.finfo(features.dtype).eps * np.abs(mean)] = 0
+    smallest = _SMALLEST_DEVIATION * np.sqrt(np.square(deviations).mean())
+    scale = np.divide(1, np.maximum(deviations, smallest), out=np.zeros_like(deviations), where=deviations > 0)
     points = np.empty(features.shape, dtype=np.float32)
-    deviations = np.empty(features.shape[1])
-    for start in range(0, features.shape[1], _COLUMNS_AT_ONCE):
-        columns = slice(start, start + _COLUMNS_AT_ONCE)
-        block = features[:, columns].astype(np.float64)
-        mean = block.mean(axis=0)
-        block -= mean
-        deviation = np.sqrt(np.einsum("ij,ij->j", block, block) / (len(block) - 1))
-        is_constant = deviation <= 1e2 * np.finfo(features.dtype).eps * np.abs(mean)
-        deviations[columns] = np.where(is_constant, 0.0, deviation)
-        points[:, columns] = block / np.where(is_constant, np.inf, deviation)
-    typical = np.sqrt(np.square(deviations).mean())
-    small = deviations < _SMALLEST_DEVIATION * typical
-    points[:, small] *= (deviations[small] / (_SMALLEST_DEVIATION * typical)).astype(np.float32)
+    for index, block in enumerate(shifted_blocks(features, mean.astype(features.dtype))):
+        rows = slice(index * BLOCK_ROWS, index * BLOCK_ROWS + len(block))
+        np.multiply(block, scale.astype(features.dtype), out=points[rows], casting="same_kind")
     return points
 
 
 def _dispersion(points: np.ndarray, labels: ClassIndices) -> float:
+    counts = np.bincount(labels)[:, None]
+    means = (sum_by_class(points, labels, len(counts)) / counts).astype(points.dtype)
     total = 0.0
-    for index in range(int(labels.max()) + 1):
-        rows = points[labels == index]
-        deviations = rows - rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
-        total += float(np.sqrt(np.einsum("ij,ij->i", deviations, deviations, dtype=np.float64)).sum())
+    for start in range(0, len(points), BLOCK_ROWS):
+        deviations = points[start : start + BLOCK_ROWS] - means[labels[start : start + BLOCK_ROWS]]
+        total += float(np.sqrt(np.einsum("ij,ij->i", deviations, deviations)).sum(dtype=np.float64))
     return float(total / len(points) / np.sqrt(points.shape[1]))
 
 

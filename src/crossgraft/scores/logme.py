@@ -6,12 +6,14 @@ from typing import Literal
 
 import numpy as np
 
-from crossgraft.scores._evidence import maximise_evidence
+from crossgraft.scores._evidence import Evidence, maximise_evidence
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
 
 Variant = Literal["evidence", "released"]
+_COARSE = 1e-4
+"""Error of the evidence from which float32 is too coarse."""
 
 
 @score(
@@ -52,8 +54,9 @@ def logme(
     """
     statistics = statistics or Statistics(FeatureStatistics(features), labels)
     num_samples, num_features = statistics.num_samples, statistics.label_free.num_features
-    spectrum = np.maximum(statistics.label_free.gram_spectrum.values, 0.0)
-    result = maximise_evidence(spectrum, _projections(statistics), statistics.class_counts, num_samples)
+    result = _evidence(statistics)
+    if _is_coarse(statistics, result):
+        result = _evidence(statistics.in_float64)
     per_class = result.log_evidence
     warnings = list(statistics.warnings)
     if variant == "released" and num_samples < num_features:
@@ -66,6 +69,22 @@ def logme(
         "unsettled_classes": np.sum(~result.converged),
     }
     return ScoreValue(per_class.mean(), parts=parts, warnings=warnings)
+
+
+def _evidence(statistics: Statistics) -> Evidence:
+    spectrum = statistics.label_free.gram_spectrum
+    values = np.where(spectrum.values > spectrum.smallest, spectrum.values, 0.0)
+    return maximise_evidence(values, _projections(statistics), statistics.class_counts, statistics.num_samples)
+
+
+def _is_coarse(statistics: Statistics, result: Evidence) -> bool:
+    """Whether rounding of float32 products is seen in the evidence, ½ Σ ln(σ + α/β) / n and what else has σ + α/β."""
+    label_free = statistics.label_free
+    if label_free.features.dtype == np.float64:
+        return False
+    rounding = float(np.linalg.norm(label_free.moments.product)) * np.finfo(np.float32).eps
+    shrunk = np.maximum(label_free.gram_spectrum.values, 0.0) + result.ratio.min()
+    return bool(rounding * np.sum(1 / np.maximum(shrunk, np.finfo(np.float64).tiny)) > _COARSE * statistics.num_samples)
 
 
 def _projections(statistics: Statistics) -> np.ndarray:

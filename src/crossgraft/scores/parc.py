@@ -17,6 +17,8 @@ from crossgraft.types import Features, Labels
 
 MOST_IMAGES = 20_000
 """Above, a stratified sample of this many images is looked at."""
+_EXACT_IMAGES = 1000
+"""Up to this many, products of float32 features are formed in float64, as ranks of few pairs show every rounding."""
 _SORTED_PAIRS = 5e7
 """Up to this many distances are sorted; more of them are counted on a grid."""
 _SORTED_DIGITS = 12
@@ -52,8 +54,9 @@ def parc(
         statistics: Shared statistics of the same features and labels.
 
     Returns:
-        In [−100, 100]; higher is better. NaN with a warning when all features are constant. The published codes compute
-        the label distances with rounding noise and rank that noise; their values differ for more than two classes.
+        In [−100, 100]; higher is better. NaN with a warning when all features are constant or there is only one. The
+        published codes compute the label distances with rounding noise and rank that noise; their values differ for
+        more than two classes.
 
     Raises:
         DataError: Malformed arrays, NaN, or fewer than two classes.
@@ -80,11 +83,16 @@ def parc(
         kept = _sample(targets, seed)
         points, targets = points[kept], targets[kept]
         warnings.append(f"Looked at a stratified sample of {len(kept)} of {statistics.num_samples} images.")
+    if len(points) <= _EXACT_IMAGES:
+        points = points.astype(np.float64, copy=False)
     pairs = _ranks(_unit_rows(points), targets)
     if pairs.num_same == 0 or pairs.num_same == pairs.num_pairs:
         return ScoreValue(math.nan, warnings=(*warnings, "No two images are of one class."))
     parts = {"pairs": pairs.num_pairs, "same_class_pairs": pairs.num_same}
-    return ScoreValue(100 * pairs.correlation(), parts=parts, warnings=warnings)
+    value = 100 * pairs.correlation()
+    if math.isnan(value):
+        warnings.append("All pairs are equally far apart, as with a single feature, so none is closer than another.")
+    return ScoreValue(value, parts=parts, warnings=warnings)
 
 
 def _components(label_free: FeatureStatistics, n_dims: int) -> np.ndarray:

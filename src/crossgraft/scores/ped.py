@@ -8,6 +8,7 @@ import numpy as np
 
 from crossgraft.errors import UsageError
 from crossgraft.scores._inputs import ScoreInputs
+from crossgraft.scores._moments import ColumnMoments
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import sum_by_class
 from crossgraft.types import Features, Labels, SourceFeatures
@@ -17,6 +18,9 @@ _SMALLEST_DEVIATION = 1e-3
 _COINCIDENT = 1e-15
 _MOST_STEPS = 6
 _EXIT_RATIO = 0.5
+_BLOCK_ROWS = 64
+_EXACT_SIZE = 4_000_000
+"""Up to so many numbers the classes move in float64: rounding would fill directions that are empty."""
 
 
 @score(
@@ -71,12 +75,13 @@ def ped(
     """
     if min(radius, time_step, stiffness) <= 0:
         raise UsageError(f"`radius`, `time_step` and `stiffness` must be positive: {radius}, {time_step}, {stiffness}.")
+    if features.size <= _EXACT_SIZE:
+        features = features.astype(np.float64)
     mean, deviation, warnings = _units(features, source_features)
     counts = np.bincount(labels).astype(np.float64)
     means = sum_by_class(features, labels, len(counts)) / counts[:, None]
     centres = (means - mean) / deviation
-    within = (features - means[labels]) / deviation
-    radii = np.sqrt(sum_by_class(np.square(within).sum(axis=1, keepdims=True), labels, len(counts))[:, 0] / counts)
+    radii = np.sqrt(np.bincount(labels, weights=_squared_distances(features, means, deviation, labels)) / counts)
     strength = min(0.5 * time_step**2 * stiffness, 1.0)
     moved, num_steps = _push_apart(centres, radii, counts, radius, strength)
     shift = ((moved - centres) * deviation).astype(features.dtype)
@@ -97,9 +102,19 @@ def _units(
     if source_features is None:
         source_features = features
         warnings = ("No features of source images were given, so the units are those of the target images.",)
-    mean = source_features.mean(axis=0, dtype=np.float64)
-    deviation = source_features.std(axis=0, dtype=np.float64)
+    mean, deviation = ColumnMoments.of(source_features)
     return mean, np.maximum(deviation, _SMALLEST_DEVIATION), warnings
+
+
+def _squared_distances(features: Features, means: np.ndarray, deviation: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """‖(x − μ_y) / deviation‖² of each image, in float64 but without a float64 copy of all features."""
+    squared = np.empty(len(features))
+    for start in range(0, len(features), _BLOCK_ROWS):
+        rows = slice(start, start + _BLOCK_ROWS)
+        within = features[rows] - means[labels[rows]]
+        within /= deviation
+        squared[rows] = np.einsum("ij,ij->i", within, within)
+    return squared
 
 
 def _push_apart(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from crossgraft.scores._lda import WithinClass, posterior_of, shrinkage_of
+from crossgraft.scores._lda import WithinClass, posterior_of, shrinkage_of, with_enough_digits
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
@@ -49,21 +51,33 @@ def sfda(features: Features, labels: Labels, *, statistics: Statistics | None = 
         1.0
     """
     statistics = statistics or Statistics(FeatureStatistics(features), labels)
+    stages = with_enough_digits(_stages, statistics)
     rows = np.arange(statistics.num_samples)
-    within = WithinClass.of(statistics)
-    shrinkage = shrinkage_of(within)
-    posterior = posterior_of(within.log_joint(shrinkage))
-    confidence = posterior_of(posterior)[rows, statistics.targets]  # q
-    challenged = WithinClass(_self_challenge(within, confidence), statistics)
-    off_class = posterior_of(challenged.log_joint(shrinkage))
-    hit = float(off_class[rows, statistics.targets].mean())
-    off_class[rows, statistics.targets] = 0
-    miss = float(off_class.sum(axis=1).mean())
+    hit = float(stages.second[rows, statistics.targets].mean())
+    stages.second[rows, statistics.targets] = 0
+    miss = float(stages.second.sum(axis=1).mean())
     warnings = list(statistics.warnings)
     if miss < SATURATED:
         warnings.append("The score is saturated at 1: differences to other saturated models are rounding.")
-    parts = {"miss": miss, "shrinkage": shrinkage, "first_stage": posterior[rows, statistics.targets].mean()}
+    parts = {"miss": miss, "shrinkage": stages.shrinkage, "first_stage": stages.first[rows, statistics.targets].mean()}
     return ScoreValue(hit, parts=parts, warnings=warnings)
+
+
+class _Stages(NamedTuple):
+    """The shrinkage s, and the posterior of each stage."""
+
+    shrinkage: float
+    first: np.ndarray
+    second: np.ndarray
+
+
+def _stages(statistics: Statistics) -> _Stages:
+    within = WithinClass.of(statistics)
+    shrinkage = shrinkage_of(within)
+    posterior = posterior_of(within.log_joint(shrinkage))
+    confidence = posterior_of(posterior)[np.arange(statistics.num_samples), statistics.targets]  # q
+    challenged = WithinClass(_self_challenge(within, confidence), statistics)
+    return _Stages(shrinkage, posterior, posterior_of(challenged.log_joint(shrinkage)))
 
 
 def _self_challenge(within: WithinClass, confidence: np.ndarray) -> np.ndarray:

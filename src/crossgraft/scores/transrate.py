@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
@@ -9,6 +12,11 @@ from crossgraft.errors import UsageError
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
+
+_LARGEST_ROUNDING = 1e-6
+"""Of an eigenvalue, beside the 1 of the identity."""
+_COARSE = 5e-5
+"""Error of a logarithm of a determinant, as a share of it, from which float32 is too coarse."""
 
 
 @score(
@@ -50,33 +58,45 @@ def transrate(
     label_free = statistics.label_free
     whole = label_free.remember(
         ("coding rate", epsilon),
-        lambda: _coding_rate(label_free.moments.scatter(), label_free.num_samples, epsilon),
+        lambda: _coding_rate(lambda given: given.moments.scatter(), label_free, label_free.num_samples, epsilon),
     )
-    per_class = [
-        _coding_rate(_class_product(statistics, index), int(count), epsilon)
-        for index, count in enumerate(statistics.class_counts)
-    ]
+    per_class: list[float] = []
+    for index, count in enumerate(statistics.class_counts):
+        members = np.flatnonzero(statistics.targets == index)
+        product = functools.partial(_product_of, members=members)
+        per_class.append(_coding_rate(product, label_free, int(count), epsilon))
     value = whole - float(np.mean(per_class))
     return ScoreValue(value, parts={"whole": whole, "classes": float(np.mean(per_class))}, warnings=statistics.warnings)
 
 
-def _coding_rate(product: np.ndarray, num_rows: int, epsilon: float) -> float:
-    """R of the rows whose Gram matrix (or dual) is ``product``."""
-    scaled = product / (num_rows * epsilon)
-    scaled.flat[:: len(scaled) + 1] += 1
+def _coding_rate(
+    form: Callable[[FeatureStatistics], np.ndarray], label_free: FeatureStatistics, num_rows: int, epsilon: float
+) -> float:
+    """R of the rows whose Gram matrix (or dual) ``form`` gives; in float64 if rounding of float32 counts."""
+    rate = _log_determinant(form(label_free) / (num_rows * epsilon), label_free.features.dtype)
+    if rate is None:
+        rate = _log_determinant(form(label_free.in_float64) / (num_rows * epsilon), np.dtype(np.float64))
+    return 0.0 if rate is None else rate / 2
+
+
+def _log_determinant(product: np.ndarray, dtype: np.dtype) -> float | None:
+    """Log det(I + product), ``product`` of rows of ``dtype`` and overwritten; None if float32 is too coarse for it."""
+    rounding = float(np.linalg.norm(product)) * np.finfo(dtype).eps
+    if dtype == np.float64 and rounding * len(product) > _LARGEST_ROUNDING:  # empty directions would count
+        values = np.linalg.eigvalsh(product)
+        return float(np.log1p(values[values > rounding * len(product)]).sum())
+    product.flat[:: len(product) + 1] += 1
     try:
-        factor = cholesky(scaled, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:  # rounding of a huge product outweighs the identity
-        scaled = product / (num_rows * epsilon)
-        scaled.flat[:: len(scaled) + 1] += 1
-        return 0.5 * float(np.linalg.slogdet(scaled)[1])
-    return float(np.log(np.diagonal(factor)).sum())
+        pivots = np.diagonal(cholesky(product, lower=True, overwrite_a=True, check_finite=False)) ** 2
+    except LinAlgError:
+        return None
+    value = float(np.log(pivots).sum())
+    is_coarse = dtype != np.float64 and rounding * float((1 / pivots).sum()) > _COARSE * max(1.0, value)
+    return None if is_coarse else value
 
 
-def _class_product(statistics: Statistics, index: int) -> np.ndarray:
+def _product_of(label_free: FeatureStatistics, members: np.ndarray) -> np.ndarray:
     """Z_cᵀZ_c, or Z_cZ_cᵀ where the class has fewer rows than there are features."""
-    label_free = statistics.label_free
-    members = np.flatnonzero(statistics.targets == index)
     if label_free.is_dual:
         return label_free.remember("scatter", label_free.moments.scatter)[np.ix_(members, members)]
     rows = label_free.features[members] - label_free.mean.astype(label_free.features.dtype)

@@ -141,6 +141,20 @@ def test_one_model_has_no_neighbours_to_check(images):
     assert found["Order of neighbours"].severity == "not assessed"
 
 
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([0.9, 0.9], "The only pair of neighbours by LogME is not separable: "),
+        ([0.9, 0.9, 0.1], "1 of 2 pairs of neighbours by LogME is not separable: "),
+        ([0.9, 0.9, 0.9], "2 of 2 pairs of neighbours by LogME are not separable: "),
+    ],
+)
+def test_pairs_that_are_not_separable_are_counted_in_plain_words(images, values, text):
+    cells = [cell(number, "abc"[number], value) for number, value in enumerate(values)]
+    found = checks(images, cells, [model_record(one.model) for one in cells])
+    assert found["Order of neighbours"].text.startswith(text)
+
+
 def test_the_head_of_the_source_classes_does_not_count_for_the_size():
     from crossgraft.rank.advice import _parameters_without_head
 

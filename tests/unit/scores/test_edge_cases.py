@@ -144,6 +144,55 @@ def test_labels_with_gaps_and_names(name, names):
     assert numbers(name, renamed) == numbers(name, given)
 
 
+def frozen(values):
+    values = values.copy()
+    values.flags.writeable = False
+    return values
+
+
+LAYOUTS = {
+    "by columns": np.asfortranarray,
+    "every second row": lambda values: np.repeat(values, 2, axis=0)[::2],
+    "every second column": lambda values: np.repeat(values, 2, axis=-1)[..., ::2],
+    "backwards": lambda values: values[::-1].copy()[::-1],
+    "read-only": frozen,
+    "big-endian": lambda values: values.astype(values.dtype.newbyteorder(">")),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("shape", "dtype"), [((60, 8, 3), np.float64), ((30, 80, 3), np.float32)])
+@pytest.mark.parametrize("name", ALL)
+def test_layout_in_memory(name, shape, dtype, layout):
+    given = {
+        key: values.astype(dtype) if values.dtype.kind == "f" else values for key, values in problem(*shape).items()
+    }
+    laid_out = {key: LAYOUTS[layout](values) for key, values in given.items()}
+    before = {key: values.copy() for key, values in laid_out.items()}
+    tolerance = 1e-9 if dtype == np.float64 else 1e-4
+    assert numbers(name, laid_out) == pytest.approx(numbers(name, given), rel=tolerance, abs=tolerance)
+    for key, values in laid_out.items():
+        np.testing.assert_array_equal(values, before[key])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_whole_numbers(name):
+    given = problem()
+    counts = {key: np.round(3 * values).astype(np.int16) for key, values in given.items() if key != "labels"}
+    labels = {"labels": given["labels"].astype(np.uint8)}
+    as_floats = {key: values.astype(np.float64) for key, values in counts.items()}
+    assert numbers(name, {**counts, **labels}) == numbers(name, {**as_floats, **labels})
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_one_feature_and_two_images_a_class(name):
+    for shape in ((40, 1, 3), (6, 8, 3), (6, 1, 3)):
+        given = problem(*shape)
+        given["source_logits"] = given["source_logits"][:, : shape[1]]
+        result = evaluate(name, given)
+        assert np.isfinite(result) or (np.isnan(result) and result.warnings)
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_float16_is_computed_in_float32(name):
     half = {key: values.astype(np.float16) if values.dtype.kind == "f" else values for key, values in problem().items()}
@@ -167,3 +216,31 @@ def test_float16_is_computed_in_float32(name):
 def test_refusals(name, change, message):
     with pytest.raises(DataError, match=message):
         evaluate(name, change(problem()))
+
+
+def without_full_rank(kind):
+    """Features with directions that are empty, or filled by rounding only, of the kind that networks give."""
+    rng = np.random.default_rng(3)
+    features, labels = make_problem(70, 90 if "n<d" in kind else 40, 3)
+    if "dead" in kind:
+        features[:, rng.permutation(features.shape[1])[::3]] = 0.1
+    if "rows twice" in kind:
+        features[:35] = features[35:]
+    if "few directions" in kind:
+        features = features[:, :20] @ rng.standard_normal((20, features.shape[1]))
+    return features, labels
+
+
+@pytest.mark.parametrize("scale", [1, 100])
+@pytest.mark.parametrize(
+    "kind",
+    ["dead", "n<d, dead", "n<d, rows twice", "few directions", "n<d, few directions", "n<d, few directions, dead"],
+)
+@pytest.mark.parametrize(
+    "name", ["logme", "regularized_h_score", "gbc", "parc", "sfda", "etran", "ped", "ncti", "transrate", "lfc"]
+)
+def test_float32_is_accurate_where_directions_are_empty(name, kind, scale):
+    features, labels = without_full_rank(kind)
+    single = (scale * features).astype(np.float32)
+    expected = numbers(name, {"features": single.astype(np.float64), "labels": labels})
+    assert numbers(name, {"features": single, "labels": labels}) == pytest.approx(expected, rel=1e-4, abs=1e-4)

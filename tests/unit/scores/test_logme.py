@@ -61,3 +61,14 @@ def test_label_permutations_do_not_repeat_the_eigendecomposition(monkeypatch):
 def test_unknown_variant():
     with pytest.raises(UsageError, match=r"logme has no variant 'icml'\. Use evidence or released"):
         logme(*make_problem(), variant="icml")
+
+
+def test_rounding_of_an_empty_direction_explains_nothing():
+    """Large features with fewer images than features, a third of the images there twice: n×n products leave noise."""
+    rng = np.random.default_rng(0)
+    features = 1e7 * rng.standard_normal((75, 7)) @ rng.standard_normal((7, 77))
+    features[:25] = features[25:50]
+    labels = np.arange(75) % 3
+    basis = np.linalg.svd(features, full_matrices=False)
+    exact = basis.U[:, :7] * basis.S[:7]  # the same without the empty directions, n > d
+    assert logme(features=features, labels=labels) == pytest.approx(logme(features=exact, labels=labels), rel=1e-9)

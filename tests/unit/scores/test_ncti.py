@@ -56,3 +56,16 @@ def test_classes_of_one_point_have_no_value():
     features = np.repeat(np.eye(3), 4, axis=0)
     value = ncti(features=features, labels=np.repeat([0, 1, 2], 4))
     assert np.isnan(value) and "single point" in value.warnings[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", [(90, 40), (50, 60)])
+def test_empty_principal_directions_do_not_count(shape, dtype):
+    """Standardised, the rounding along them would be features like all others."""
+    features, labels = make_problem(*shape)
+    features = (10 * features).astype(dtype)
+    features[:, ::3] = 0.1
+    alive = np.delete(features, np.s_[::3], axis=1)
+    assert ncti.parts(features=features, labels=labels) == pytest.approx(
+        ncti.parts(features=alive, labels=labels), rel=1e-4 if dtype == np.float32 else 1e-8
+    )

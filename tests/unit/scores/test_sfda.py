@@ -80,6 +80,10 @@ def test_a_floor_of_shrinkage_with_fewer_images_than_features_has_a_value():
 
 
 def test_constant_features_leave_the_class_shares():
+    """All means are one, so P'_c = p_c whatever A⁻¹, and the mean of p_y over the images is Σ_c p_c · p_c.
+
+    The largest share, which one may expect, would be the accuracy of the discriminant, not its mean posterior.
+    """
     labels = np.array([0] * 30 + [1] * 10)
     value = sfda(features=np.full((40, 3), 2.0), labels=labels)
     assert value == pytest.approx(0.75**2 + 0.25**2)

@@ -90,3 +90,13 @@ def test_remember_computes_once_for_each_key():
     calls = []
     values = [statistics.remember(key, lambda key=key: calls.append(key) or key) for key in ("a", "b", "a")]
     assert values == ["a", "b", "a"] and calls == ["a", "b"]
+
+
+def test_rows_left_out_are_taken_out_of_the_float64_products_too(problem):
+    features, _ = problem
+    whole = FeatureStatistics(features.astype(np.float32))
+    removed = np.array([3, 8, 21])
+    left = whole.without(removed).in_float64
+    assert left.origin is not None and left.origin.parent is whole.in_float64
+    direct = FeatureStatistics(np.delete(features.astype(np.float32), removed, axis=0).astype(np.float64))
+    np.testing.assert_allclose(left.scatter_spectrum.values, direct.scatter_spectrum.values, atol=1e-10)

@@ -32,3 +32,19 @@ def test_epsilon_must_be_positive(problem):
     features, labels = problem
     with pytest.raises(UsageError, match="`epsilon` must be positive"):
         transrate(features=features, labels=labels, epsilon=0.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", [(60, 20), (30, 80)])
+def test_empty_directions_of_large_features_count_nothing(shape, dtype):
+    rng = np.random.default_rng(0)
+    features = rng.integers(-9, 10, (shape[0], 5)) @ rng.integers(-9, 10, (5, shape[1])).astype(float)
+    labels = np.arange(shape[0]) % 3
+    value = transrate(features=(64 * features).astype(dtype), labels=labels)
+
+    def rate(rows):
+        return np.log1p(np.linalg.svd(rows, compute_uv=False) ** 2 / (len(rows) * 1e-4)).sum() / 2
+
+    centred = 64 * (features - features.mean(axis=0))
+    expected = rate(centred) - np.mean([rate(centred[labels == label]) for label in range(3)])
+    assert value == pytest.approx(expected, rel=1e-6)
