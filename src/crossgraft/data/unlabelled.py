@@ -87,6 +87,8 @@ def open_images(
     *,
     known_classes: Sequence[str] = (),
     several_labels: bool = False,
+    default_window: str | None = None,
+    default_slices: str | None = None,
     use_split: str | None = None,
     label_column: str | Sequence[str] | None = None,
     label_separator: str | None = None,
@@ -108,6 +110,8 @@ def open_images(
         known_classes: Folders with these names are labels; other folders are only places where images lie. A table with a
             column for each of them has several labels an image.
         several_labels: May an image have several of ``known_classes``?
+        default_window: The window of DICOM and NIfTI images where none is given; no other image is told.
+        default_slices: The slices of volumes where none are given.
         use_split: Where the data have splits, the rows of this one only; None: all rows.
         label_column: As in ``open_dataset``; may be missing.
         label_separator: As in ``open_dataset``.
@@ -139,6 +143,7 @@ def open_images(
         slices=slices,
         allow_download=allow_download,
     )
+    request = replace(request, default_window=default_window, default_slices=default_slices)
     listed = list_images(location_text(location), request, tuple(known_classes), several_labels, reporter)
     inspected = inspect_images(
         listed.rows.image_names,

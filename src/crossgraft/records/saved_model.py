@@ -22,7 +22,9 @@ class TrainingDataRecord(Record):
     split_method: str
     leakage: str = Field(description="Whether one patient may be in two parts, in a sentence.")
     splits: list[SplitRow] = []
-    reading: list[str] = Field(default=[], description="How files of scanners were read: window, slices.")
+    reading: list[str] = Field(default=[], description="How files of scanners were read, in words.")
+    window: str | None = Field(default=None, description="As --window took it; predictions use the same.")
+    slices: str | None = Field(default=None, description="As --slices took it; predictions use the same.")
 
 
 class SavedModelRecord(Record):

@@ -72,9 +72,8 @@ def predict(
         group_column: Column of patients, for intervals.
         path_column: Column of image paths of a table.
         image_root: Folder that the paths of a table start from.
-        window: Which intensities of DICOM and NIfTI images become black and white; by default as in training, if that was
-            the default there.
-        slices: Which slices of volumes and frames of multi-frame files are images.
+        window: Which intensities of DICOM and NIfTI images become black and white; by default as in training.
+        slices: Which slices of volumes and frames of multi-frame files are images; by default as in training.
         allow_download: Let data of a hub be fetched.
         skip_unreadable: Go on without images that can not be decoded; each keeps a row that says why.
         code_dir: Folder of the Python module that builds a network of your own.
@@ -139,13 +138,16 @@ def _location(images: object) -> str:
 def _open(images: Any, model: SavedModel, call: dict[str, Any], *, num_threads: int, reporter: Reporter) -> ImageSet:
     facts = model.facts
     if isinstance(images, str | Path):
+        options = {name: call[name] for name in _OPENING}
         return open_images(
             images,
             known_classes=facts.class_names,
             several_labels=facts.task == "multi-label",
+            default_window=facts.trained_on.window,
+            default_slices=facts.trained_on.slices,
             num_threads=num_threads,
             reporter=reporter,
-            **{name: call[name] for name in _OPENING},
+            **options,
         )
     given = [name for name in _OPENING if call[name]]
     if given:

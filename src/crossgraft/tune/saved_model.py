@@ -81,13 +81,22 @@ def logits_of_batch(
         return classifier(images.to(device=weight.device, dtype=weight.dtype)).float().cpu()
 
 
-def describe_saved_model(record: TuningRecord, classifier: Classifier, *, seed: int) -> SavedModelRecord:
+def describe_saved_model(
+    record: TuningRecord,
+    classifier: Classifier,
+    *,
+    seed: int,
+    window: str | None = None,
+    slices: str | None = None,
+) -> SavedModelRecord:
     """What ``save_model`` writes beside the weights, from the record of a fine-tuning.
 
     Args:
         record: Says on what the model was trained and how well it does.
         classifier: The network; its recipe is kept.
         seed: Of the run.
+        window: Which intensities of DICOM and NIfTI images became black and white, as it was asked for.
+        slices: Which slices of volumes were images, as it was asked for.
     """
     data, calibration = record.dataset, record.calibration
     return SavedModelRecord(
@@ -112,6 +121,8 @@ def describe_saved_model(record: TuningRecord, classifier: Classifier, *, seed: 
             leakage=record.leakage,
             splits=record.splits,
             reading=data.reading,
+            window=window,
+            slices=slices,
         ),
         plugins=record.plugins,
         selection_rule=record.selection_rule,

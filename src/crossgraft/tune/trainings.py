@@ -14,10 +14,11 @@ from crossgraft.data.describe import make_thumbnails
 from crossgraft.errors import CrossgraftError, DataError
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
-from crossgraft.records import MetricRecord, Thumbnail, TuningRecord
+from crossgraft.records import MetricRecord, SavedModelRecord, Thumbnail, TuningRecord
 from crossgraft.report import write_report
 from crossgraft.runs import RunDirectory, add_known_results
 from crossgraft.tune.assemble import assemble_record, record_of_fold
+from crossgraft.tune.drift import similarity_to_source
 from crossgraft.tune.evaluation import FoldPredictions, evaluate, evaluate_alone, predict_fold
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Job, JobOutcome, JobRunner, pick
@@ -68,9 +69,12 @@ def train_and_evaluate(
         with limit_threads(prepared.num_threads):
             outcomes = _run_jobs(prepared, call, run=run, tracking=tracking, reporter=reporter)
             finished = [_finish_fold(prepared, of_fold, call, reporter) for of_fold in outcomes if _any_done(of_fold)]
-        if not finished:
-            raise DataError(f"No training ended with a model. The first one: {outcomes[0][0].record.point.reason}")
+            if not finished:
+                reason = outcomes[0][0].record.point.reason
+                raise DataError(f"No training ended with a model. The first one: {reason}")
+            similarity = _similarity(prepared, finished, reporter)
         record = _record(prepared, outcomes, finished, attributes, call)
+        record = record.model_copy(update={"similarity": similarity})
         tuned = _write(prepared, record, finished, call, run)
         tracking.log({row.metric: row.value for row in _overall(record) if row.value is not None}, step=0)
         failed = False
@@ -145,6 +149,19 @@ def _finish_fold(
             num_threads=prepared.num_threads,
         )
     return _Finished(chosen, predictions, classifier.to("cpu").eval())
+
+
+def _similarity(prepared: Preparation, finished: Sequence[_Finished], reporter: Reporter) -> dict[str, float]:
+    """Of features before and after, on the test rows."""
+    tuned = [(fold.classifier, fold.predictions.parts.test) for fold in finished]
+    with reporter.stage("Comparing features before and after"):
+        return similarity_to_source(
+            prepared.pretrained(),
+            tuned,
+            prepared.rows.dataset,
+            device=prepared.settings.device,
+            num_threads=prepared.num_threads,
+        )
 
 
 def _record(
@@ -223,12 +240,18 @@ def _save_models(
     if prepared.rows.num_folds is None:
         record = record.model_copy(update={"saved_model": MODEL_FOLDER})
         classifier = finished[0].classifier
-        save_model(run.path / MODEL_FOLDER, classifier, describe_saved_model(record, classifier, seed=call["seed"]))
+        save_model(run.path / MODEL_FOLDER, classifier, _facts(record, classifier, call))
         return record
     for fold in finished:
         parts, classifier = fold.predictions.parts, fold.classifier
         alone = evaluate_alone(fold.predictions, prepared.rows.dataset, task=prepared.task)
         of_fold = record_of_fold(record, alone)
         folder = run.path / "folds" / parts.name / MODEL_FOLDER
-        save_model(folder, classifier, describe_saved_model(of_fold, classifier, seed=call["seed"]))
+        save_model(folder, classifier, _facts(of_fold, classifier, call))
     return record.model_copy(update={"saved_model_reason": FOLD_MODELS})
+
+
+def _facts(record: TuningRecord, classifier: Classifier, call: Mapping[str, Any]) -> SavedModelRecord:
+    """What is saved beside the weights."""
+    options = {name: call[name] for name in ("seed", "window", "slices")}
+    return describe_saved_model(record, classifier, **options)

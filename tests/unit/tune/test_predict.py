@@ -17,6 +17,7 @@ from crossgraft.models.load import load_backbone
 from crossgraft.models.spec import ModelSpec
 from crossgraft.tune.inference import answer
 from crossgraft.tune.saved_model import describe_saved_model, load_saved_model, save_model
+from support.medical import ct_slice, write_ct
 from support.tiny import make_images
 from support.tuning_records import threshold, tuning_record
 
@@ -201,3 +202,20 @@ def test_wrong_arguments_are_named(model, folder):
         predict(model, folder, batch_size=0)
     with pytest.raises(UsageError, match="label_column belongs to opening"):
         predict(model, open_dataset(folder), label_column="x")
+
+
+def test_images_of_scanners_are_read_as_in_training(tmp_path):
+    pytest.importorskip("pydicom")
+    record = tuning_record(class_names=CLASSES)
+    backbone = load_backbone(ModelSpec("small", "test_resnet", weights="random"), image_size=32)
+    classifier = make_classifier(backbone, 2, seed=0)
+    with torch.no_grad():
+        classifier.head.weight.mul_(100)
+    for name, window in (("own", None), ("wide", "-600,1500")):
+        save_model(tmp_path / name, classifier, describe_saved_model(record, classifier, seed=0, window=window))
+    write_ct(tmp_path / "scan.dcm", ct_slice(3), patient="1")
+    own, wide = (logits_of(predict(tmp_path / name, tmp_path / "scan.dcm")) for name in ("own", "wide"))
+    assert np.abs(own - wide).max() > 1e-3
+    assert (logits_of(predict(tmp_path / "own", tmp_path / "scan.dcm", window="-600,1500")) == wide).all()
+    make_images(tmp_path / "photos", {"a": 1})  # where a window has no meaning it is no obstacle
+    assert len(predict(tmp_path / "wide", tmp_path / "photos")) == 1

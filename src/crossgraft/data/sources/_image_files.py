@@ -59,7 +59,8 @@ def open_image_files(files: Sequence[Path], names: Sequence[str], request: Sourc
         MissingExtraError: There are DICOM or NIfTI files, and the package that reads them is not installed.
         UsageError: The window or the slices have no meaning.
     """
-    policy, slices = parse_window(request.window), parse_slices(request.slices)
+    policy = parse_window(request.default_window if request.window is None else request.window)
+    slices = parse_slices(request.default_slices if request.slices is None else request.slices)
     listed = [_listed(path, name, slices) for path, name in zip(files, names, strict=True)]
     medical = [file for file in listed if file is not None]
     if not medical:

@@ -27,6 +27,8 @@ class SourceRequest:
         window: Which intensities of a DICOM or NIfTI image become black and white; None: the default.
         slices: Which slices of a volume or frames of a multi-frame file are images; None: the default.
         allow_download: May the source use the network?
+        default_window: As ``window``, where that is not given; ignored where it has no meaning.
+        default_slices: As ``slices``, where that is not given; ignored where it has no meaning.
     """
 
     use_split: str | None = "train"
@@ -38,6 +40,8 @@ class SourceRequest:
     window: str | None = None
     slices: str | None = None
     allow_download: bool = False
+    default_window: str | None = None
+    default_slices: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
