@@ -47,14 +47,21 @@ def slots_page() -> str:
     parts += ["Write a name, `name:value` for its first option, or `name:option=value,option=value`. The same with", ""]
     parts[-1:] = ["`crossgraft list methods` (and so on), which also shows what other installed packages bring.", ""]
     for kind, registry in slots().items():
+        folder = kind.replace("_", "-")
         rows = [
-            f"| `{name}` | {plugin.title} | {options_in_words(plugin) or 'none'} | {plugin.reference} |"
+            f"| `{name}` | {_linked(plugin.title, f'{folder}/{name}.md')} | {options_in_words(plugin) or 'none'} "
+            f"| {plugin.reference} |"
             for name, plugin in registry
             if registry.origin(name) == "crossgraft"
         ]
         head = "| name | title | options and defaults | source |\n|---|---|---|---|"
         parts += [f"## {kind.replace('_', ' ').capitalize()} (`{flags[kind]}`)", "", head, *rows, ""]
     return "\n".join(parts)
+
+
+def _linked(title: str, card: str) -> str:
+    """The title, with a link to its card where there is one."""
+    return f"[{title}](../{card})" if (FOLDER.parent / card).is_file() else title
 
 
 def commands_page() -> str:

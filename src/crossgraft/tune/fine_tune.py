@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -218,10 +219,14 @@ def fine_tune(
         out=None if plan else out,
         overwrite=overwrite,
     ) as run:
-        prepared = prepare(data, call, points=points, spec=spec, run=run, reporter=reporter)
+        given = frozenset(name for name, value in call.items() if value != _DEFAULTS[name])
+        prepared = prepare(data, call, given=given, points=points, spec=spec, run=run, reporter=reporter)
         if plan:
             return Tuned(plan=prepared.plan)
         return train_and_evaluate(prepared, call, run=run, tracking=tracking, reporter=reporter)
+
+
+_DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(fine_tune).parameters.items()}
 
 
 def _as_typed(call: Mapping[str, Any]) -> dict[str, Any]:

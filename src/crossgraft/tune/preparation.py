@@ -71,6 +71,7 @@ class Preparation:
         points: Of the grid.
         num_threads: For images.
         plan: Of all trainings.
+        call: Arguments of ``fine_tune``.
     """
 
     rows: TuningRows
@@ -86,10 +87,18 @@ class Preparation:
     points: list[GridPoint]
     num_threads: int
     plan: Plan
+    call: Mapping[str, Any]
 
     def new_classifier(self) -> Classifier:
         """A copy of the start."""
         return copy.deepcopy(self.classifier)
+
+    def pretrained(self) -> Classifier:
+        """The network with its pretrained weights, also for a method that starts without them."""
+        if not self.plugins.method.starts_from_scratch:
+            return self.new_classifier()
+        backbone = _load(self.spec, self.call, scratch=False, reporter=Reporter(quiet=True))
+        return make_classifier(backbone, self.classifier.num_outputs, seed=self.settings.seed)
 
     def fold_data(self, parts: Parts) -> FoldData:
         """Images, targets and evaluation of one fold."""
@@ -102,6 +111,7 @@ def prepare(
     data: str | Path | Dataset,
     call: Mapping[str, Any],
     *,
+    given: frozenset[str],
     points: list[GridPoint],
     spec: ModelSpec,
     run: RunDirectory | None,
@@ -115,6 +125,7 @@ def prepare_rows(
     rows: TuningRows,
     call: Mapping[str, Any],
     *,
+    given: frozenset[str],
     points: list[GridPoint],
     spec: ModelSpec,
     run: RunDirectory | None,
@@ -155,7 +166,7 @@ def prepare_rows(
         num_jobs=len(points) * len(rows.parts),
         num_points=len(points),
         trained_batch_norms=tuple(training_batch_norms(classifier, selection)),
-        given=frozenset(name for name, value in call.items() if value is not None),
+        given=given,
         grid_settings=frozenset(points[0]),
     )
     refuse_contradictions(situation)
@@ -183,6 +194,7 @@ def prepare_rows(
         points=points,
         num_threads=num_threads,
         plan=Plan(plan),
+        call=call,
     )
 
 

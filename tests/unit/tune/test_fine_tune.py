@@ -172,6 +172,13 @@ def test_the_grid_is_decided_on_val_and_a_failed_point_loses_no_other(tmp_path):
         fine_tune(squares(), **FAST, learning_rate=1e6, optimizer="sgd")
 
 
+def test_a_setting_at_its_default_may_be_varied_and_a_given_one_not():
+    plan = fine_tune(squares(), **FAST, grid="layer_decay=1,0.5", plan=True).plan
+    assert plan.record.num_jobs == 2
+    with pytest.raises(UsageError, match="layer_decay is given and also varied"):
+        fine_tune(squares(), **FAST, layer_decay=0.9, grid="layer_decay=1,0.5", plan=True)
+
+
 def test_several_labels_have_metrics_and_a_threshold_each():
     labels = np.stack([np.arange(60) % 2, np.arange(60) // 2 % 2], axis=1)
     record = fine_tune(squares(labels=labels), **FAST).record
@@ -185,11 +192,13 @@ def test_several_labels_have_metrics_and_a_threshold_each():
 def test_linear_head_first_and_scratch_train_what_they_say():
     linear = fine_tune(squares(), **FAST, method="linear").record
     assert linear.plan.num_trained == 18
+    assert linear.similarity["cka"] == pytest.approx(1)
     first = fine_tune(squares(), **FAST, head_first=True, head_epochs=2).record
     assert [row.stage for row in first.history] == ["head", "head", "all", "all"]
     assert sum(row.is_best for row in first.history) == 1
     scratch = fine_tune(squares(), **FAST, method="scratch").record
     assert scratch.model.from_scratch
+    assert scratch.similarity["cka"] < 0.999
     assert scratch.model.weights_fingerprint != linear.model.weights_fingerprint
 
 
