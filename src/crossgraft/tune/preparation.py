@@ -118,14 +118,15 @@ def prepare(
     reporter: Reporter,
 ) -> Preparation:
     """Open the rows, then ``prepare_rows``; ``data`` and ``call`` as in ``fine_tune``."""
-    return prepare_rows(_open(data, call, reporter), call, points=points, spec=spec, run=run, reporter=reporter)
+    rows = _open(data, call, reporter)
+    return prepare_rows(rows, call, given=given, points=points, spec=spec, run=run, reporter=reporter)
 
 
 def prepare_rows(
     rows: TuningRows,
     call: Mapping[str, Any],
     *,
-    given: frozenset[str],
+    given: frozenset[str] = frozenset(),
     points: list[GridPoint],
     spec: ModelSpec,
     run: RunDirectory | None,
@@ -136,6 +137,7 @@ def prepare_rows(
     Args:
         rows: Open, each with its part.
         call: Arguments of ``fine_tune``.
+        given: Names of those that are not at their defaults; some contradict others.
         points: Of the grid.
         spec: Of the model.
         run: Told about data and machine.
