@@ -1,0 +1,223 @@
+"""Full, linear, from scratch, head first: fine-tuning on small medical sets, the numbers of docs/results/fine-tuning.md.
+
+    python recipes/fine_tuning.py --data-dir datasets --weights-dir weights --out docs/results/fine-tuning.md
+    python recipes/fine_tuning.py --smoke           # as-built networks and noise; the numbers mean nothing
+
+The environment variable CROSSGRAFT_DATA may name a folder that holds both, ``datasets`` and ``weights``. Every training is a
+run directory under ``--results``: what is finished is not trained again, what was stopped goes on at its last checkpoint.
+``--only`` does a part of the study, and the page is written of all that is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from fine_tuning_page import Result, write_page
+
+from crossgraft import fine_tune
+from crossgraft.compute import limit_threads
+from crossgraft.data.dataset import Dataset, dataset_from_arrays
+from crossgraft.errors import DivergedError
+from crossgraft.models import ModelSpec, read_zoo
+from crossgraft.progress import Reporter
+from crossgraft.records import TuningRecord
+from crossgraft.seeding import generator
+
+EXAMPLES = Path(__file__).parents[1] / "examples" / "own_models"
+SEEDS = (0, 1, 2)
+SIDE = 64
+METHODS: dict[str, dict[str, Any]] = {
+    "full": {"method": "full"},
+    "head first": {"method": "full", "head_first": True},
+    "linear": {"method": "linear"},
+    "scratch": {"method": "scratch"},
+}
+MODELS = ("mobilenetv1_050 · ImageNet", "mobilenetv2_035 · ImageNet")
+EPOCHS = 20
+
+
+class Target(NamedTuple):
+    """One labelled set with its own splits."""
+
+    name: str
+    title: str
+    file: str
+    options: dict[str, Any] = {}  # noqa: RUF012 (never written to)
+
+
+TARGETS = (
+    Target("breastmnist", "BreastMNIST", "breastmnist.npz"),
+    Target("retinamnist", "RetinaMNIST", "retinamnist.npz"),
+    Target("pneumoniamnist", "PneumoniaMNIST", "pneumoniamnist.npz", {"per_class": 300}),
+)
+SMOKE_TARGETS = (Target("noise", "Noise", ""),)
+
+FOLDS = 5
+FOLDED = {"lesion": {"group_column": "lesion_id"}, "image": {}}
+"""HAM10000 holds several pictures of some lesions: folds of whole lesions, and of single pictures."""
+FOLDED_MODEL = "mobilenetv2_035 · ImageNet"
+
+
+def main(command_line: Sequence[str] | None = None) -> None:
+    arguments = parse_arguments(command_line)
+    targets = SMOKE_TARGETS if arguments.smoke else TARGETS
+    specs = smoke_specs() if arguments.smoke else real_specs(arguments.weights_dir)
+    results: list[Result] = []
+    with limit_threads(arguments.threads):
+        for target in targets:
+            for spec in specs:
+                results += study_methods(target, spec, arguments)
+        folded = study_folds(specs, arguments)
+    if arguments.out is not None:
+        wanted = len(targets) * len(specs) * len(METHODS) * len(seeds_of(arguments)) + len(FOLDED)
+        write_page(arguments.out, results, folded, titles={t.name: t.title for t in targets}, wanted=wanted)
+    print(f"{len(results)} trainings and {len(folded)} cross-validations are there")
+
+
+def study_methods(target: Target, spec: ModelSpec, arguments: argparse.Namespace) -> list[Result]:
+    """One training for each method and seed; those that are not to be done now are read where they are there."""
+    results: list[Result] = []
+    for seed in seeds_of(arguments):
+        for method, options in METHODS.items():
+            out = arguments.results / target.name / f"{short(spec)}-{method.replace(' ', '-')}-{seed}"
+            record = finished(out)
+            if record is None and is_wanted(target.name, arguments):
+                record = train(target, spec, arguments, out, seed=seed, **options)
+            if record is not None:
+                results.append(Result(target.name, spec.name, method, seed, record))
+    return results
+
+
+def train(
+    target: Target, spec: ModelSpec, arguments: argparse.Namespace, out: Path, *, seed: int, **options: Any
+) -> TuningRecord | None:
+    """Train once; None where it diverged, which the page counts."""
+    data = noise(target.name) if arguments.smoke else arguments.data_dir / target.file
+    try:
+        tuned = fine_tune(
+            data,
+            model=spec,
+            epochs=1 if arguments.smoke else EPOCHS,
+            image_size=None if arguments.smoke else SIDE,
+            weights_dir=arguments.weights_dir,
+            store=False,
+            no_images=True,
+            device="cpu",
+            workers=arguments.threads,
+            seed=seed,
+            out=out,
+            reporter=Reporter(quiet=True),
+            **({} if arguments.smoke else target.options),
+            **options,
+        )
+    except DivergedError as error:
+        print(f"{out.name}: {error}", flush=True)
+        return None
+    found = tuned.headline
+    print(f"{target.name} {out.name}: {found.value if found else None} in {tuned.record.seconds:.0f} s", flush=True)
+    return tuned.record
+
+
+def study_folds(specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> dict[str, TuningRecord]:
+    """Five folds of HAM10000, by lesion and by picture."""
+    records: dict[str, TuningRecord] = {}
+    for name, options in FOLDED.items():
+        out = arguments.results / "ham10000" / f"by-{name}"
+        record = finished(out)
+        if record is None and is_wanted("ham10000", arguments) and not arguments.smoke:
+            folder = unpack(arguments.data_dir / "ham10000_subset_jpg200x150.tar", arguments.results / "unpacked")
+            spec = next(spec for spec in specs if spec.name == FOLDED_MODEL)
+            target = Target("ham10000", "HAM10000 (subset)", "", {})
+            record = fold_by(target, spec, arguments, out, folder / "ham10000_subset", options)
+        if record is not None:
+            records[name] = record
+    return records
+
+
+def fold_by(
+    target: Target, spec: ModelSpec, arguments: argparse.Namespace, out: Path, folder: Path, options: dict[str, str]
+) -> TuningRecord | None:
+    renamed = target._replace(file=str(folder / "metadata.csv"))
+    absolute = argparse.Namespace(**{**vars(arguments), "data_dir": Path()})
+    options = {"image_root": str(folder / "images"), "folds": FOLDS, **options}
+    return train(renamed, spec, absolute, out, seed=0, **options)
+
+
+def finished(out: Path) -> TuningRecord | None:
+    """What a finished training found."""
+    file = out / "report.json"
+    return TuningRecord.model_validate_json(file.read_text(encoding="utf-8")) if file.is_file() else None
+
+
+def is_wanted(name: str, arguments: argparse.Namespace) -> bool:
+    return not arguments.only or name in arguments.only
+
+
+def seeds_of(arguments: argparse.Namespace) -> tuple[int, ...]:
+    return SEEDS[:1] if arguments.smoke else SEEDS
+
+
+def short(spec: ModelSpec) -> str:
+    return spec.name.partition(" ")[0]
+
+
+def real_specs(weights_dir: Path) -> list[ModelSpec]:
+    specs = read_zoo(EXAMPLES / "mobilenets.yaml", weights_dir=weights_dir)
+    return [spec for spec in specs if spec.name in MODELS]
+
+
+def smoke_specs() -> list[ModelSpec]:
+    """A small network without any file, as its factory builds it."""
+    said = {"input_size": [3, 32, 32], "mean": [0.5] * 3, "std": [0.5] * 3}
+    return [ModelSpec("resnet20 · as built", "cifar_resnet:resnet20", preprocessing=said, folder=EXAMPLES)]
+
+
+def noise(name: str) -> Dataset:
+    rng = generator(0, name)
+    images = rng.integers(0, 256, (60, 28, 28), dtype=np.uint8)
+    return dataset_from_arrays(images, np.arange(60) % 2, name=name)
+
+
+def unpack(archive: Path, folder: Path) -> Path:
+    """Extract once; a half-extracted archive is not taken for a whole one."""
+    if not folder.is_dir():
+        partial = folder.with_name(folder.name + ".partial")
+        with tarfile.open(archive) as opened:
+            opened.extractall(partial, filter="data")
+        partial.rename(folder)
+    return folder
+
+
+def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    folder = Path(os.environ["CROSSGRAFT_DATA"]) if "CROSSGRAFT_DATA" in os.environ else None
+    parser.add_argument("--data-dir", type=Path, default=folder and folder / "datasets", help="holds the image files")
+    parser.add_argument(
+        "--weights-dir", type=Path, default=folder and folder / "weights", help="holds the weight files"
+    )
+    parser.add_argument(
+        "--results", type=Path, default=Path("runs") / "fine-tuning", help="run directories of all trainings"
+    )
+    parser.add_argument("--out", type=Path, help="the page to write")
+    names = [target.name for target in TARGETS]
+    parser.add_argument(
+        "--only", nargs="+", choices=[*names, "ham10000", "none"], help="train on these sets; none: write the page only"
+    )
+    parser.add_argument("--threads", type=int, default=1, help="of the network")
+    parser.add_argument("--smoke", action="store_true", help="as-built networks and noise; the numbers mean nothing")
+    parsed = parser.parse_args(arguments)
+    if parsed.smoke:
+        parsed.weights_dir = None
+    elif parsed.data_dir is None or parsed.weights_dir is None:
+        parser.error("name the folders with --data-dir and --weights-dir, or set CROSSGRAFT_DATA, or try --smoke")
+    return parsed
+
+
+if __name__ == "__main__":
+    main()
