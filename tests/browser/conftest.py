@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 from crossgraft.report import write_report
+from support.tuning_records import prediction_record, tuning_record
 
 EXAMPLES = Path(__file__).parents[1] / "unit" / "report" / "example_runs.py"
 QUIET = (
@@ -49,7 +50,7 @@ def examples() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def pages(examples, tmp_path_factory) -> dict[str, Path]:
-    """A page of a ranking, one of the demo, one of a check of the data, and one of the first two."""
+    """A page of each kind of record, and one of a ranking and a demo together."""
     folder = tmp_path_factory.mktemp("pages")
     record = examples.ranking_record()
     images = examples.thumbnails(record.dataset.class_names)
@@ -58,7 +59,14 @@ def pages(examples, tmp_path_factory) -> dict[str, Path]:
     check_record = examples.data_check_record()
     copies = [f"{check_record.findings[0].title}: {rows}" for rows in ("4 (train) and 700 (test)", examples.EVIL)]
     check = examples.write_run(folder / "check", check_record, images=examples.thumbnails(copies))
+    record = tuning_record(class_names=("benign", examples.EVIL, "melanoma"), num_folds=2)
+    tune = examples.write_run(folder / "tune", record, images=examples.thumbnails(record.dataset.class_names))
+    record = prediction_record()
+    rows = [str(row) for row in (*record.most_certain, *record.least_certain)]
+    predict = examples.write_run(folder / "predict", record, images=examples.thumbnails(rows))
     return {
+        "tune": write_report(tune),
+        "predict": write_report(predict),
         "rank": write_report(rank),
         "check": write_report(check),
         "demo": write_report(demo),

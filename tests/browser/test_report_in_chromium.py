@@ -92,7 +92,7 @@ def numbers(cells: list[str]) -> list[float]:
     return [float(cell.replace("−", "-")) for cell in cells if cell != "—"]
 
 
-@pytest.mark.parametrize("name", ["rank", "check", "demo", "both"])
+@pytest.mark.parametrize("name", ["rank", "check", "demo", "both", "tune", "predict"])
 def test_opens_from_a_file_quietly_and_fetches_nothing(visit, pages, name):
     opened = visit(name)
     opened.page.mouse.wheel(0, 20_000)
@@ -188,7 +188,7 @@ def test_without_scripts_everything_is_there_to_read(visit):
     assert page.get_by_role("table", name="Ranking by LEEP").is_visible()
 
 
-@pytest.mark.parametrize("name", ["rank", "check", "demo", "both"])
+@pytest.mark.parametrize("name", ["rank", "check", "demo", "both", "tune", "predict"])
 @pytest.mark.parametrize("width", [360, 768, 1024, 1280, 1600])
 def test_the_page_never_scrolls_sideways(visit, name, width):
     page = visit(name, width=width).page
@@ -213,7 +213,7 @@ def test_phones_get_a_ranking_figure_of_their_own(visit):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("name", "least"), [("rank", 500), ("check", 50)])
+@pytest.mark.parametrize(("name", "least"), [("rank", 500), ("check", 50), ("tune", 200), ("predict", 100)])
 def test_all_text_has_contrast(visit, name, least, scheme):
     page = visit(name, scheme=scheme).page
     page.evaluate("() => document.querySelectorAll('details').forEach((d) => { d.open = true; })")

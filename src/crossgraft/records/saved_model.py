@@ -47,6 +47,7 @@ class SavedModelRecord(Record):
     selection_rule: str
     primary_metric: str
     metrics: list[MetricRecord] = Field(default=[], description="Over all classes and images.")
+    unsound: list[str] = Field(default=[], description="What was found in the data that makes the metrics wrong.")
     similarity: dict[str, float] = Field(
         default={}, description="How alike features before and after are; empty: not measured."
     )

@@ -6,7 +6,7 @@ The headings follow Mitchell et al., Model cards for model reporting (2019). Eve
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from crossgraft.records import MetricRecord, TunedModelRecord
 from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
@@ -97,9 +97,21 @@ def _results(facts: SavedModelRecord) -> str:
         return "No metric was measured on images that the model had not seen."
     head = "| metric | value | 95 % interval | measured on |\n|---|---:|---:|---|"
     lines = [f"| {_text(row.title)} | {_value(row)} | {_interval(row)} | {_measured_on(row)} |" for row in rows]
-    note = "The rows of `test` had no part in training, in picking the model, or in fitting temperature and thresholds."
-    tested = any(row.split == "test" for row in rows)
-    return "\n".join([head, *lines]) + (f"\n\n{note}" if tested else "")
+    return "\n".join([head, *lines, "", " ".join(_notes(facts, {row.split for row in rows}))]).rstrip()
+
+
+def _notes(facts: SavedModelRecord, splits: Collection[str]) -> list[str]:
+    """What a reader has to know to read the table."""
+    notes: list[str] = []
+    if "test" in splits:
+        notes.append(
+            "The rows of `test` had no part in training, in picking the model, or in fitting temperature and thresholds."
+        )
+    if "val" in splits:
+        notes.append("The rows of `val` did pick it, so that their numbers are too good.")
+    if facts.task == "multi-class" and len(facts.class_names) == 2:
+        notes.append(f"AUC, average precision and F1 are of the class {_text(facts.class_names[-1])}.")
+    return notes
 
 
 def _format(row: MetricRecord) -> NumberFormat:
@@ -163,6 +175,7 @@ def _limits(facts: SavedModelRecord) -> str:
         limits[1] = "It answers for every picture, also for one of a kind that it has never seen."
     if facts.trained_on.num_groups is None:
         limits.append("Without a column of patients it is not known whether one patient is in training and test.")
+    limits = [*(f"Unsound data. {_text(text)}" for text in facts.unsound), *limits]
     return "\n".join(f"- {limit}" for limit in limits)
 
 

@@ -128,6 +128,7 @@ def describe_saved_model(
         selection_rule=record.selection_rule,
         primary_metric=record.primary_metric,
         metrics=[row for row in record.metrics if row.class_name is None and row.attribute is None],
+        unsound=[f"{check.title}: {check.text}" for check in record.checks if check.severity == "unsound"],
         similarity=record.similarity,
         seed=seed,
         references=record.references,

@@ -3,6 +3,7 @@
 from crossgraft.models.classifier import make_classifier
 from crossgraft.models.load import load_backbone
 from crossgraft.models.spec import ModelSpec
+from crossgraft.records import CheckRecord
 from crossgraft.tune.model_card import model_card
 from crossgraft.tune.saved_model import describe_saved_model
 from support.tuning_records import EVIL, tuning_record
@@ -23,6 +24,14 @@ def test_the_card_has_results_with_intervals_and_what_they_were_measured_on():
     assert "- Of the pretrained weights: apache-2.0" in text
     assert "Similarity to the pretrained network: not measured." in text
     assert "- Leakage: No patient is in two parts." in text
+    assert "The rows of `val` did pick it" in text
+    assert "F1 are of the class malignant." in text
+
+
+def test_data_that_make_the_numbers_wrong_are_the_first_limit():
+    check = CheckRecord(title="Copies", severity="unsound", text="2 pictures are in two splits.")
+    limits = card(tuning_record(checks=[check])).partition("## Limits")[2].strip()
+    assert limits.startswith("- Unsound data. Copies: 2 pictures are in two splits.")
 
 
 def test_what_is_missing_is_said():
