@@ -1,4 +1,4 @@
-"""What the demo prints: three short chapters, and what to type next."""
+"""What the demo prints: four short chapters, and what to type next."""
 
 from __future__ import annotations
 
@@ -6,21 +6,29 @@ from pathlib import Path
 
 from crossgraft.cli.ranking_text import MAX_MODEL_NAME, ranking_text, shorten
 from crossgraft.cli.text_table import text_table, wrap
-from crossgraft.records import DemoRecord
+from crossgraft.records import BestModelRecord, DemoRecord, MetricRecord
+from crossgraft.report.formatting import NumberFormat, counted, joined
 
 NEXT = "On your own images: crossgraft rank my_images/ --group-column patient --models resnet18,mobilenetv2_100"
+_NUMBERS = NumberFormat(decimals=3)
 
 
 def demo_text(record: DemoRecord, report: Path) -> str:
-    """Split comparison, ranking, the check by fine-tuning, limits, the path of the report."""
+    """Split comparison, ranking, the check by fine-tuning, the best model tuned, limits, the path of the report."""
+    best = record.best_model
     chapters = [
         ("1. How the images are split changes what you measure", _split(record)),
         ("2. Rank the toy models without fine-tuning them", ranking_text(record.ranking, None)),
         ("3. Check: fine-tune every one of them and test on unseen writers", _fine_tuned(record)),
+        *(
+            []
+            if best is None
+            else [("4. Fine-tune the best-ranked one with crossgraft tune, and predict", _tuned(best))]
+        ),
         ("What this demo can not show", "\n".join(wrap(f"- {limit}", indent="  ") for limit in record.limits)),
     ]
     body = "\n\n".join(f"{title}\n\n{text}" for title, text in chapters)
-    return f"{body}\n\n{NEXT}\nReport: {report}"
+    return "\n\n".join([body, *([] if best is None else [_again(best, report.parent)]), f"{NEXT}\nReport: {report}"])
 
 
 def _split(record: DemoRecord) -> str:
@@ -51,6 +59,27 @@ def _fine_tuned(record: DemoRecord) -> str:
         for row in sorted(record.fine_tuned, key=lambda row: -row.full_accuracy)
     ]
     return text_table(["model", "rank", "linear probe", "full fine-tuning"], rows, right=["rank"])
+
+
+def _tuned(best: BestModelRecord) -> str:
+    images = joined([f"{row.num_images} {row.name}" for row in best.splits])
+    heading = f"{best.model} · {images} images, no writer in two parts · {best.settings}, {best.num_epochs} epochs"
+    first = best.metrics[0]
+    header = [f"on {counted(first.num_images, 'image')} of {counted(first.num_groups or 0, 'unseen writer')}", "value"]
+    rows = [[_title(row), _NUMBERS(row.value), _NUMBERS.interval(row.low, row.high)] for row in best.metrics]
+    metrics = text_table([*header, "95 % interval"], rows, right=["value", "95 % interval"])
+    digits = [[row.target, row.decision, _NUMBERS(row.probability)] for row in best.predictions]
+    predictions = text_table(["unseen digit", "predicted", "probability"], digits, right=["probability"])
+    return f"{wrap(heading)}\n\n{metrics}\n\n{predictions}"
+
+
+def _title(row: MetricRecord) -> str:
+    return row.title if row.higher_is_better else f"{row.title}, less is better"
+
+
+def _again(best: BestModelRecord, run_directory: Path) -> str:
+    """Not wrapped: each line is to be copied whole."""
+    return "\n".join(["The same by hand:", *(f"  {command}" for command in best.commands(run_directory))])
 
 
 def _accuracy(value: float, low: float, high: float) -> str:

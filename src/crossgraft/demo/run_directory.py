@@ -29,6 +29,9 @@ def write_demo(
 ) -> tuple[DemoRecord, Path]:
     """Run the demo; write ``run.json``, ``report.json``, ``fine_tuned.csv`` and ``report.html``.
 
+    The best-ranked model gets run directories of its own inside, ``tune`` and ``predict``, beside the files that were given
+    to them (see ``demo.best_model``).
+
     Args:
         out: Run directory.
         seed: Of every random choice.
@@ -59,7 +62,15 @@ def write_demo(
     with open_run(
         path, command="demo", command_line=shlex.join(words), config=config, seed=seed, overwrite=overwrite
     ) as run:
-        record = run_demo(out=path, seed=seed, cache_dir=cache_dir, fast=fast, reporter=reporter, timed=run.stage)
+        record = run_demo(
+            out=path,
+            seed=seed,
+            cache_dir=cache_dir,
+            fast=fast,
+            no_images=no_images,
+            reporter=reporter,
+            timed=run.stage,
+        )
         fingerprints = {model.name: model.weights_fingerprint for model in record.ranking.models}
         run.update(data_fingerprint=record.ranking.dataset.fingerprint, weights_fingerprints=fingerprints)
         run.write_record("report.json", record)

@@ -8,7 +8,7 @@ field changes its meaning. One file holds the records of one topic; all names ar
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference, StageRecord
 from crossgraft.records.checks import CheckRecord, ColumnRecord, DataCheckRecord, FindingRecord, Severity
 from crossgraft.records.data import DatasetRecord, Thumbnail
-from crossgraft.records.demo import DemoRecord, FineTunedRow, SplitComparison
+from crossgraft.records.demo import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
 from crossgraft.records.models import ModelRecord, PreprocessingRecord, Role
 from crossgraft.records.prior import STATIC_PRIOR, KnownResult, PriorRecord, PriorRow
 from crossgraft.records.published import (
@@ -57,6 +57,7 @@ from crossgraft.records.tuning import (
 __all__ = [
     "AgreementRecord",
     "AnswerRecord",
+    "BestModelRecord",
     "CalibrationRecord",
     "CheckRecord",
     "CitedTable",
@@ -64,6 +65,7 @@ __all__ = [
     "ConfusionRecord",
     "DataCheckRecord",
     "DatasetRecord",
+    "DemoPrediction",
     "DemoRecord",
     "EpochRow",
     "FindingRecord",

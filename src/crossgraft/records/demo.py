@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import PurePath
 from typing import Literal
 
 from pydantic import Field
 
 from crossgraft.records.base import SCHEMA_VERSION, Record
 from crossgraft.records.ranking import RankingRecord
+from crossgraft.records.tuning import MetricRecord, SplitRow
 
 
 class SplitComparison(Record):
@@ -37,6 +40,52 @@ class FineTunedRow(Record):
     seeds: int
 
 
+class DemoPrediction(Record):
+    """What the fine-tuned model says about one digit of a writer that it never saw."""
+
+    target: str = Field(description="The digit that was written.")
+    decision: str
+    probability: float | None = Field(description="Of the decision, after temperature.")
+    png_base64: str | None = Field(default=None, description="The picture; None with --no-images.")
+
+
+class BestModelRecord(Record):
+    """The best-ranked model after ``crossgraft tune``. All paths start at the run directory of the demo."""
+
+    model: str
+    splits: list[SplitRow]
+    settings: str = Field(description="What was in the slots of the fine-tuning, in one line.")
+    num_epochs: int
+    selection_rule: str
+    metrics: list[MetricRecord] = Field(description="On the unseen writers, over all classes.")
+    primary_metric: str
+    predictions: list[DemoPrediction]
+    data_file: str = Field(description="Training and test images, with writer and split.")
+    model_file: str = Field(description="A zoo file of this one model.")
+    unseen_folder: str = Field(description="A few pictures of unseen writers, in a folder a class.")
+    tune_folder: str = Field(description="Run directory of the fine-tuning.")
+    predict_folder: str = Field(description="Run directory of the predictions.")
+    tune_options: list[str] = Field(description="What to type after data and model to get the same fine-tuning.")
+
+    def commands(self, run_directory: str | PurePath) -> list[str]:
+        """What to type to fine-tune and to predict, where ``run_directory`` is how the demo's folder is reached.
+
+        >>> best = BestModelRecord.model_construct(
+        ...     data_file="digits.npz", model_file="best.yaml", unseen_folder="new", tune_folder="tune", tune_options=[]
+        ... )
+        >>> best.commands("runs/demo")[1]
+        'crossgraft predict runs/demo/tune runs/demo/new'
+        """
+        folder = PurePath(run_directory)
+
+        def inside(name: str) -> str:
+            return (folder / name).as_posix()
+
+        tune = ["crossgraft", "tune", inside(self.data_file), "--model", inside(self.model_file), *self.tune_options]
+        predict = ["crossgraft", "predict", inside(self.tune_folder), inside(self.unseen_folder)]
+        return [shlex.join(tune), shlex.join(predict)]
+
+
 class DemoRecord(Record):
     """What the demo shows around its ranking."""
 
@@ -46,3 +95,4 @@ class DemoRecord(Record):
     fine_tuned: list[FineTunedRow]
     limits: list[str] = Field(description="What the demo can not show, in sentences.")
     ranking: RankingRecord
+    best_model: BestModelRecord | None = Field(default=None, description="None: written by an earlier version.")

@@ -30,7 +30,13 @@ from crossgraft.report.sections.data_check import (
     findings_section,
     looked_at_section,
 )
-from crossgraft.report.sections.demo import demo_heading, fine_tuned_section, of_its_ranking, split_section
+from crossgraft.report.sections.demo import (
+    best_model_section,
+    demo_heading,
+    fine_tuned_section,
+    of_its_ranking,
+    split_section,
+)
 from crossgraft.report.sections.labels import labels_section
 from crossgraft.report.sections.models import models_section
 from crossgraft.report.sections.prediction import (
@@ -124,6 +130,7 @@ KINDS: Mapping[str, Kind] = {
             of_its_ranking(verdict_section),
             split_section,
             fine_tuned_section,
+            best_model_section,
             *(of_its_ranking(builder) for builder in _RANKING),
         ),
     ),

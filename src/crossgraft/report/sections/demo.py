@@ -1,15 +1,17 @@
-"""What the demo shows around its ranking: the price of a careless split, and real fine-tuning as a check."""
+"""What the demo shows around its ranking: the price of a careless split, real fine-tuning as a check, the best model tuned."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from crossgraft.records import DemoRecord, FineTunedRow, RankingRecord
-from crossgraft.report.blocks import Block, Figure, Heading, Items, Paragraph, Section
-from crossgraft.report.formatting import NumberFormat, counted
+from crossgraft.records import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, RankingRecord
+from crossgraft.report.blocks import Block, Code, Figure, Gallery, Heading, Items, Paragraph, Section
+from crossgraft.report.formatting import NumberFormat, counted, joined
+from crossgraft.report.metric_words import metric_in_words
 from crossgraft.report.plots import Interval, scatter_figure, split_figure
 from crossgraft.report.sections._lookup import score_title
+from crossgraft.report.sections._metrics import metrics_table
 from crossgraft.report.sections._points import against_primary
 from crossgraft.report.sections.verdict import ranking_heading
 from crossgraft.report.source import Source
@@ -59,6 +61,94 @@ def fine_tuned_section(source: Source[DemoRecord]) -> Section | None:
     if not blocks:
         return None
     return Section(name="fine-tuned", title="Check against real fine-tuning", part="evidence", blocks=blocks)
+
+
+def best_model_section(source: Source[DemoRecord]) -> Section | None:
+    """The best-ranked model after ``crossgraft tune``: metrics, a few predictions, its pages, and how to do it again."""
+    best = source.record.best_model
+    if best is None:
+        return None
+    title = score_title(source.record.ranking, source.record.ranking.primary_score)
+    metrics = metrics_table(
+        best.metrics, caption=f"{best.model} on digits of writers it never saw", file_name="best-model"
+    )
+    pictures = _pictures(best.predictions)
+    blocks: list[Block] = [
+        Paragraph(_result(best)),
+        Paragraph(_how_tuned(best, title)),
+        metrics,
+        Paragraph(f"What it says about one digit of each unseen writer: {_right(best.predictions)}."),
+        *([Gallery(pictures, noun="digit")] if pictures else []),
+        _predictions_table(best.predictions),
+        _pages(best, linked=not source.prefix),
+        Paragraph("The same by hand, typed in the run directory of this demo:"),
+        Code("\n".join(best.commands("."))),
+    ]
+    return Section(name="best-model", title="Fine-tune the best-ranked model", part="evidence", blocks=blocks)
+
+
+def _result(best: BestModelRecord) -> str:
+    found = next((row for row in best.metrics if row.metric == best.primary_metric), None)
+    if found is None:
+        return f"{best.model} was fine-tuned on the training writers."
+    return f"{best.model}, fine-tuned: {metric_in_words(found)}. They were looked at once, at the end."
+
+
+def _how_tuned(best: BestModelRecord, score: str) -> str:
+    images = joined([f"{row.num_images} {row.name} ({counted(row.num_groups or 0, 'writer')})" for row in best.splits])
+    return (
+        f"It is first by {score}, so it went through crossgraft tune as a model of yours would: {best.settings}, "
+        f"{counted(best.num_epochs, 'epoch')}. Images: {images}; no writer is in two parts. {best.selection_rule} The check "
+        "above used all training images for a fixed number of steps; here some of their writers picked the epoch, so the two "
+        "results need not agree."
+    )
+
+
+def _right(predictions: Sequence[DemoPrediction]) -> str:
+    right = sum(row.target == row.decision for row in predictions)
+    return f"{right} of {len(predictions)} right"
+
+
+def _pictures(predictions: Sequence[DemoPrediction]) -> dict[str, list[str]]:
+    """Each picture under what was written and what was read."""
+    shown: dict[str, list[str]] = {}
+    for row in predictions:
+        if row.png_base64 is not None:
+            read = "right" if row.target == row.decision else f"read as {row.decision}"
+            shown.setdefault(f"{row.target}, {read}", []).append(row.png_base64)
+    return shown
+
+
+def _predictions_table(predictions: Sequence[DemoPrediction]) -> Table:
+    return Table(
+        caption="One digit of each unseen writer",
+        columns=[Column("Written"), Column("Read by the model"), Column("Probability", numeric=True)],
+        rows=[
+            [
+                words(row.target),
+                words(row.decision, strong=row.decision != row.target),
+                number(row.probability, _ACCURACY),
+            ]
+            for row in predictions
+        ],
+        file_name="unseen-digits",
+        notes=["The probability is that of the decision, after the temperature that was fitted on validation images."],
+    )
+
+
+def _pages(best: BestModelRecord, *, linked: bool) -> Table:
+    """Links hold in the run directory only; on a page of several runs only the places are named."""
+    places = [
+        (f"{best.tune_folder}/report.html", "learning curves, confusion, calibration, how it was made"),
+        (f"{best.predict_folder}/report.html", "the most and the least certain of the unseen digits"),
+        (f"{best.tune_folder}/model/MODEL_CARD.md", "what the saved model is, and what it is not for"),
+    ]
+    return Table(
+        caption="Pages of their own, in the run directory of this demo",
+        columns=[Column("Page"), Column("What it shows")],
+        rows=[[words(path, href=path if linked else None), words(what)] for path, what in places],
+        file_name="pages",
+    )
 
 
 def _figure(source: Source[DemoRecord]) -> Figure:
