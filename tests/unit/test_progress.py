@@ -160,3 +160,15 @@ def test_a_notebook_gets_plain_text_and_no_display_objects(monkeypatch):
 def test_without_any_stderr_nothing_breaks(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     Reporter().warn("Careful.")
+
+
+def test_how_it_goes_is_told_after_some_silence():
+    def work(reporter, clock):
+        with reporter.stage("Training", total=1000, unit="steps") as stage:
+            for epoch in range(8):
+                clock.now += 4
+                stage.note(f"epoch {epoch}")
+
+    lines = lines_of(work)
+    assert lines[:-1] == ["Training: epoch 0", "Training: epoch 3", "Training: epoch 6"]
+    assert Reporter(io.StringIO(), quiet=True).stage("x", total=1).__enter__().note("nothing") is None

@@ -212,3 +212,14 @@ def test_built_in_sources_are_listed():
 def test_contradicting_options(make_folder):
     with pytest.raises(UsageError, match="--limit and --per-class"):
         open_dataset(make_folder({"a": 3, "b": 3}), limit=4, per_class=1)
+
+
+def test_all_rows_of_a_drawn_split_know_their_part(make_folder):
+    root = make_folder({"a": 5, "b": 5})
+    whole = open_dataset(root, use_split=None, holdout=0.4, seed=1)
+    train = open_dataset(root, holdout=0.4, seed=1)
+    assert len(whole) == 10
+    assert whole.rows_used == "all rows of all splits"
+    named = [whole.image_name(row) for row in range(10) if whole.splits[row] == "train"]
+    assert named == [train.image_name(row) for row in range(len(train))]
+    assert sorted(set(whole.splits)) == ["test", "train"]
