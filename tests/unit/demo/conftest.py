@@ -60,5 +60,6 @@ def short(monkeypatch, pool):
             pretraining=replace(plan.pretraining, steps=3),
             fine_tuning=replace(plan.fine_tuning, steps=4),
             num_seeds=1,
+            tune_epochs=1,
         )
         monkeypatch.setattr(steps, name, plan)

@@ -1,8 +1,20 @@
+import re
+
 import pytest
 
+from crossgraft.cli.demo_text import demo_text
 from crossgraft.demo import run_directory, write_demo
 from crossgraft.errors import RunDirectoryError
 from crossgraft.records import DemoRecord, RunRecord
+
+OF_BEST_MODEL = {
+    "best_model.safetensors",
+    "best_model.yaml",
+    "digits_5_to_9.npz",
+    "unseen_digits",
+    "tune",
+    "predict",
+}
 
 
 def names(folder):
@@ -16,7 +28,8 @@ def read_run(folder):
 def test_the_run_directory_tells_how_the_demo_was_made(short, tmp_path):
     out = tmp_path / "demo"
     record, report = write_demo(out=out, fast=True)
-    assert names(out) == {"run.json", "report.json", "report.html", "fine_tuned.csv", "thumbnails.json"}
+    written = {"run.json", "report.json", "report.html", "fine_tuned.csv"} | OF_BEST_MODEL
+    assert names(out) == written | {"thumbnails.json"}
     assert report == out / "report.html"
     assert DemoRecord.model_validate_json((out / "report.json").read_bytes()) == record
     run = read_run(out)
@@ -24,16 +37,27 @@ def test_the_run_directory_tells_how_the_demo_was_made(short, tmp_path):
     assert run.command_line == "crossgraft demo --out demo --seed 0 --fast"
     assert run.data_fingerprint == record.ranking.dataset.fingerprint
     assert run.weights_fingerprints.keys() == {model.name for model in record.ranking.models}
-    assert [stage.name for stage in run.stages] == ["compare splits", "pretrain the toy zoo", "fine-tune", "rank"]
+    stages = ["compare splits", "pretrain the toy zoo", "fine-tune", "rank", "fine-tune the best model"]
+    assert [stage.name for stage in run.stages] == stages
     html = report.read_text(encoding="utf-8")
     assert str(tmp_path) not in html
     assert all(row.model in html for row in record.fine_tuned)
+    links = re.findall(r'href="([^"#:]+)"', html)
+    assert len(links) == 3
+    assert all((out / link).is_file() for link in links)
+
+    lines = [line.strip() for line in demo_text(record, report).splitlines()]
+    assert set(record.best_model.commands(out)) < set(lines)
+    assert max(len(line) for line in lines if str(out) not in line and "my_images" not in line) <= 100
 
     with pytest.raises(RunDirectoryError, match="another configuration"):
         write_demo(out=out, fast=True, seed=1)
     again, _ = write_demo(out=out, fast=True, no_images=True, overwrite=True)
     assert again.fine_tuned == record.fine_tuned
-    assert names(out) == {"run.json", "report.json", "report.html", "fine_tuned.csv"}
+    assert names(out) == written
+    assert "data:image/png" in html
+    for page in (out / "report.html", out / "tune" / "report.html", out / "predict" / "report.html"):
+        assert "data:image/png" not in page.read_text(encoding="utf-8")
 
 
 def test_ctrl_c_is_recorded_and_leaves_no_report(monkeypatch, tmp_path):

@@ -2,7 +2,6 @@ import csv
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -33,7 +32,7 @@ def test_the_record_holds_the_ranking_of_what_was_fine_tuned(short, tmp_path, de
         yield
 
     record = run_demo(fast=True, cache_dir=tmp_path, timed=timed)
-    assert names == ["compare splits", "pretrain the toy zoo", "fine-tune", "rank"]
+    assert names == ["compare splits", "pretrain the toy zoo", "fine-tune", "rank", "fine-tune the best model"]
     assert len(record.fine_tuned) == len(record.ranking.models) == 6
     assert record.ranking.dataset.fingerprint == demo_data.train.fingerprint
     truth = record.ranking.ground_truth
@@ -43,6 +42,9 @@ def test_the_record_holds_the_ranking_of_what_was_fine_tuned(short, tmp_path, de
         name: truth.values[name] for name in candidates
     }.items()
     assert {row.num_models for row in record.ranking.agreement if row.family is None} == {5}
+    (first,) = [row.model for row in record.ranking.ranking(record.ranking.primary_score).rows if row.rank == 1]
+    assert record.best_model.model == first
+    assert {row.num_images for row in record.best_model.metrics} == {len(demo_data.test)}
     assert len(record.limits) >= 6
     assert {path.name for path in tmp_path.iterdir()} == {"demo-zoo", "features"}
 
@@ -74,13 +76,13 @@ def test_results_are_written_as_a_table_only_where_asked(short, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     record = run_demo(fast=True, out=tmp_path / "run")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
-    (table,) = (tmp_path / "run").iterdir()
+    table = tmp_path / "run" / "fine_tuned.csv"
     with table.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [(row["model"], float(row["full_accuracy"])) for row in rows] == [
         (row.model, row.full_accuracy) for row in record.fine_tuned
     ]
-    assert table == Path(tmp_path / "run" / "fine_tuned.csv")
+    assert (tmp_path / "run" / "tune" / "model" / "MODEL_CARD.md").is_file()
 
 
 @pytest.mark.slow

@@ -13,14 +13,17 @@ from PIL import Image
 
 from crossgraft.records import (
     AgreementRecord,
+    BestModelRecord,
     CheckRecord,
     ColumnRecord,
     DataCheckRecord,
     DatasetRecord,
+    DemoPrediction,
     DemoRecord,
     FindingRecord,
     FineTunedRow,
     GroundTruthRecord,
+    MetricRecord,
     ModelRecord,
     PairRecord,
     PreprocessingRecord,
@@ -33,6 +36,7 @@ from crossgraft.records import (
     ScoreCell,
     ScoreRecord,
     SplitComparison,
+    SplitRow,
     StageRecord,
     Thumbnail,
 )
@@ -180,6 +184,44 @@ def demo_record() -> DemoRecord:
         fine_tuned=rows,
         limits=["These are toy networks of at most 50 000 parameters.", "Digits are not medical images."],
         ranking=ranking,
+        best_model=best_model_record(rows[0].model),
+    )
+
+
+def best_model_record(model: str) -> BestModelRecord:
+    """The part of a demo about the model that went through ``crossgraft tune``."""
+    sizes = {"train": (34, 4), "val": (16, 3), "test": (412, 7)}
+    return BestModelRecord(
+        model=model,
+        splits=[
+            SplitRow(name=name, num_images=images, num_groups=groups, class_counts=[], origin="given")
+            for name, (images, groups) in sizes.items()
+        ],
+        settings="method full, augmentation light",
+        num_epochs=50,
+        selection_rule="Of all epochs the one with the highest auc was picked.",
+        metrics=[
+            MetricRecord(
+                metric="balanced_accuracy",
+                title="Balanced accuracy",
+                value=0.873,
+                low=0.801,
+                high=0.921,
+                num_images=412,
+                num_groups=7,
+            )
+        ],
+        primary_metric="balanced_accuracy",
+        predictions=[
+            DemoPrediction(target="5", decision="5", probability=0.981),
+            DemoPrediction(target="8", decision="9", probability=0.442),
+        ],
+        data_file="digits.npz",
+        model_file="best.yaml",
+        unseen_folder="unseen",
+        tune_folder="tune",
+        predict_folder="predict",
+        tune_options=["--group-column", "writer"],
     )
 
 

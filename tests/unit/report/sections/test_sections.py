@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from urllib.parse import unquote
 
 import pytest
@@ -16,7 +17,7 @@ from crossgraft.report.sections.agreement import agreement_section
 from crossgraft.report.sections.checks import checks_section, warnings_section
 from crossgraft.report.sections.controls import controls_section
 from crossgraft.report.sections.data import data_section
-from crossgraft.report.sections.demo import fine_tuned_section, split_section
+from crossgraft.report.sections.demo import best_model_section, fine_tuned_section, split_section
 from crossgraft.report.sections.models import models_section
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
@@ -322,3 +323,43 @@ def test_a_demo_without_fine_tuning_still_tells_its_limits(examples, source_of):
     assert blocks_of(section, Figure) == []
     assert blocks_of(section, Items)
     assert fine_tuned_section(source_of(bare.model_copy(update={"limits": []}))) is None
+
+
+def test_the_best_model_of_a_demo_has_its_numbers_its_pages_and_its_commands(examples, source_of):
+    source = source_of(examples.demo_record())
+    section = best_model_section(source)
+    result, how, right, _ = [block.text for block in blocks_of(section, Paragraph)]
+    assert "Balanced accuracy 0.87 (95\N{NO-BREAK SPACE}% interval 0.80 to 0.92) on 412 images of 7 groups" in result
+    assert "is first by LogME" in how
+    assert "34 train (4 writers), 16 val (3 writers) and 412 test (7 writers)" in how
+    assert "1 of 2 right" in right
+    metrics, predictions, places = blocks_of(section, Table)
+    assert float(csv_of(metrics)[0]["Value"]) == 0.873
+    assert [cell.strong for row in predictions.rows for cell in row] == [False, False, False, False, True, False]
+    assert [row[0].href for row in places.rows] == [
+        "tune/report.html",
+        "predict/report.html",
+        "tune/model/MODEL_CARD.md",
+    ]
+    (code,) = blocks_of(section, Code)
+    assert code.text.splitlines() == [
+        "crossgraft tune digits.npz --model best.yaml --group-column writer",
+        "crossgraft predict tune unseen",
+    ]
+    assert blocks_of(section, Gallery) == []
+    assert best_model_section(source_of(source.record.model_copy(update={"best_model": None}))) is None
+
+
+def test_pictures_of_a_demo_stand_under_what_was_written_and_read(examples, source_of):
+    record = examples.demo_record()
+    pictured = [row.model_copy(update={"png_base64": row.target}) for row in record.best_model.predictions]
+    best = record.best_model.model_copy(update={"predictions": pictured})
+    section = best_model_section(source_of(record.model_copy(update={"best_model": best})))
+    (gallery,) = blocks_of(section, Gallery)
+    assert gallery.images == {"5, right": ["5"], "8, read as 9": ["8"]}
+
+
+def test_a_page_of_several_runs_links_to_none_of_their_folders(examples, source_of):
+    source = replace(source_of(examples.demo_record()), prefix="run-2-")
+    *_, places = blocks_of(best_model_section(source), Table)
+    assert [row[0].href for row in places.rows] == [None, None, None]

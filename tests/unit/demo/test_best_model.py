@@ -1,0 +1,115 @@
+import csv
+import json
+import shlex
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from crossgraft.cli.main import main
+from crossgraft.data import open_dataset
+from crossgraft.demo.best_model import TuneOptions, best_candidate, tune_best_model
+from crossgraft.demo.toy_models import toy_cnn
+from crossgraft.demo.training import seeded_initialisation
+from crossgraft.models import ModelSpec
+from crossgraft.progress import Reporter
+from crossgraft.records import RankingByScore, RankRow
+from crossgraft.runs import known_results_file
+from unit.demo.test_limits import make_ranking
+
+OPTIONS = TuneOptions(epochs=2, seed=3, no_images=False)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, demo_data):
+    """A demo folder with a toy network that was fine-tuned for two epochs, and its record."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CROSSGRAFT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        weights = tmp_path_factory.mktemp("elsewhere") / "toy.safetensors"
+        with seeded_initialisation(0, "test"):
+            save_file(toy_cnn(num_classes=2).state_dict(), weights)
+        spec = ModelSpec("toy · test", "crossgraft.demo.toy_models:toy_cnn", str(weights), {"num_classes": 2}, "toy")
+        folder = tmp_path_factory.mktemp("demo")
+        record = tune_best_model(spec, demo_data, OPTIONS, folder=folder, reporter=Reporter(quiet=True))
+        assert not known_results_file().exists(), "a toy is no known result"
+        weights.unlink()  # the folder holds all that the commands need
+    return folder, record
+
+
+def rows_of(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_first_candidate_by_the_primary_score_is_taken():
+    specs = [ModelSpec(name, "a") for name in ("second", "random", "first", "best by leep")]
+
+    def ranked(score, **ranks):
+        rows = [RankRow(model=name, role="candidate", rank=r, not_separable_from=[]) for name, r in ranks.items()]
+        return RankingByScore(score=score, rows=rows, pairs=[], best_shuffled=None, num_shuffled=0)
+
+    rankings = [ranked("leep", **{"best by leep": 1}), ranked("logme", second=2, random=None, first=1)]
+    ranking = make_ranking().model_copy(update={"rankings": rankings})
+    assert best_candidate(ranking, specs).name == "first"
+
+
+def test_training_writers_train_and_pick_and_unseen_writers_measure(made, demo_data):
+    folder, record = made
+    parts = {row.name: row for row in record.splits}
+    assert parts["train"].num_images + parts["val"].num_images == len(demo_data.train)
+    assert parts["train"].num_groups + parts["val"].num_groups == len(np.unique(demo_data.train.groups))
+    assert parts["test"].num_images == len(demo_data.test)
+    assert {row.num_images for row in record.metrics} == {len(demo_data.test)}
+    assert {row.num_groups for row in record.metrics} == {len(np.unique(demo_data.test.groups))}
+    main_metric = next(row for row in record.metrics if row.metric == record.primary_metric)
+    assert main_metric.low < main_metric.value < main_metric.high
+    assert (record.model, record.num_epochs) == ("toy · test", 2)
+    written = open_dataset(folder / record.data_file, use_split="test", group_column="writer")
+    for row in range(0, len(written), 50):
+        np.testing.assert_array_equal(written.read(row), demo_data.test.read(row))
+    np.testing.assert_array_equal(written.targets, demo_data.test.targets)
+    np.testing.assert_array_equal(written.groups, demo_data.test.groups)
+
+
+def test_digits_are_not_mirrored(made):
+    folder, _ = made
+    plan = json.loads((folder / "tune" / "plan.json").read_text(encoding="utf-8"))
+    assert plan["settings"]["mirroring"] == "no"
+
+
+def test_one_digit_of_each_unseen_writer_is_predicted(made, demo_data):
+    folder, record = made
+    assert len(record.predictions) == len(np.unique(demo_data.test.groups))
+    rows = rows_of(folder / "predict" / "predictions.csv")
+    assert [(row["target"], row["decision"]) for row in rows] == [
+        (row.target, row.decision) for row in record.predictions
+    ]
+    assert [row["image"].split("/")[0] for row in rows] == [row.target for row in record.predictions]
+    assert all(row.png_base64 and 0 < row.probability <= 1 for row in record.predictions)
+
+
+def test_the_printed_commands_run_and_give_the_same_numbers(made, tmp_path, monkeypatch):
+    folder, record = made
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(torch, "set_num_threads", lambda _: None)  # the last digit may depend on it
+    moved = tmp_path / "my demo"
+    folder.rename(moved)
+    try:
+        for command in record.commands("my demo"):
+            program, *arguments = shlex.split(command)
+            assert program == "crossgraft"
+            assert main([*arguments, "--quiet", "--workers", "1"]) == 0
+    finally:
+        moved.rename(folder)
+    again = rows_of(tmp_path / "runs" / "tune-digits_5_to_9" / "metrics.csv")
+    assert again == rows_of(folder / "tune" / "metrics.csv")
+    again = rows_of(tmp_path / "runs" / "predict-unseen_digits" / "predictions.csv")
+    assert again == rows_of(folder / "predict" / "predictions.csv")
+    assert not known_results_file().exists()
+
+
+def test_what_is_typed_says_only_what_is_not_the_default():
+    assert TuneOptions(None, 0, no_images=False).typed() == ["--group-column", "writer", "--no-flip", "--no-store"]
+    assert replace(OPTIONS, no_images=True).typed()[3:] == ["--epochs", "2", "--seed", "3", "--no-store"]
