@@ -14,6 +14,8 @@ def make_documented_workspace(folder, repository):
     """Fill `folder` so that the printed commands run there; weights are random, images are noise."""
     for name in ("my_images", "breast", "data/breast"):
         class_folders(folder / name)
+    (folder / "new_images").mkdir()
+    noise(0, seed=7).save(folder / "new_images" / "new.png")
     table(folder / "study", "labels.csv", "path,label,patient,age", "scans/{i:03d}.png,{label},P{patient:02d},{age}")
     table(folder / "busi", "metadata.csv", "path,label,class,orig_width", "busi/scans/{i:03d}.png,{number},{label},500")
     table(folder / "ham10000", "metadata.csv", "image_id,lesion_id,dx", "ISIC_{i:07d},HAM_{patient},{label}")

@@ -58,7 +58,8 @@ def test_two_runs_give_the_same_numbers_and_the_second_pretrains_nothing(short, 
     assert all(model.features_from_cache for model in second.ranking.models)
 
 
-def test_another_seed_is_another_demo(short, tmp_path):
+def test_another_seed_is_another_demo(short, tmp_path, monkeypatch):
+    monkeypatch.setattr(steps, "tune_best_model", lambda *_, **__: None)  # to save seconds
     first, second = (run_demo(fast=True, cache_dir=tmp_path, seed=seed) for seed in (0, 1))
     assert first.ranking.dataset.fingerprint != second.ranking.dataset.fingerprint
     assert first.fine_tuned != second.fine_tuned
