@@ -83,7 +83,7 @@ def run_demo(
         StorageError: The cache or ``out`` can not be written.
 
     Cost:
-        About 75 seconds of one core, shared by two; 45 once the zoo is in the cache.
+        About 70 seconds of one core, shared by two; 45 once the zoo is in the cache.
     """
     plan = FAST if fast else FULL
     reporter = reporter or Reporter(quiet=True)
