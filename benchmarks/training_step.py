@@ -24,12 +24,12 @@ from crossgraft.compute import limit_threads
 from crossgraft.losses import CrossEntropy
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.models.classifier import Classifier, make_classifier
-from crossgraft.tune.launch import make_fabric
+from crossgraft.tune.engine.launch import make_fabric
+from crossgraft.tune.engine.modes import apply_modes, apply_selection
+from crossgraft.tune.engine.optimizers import make_optimizer
+from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.engine.step import Network, TrainingStep
 from crossgraft.tune.methods import METHODS
-from crossgraft.tune.modes import apply_modes, apply_selection
-from crossgraft.tune.optimizers import make_optimizer
-from crossgraft.tune.settings import TrainerSettings
-from crossgraft.tune.step import Network, TrainingStep
 
 CLASSES = 4
 

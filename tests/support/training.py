@@ -13,12 +13,12 @@ from crossgraft.losses import CrossEntropy
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import make_classifier
 from crossgraft.tune.augmentations import NoAugmentation
-from crossgraft.tune.batch_plan import BatchPlan
-from crossgraft.tune.batches import BatchMaker
-from crossgraft.tune.images import TrainingImages
+from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.feed.batch_plan import BatchPlan
+from crossgraft.tune.feed.batches import BatchMaker
+from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.methods._method import Selection
-from crossgraft.tune.selection_rule import SelectionRule
-from crossgraft.tune.settings import TrainerSettings
 from crossgraft.types import Preprocessing
 
 SIZE = 32
@@ -181,7 +181,7 @@ def arguments(**changes):
 
 def train_one(name="cnn", *, feed=None, selection=everything, **changes):
     """Classifier and result after training from the same start."""
-    from crossgraft.tune.trainer import train
+    from crossgraft.tune.engine.trainer import train
 
     classifier = build_classifier(name)
     result = train(classifier, feed or build_feed(), selection(classifier), **arguments(**changes))

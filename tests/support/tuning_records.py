@@ -153,7 +153,13 @@ def tuning_record(*, class_names=("benign", "malignant"), task="multi-class", nu
             num_groups=280, fingerprint="cd" * 32, image_kinds={"28×28 grey 8-bit": sum(counts)}, task=task,
         ),
         splits=[
-            SplitRow(name=name, num_images=n, num_groups=n // 2, class_counts=[n // 2, n // 4, *[n // 20] * (len(class_names) - 2)], origin="given with the data")
+            SplitRow(
+                name=name,
+                num_images=n,
+                num_groups=n // 2,
+                class_counts=[n // 2, n // 4, *[n // 20] * (len(class_names) - 2)],
+                origin="given with the data",
+            )
             for name, n in (("train", 312), ("val", 78), ("test", 156))
         ],
         leakage="No patient is in two parts.",

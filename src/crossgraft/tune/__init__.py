@@ -5,10 +5,10 @@ from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS as BATCH_TRANSFORM
 from crossgraft.tune.estimator import FineTunedClassifier as FineTunedClassifier
 from crossgraft.tune.fine_tune import fine_tune as fine_tune
 from crossgraft.tune.methods import METHODS as METHODS
-from crossgraft.tune.plan import Plan as Plan
+from crossgraft.tune.planning.plan import Plan as Plan
 from crossgraft.tune.predict import predict as predict
 from crossgraft.tune.predictions import Predictions as Predictions
 from crossgraft.tune.regularizers import REGULARIZERS as REGULARIZERS
-from crossgraft.tune.saved_model import SavedModel as SavedModel
-from crossgraft.tune.saved_model import load_saved_model as load_saved_model
+from crossgraft.tune.saving.saved_model import SavedModel as SavedModel
+from crossgraft.tune.saving.saved_model import load_saved_model as load_saved_model
 from crossgraft.tune.tuned import Tuned as Tuned

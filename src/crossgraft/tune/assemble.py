@@ -20,9 +20,9 @@ from crossgraft.records import (
     TuningRecord,
 )
 from crossgraft.report.formatting import counted
-from crossgraft.tune.evaluation import Evaluation
 from crossgraft.tune.jobs import JobOutcome
-from crossgraft.tune.preparation import Preparation
+from crossgraft.tune.measuring.evaluation import Evaluation
+from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.types import Task
 
 PRIMARY_METRICS: Mapping[Task, str] = {

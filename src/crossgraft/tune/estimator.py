@@ -19,15 +19,15 @@ from crossgraft.data.unlabelled import images_of_arrays
 from crossgraft.errors import CrossgraftError, DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
-from crossgraft.tune.calibration import fit_temperature, to_probabilities
-from crossgraft.tune.evaluation import logits_of
+from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.fine_tune import fine_tune
-from crossgraft.tune.grid import read_grid
-from crossgraft.tune.images import TrainingImages
-from crossgraft.tune.inference import compute_logits
 from crossgraft.tune.jobs import Job, JobRunner, pick
-from crossgraft.tune.preparation import Preparation, find_model, prepare_rows
-from crossgraft.tune.rows import VAL_SHARE, training_rows
+from crossgraft.tune.measuring.calibration import fit_temperature, to_probabilities
+from crossgraft.tune.measuring.evaluation import logits_of
+from crossgraft.tune.planning.grid import read_grid
+from crossgraft.tune.planning.preparation import Preparation, find_model, prepare_rows
+from crossgraft.tune.planning.rows import VAL_SHARE, training_rows
+from crossgraft.tune.saving.inference import compute_logits
 from crossgraft.types import Task
 
 Images = Sequence[np.ndarray] | np.ndarray

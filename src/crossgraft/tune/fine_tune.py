@@ -15,12 +15,12 @@ from crossgraft.runs import open_command_run
 from crossgraft.tune.augmentations import Augmentation
 from crossgraft.tune.batch_transforms import BatchTransform
 from crossgraft.tune.choice import spell
-from crossgraft.tune.grid import point_name, read_grid
+from crossgraft.tune.engine.settings import OptimizerName, ScheduleName
 from crossgraft.tune.methods._method import Method
-from crossgraft.tune.preparation import find_model, plugins_of, prepare
+from crossgraft.tune.planning.grid import point_name, read_grid
+from crossgraft.tune.planning.preparation import find_model, plugins_of, prepare
+from crossgraft.tune.planning.rows import VAL_SHARE
 from crossgraft.tune.regularizers._regularizer import Regularizer
-from crossgraft.tune.rows import VAL_SHARE
-from crossgraft.tune.settings import OptimizerName, ScheduleName
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.tune.trainings import train_and_evaluate
 from crossgraft.tune.tuned import Tuned
@@ -107,7 +107,7 @@ def fine_tune(
     the others; groups stay together. Val picks epoch and grid point, and temperature and threshold are fitted to it; test is
     looked at once, at the very end. The same call with the same ``out`` goes on where it was stopped.
 
-    What is left open follows from method, network and number of images, see ``tune.defaults.choose_settings``: AdamW, a
+    What is left open follows from method, network and number of images, see ``tune.planning.defaults.choose_settings``: AdamW, a
     cosine after 5 warm-up epochs (at most a tenth), weight decay 0.05, about 600 steps in 10 to 50 epochs, batches of 8 to
     128 images, and a learning rate between 1e-4 and 3e-3. ``plan=True`` shows the choices without a step.
 

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 from crossgraft.progress import Reporter, Stage
 from crossgraft.report.formatting import duration
-from crossgraft.tune.contract import EpochRow, OnEpoch, OnStep, StepReport
+from crossgraft.tune.engine.contract import EpochRow, OnEpoch, OnStep, StepReport
+from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.jobs import FoldData, Job
-from crossgraft.tune.plan import steps_per_epoch
-from crossgraft.tune.selection_rule import SelectionRule
-from crossgraft.tune.settings import TrainerSettings
+from crossgraft.tune.planning.plan import steps_per_epoch
 from crossgraft.tune.tracking import Tracker
 
 

@@ -22,17 +22,17 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.records import EpochRow, GridPointRecord, Record
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.names import portable_name
-from crossgraft.tune.batch_plan import BatchPlan
-from crossgraft.tune.batches import BatchMaker
-from crossgraft.tune.choices import Plugins
-from crossgraft.tune.contract import EpochRow as TrainedEpoch
-from crossgraft.tune.contract import Evaluate, OnEpoch, OnStep, TrainingResult
-from crossgraft.tune.grid import GridPoint, point_name
-from crossgraft.tune.images import TrainingImages
+from crossgraft.tune.engine.contract import EpochRow as TrainedEpoch
+from crossgraft.tune.engine.contract import Evaluate, OnEpoch, OnStep, TrainingResult
+from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.engine.trainer import train
+from crossgraft.tune.feed.batch_plan import BatchPlan
+from crossgraft.tune.feed.batches import BatchMaker
+from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.methods._method import Selection
-from crossgraft.tune.selection_rule import SelectionRule
-from crossgraft.tune.settings import TrainerSettings
-from crossgraft.tune.trainer import train
+from crossgraft.tune.planning.choices import Plugins
+from crossgraft.tune.planning.grid import GridPoint, point_name
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,10 +19,10 @@ from crossgraft.progress import Reporter
 from crossgraft.records import PredictionRecord, PredictionRow, Thumbnail
 from crossgraft.report import write_report
 from crossgraft.runs import RunDirectory, open_command_run
-from crossgraft.tune.inference import BATCH_SIZE, Answers, answer, compute_logits, in_words
 from crossgraft.tune.known_targets import KnownTargets, measure, true_classes
 from crossgraft.tune.predictions import UNREADABLE, Predictions
-from crossgraft.tune.saved_model import SavedModel, load_saved_model
+from crossgraft.tune.saving.inference import BATCH_SIZE, Answers, answer, compute_logits, in_words
+from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
 
 NOT_CONFIGURATION = {"run", "images", "out", "overwrite", "reporter", "workers"}
 """Arguments that are not meant to change a prediction."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crossgraft.records import KnownResult, TuningRecord
 from crossgraft.report.formatting import counted
-from crossgraft.tune.preparation import Preparation
+from crossgraft.tune.planning.preparation import Preparation
 
 _NOT_STATED = "not stated"
 

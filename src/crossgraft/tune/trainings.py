@@ -18,15 +18,15 @@ from crossgraft.records import MetricRecord, SavedModelRecord, Thumbnail, Tuning
 from crossgraft.report import write_report
 from crossgraft.runs import RunDirectory, add_known_results
 from crossgraft.tune.assemble import assemble_record, record_of_fold
-from crossgraft.tune.drift import similarity_to_source
-from crossgraft.tune.evaluation import FoldPredictions, evaluate, evaluate_alone, predict_fold
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Job, JobOutcome, JobRunner, pick
-from crossgraft.tune.prediction_table import prediction_table
-from crossgraft.tune.preparation import Preparation
+from crossgraft.tune.measuring.drift import similarity_to_source
+from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate, evaluate_alone, predict_fold
+from crossgraft.tune.planning.preparation import Preparation
+from crossgraft.tune.planning.rows import columns_of
 from crossgraft.tune.result_rows import known_result
-from crossgraft.tune.rows import columns_of
-from crossgraft.tune.saved_model import MODEL_FOLDER, describe_saved_model, save_model
+from crossgraft.tune.saving.prediction_table import prediction_table
+from crossgraft.tune.saving.saved_model import MODEL_FOLDER, describe_saved_model, save_model
 from crossgraft.tune.tracking import Tracker
 from crossgraft.tune.tuned import Tuned
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.records import MetricRecord, TuningRecord
-from crossgraft.tune.plan import Plan
+from crossgraft.tune.planning.plan import Plan
 
 if TYPE_CHECKING:
     import pandas as pd

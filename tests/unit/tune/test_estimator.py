@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec
 from crossgraft.tune import FineTunedClassifier
-from crossgraft.tune.rows import training_rows
+from crossgraft.tune.planning.rows import training_rows
 
 LABELS = np.asarray(["dark", "light"])
 

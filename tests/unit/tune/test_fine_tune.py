@@ -15,7 +15,7 @@ from crossgraft.errors import DivergedError, OtherRunError, UnknownNameError, Us
 from crossgraft.records import TuningRecord
 from crossgraft.runs import read_known_results
 from crossgraft.tune import fine_tune
-from crossgraft.tune.saved_model import load_saved_model
+from crossgraft.tune.saving.saved_model import load_saved_model
 from support.tiny import TINY_MODELS
 
 FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu"}
@@ -92,7 +92,7 @@ def test_the_same_call_goes_on_and_another_one_is_refused(tmp_path):
 
 
 def test_a_killed_run_ends_like_a_whole_one(tmp_path, monkeypatch):
-    from crossgraft.tune import trainer
+    from crossgraft.tune.engine import trainer
 
     whole = fine_tune(squares(), **FAST, out=tmp_path / "whole")
     write = trainer.write_checkpoint
@@ -130,7 +130,7 @@ def test_test_rows_change_nothing_but_their_own_numbers():
 
 
 def first_test_rows(data):
-    from crossgraft.tune.rows import open_rows
+    from crossgraft.tune.planning.rows import open_rows
 
     return open_rows(data).parts[0].test
 

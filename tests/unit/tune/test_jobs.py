@@ -14,13 +14,13 @@ from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import make_classifier
 from crossgraft.records import GridPointRecord
 from crossgraft.runs import open_run
-from crossgraft.tune.choices import choose_plugins
-from crossgraft.tune.contract import EpochRow
-from crossgraft.tune.images import TrainingImages
+from crossgraft.tune.engine.contract import EpochRow
+from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.jobs import FoldData, Job, JobOutcome, JobRecord, JobRunner, epoch_rows, pick, read_weights
-from crossgraft.tune.selection_metrics import SelectionMetrics
-from crossgraft.tune.selection_rule import SelectionRule
-from crossgraft.tune.settings import TrainerSettings
+from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
+from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.types import Preprocessing
 
 RULE = SelectionRule("loss", "min")

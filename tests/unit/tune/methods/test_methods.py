@@ -8,8 +8,8 @@ from torch import nn
 
 from crossgraft.models.surgery import FIXED, SOURCE_HEAD
 from crossgraft.tune.choice import choose, spell
+from crossgraft.tune.engine.modes import apply_modes, apply_selection
 from crossgraft.tune.methods import METHODS, Method
-from crossgraft.tune.modes import apply_modes, apply_selection
 from support.small_classifiers import small_classifier, wrap
 
 CHOICES = ["full", "linear", "scratch", "partial:1", "partial:blocks=2", "partial:names=0"]

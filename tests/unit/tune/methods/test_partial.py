@@ -6,8 +6,8 @@ from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.models.classifier import make_classifier
 from crossgraft.tune.choice import choose
+from crossgraft.tune.engine.modes import apply_modes
 from crossgraft.tune.methods import METHODS, Partial
-from crossgraft.tune.modes import apply_modes
 from support.small_classifiers import small_classifier
 
 

@@ -5,8 +5,8 @@ import torch
 
 from crossgraft.errors import UsageError
 from crossgraft.tune.choice import choose, spell
+from crossgraft.tune.engine.modes import apply_selection
 from crossgraft.tune.methods import Linear, Partial
-from crossgraft.tune.modes import apply_selection
 from crossgraft.tune.regularizers import L2SP, REGULARIZERS, Regularizer, StepContext
 from support.small_classifiers import small_classifier
 

@@ -1,0 +1,132 @@
+"""Features that never change are computed once; then only the head is trained.
+
+Used where the method freezes everything but the head and nothing varies the images, and for the head's own phase of
+``--head-first``, which therefore sees images as they are: neither augmented nor mixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from crossgraft.models.classifier import Classifier
+from crossgraft.tune.engine.contract import Feed
+from crossgraft.tune.feed.batches import BatchMaker, TrainingBatch, evaluation_batches
+from crossgraft.tune.feed.images import TrainingImages
+
+
+@dataclass(frozen=True)
+class FeatureBatch:
+    """A batch whose images are features already: (b, d, 1, 1)."""
+
+    rows: Int64[Tensor, " batch"]
+    images: Float[Tensor, "batch num_features 1 1"]
+    targets: Float[Tensor, "batch num_classes"]
+
+
+class FeatureFeed:
+    """The batches of ``feed`` with features in the place of images.
+
+    Args:
+        feed: Gives the plan and the targets.
+        features: One row for each of its images.
+    """
+
+    def __init__(self, feed: BatchMaker, features: Float[Tensor, "num_samples num_features"]) -> None:
+        self._feed = feed
+        self._features = features
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """As of the feed."""
+        return self._feed.steps_per_epoch
+
+    def batches(self, epoch: int, *, start: int = 0) -> Iterator[FeatureBatch]:
+        """The batches of ``epoch`` from number ``start`` on."""
+        for rows in self._feed.plan.epoch(epoch)[start:]:
+            yield FeatureBatch(rows, self._features[rows][:, :, None, None], self._feed.targets[rows])
+
+
+class HeadOnly(nn.Module):
+    """A network that takes features (b, d, 1, 1) for images, as a ``FeatureFeed`` gives them."""
+
+    def __init__(self, classifier: Classifier) -> None:
+        super().__init__()
+        self.head = classifier.head
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Features (b, d) and logits (b, C)."""
+        features = images.flatten(1)
+        return features, self.head(features)
+
+
+def shows_plain_images(feed: Feed) -> bool:
+    """Whether every epoch shows the same images with the same targets."""
+    return isinstance(feed, BatchMaker) and feed.augmentation.name == "none" and not feed.batch_transforms
+
+
+def features_of(
+    classifier: Classifier, images: TrainingImages, *, batch_size: int, device: str
+) -> Float[Tensor, "num_samples num_features"]:
+    """Penultimate features of all rows in order, on the CPU; the network runs in eval mode and keeps its modes.
+
+    Batches of another size may round the last bit differently.
+    """
+    nothing = torch.zeros(len(images), 1)
+    return _in_batches(classifier, images, nothing, batch_size, device)
+
+
+class EvaluationLogits:
+    """Logits of a fixed list of images, again and again while the network is trained.
+
+    Args:
+        images: Of the rows to evaluate.
+        batch_size: Images that go through the network at once.
+        device: Where the network is.
+    """
+
+    def __init__(self, images: TrainingImages, *, batch_size: int, device: str = "cpu") -> None:
+        self._images = images
+        self._batch_size = batch_size
+        self._device = device
+        self._keep = False
+        self._features: Tensor | None = None
+
+    def keep_features(self, keep: bool) -> None:
+        """From now on features are the same in every call (or no longer); the trainer says so."""
+        self._keep = keep
+        self._features = None
+
+    def __call__(self, classifier: Classifier) -> Float[Tensor, "num_samples num_classes"]:
+        """Logits of all rows in order, on the CPU."""
+        features = self._features
+        if features is None:
+            features = features_of(classifier, self._images, batch_size=self._batch_size, device=self._device)
+        if self._keep:
+            self._features = features
+        with torch.inference_mode():
+            parts = features.split(self._batch_size)
+            return torch.cat([classifier.head(part.to(classifier.head.weight.device)).cpu() for part in parts])
+
+
+def _in_batches(
+    classifier: Classifier, images: TrainingImages, targets: Tensor, batch_size: int, device: str
+) -> Tensor:
+    modes = {name: module.training for name, module in classifier.named_modules()}
+    classifier.eval()
+    weight = classifier.head.weight
+
+    def features(batch: TrainingBatch) -> Tensor:
+        return classifier.features(batch.images.to(weight.device, weight.dtype)).cpu()
+
+    try:
+        with torch.no_grad():
+            found = evaluation_batches(images, targets, batch_size=batch_size, device=device)
+            return torch.cat([features(batch) for batch in found])
+    finally:
+        for name, module in classifier.named_modules():
+            module.training = modes[name]

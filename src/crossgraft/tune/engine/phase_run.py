@@ -1,0 +1,242 @@
+"""A phase from its first step, or from a checkpoint, to the best weights: epochs, evaluation, early stopping."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from crossgraft.tune.engine.contract import Batch, EpochRow, OnEpoch, OnStep, StepReport, TrainingJob
+from crossgraft.tune.engine.modes import apply_modes, apply_selection
+from crossgraft.tune.engine.optimizers import all_finite, make_optimizer
+from crossgraft.tune.engine.phase import KeepsFeatures, Phase
+from crossgraft.tune.engine.schedule import make_schedule
+from crossgraft.tune.engine.step import TrainingStep, close, refuse_non_finite
+
+
+@dataclass
+class Progress:
+    """Where a phase is; all of it goes into checkpoints.
+
+    Attributes:
+        epoch: The epoch that is under way, from 0.
+        step: Steps done in it.
+        sums: Of each term over the images of the epoch so far.
+        images: How many those are.
+        best_epoch: -1 before the first evaluation.
+        best_value: Of the rule's metric in that epoch.
+        epochs_without_better: For the patience.
+        stopped_early: Whether the patience has ended.
+        scaler: Of float16.
+    """
+
+    epoch: int = 0
+    step: int = 0
+    sums: dict[str, float] = field(default_factory=dict[str, float])
+    images: int = 0
+    best_epoch: int = -1
+    best_value: float = math.nan
+    epochs_without_better: int = 0
+    stopped_early: bool = False
+    scaler: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class PhaseRun:
+    """Trains one phase.
+
+    Args:
+        fabric: Launched.
+        job: What is trained.
+        phase: The part of it.
+        on_step: Called in the first process after each step.
+        on_epoch: Called in the first process after each epoch, when its checkpoint is written.
+        save: Called where a checkpoint is due, in all processes.
+    """
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        job: TrainingJob,
+        phase: Phase,
+        *,
+        on_step: OnStep | None,
+        on_epoch: OnEpoch | None,
+        save: Callable[[], None],
+    ) -> None:
+        self.fabric, self.job, self.phase = fabric, job, phase
+        self.on_step, self.on_epoch, self.save = on_step, on_epoch, save
+        self.progress = Progress()
+        self.history: list[EpochRow] = []
+        self.best: dict[str, Tensor] = {}
+        apply_selection(job.classifier, phase.selection)
+        self.feed, network = phase.feed_and_network(job)
+        self.named = make_optimizer(job.classifier, phase.selection, phase.regularizers, phase.settings)
+        module, optimizer = fabric.setup(network, self.named.optimizer)
+        self.training_step = TrainingStep(
+            fabric,
+            module,
+            optimizer,
+            named=self.named,
+            classifier=job.classifier,
+            loss=job.loss,
+            regularizers=phase.regularizers,
+            settings=phase.settings,
+        )
+        self.schedule = make_schedule(phase.settings, self.feed.steps_per_epoch, phase.settings.epochs)
+        self._begun, self._begun_step, self._images_seen = time.perf_counter(), -1, 0
+
+    def run(self) -> None:
+        """Train until the epochs or the patience end, then put the chosen weights into the classifier.
+
+        Raises:
+            DivergedError: A loss, a gradient or a weight is not finite.
+            UnknownNameError: The evaluation has no metric of the name that the rule asks for.
+        """
+        if isinstance(self.job.evaluate, KeepsFeatures):
+            self.job.evaluate.keep_features(self.phase.features_are_fixed)
+        while not self.is_finished:
+            started = time.perf_counter()
+            apply_modes(self.job.classifier, self.phase.selection)
+            self._train_epoch()
+            self._end_epoch(started)
+        self.job.classifier.load_state_dict(self.best, strict=False)
+        self.job.classifier.eval()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left to train."""
+        return self.progress.stopped_early or self.progress.epoch >= self.phase.settings.epochs
+
+    def _train_epoch(self) -> None:
+        progress, every = self.progress, self.phase.settings.checkpoint_every_steps
+        batches = self.feed.batches(progress.epoch, start=progress.step)
+        try:
+            for batch in batches:
+                self._step(batch)
+                # The last step of an epoch is saved after its evaluation.
+                if every and progress.step % every == 0 and progress.step < self.feed.steps_per_epoch:
+                    self._save()
+        finally:
+            close(batches)
+
+    def _step(self, batch: Batch) -> None:
+        progress = self.progress
+        step = progress.epoch * self.feed.steps_per_epoch + progress.step
+        self.named.set_learning_rate_share(self.schedule.share(step))
+        terms = self.training_step.run(batch, step)
+        progress.step += 1
+        progress.images += len(batch.rows)
+        for name, value in terms.items():
+            progress.sums[name] = progress.sums.get(name, 0.0) + value * len(batch.rows)
+        self._report(step, terms, len(batch.rows))
+
+    def _report(self, step: int, terms: Mapping[str, float], images: int) -> None:
+        if self._begun_step < 0:
+            self._begun_step = step
+        self._images_seen += images
+        if self.on_step is None or self.fabric.global_rank != 0:
+            return
+        seconds = max(time.perf_counter() - self._begun, 1e-9)
+        left = self.schedule.total_steps - 1 - step
+        self.on_step(
+            StepReport(
+                phase=self.phase.name,
+                epoch=self.progress.epoch,
+                step=step + 1,
+                total_steps=self.schedule.total_steps,
+                terms=terms,
+                learning_rate=self.named.head_learning_rate,
+                images_per_second=self._images_seen / seconds,
+                seconds_left=left * seconds / (step + 1 - self._begun_step),
+            )
+        )
+
+    def _end_epoch(self, started: float) -> None:
+        progress = self.progress
+        metrics = self._evaluate()
+        terms = {name: total / max(progress.images, 1) for name, total in progress.sums.items()}
+        value = self._compared(metrics, terms)
+        best = progress.best_value if progress.best_epoch >= 0 else None
+        is_best = self.job.rule.is_better(value, best)
+        progress.epochs_without_better = 0 if is_best else progress.epochs_without_better + 1
+        if is_best or self.job.rule.keep == "last":
+            progress.best_epoch, progress.best_value = progress.epoch, value
+            self.best = {name: tensor.detach().to("cpu", copy=True) for name, tensor in self.moving().items()}
+        row = EpochRow(
+            phase=self.phase.name,
+            epoch=progress.epoch,
+            learning_rate=self.named.head_learning_rate,
+            terms=terms,
+            metrics=metrics,
+            seconds=time.perf_counter() - started,
+            is_best=is_best,
+        )
+        self.history.append(row)
+        progress.epoch, progress.step, progress.sums, progress.images = progress.epoch + 1, 0, {}, 0
+        patience, done = self.phase.settings.patience, progress.epoch
+        out_of_patience = patience is not None and progress.epochs_without_better >= patience
+        progress.stopped_early = out_of_patience and self.phase.settings.min_epochs <= done < self.phase.settings.epochs
+        self._save()
+        if self.on_epoch is not None and self.fabric.global_rank == 0:
+            self.on_epoch(row)
+
+    def _compared(self, metrics: Mapping[str, float], terms: Mapping[str, float]) -> float:
+        """What the rule looks at; for the head alone, without selection rows, the training loss says when it has converged."""
+        value = self.job.rule.value(metrics)
+        if self.phase.name == "head" and math.isnan(value):
+            return terms["loss"] if self.job.rule.direction == "min" else -terms["loss"]
+        return value
+
+    def _evaluate(self) -> dict[str, float]:
+        """In eval mode and full precision, by the first process; the others are told."""
+        self.job.classifier.eval()
+        metrics: dict[str, float] = {}
+        if self.fabric.global_rank == 0:
+            with torch.no_grad():
+                metrics = {name: float(value) for name, value in self.job.evaluate(self.job.classifier).items()}
+        return self.fabric.broadcast(metrics, src=0) if self.fabric.world_size > 1 else metrics
+
+    def _save(self) -> None:
+        """Never a checkpoint that a resumed run could only fail from."""
+        if not all_finite(self.named.parameters):
+            refuse_non_finite(
+                {"a weight": math.nan}, self.progress.epoch * self.feed.steps_per_epoch + self.progress.step
+            )
+        self.save()
+
+    def moving(self) -> dict[str, Tensor]:
+        """Everything in the classifier that can change in this phase: trained parameters and all buffers."""
+        frozen = self.phase.selection.frozen
+        return {name: tensor for name, tensor in self.job.classifier.state_dict().items() if name not in frozen}
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Progress for the header and tensors for the body of a checkpoint."""
+        self.progress.scaler = self.fabric._precision.state_dict()
+        tensors = {f"weights/{name}": tensor for name, tensor in self.moving().items()}
+        tensors |= {f"best/{name}": tensor for name, tensor in self.best.items()}
+        tensors |= {f"optimizer/{name}": tensor for name, tensor in self.named.state().items()}
+        for number, regularizer in enumerate(self.phase.regularizers):
+            tensors |= {f"regularizer {number}/{name}": value for name, value in regularizer.state_dict().items()}
+        return asdict(self.progress), tensors
+
+    def load_state(self, progress: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        """Go on from what ``state`` gave."""
+        self.progress = Progress(**progress)
+        self.fabric._precision.load_state_dict(self.progress.scaler)
+        self.job.classifier.load_state_dict(_within("weights", tensors), strict=False)
+        self.best = _within("best", tensors)
+        self.named.load_state(_within("optimizer", tensors))
+        for number, regularizer in enumerate(self.phase.regularizers):
+            regularizer.load_state_dict(_within(f"regularizer {number}", tensors))
+
+
+def _within(folder: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(f"{folder}/"): tensor for name, tensor in tensors.items() if name.startswith(f"{folder}/")
+    }

@@ -1,0 +1,214 @@
+"""One step: forward, loss and its terms, backward, update; the same numbers whatever the number of parts and processes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor, nn
+
+from crossgraft.errors import DivergedError
+from crossgraft.losses import Loss
+from crossgraft.models.classifier import Classifier
+from crossgraft.seeding import derive_seed, torch_generator
+from crossgraft.tune.engine.contract import Batch
+from crossgraft.tune.engine.optimizers import NamedOptimizer
+from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext
+
+
+class Network(nn.Module):
+    """What is wrapped for several processes: the classifier, and the modules that regularisers bring along.
+
+    ``forward`` gives features and logits at once, because regularisers look at both.
+    """
+
+    def __init__(self, classifier: Classifier, regularizers: Sequence[Regularizer]) -> None:
+        super().__init__()
+        self.classifier = classifier
+        self.companions = nn.ModuleList(module for each in regularizers for module in each.modules())
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """(b, c, h, w) → features (b, d) and logits (b, C)."""
+        features = self.classifier.features(images.to(self.classifier.head.weight.dtype))
+        return features, self.classifier.head(features)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Images of this process that go through the network together, and what they count for."""
+
+    rows: Tensor
+    images: Tensor
+    targets: Tensor
+    image_weight: float  # of one image's loss in the mean over the whole batch
+    term_weight: float  # of a regulariser's term; all parts of all processes together have 1
+
+
+class TrainingStep:
+    """Makes steps; holds what stays the same from one to the next.
+
+    With the whole batch of b images, task loss ``l_i`` of image i and terms ``t_k`` of the regularisers, a step follows the
+    gradient of ``w / b * sum_i l_i + sum_k t_k``, where w is the product of the regularisers' ``task_weight``. A part of m of
+    a process' n images, one process of P, counts ``w / b * sum_{i in part} l_i + m / (n P) * sum_k t_k``: the sum over all
+    parts is the step's loss exactly for everything that is a sum over images or does not depend on them.
+
+    Args:
+        fabric: Launched; knows device, precision and the other processes.
+        network: As ``fabric.setup_module`` gave it.
+        optimizer: The same parameters, as ``fabric.setup_optimizers`` gave it.
+        named: The optimiser inside, with names.
+        classifier: The network without wrapper, for regularisers.
+        loss: Task loss of each image.
+        regularizers: Attached already.
+        settings: Parts, clipping, seed, precision.
+    """
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        network: Any,
+        optimizer: Any,
+        *,
+        named: NamedOptimizer,
+        classifier: Classifier,
+        loss: Loss,
+        regularizers: Sequence[Regularizer],
+        settings: TrainerSettings,
+    ) -> None:
+        self.fabric = fabric
+        self.network = network
+        self.optimizer = optimizer
+        self.named = named
+        self.classifier = classifier
+        self.loss = loss
+        self.regularizers = tuple(regularizers)
+        self.settings = settings
+        self.task_weight = math.prod(regularizer.task_weight for regularizer in regularizers)
+
+    def run(self, batch: Batch, step: int) -> dict[str, float]:
+        """Make step number ``step`` on ``batch``, the batch of all processes together.
+
+        Returns:
+            ``loss``, ``task`` and every ``<regulariser>/<term>`` of the whole batch, before the update.
+
+        Raises:
+            DivergedError: One of them, or the gradient that is to be clipped, is not finite; the weights stay as they were.
+        """
+        self.optimizer.zero_grad(set_to_none=True)
+        sums: dict[str, Tensor] = {}
+        parts = self._parts(batch)
+        with step_randomness(self.settings.seed, step, self.fabric.global_rank, self.fabric.device):
+            for number, part in enumerate(parts):
+                is_last = number == len(parts) - 1
+                with self.fabric.no_backward_sync(self.network, enabled=not is_last):
+                    terms = self._terms(part, step, number)
+                    # The mean over the processes that follows is to be a sum.
+                    self.fabric.backward(self.fabric.world_size * terms["loss"])
+                for name, term in terms.items():
+                    sums[name] = sums.get(name, 0) + term.detach()
+        values = self._over_all_processes(sums)
+        refuse_non_finite(values, step)
+        self._clip(step)
+        self.optimizer.step()
+        return values
+
+    def _parts(self, batch: Batch) -> list[_Part]:
+        """This process' share of the batch, cut into parts."""
+        total, world = len(batch.rows), self.fabric.world_size
+        mine = torch.arange(total).tensor_split(world)[self.fabric.global_rank]
+        # A process without an image of its own looks at the first one, which then counts nothing for the task.
+        image_weight = 1 / total if len(mine) else 0.0
+        mine = mine if len(mine) else torch.zeros(1, dtype=torch.long)
+        dtype = self.classifier.head.weight.dtype
+
+        def part(chosen: Tensor) -> _Part:
+            images, targets = (
+                self.fabric.to_device(tensor[chosen.to(tensor.device)]) for tensor in (batch.images, batch.targets)
+            )
+            rows = batch.rows[chosen.to(batch.rows.device)]
+            return _Part(rows, images.to(dtype), targets.to(dtype), image_weight, len(chosen) / (len(mine) * world))
+
+        return [part(chosen) for chosen in mine.tensor_split(min(self.settings.accumulate, len(mine)))]
+
+    def _terms(self, part: _Part, step: int, number: int) -> dict[str, Tensor]:
+        """What one part adds to the loss and to each term of it."""
+        features, logits = self.network(part.images)
+        task = self.loss(logits, part.targets).sum() * part.image_weight
+        total, terms = self.task_weight * task, {"task": task}
+        for regularizer in self.regularizers:
+            context = StepContext(
+                classifier=self.classifier,
+                images=part.images,
+                targets=part.targets,
+                rows=part.rows,
+                features=features,
+                logits=logits,
+                step=step,
+                num_processes=self.fabric.world_size,
+                generator=torch_generator(self.settings.seed, regularizer.name, step, number),
+            )
+            for name, term in regularizer.loss(context).items():
+                terms[f"{regularizer.name}/{name}"] = term * part.term_weight
+                total = total + terms[f"{regularizer.name}/{name}"]
+        return {"loss": total, **terms}
+
+    def _over_all_processes(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
+        values = torch.stack([value.double() if value.device.type != "mps" else value for value in sums.values()])
+        if self.fabric.world_size > 1:
+            values = self.fabric.all_reduce(values, reduce_op="sum")
+        return dict(zip(sums, values.tolist(), strict=True))  # pyright: ignore[reportAttributeAccessIssue]
+
+    def _clip(self, step: int) -> None:
+        if self.settings.clip_norm is None:
+            return
+        norm = self.fabric.clip_gradients(
+            self.network, self.optimizer, max_norm=self.settings.clip_norm, error_if_nonfinite=False
+        )
+        # The scaler of float16 expects infinite gradients now and then, and leaves out such a step.
+        if self.settings.precision != "16-mixed" and norm is not None:
+            refuse_non_finite({"norm of the gradient": float(norm)}, step)
+
+
+def refuse_non_finite(values: Mapping[str, float], step: int) -> None:
+    """Stop before a number that is none spreads into the weights.
+
+    Raises:
+        DivergedError: A value is nan or infinite; the message names it, the step and what to try.
+    """
+    broken = [name for name, value in values.items() if not math.isfinite(value)]
+    if broken:
+        # The sum is broken because a term is; the term says more.
+        named = [name for name in broken if name != "loss"] or broken
+        raise DivergedError(
+            f"Training stopped in step {step}: {', '.join(f'{name} is {values[name]}' for name in named)}. Try a smaller "
+            "learning rate (--learning-rate), a longer warm-up, --clip-norm 1, or --precision 32-true; and look for images "
+            "without contrast. The last checkpoint is still good."
+        )
+
+
+@contextmanager
+def step_randomness(seed: int, step: int, rank: int, device: torch.device) -> Generator[None]:
+    """Dropout and drop path draw from a stream of this step inside the block; the global streams stay untouched.
+
+    Deriving the stream from the step means that a resumed run needs no saved random state.
+    """
+    derived = derive_seed(seed, "step", step, rank)
+    on_gpu = device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if on_gpu else []):
+        torch.default_generator.manual_seed(derived)
+        if on_gpu:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(derived)
+        yield
+
+
+def close(batches: Iterator[Any]) -> None:
+    """End an iterator that may have a thread behind it."""
+    if (end := getattr(batches, "close", None)) is not None:
+        end()

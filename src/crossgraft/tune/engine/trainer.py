@@ -1,0 +1,196 @@
+"""Train a classifier: the one entry to the engine, whatever the device, the precision and the number of processes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+from timm.layers.norm_act import convert_sync_batchnorm
+
+from crossgraft.losses import Loss
+from crossgraft.models.classifier import Classifier
+from crossgraft.models.fingerprint import weights_fingerprint
+from crossgraft.tune.choice import spell
+from crossgraft.tune.engine.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from crossgraft.tune.engine.contract import EpochRow, Evaluate, Feed, OnEpoch, OnStep, TrainingJob, TrainingResult
+from crossgraft.tune.engine.launch import check_processes, make_fabric, processes_around, train_in_processes
+from crossgraft.tune.engine.modes import training_batch_norms
+from crossgraft.tune.engine.phase import phases_of
+from crossgraft.tune.engine.phase_run import PhaseRun
+from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.feed.batches import BatchMaker
+from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.regularizers._regularizer import Regularizer
+
+# Where a run computes and how often it saves is not meant to change a number.
+_MACHINE = ("device", "num_processes", "checkpoint_every_steps")
+
+
+def train(
+    classifier: Classifier,
+    feed: Feed,
+    selection: Selection,
+    *,
+    loss: Loss,
+    evaluate: Evaluate,
+    rule: SelectionRule,
+    settings: TrainerSettings,
+    regularizers: Sequence[Regularizer] = (),
+    features_are_fixed: bool = False,
+    checkpoint_folder: Path | None = None,
+    configuration: Mapping[str, object] | None = None,
+    on_step: OnStep | None = None,
+    on_epoch: OnEpoch | None = None,
+) -> TrainingResult:
+    """Train ``classifier`` in place and leave the weights in it that ``rule`` picked; in eval mode.
+
+    With a checkpoint in ``checkpoint_folder`` the run goes on from there. On the CPU, with the same versions and number of
+    threads, a run that was killed at any point and started again ends with the same bits as one that was not.
+
+    Args:
+        classifier: Pretrained, on any device; is moved to that of the settings and to the number type of the precision.
+        feed: Makes the batches of all processes together.
+        selection: What trains.
+        loss: Per image; its class weights are resolved already.
+        evaluate: Metrics on the selection rows, once an epoch.
+        rule: Which epoch is kept, and what early stopping looks at.
+        settings: How long, how fast, where.
+        regularizers: Their terms are added to the loss.
+        features_are_fixed: Only the head trains; features are computed once where ``feed`` shows plain images and there is
+            no regulariser.
+        checkpoint_folder: None: nothing is saved.
+        configuration: What else decides the result (data, augmentation, …), as JSON; a checkpoint of another configuration is
+            refused.
+        on_step: Called after each step.
+        on_epoch: Called after each epoch, when its checkpoint is written.
+
+    With several processes (one a GPU, or on the CPU) everything but the two callbacks is pickled to processes of their own;
+    what they learned comes back into ``classifier``.
+
+    Raises:
+        DivergedError: A loss, a term, a gradient or a weight is not finite; the last checkpoint stays.
+        UsageError: A contradiction in selection, settings or processes.
+        OtherRunError: The checkpoint belongs to another configuration.
+        StorageError: A checkpoint can not be written; the one before stays.
+    """
+    job = TrainingJob(
+        classifier=classifier,
+        feed=feed,
+        selection=selection,
+        loss=loss,
+        regularizers=tuple(regularizers),
+        evaluate=evaluate,
+        rule=rule,
+        settings=settings,
+        checkpoint_folder=checkpoint_folder,
+        features_are_fixed=features_are_fixed,
+        configuration=dict(configuration or {}),
+    )
+    phases_of(job)  # contradictions come to light before a process is started
+    check_processes(job)
+    if settings.num_processes > 1 and not processes_around():
+        return train_in_processes(job, run_job, on_step, on_epoch)
+    return run_job(make_fabric(settings), job, on_step, on_epoch)
+
+
+def run_job(fabric: Fabric, job: TrainingJob, on_step: OnStep | None, on_epoch: OnEpoch | None) -> TrainingResult:
+    """Train in this process, which may be one of several that do the same."""
+    number_type = torch.float64 if job.settings.precision == "64-true" else torch.float32
+    configuration = _configuration(job)
+    job.classifier.to(device=fabric.device, dtype=number_type)
+    if fabric.world_size > 1 and training_batch_norms(job.classifier, job.selection):
+        job.classifier.body = convert_sync_batchnorm(job.classifier.body)
+    if fabric.world_size > 1 and isinstance(job.feed, BatchMaker):
+        job.feed.device = str(fabric.device)  # "cuda" would be the first one in the feed's thread
+    try:
+        for regularizer in job.regularizers:
+            regularizer.attach(job.classifier)
+        return _Trainer(fabric, job, configuration, on_step, on_epoch).run()
+    finally:
+        for regularizer in job.regularizers:
+            regularizer.detach()
+        job.classifier.eval()
+
+
+class _Trainer:
+    """Goes through the phases, from the checkpoint on where there is one."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        job: TrainingJob,
+        configuration: Mapping[str, Any],
+        on_step: OnStep | None,
+        on_epoch: OnEpoch | None,
+    ) -> None:
+        self.fabric, self.job, self.configuration = fabric, job, configuration
+        self.on_step, self.on_epoch = on_step, on_epoch
+        self.history: list[EpochRow] = []  # of the phases that are done
+
+    def run(self) -> TrainingResult:
+        folder = self.job.checkpoint_folder
+        found = read_checkpoint(folder, self.configuration) if folder is not None else None
+        first = int(found.position["phase"]) if found is not None else 0
+        run = self._begin(first)
+        if found is not None:
+            self._go_on(run, found)
+        run.run()
+        for number in range(first + 1, len(phases_of(self.job))):
+            self.history += run.history
+            run = self._begin(number)
+            run.run()
+        return TrainingResult(
+            history=(*self.history, *run.history),
+            best_epoch=run.progress.best_epoch,
+            best_value=run.progress.best_value,
+            rule=self.job.rule,
+            stopped_early=run.progress.stopped_early,
+            resumed=found is not None,
+        )
+
+    def _begin(self, number: int) -> PhaseRun:
+        def save() -> None:
+            self._save(number, run)
+
+        phase = phases_of(self.job)[number]
+        run = PhaseRun(self.fabric, self.job, phase, on_step=self.on_step, on_epoch=self.on_epoch, save=save)
+        return run
+
+    def _go_on(self, run: PhaseRun, found: Checkpoint) -> None:
+        rows = [EpochRow(**row) for row in found.position["history"]]
+        self.history = [row for row in rows if row.phase != run.phase.name]
+        run.history = [row for row in rows if row.phase == run.phase.name]
+        run.load_state(found.position["progress"], found.tensors)
+
+    def _save(self, number: int, run: PhaseRun) -> None:
+        folder = self.job.checkpoint_folder
+        if folder is None:
+            return
+        if self.fabric.global_rank == 0:
+            progress, tensors = run.state()
+            history = [asdict(row) for row in (*self.history, *run.history)]
+            position = {"phase": number, "progress": progress, "history": history}
+            write_checkpoint(folder, Checkpoint(self.configuration, position, tensors))
+        self.fabric.barrier()
+
+
+def _configuration(job: TrainingJob) -> dict[str, Any]:
+    """Everything that decides the result, as JSON; the starting weights as a hash."""
+    trained = "\n".join(job.selection.trained)
+    settings = {name: value for name, value in asdict(job.settings).items() if name not in _MACHINE}
+    return {
+        **settings,
+        "loss": repr(job.loss),
+        "regularizers": [spell(regularizer) for regularizer in job.regularizers],
+        "rule": job.rule.name,
+        "trained parameters": hashlib.sha256(trained.encode()).hexdigest()[:16],
+        "starting weights": weights_fingerprint(job.classifier)[:16],
+        "steps per epoch": job.feed.steps_per_epoch,
+        **job.configuration,
+    }

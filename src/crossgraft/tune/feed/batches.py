@@ -1,0 +1,167 @@
+"""Batches for training and for evaluation; the next one is made in a background thread while the network trains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Float32, Int64
+from torch import Tensor
+
+from crossgraft.errors import UsageError
+from crossgraft.seeding import torch_generator
+from crossgraft.tune.augmentations._augmentation import Augmentation, UnitImages
+from crossgraft.tune.batch_transforms._batch_transform import BatchTransform
+from crossgraft.tune.feed.batch_plan import BatchPlan as BatchPlan
+from crossgraft.tune.feed.images import TrainingImages
+
+Targets = Float[Tensor, "num_samples num_classes"]
+# What is in between stays in the caches; whole batches took twice the time. Another number draws other images.
+_IMAGES_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class TrainingBatch:
+    """What the network sees in one step, of all processes together.
+
+    Attributes:
+        rows: Row of the data set of each image (of the first image of a mixed pair).
+        images: Augmented, normalised, mixed.
+        targets: One row an image, over classes or labels; soft after mixing.
+    """
+
+    rows: Int64[Tensor, " batch"]
+    images: Float32[Tensor, "batch channels height width"]
+    targets: Float[Tensor, "batch num_classes"]
+
+
+class BatchMaker:
+    """Makes the batches of an epoch: read, augment, normalise, then the batch transforms in order.
+
+    The numbers that are drawn for a batch depend on seed, epoch and step only: starting in the middle of an epoch gives
+    the batches that going through all of it gives, and every process makes the same batch before it takes its share.
+
+    Args:
+        images: Of the training rows.
+        targets: (n, C) one row an image.
+        plan: Which rows make which batch.
+        augmentation: What is done to each image.
+        batch_transforms: What is done to each batch, in this order.
+        seed: Of the whole run.
+        device: Where images are augmented, normalised and mixed; random numbers are drawn on the CPU whatever it is.
+
+    Raises:
+        UsageError: Images, targets and plan are not about the same number of rows.
+    """
+
+    def __init__(
+        self,
+        images: TrainingImages,
+        targets: Targets,
+        plan: BatchPlan,
+        *,
+        augmentation: Augmentation,
+        batch_transforms: Sequence[BatchTransform] = (),
+        seed: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        if not len(images) == len(targets) == plan.num_samples:
+            raise UsageError(
+                f"{len(images)} images, {len(targets)} rows of targets and a plan of {plan.num_samples} rows do not "
+                "belong together."
+            )
+        self.images = images
+        self.targets = targets
+        self.plan = plan
+        self.augmentation = augmentation
+        self.batch_transforms = tuple(batch_transforms)
+        self.seed = seed
+        self.device = device
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Number of batches an epoch."""
+        return self.plan.steps_per_epoch
+
+    def batches(self, epoch: int, *, start: int = 0) -> Iterator[TrainingBatch]:
+        """The batches of ``epoch`` from step ``start`` on.
+
+        One thread prepares the next batch; it ends with the iterator (``close`` it to stop early). What goes wrong in the
+        thread is raised by ``next``.
+
+        Raises:
+            UnreadableImageError: An image can not be decoded (any more).
+        """
+        plan = self.plan.epoch(epoch)
+
+        def maker(step: int) -> Callable[[], TrainingBatch]:
+            return lambda: self.make(epoch, step, plan[step])
+
+        return _prepared_ahead([maker(step) for step in range(start, len(plan))])
+
+    def make(self, epoch: int, step: int, rows: Int64[Tensor, " batch"]) -> TrainingBatch:
+        """The batch of ``rows`` at this step."""
+        drawn_from = torch_generator(self.seed, "augment", epoch, step)
+        images = _prepare(self.images, rows, self.device, lambda part: self.augmentation(part, drawn_from))
+        targets = self.targets[rows].to(self.device)
+        for place, transform in enumerate(self.batch_transforms):
+            drawn_from = torch_generator(self.seed, "batch transform", place, epoch, step)
+            images, targets = transform(images, targets, drawn_from)
+        return TrainingBatch(rows, images, targets)
+
+
+def evaluation_batches(
+    images: TrainingImages,
+    targets: Targets,
+    *,
+    batch_size: int,
+    device: str = "cpu",
+) -> Iterator[TrainingBatch]:
+    """All rows in order, neither augmented nor mixed; the last batch may be smaller.
+
+    Args:
+        images: Of the rows to evaluate.
+        targets: (n, C) one row an image.
+        batch_size: Images a batch.
+        device: Where images are normalised.
+
+    Raises:
+        UsageError: The batch size is below 1, or images and targets differ in number.
+        UnreadableImageError: An image can not be decoded (any more).
+    """
+    if batch_size < 1 or len(images) != len(targets):
+        raise UsageError(
+            f"{len(images)} images with {len(targets)} rows of targets can not be seen in batches of {batch_size}."
+        )
+
+    def maker(rows: Tensor) -> Callable[[], TrainingBatch]:
+        return lambda: TrainingBatch(rows, _prepare(images, rows, device, lambda part: part), targets[rows].to(device))
+
+    return _prepared_ahead([maker(rows) for rows in torch.arange(len(images)).split(batch_size)])
+
+
+def _prepare(
+    images: TrainingImages, rows: Tensor, device: str, augment: Callable[[UnitImages], UnitImages]
+) -> Float32[Tensor, "batch channels height width"]:
+    """Read, augment and normalise, a few images at a time."""
+    shape = (len(rows), images.preprocessing.channels, *images.image_shape[1:])
+    prepared = torch.empty(shape, device=device)
+    for part, place in zip(rows.split(_IMAGES_AT_ONCE), prepared.split(_IMAGES_AT_ONCE), strict=True):
+        place.copy_(images.normalise(augment(images.read(part).to(device))))
+    return prepared
+
+
+def _prepared_ahead(makers: Sequence[Callable[[], TrainingBatch]]) -> Iterator[TrainingBatch]:
+    """Call the makers in order, each while the batch before it is in use."""
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch") as executor:
+        try:
+            pending: Future[TrainingBatch] | None = None
+            for following in [*makers, None]:
+                batch = pending.result() if pending is not None else None
+                pending = executor.submit(following) if following is not None else None
+                if batch is not None:
+                    yield batch
+        finally:
+            executor.shutdown(wait=True, cancel_futures=True)

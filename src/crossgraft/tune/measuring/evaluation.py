@@ -1,0 +1,286 @@
+"""What the picked models say about rows that nothing was decided with; all folds together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+from crossgraft.data import Dataset
+from crossgraft.errors import NotApplicable
+from crossgraft.metrics import calibration_error, decide, evaluate_predictions
+from crossgraft.metrics.decisions import DEFAULT_THRESHOLD
+from crossgraft.models.classifier import Classifier
+from crossgraft.records import (
+    CalibrationRecord,
+    ConfusionRecord,
+    MetricRecord,
+    ReliabilityBin,
+    RocRecord,
+    ThresholdRecord,
+)
+from crossgraft.tune.feed.batches import evaluation_batches
+from crossgraft.tune.feed.images import TrainingImages
+from crossgraft.tune.measuring.calibration import Temperature, fit_temperature, to_probabilities
+from crossgraft.tune.measuring.curves import confusion_record, reliability_bins, roc_records
+from crossgraft.tune.measuring.metric_records import metric_records
+from crossgraft.tune.measuring.thresholds import Threshold, fit_thresholds, threshold_values
+from crossgraft.tune.planning.rows import Parts
+from crossgraft.tune.saving.inference import BATCH_SIZE
+from crossgraft.types import Task
+
+Logits = Float[np.ndarray, "_ num_classes"]
+
+
+@dataclass(frozen=True, eq=False)
+class FoldPredictions:
+    """What one model says, and what was fitted on its validation rows.
+
+    Attributes:
+        parts: Rows of the fold.
+        val_logits: Of the validation rows; empty without any.
+        test_logits: Of the test rows, before the temperature.
+        temperature: None without validation rows.
+        thresholds: Of the last of two classes, or of each label; empty otherwise, or without validation rows.
+    """
+
+    parts: Parts
+    val_logits: Logits
+    test_logits: Logits
+    temperature: Temperature | None
+    thresholds: list[Threshold]
+
+    def test_probabilities(self, task: Task, *, calibrated: bool = True) -> Float[np.ndarray, "num_rows num_classes"]:
+        """Of the test rows."""
+        temperature = self.temperature.value if calibrated and self.temperature is not None else None
+        return to_probabilities(self.test_logits, task=task, temperature=temperature)
+
+    def decisions(self, task: Task) -> np.ndarray:
+        """On the test rows, with the thresholds of this fold."""
+        limits = threshold_values(self.thresholds) if self.thresholds else None
+        return decide(self.test_probabilities(task), task=task, thresholds=limits)
+
+
+def logits_of(classifier: Classifier, images: TrainingImages, *, device: str) -> Logits:
+    """Logits of all rows in order, in eval mode, in the batches in which ``predict`` sees images."""
+    classifier.eval().to(device)
+    targets = torch.zeros(len(images), 1)
+    weight = classifier.head.weight
+    with torch.no_grad():
+        found = [
+            classifier(batch.images.to(weight.device, weight.dtype)).float().cpu()
+            for batch in evaluation_batches(images, targets, batch_size=BATCH_SIZE, device=device)
+        ]
+    return torch.cat(found).numpy()
+
+
+def predict_fold(
+    classifier: Classifier,
+    dataset: Dataset,
+    parts: Parts,
+    *,
+    task: Task,
+    threshold_rule: str | None,
+    device: str,
+    num_threads: int,
+) -> FoldPredictions:
+    """Fit temperature and thresholds on the validation rows, then look at the test rows for the first time.
+
+    Args:
+        classifier: The picked model.
+        dataset: All rows.
+        parts: Of the fold.
+        task: What the targets are.
+        threshold_rule: As ``parse_threshold_rule`` reads it; None: Youden.
+        device: Where the network runs.
+        num_threads: For images.
+    """
+
+    def look_at(rows: Int[np.ndarray, " n"]) -> Logits:
+        images = TrainingImages(dataset.take(rows), classifier.preprocessing, num_threads=num_threads)
+        return logits_of(classifier, images, device=device)
+
+    val_logits = look_at(parts.val) if parts.val.size else np.zeros((0, classifier.num_outputs), dtype=np.float32)
+    temperature, thresholds = None, []
+    if parts.val.size:
+        targets = dataset.targets[parts.val]
+        temperature = fit_temperature(val_logits, targets, task=task)
+        if task != "multi-class":
+            thresholds = fit_thresholds(
+                to_probabilities(val_logits, task=task, temperature=temperature.value),
+                targets,
+                task=task,
+                class_names=dataset.class_names,
+                rule=threshold_rule or "youden",
+                groups=None if dataset.groups is None else dataset.groups[parts.val],
+            )
+    return FoldPredictions(parts, val_logits, look_at(parts.test), temperature, thresholds)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Everything that was measured on unseen rows, as records.
+
+    Attributes:
+        metrics: Over all classes, of each class, of subgroups; first those of the unseen rows, then those of val.
+        split: ``test`` or ``out of fold``.
+        confusion: None with several labels an image.
+        roc: One curve a class.
+        calibration: None without a temperature.
+        calibration_reason: Why there is none.
+        thresholds: In force.
+    """
+
+    metrics: list[MetricRecord]
+    split: str
+    confusion: ConfusionRecord | None
+    roc: list[RocRecord]
+    calibration: CalibrationRecord | None
+    calibration_reason: str | None
+    thresholds: list[ThresholdRecord]
+
+
+def evaluate(
+    folds: Sequence[FoldPredictions],
+    dataset: Dataset,
+    *,
+    task: Task,
+    attributes: dict[str, np.ndarray],
+    is_folded: bool,
+) -> Evaluation:
+    """Measure the predictions of all folds together; every row was predicted by the model that had not seen it.
+
+    With folds each row has the temperature of its own fold; metrics that need a threshold use the median over folds.
+
+    Args:
+        folds: One, or all that are done.
+        dataset: All rows.
+        task: What the targets are.
+        attributes: Further columns, one value a row of ``dataset``.
+        is_folded: Are these folds?
+    """
+    split = "out of fold" if is_folded else "test"
+    rows = np.concatenate([fold.parts.test for fold in folds])
+    probabilities = np.concatenate([fold.test_probabilities(task) for fold in folds])
+    raw = np.concatenate([fold.test_probabilities(task, calibrated=False) for fold in folds])
+    targets = dataset.targets[rows]
+    limits = _limits(folds)
+    measured = evaluate_predictions(
+        probabilities,
+        targets,
+        task=task,
+        class_names=dataset.class_names,
+        groups=None if dataset.groups is None else dataset.groups[rows],
+        attributes={name: values[rows] for name, values in attributes.items()},
+        thresholds=limits,
+    )
+    metrics = [*metric_records(measured, split=split), *([] if is_folded else _of_val(folds[0], dataset, task, limits))]
+    confusion = None
+    if task != "multi-label":
+        decided = decide(probabilities, task=task, thresholds=limits)
+        confusion = confusion_record(decided, targets, dataset.class_names, split=split)
+    calibration, reason = _calibration(folds, raw, probabilities, targets)
+    return Evaluation(
+        metrics=metrics,
+        split=split,
+        confusion=confusion,
+        roc=roc_records(
+            probabilities, targets, task=task, class_names=dataset.class_names, thresholds=limits, split=split
+        ),
+        calibration=calibration,
+        calibration_reason=reason,
+        thresholds=_threshold_records(folds),
+    )
+
+
+def evaluate_alone(fold: FoldPredictions, dataset: Dataset, *, task: Task) -> Evaluation:
+    """One fold, with its own temperature and thresholds."""
+    return evaluate([fold], dataset, task=task, attributes={}, is_folded=False)
+
+
+def _of_val(fold: FoldPredictions, dataset: Dataset, task: Task, limits: list[float] | None) -> list[MetricRecord]:
+    """The same measures on the rows that picked the model, which flatter it."""
+    if not fold.parts.val.size:
+        return []
+    temperature = None if fold.temperature is None else fold.temperature.value
+    measured = evaluate_predictions(
+        to_probabilities(fold.val_logits, task=task, temperature=temperature),
+        dataset.targets[fold.parts.val],
+        task=task,
+        class_names=dataset.class_names,
+        groups=None if dataset.groups is None else dataset.groups[fold.parts.val],
+        thresholds=limits,
+    )
+    return [row for row in metric_records(measured, split="val") if row.class_name is None]
+
+
+def _limits(folds: Sequence[FoldPredictions]) -> list[float] | None:
+    """Thresholds in force; the median over folds."""
+    fitted = [threshold_values(fold.thresholds) for fold in folds if fold.thresholds]
+    return np.median(np.stack(fitted), axis=0).tolist() if fitted else None
+
+
+def _calibration(
+    folds: Sequence[FoldPredictions], raw: np.ndarray, calibrated: np.ndarray, targets: np.ndarray
+) -> tuple[CalibrationRecord | None, str | None]:
+    fitted = [fold.temperature for fold in folds if fold.temperature is not None]
+    if not fitted:
+        return None, "There are no validation rows to fit a temperature to."
+    values = [temperature.value for temperature in fitted if temperature.value is not None]
+    reasons = [temperature.reason for temperature in fitted if temperature.reason is not None]
+    before, after = _error(raw, targets), _error(calibrated, targets)
+    bins: list[list[ReliabilityBin]] = [reliability_bins(each, targets) for each in (raw, calibrated)]
+    record = CalibrationRecord(
+        temperature=float(np.median(values)) if values else None,
+        reason=reasons[0] if reasons and not values else None,
+        fitted_on="the validation rows" if len(folds) == 1 else "the validation rows of each fold",
+        num_images=sum(temperature.num_images for temperature in fitted),
+        error_raw=before,
+        error_calibrated=after,
+        bins_raw=bins[0],
+        bins_calibrated=bins[1],
+        temperatures=values if len(folds) > 1 else [],
+    )
+    return record, None
+
+
+def _error(probabilities: np.ndarray, targets: np.ndarray) -> float | None:
+    try:
+        return calibration_error(probabilities, targets).value
+    except NotApplicable:
+        return None
+
+
+def _threshold_records(folds: Sequence[FoldPredictions]) -> list[ThresholdRecord]:
+    """Of one model as they were fitted; with folds the medians."""
+    fitted = [fold.thresholds for fold in folds if fold.thresholds]
+    if not fitted:
+        return []
+    if len(fitted) == 1:
+        return [_threshold_record(threshold) for threshold in fitted[0]]
+    return [
+        ThresholdRecord(
+            class_name=of_label[0].class_name,
+            threshold=float(np.median([DEFAULT_THRESHOLD if t.value is None else t.value for t in of_label])),
+            rule=of_label[0].rule,
+            fitted_on=f"the validation rows of each of {len(fitted)} folds; the median",
+            num_positive=sum(threshold.num_positive for threshold in of_label),
+        )
+        for of_label in zip(*fitted, strict=True)
+    ]
+
+
+def _threshold_record(threshold: Threshold) -> ThresholdRecord:
+    return ThresholdRecord(
+        class_name=threshold.class_name,
+        threshold=threshold.value,
+        rule=threshold.rule,
+        fitted_on=f"{threshold.num_images} validation rows",
+        num_positive=threshold.num_positive,
+        sensitivity=None if threshold.sensitivity is None else threshold.sensitivity.value,
+        specificity=None if threshold.specificity is None else threshold.specificity.value,
+        reason=threshold.reason,
+    )

@@ -1,0 +1,119 @@
+"""What the validation rows say after each epoch: the numbers that pick epoch and grid point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+
+from crossgraft.errors import NotApplicable, UnknownNameError
+from crossgraft.losses import Loss
+from crossgraft.metrics import MetricValue, auc, average_precision, balanced_accuracy, decide, f1
+from crossgraft.models.classifier import Classifier
+from crossgraft.tune.engine.cached_features import EvaluationLogits
+from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.feed.images import TrainingImages
+from crossgraft.types import Targets, Task
+
+SELECTION_METRICS = ("loss", "accuracy", "balanced_accuracy", "auc", "average_precision", "f1")
+"""What ``--select-by`` may name."""
+
+
+def choose_rule(select_by: str | None, targets: Targets, num_classes: int, *, has_val: bool) -> SelectionRule:
+    """The rule that picks the model.
+
+    Left open it is the AUC, which needs no threshold and is rarely equal for two epochs; the loss where a class has no
+    validation row (or a label no row without it), because an AUC of it is not defined; the last epoch without validation
+    rows.
+
+    Args:
+        select_by: A name of ``SELECTION_METRICS``, or None.
+        targets: Of the validation rows.
+        num_classes: Classes or labels.
+        has_val: Are there any?
+
+    Raises:
+        UnknownNameError: With the nearest names.
+    """
+    if select_by is not None and select_by not in SELECTION_METRICS:
+        raise UnknownNameError("metric to select by", select_by, SELECTION_METRICS)
+    if not has_val:
+        return SelectionRule(keep="last")
+    if select_by is None:
+        marks = targets if targets.ndim == 2 else np.eye(num_classes, dtype=np.int64)[targets]
+        positives = marks.sum(axis=0)
+        select_by = "auc" if bool(((positives > 0) & (positives < len(marks))).all()) else "loss"
+    return SelectionRule(select_by, "min" if select_by == "loss" else "max")
+
+
+@dataclass(eq=False)
+class SelectionMetrics:
+    """Metrics on the validation rows, for the trainer. May be sent to another process.
+
+    Attributes:
+        images: Of the validation rows; None without any.
+        targets: (n,) classes or (n, C) of 0 and 1.
+        matrix: (n, C) of floats, for the loss.
+        loss: As in training.
+        task: What the targets are.
+        batch_size: Images at a time.
+        device: Where the network is.
+    """
+
+    images: TrainingImages | None
+    targets: Targets
+    matrix: Float[Tensor, "num_samples num_classes"]
+    loss: Loss
+    task: Task
+    batch_size: int
+    device: str
+
+    def __post_init__(self) -> None:
+        self._logits = None
+        if self.images is not None:
+            self._logits = EvaluationLogits(self.images, batch_size=self.batch_size, device=self.device)
+
+    def keep_features(self, keep: bool) -> None:
+        """The trainer says that features do not change from now on (or that they do)."""
+        if self._logits is not None:
+            self._logits.keep_features(keep)
+
+    def __call__(self, classifier: Classifier) -> dict[str, float]:
+        """Every metric that can pick a model; nan where one has no meaning on these rows."""
+        if self._logits is None:
+            return dict.fromkeys(SELECTION_METRICS, math.nan)
+        logits = self._logits(classifier)
+        loss = self.loss(logits.double(), self.matrix.double()).mean()
+        return {"loss": float(loss), **_metrics_of(logits, self.targets, self.task)}
+
+
+def probabilities_of(logits: Float[Tensor, "n c"], task: Task, temperature: float = 1.0) -> np.ndarray:
+    """(n, C) softmax, or the sigmoid of each label, of logits over the temperature; float64."""
+    scaled = logits.detach().cpu().double() / temperature
+    return (scaled.sigmoid() if task == "multi-label" else scaled.softmax(dim=1)).numpy()
+
+
+def _metrics_of(logits: Tensor, targets: Targets, task: Task) -> dict[str, float]:
+    probabilities = probabilities_of(logits, task)
+    if not np.isfinite(probabilities).all():
+        return dict.fromkeys(SELECTION_METRICS[1:], math.nan)
+    decided = decide(probabilities, task=task)
+    of_question = probabilities[:, 1] if task == "binary" else probabilities
+    return {
+        "accuracy": float((decided == targets).mean()),
+        "balanced_accuracy": _value(lambda: balanced_accuracy(decided, targets)),
+        "auc": _value(lambda: auc(of_question, targets)),
+        "average_precision": _value(lambda: average_precision(of_question, targets)),
+        "f1": _value(lambda: f1(*((decided[:, None], targets[:, None]) if task == "binary" else (decided, targets)))),
+    }
+
+
+def _value(compute: Callable[[], MetricValue]) -> float:
+    try:
+        return compute().value
+    except NotApplicable:
+        return math.nan

@@ -1,0 +1,158 @@
+"""Everything that was chosen about one fine-tuning, with what the user left open filled in."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.losses import LOSSES, Loss
+from crossgraft.records import PluginRecord
+from crossgraft.registry import Registry
+from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation
+from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS, BatchTransform
+from crossgraft.tune.choice import choose, spell
+from crossgraft.tune.feed.batch_plan import Sampler
+from crossgraft.tune.methods import METHODS
+from crossgraft.tune.methods._method import Method
+from crossgraft.tune.regularizers import REGULARIZERS
+from crossgraft.tune.regularizers._regularizer import Regularizer
+from crossgraft.types import Task
+
+T = TypeVar("T")
+Choice = str | Mapping[str, object] | T
+"""How a plug-in is asked for: ``name``, ``name:option=value``, a mapping with the key ``name``, or an object."""
+
+NO_PLUGIN = ("none", "")
+SAMPLERS: tuple[Sampler, ...] = ("shuffle", "balanced")
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """The objects in the slots.
+
+    Attributes:
+        method: What is trained.
+        regularizers: What is added to the loss.
+        batch_transforms: What is done to a batch, in this order.
+        augmentation: What is done to an image.
+        loss: As chosen; balanced weights are counted later, from the training rows.
+        sampler: How rows are drawn into batches.
+    """
+
+    method: Method
+    regularizers: tuple[Regularizer, ...]
+    batch_transforms: tuple[BatchTransform, ...]
+    augmentation: Augmentation
+    loss: Loss
+    sampler: Sampler
+
+    @property
+    def features_are_fixed(self) -> bool:
+        """Can the features of each image be computed once, because nothing that they depend on ever changes?"""
+        return self.method.features_are_fixed and self.augmentation.name == "none" and not self.batch_transforms
+
+    def describe(self) -> list[PluginRecord]:
+        """All of them as a report shows them."""
+        slots: list[tuple[str, Sequence[Any]]] = [
+            ("method", [self.method]),
+            ("regularizer", self.regularizers),
+            ("batch transform", self.batch_transforms),
+            ("augmentation", [self.augmentation]),
+            ("loss", [self.loss]),
+        ]
+        return [
+            PluginRecord(kind=kind, spelling=spell(plugin), title=plugin.title, reference=plugin.reference)
+            for kind, plugins in slots
+            for plugin in plugins
+        ]
+
+
+def choose_plugins(
+    *,
+    task: Task,
+    method: Choice[Method],
+    regularizer: Choice[Regularizer] | Sequence[Choice[Regularizer]],
+    batch_transform: Choice[BatchTransform] | Sequence[Choice[BatchTransform]],
+    augmentation: Choice[Augmentation] | None,
+    flip: bool,
+    loss: Choice[Loss] | None,
+    class_weights: str | Sequence[float | int] | None,
+    sampler: str,
+) -> Plugins:
+    """Build what was asked for.
+
+    Left open: the loss is cross-entropy, or binary cross-entropy summed over labels where an image may have several; the
+    augmentation is ``light``, or ``none`` for a method whose features never change, so that they are computed once.
+
+    Raises:
+        UnknownNameError: With the nearest names.
+        UsageError: An option of a plug-in is wrong.
+    """
+    if sampler not in SAMPLERS:
+        raise UnknownNameError("sampler", sampler, SAMPLERS)
+    chosen = choose(METHODS, method)
+    if augmentation is None:
+        augmentation = "none" if chosen.features_are_fixed else "light"
+    pixels: Any = choose(AUGMENTATIONS, augmentation)
+    if not flip:
+        pixels = dataclasses.replace(pixels, flip=False)
+    if loss is None:
+        loss = "multi_label" if task == "multi-label" else "cross_entropy"
+    return Plugins(
+        method=chosen,
+        regularizers=tuple(_several(REGULARIZERS, regularizer)),
+        batch_transforms=tuple(_several(BATCH_TRANSFORMS, batch_transform)),
+        augmentation=pixels,
+        loss=_with_weights(choose(LOSSES, loss), class_weights),
+        sampler=sampler,
+    )
+
+
+def split_choices(text: str) -> list[str]:
+    """Plug-ins with commas; a part ``option=value`` belongs to the plug-in before it.
+
+    >>> split_choices("l2_sp:alpha=0.1,beta=0.01,bss:1")
+    ['l2_sp:alpha=0.1,beta=0.01', 'bss:1']
+    """
+    found: list[str] = []
+    for part in (part.strip() for part in text.split(",")):
+        is_option = "=" in part.partition(":")[0]
+        if is_option and found:
+            found[-1] += f",{part}"
+        elif part not in NO_PLUGIN:
+            found.append(part)
+    return found
+
+
+def _several(registry: Registry[Any], choices: Any) -> list[Any]:
+    given: list[Any] = [choices] if isinstance(choices, str | Mapping) else list(_as_sequence(choices))
+    parts: list[Any] = []
+    for choice in given:
+        parts += split_choices(choice) if isinstance(choice, str) else [choice]
+    plugins = [choose(registry, part) for part in parts]
+    names = [plugin.name for plugin in plugins]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"The {registry.kind} {name} is given twice. Give it once, with all its options.")
+    return plugins
+
+
+def _as_sequence(choices: Any) -> Sequence[Any]:
+    return choices if isinstance(choices, Sequence) else [choices]
+
+
+def _with_weights(loss: Any, class_weights: str | Sequence[float | int] | None) -> Loss:
+    """``--class-weights`` is an option of every loss, under the loss' own name for it."""
+    if class_weights is None:
+        return loss
+    fields = {field.name for field in dataclasses.fields(loss)}
+    name = next((name for name in ("class_weights", "positive_weights") if name in fields), None)
+    if name is None:
+        raise UsageError(f"The loss {loss.name} knows no weights. Leave out --class-weights, or choose another --loss.")
+    if getattr(loss, name) is not None:
+        raise UsageError("The weights of the loss are given twice: in --loss and in --class-weights. Give them once.")
+    weights = class_weights if isinstance(class_weights, str) else tuple(class_weights)
+    return dataclasses.replace(loss, **{name: weights})

@@ -1,0 +1,250 @@
+"""What does not go together, with the reason; and what goes together but should be known. One table each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from crossgraft.errors import UsageError
+from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.planning.choices import Plugins
+from crossgraft.types import Task
+
+
+@dataclass(frozen=True)
+class Situation:
+    """Everything that the tables below look at.
+
+    Attributes:
+        plugins: In the slots.
+        settings: Of the trainer.
+        task: What the targets are.
+        num_train: Training rows.
+        num_classes: Classes or labels.
+        has_val: Are there rows that pick the model?
+        device: Resolved.
+        num_jobs: Folds × grid points.
+        num_points: Of the grid.
+        trained_batch_norms: Names of BatchNorm layers whose statistics would move.
+        given: Arguments that the user gave.
+        grid_settings: What the grid varies.
+    """
+
+    plugins: Plugins
+    settings: TrainerSettings
+    task: Task
+    num_train: int
+    num_classes: int
+    has_val: bool
+    device: str
+    num_jobs: int
+    num_points: int
+    trained_batch_norms: tuple[str, ...]
+    given: frozenset[str]
+    grid_settings: frozenset[str]
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return self.plugins.method.name
+
+    @property
+    def regularizers(self) -> str:
+        """Names of the regularisers."""
+        return ", ".join(regularizer.name for regularizer in self.plugins.regularizers)
+
+    @property
+    def single_label_transforms(self) -> str:
+        """Batch transforms that mean nothing for several labels an image."""
+        return ", ".join(each.name for each in self.plugins.batch_transforms if not each.accepts_multi_label)
+
+    @property
+    def mixes(self) -> bool:
+        """Are images mixed?"""
+        return any(transform.name in ("mixup", "cutmix") for transform in self.plugins.batch_transforms)
+
+    @property
+    def weighs_classes(self) -> bool:
+        """Does the loss weigh rare classes more?"""
+        loss = self.plugins.loss
+        return any(getattr(loss, name, None) is not None for name in ("class_weights", "positive_weights"))
+
+    @property
+    def given_in_grid(self) -> str:
+        """Settings that are given and varied."""
+        return ", ".join(sorted(self.given & self.grid_settings))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When it holds, ``text`` is said; names in braces are fields of ``Situation``."""
+
+    holds: Callable[[Situation], bool]
+    text: str
+
+
+REFUSED: tuple[Rule, ...] = (
+    Rule(
+        lambda s: s.plugins.method.starts_from_scratch and bool(s.plugins.regularizers),
+        "--regularizer {regularizers} refers to the pretrained weights, but --method {method} replaces them by random "
+        "ones. Leave one of them out.",
+    ),
+    Rule(
+        lambda s: s.plugins.method.features_are_fixed and bool(s.plugins.regularizers),
+        "--regularizer {regularizers} keeps the pretrained part from drifting, but --method {method} does not move it at "
+        "all, so it would only cost time. Leave it out, or choose a method that trains more.",
+    ),
+    Rule(
+        lambda s: s.task == "multi-label" and bool(s.single_label_transforms),
+        "--batch-transform {single_label_transforms} spreads one label over the classes, but these images may have "
+        "several labels. Leave it out.",
+    ),
+    Rule(
+        lambda s: s.task not in s.plugins.loss.tasks,
+        "--loss {plugins.loss.name} is not for {task} targets. Leave --loss out to get the usual one.",
+    ),
+    Rule(
+        lambda s: s.weighs_classes and s.plugins.sampler == "balanced",
+        "--sampler balanced and weights of classes both correct for rare classes, together they would do it twice. Give "
+        "one of them.",
+    ),
+    Rule(
+        lambda s: s.settings.head_first and s.plugins.method.features_are_fixed,
+        "--head-first trains the head alone and then everything that the method trains, but --method {method} trains "
+        "only the head. Leave it out.",
+    ),
+    Rule(
+        lambda s: s.settings.head_first and s.plugins.method.starts_from_scratch,
+        "--head-first fits the head to pretrained features, but --method {method} starts from random ones. Leave it out.",
+    ),
+    Rule(
+        lambda s: s.settings.layer_decay != 1 and s.plugins.method.features_are_fixed,
+        "--layer-decay lowers the learning rate of early layers, but --method {method} trains only the head. Leave it out.",
+    ),
+    Rule(
+        lambda s: s.settings.layer_decay != 1 and s.plugins.method.starts_from_scratch,
+        "--layer-decay protects pretrained early layers, but --method {method} replaces them by random ones. Leave it out.",
+    ),
+    Rule(
+        lambda s: s.settings.patience is not None and not s.has_val,
+        "--patience stops when the validation rows get no better, but there are none (--val-fraction 0). Leave one out.",
+    ),
+    Rule(
+        lambda s: "select_by" in s.given and not s.has_val,
+        "--select-by picks the epoch by validation rows, but there are none (--val-fraction 0). Leave one out.",
+    ),
+    Rule(
+        lambda s: s.num_points > 1 and not s.has_val,
+        "--grid picks the best point by validation rows, but there are none (--val-fraction 0). Leave one out.",
+    ),
+    Rule(
+        lambda s: bool(s.given_in_grid),
+        "{given_in_grid} is given and also varied by --grid. Write its value into the grid.",
+    ),
+    Rule(
+        lambda s: s.settings.num_processes > 1 and s.device == "cpu" and bool(s.trained_batch_norms),
+        "--devices {settings.num_processes}: the network has BatchNorm layers that are trained ({trained_batch_norms[0]} …), "
+        "and on the CPU each process would normalise with its own share of the batch, so that the result depends on their "
+        "number. Train with one process, or choose a method that keeps them frozen (--method linear).",
+    ),
+    Rule(
+        lambda s: s.settings.num_processes > s.settings.batch_size,
+        "--devices {settings.num_processes} would share batches of {settings.batch_size}: some would have no image. Ask "
+        "for fewer devices or a larger --batch-size.",
+    ),
+    Rule(
+        lambda s: s.settings.accumulate > s.settings.batch_size,
+        "--accumulate {settings.accumulate} would cut batches of {settings.batch_size} into parts without an image. Ask for "
+        "at most as many parts as images.",
+    ),
+    Rule(
+        lambda s: s.settings.warmup_epochs >= s.settings.epochs and "warmup_epochs" in s.given,
+        "--warmup-epochs {settings.warmup_epochs:g} is all of --epochs {settings.epochs}. Ask for fewer.",
+    ),
+    Rule(
+        lambda s: s.settings.precision == "16-mixed" and s.device == "cpu",
+        "--precision 16-mixed needs a GPU; this is the CPU. Use bf16-mixed or 32-true.",
+    ),
+    Rule(
+        lambda s: "momentum" in s.given and s.settings.optimizer != "sgd",
+        "--momentum is of SGD; AdamW has its own. Leave it out, or say --optimizer sgd.",
+    ),
+    Rule(
+        lambda s: bool(s.given & {"head_epochs", "head_patience"}) and not s.settings.head_first,
+        "--head-epochs and --head-patience are about the first phase of --head-first. Give that too, or leave them out.",
+    ),
+    Rule(
+        lambda s: "threshold_rule" in s.given and s.task == "multi-class",
+        "--threshold-rule needs two classes or several labels an image; among {num_classes} classes the most probable one "
+        "is decided for. Leave it out.",
+    ),
+    Rule(
+        lambda s: "threshold_rule" in s.given and not s.has_val,
+        "--threshold-rule is fitted on validation rows, but there are none (--val-fraction 0). Leave one out.",
+    ),
+)
+"""Refused, first that holds."""
+
+SAID: tuple[Rule, ...] = (
+    Rule(
+        lambda s: s.plugins.method.features_are_fixed and not s.plugins.features_are_fixed,
+        "{method} could compute the features of each image once, but augmentation and batch transforms change images "
+        "anew in each epoch, so every step goes through the whole network. --augmentation none is many times faster.",
+    ),
+    Rule(
+        lambda s: s.plugins.features_are_fixed,
+        "The features of each image are computed once; epochs then train the head alone.",
+    ),
+    Rule(
+        lambda s: s.mixes and s.plugins.loss.name == "focal",
+        "Focal loss weighs images by how wrong they are; mixed images are always somewhat wrong, so the two dampen each "
+        "other.",
+    ),
+    Rule(
+        lambda s: s.mixes and s.plugins.sampler == "balanced",
+        "Mixed images come from rows that were drawn evenly over the classes.",
+    ),
+    Rule(
+        lambda s: not s.has_val,
+        "There are no validation rows: the last epoch is kept, and neither temperature nor threshold is fitted.",
+    ),
+    Rule(
+        lambda s: s.settings.batch_size > s.num_train,
+        "The batch size {settings.batch_size} is more than the {num_train} training images; every step sees them all.",
+    ),
+    Rule(
+        lambda s: bool(s.trained_batch_norms) and s.settings.accumulate > 1,
+        "BatchNorm sees one part of an accumulated batch at a time, so --accumulate changes results a little.",
+    ),
+    Rule(
+        lambda s: bool(s.trained_batch_norms) and s.settings.batch_size // s.settings.accumulate < 8,
+        "BatchNorm layers are trained on fewer than 8 images at a time; their statistics will be noisy.",
+    ),
+    Rule(
+        lambda s: s.num_jobs > 30,
+        "{num_jobs} trainings are a lot; the best of many looks better on validation rows than it is.",
+    ),
+)
+"""Said in the plan, all that hold."""
+
+
+def refuse_contradictions(situation: Situation) -> None:
+    """Raise for the first contradiction.
+
+    Raises:
+        UsageError: Two choices can not both be followed; the message gives the reason and what to do.
+    """
+    for rule in REFUSED:
+        if rule.holds(situation):
+            raise UsageError(_fill(rule.text, situation))
+
+
+def notes_on(situation: Situation) -> list[str]:
+    """What goes together but should be known."""
+    return [_fill(rule.text, situation) for rule in SAID if rule.holds(situation)]
+
+
+def _fill(text: str, situation: Situation) -> str:
+    names = ("plugins", "settings", "task", "num_train", "num_classes", "num_jobs", "method", "regularizers")
+    names += ("single_label_transforms", "given_in_grid", "trained_batch_norms")
+    return text.format(**{name: getattr(situation, name) for name in names})

@@ -1,0 +1,172 @@
+"""What will be trained, what stays frozen and why, and what it will cost; made before the first step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from crossgraft.models.classifier import Classifier
+from crossgraft.records import PlanRecord, PlanRow
+from crossgraft.report.formatting import counted, duration
+from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.planning.grid import GridPoint
+from crossgraft.tune.planning.step_cost import StepCost
+
+_SHOWN_NAMES = 3
+_EVALUATION_SHARE = 1 / 3
+"""A forward pass without gradients costs about a third of a step."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What ``crossgraft tune --plan`` prints; ``record`` holds every number."""
+
+    record: PlanRecord
+
+    def summary(self) -> str:
+        """The plan in plain text: parameters by reason, steps, memory, time, notes."""
+        record = self.record
+        lines = [f"Trained: {counted(record.num_trained, 'parameter')}. Frozen: {record.num_frozen:,}."]
+        lines += [_row_in_words(row) for row in record.rows]
+        if record.num_own_parameters:
+            lines.append(f"  trained  {record.num_own_parameters:>13,}  of regularisers")
+        lines += [
+            "",
+            f"Steps: {record.epochs} epochs × {counted(record.steps_per_epoch, 'step')} of {record.batch_size} images"
+            + (f" × {record.num_jobs} trainings" if record.num_jobs > 1 else "")
+            + f" = {record.num_steps:,} at most.",
+            f"Memory: {_memory(record)}. Time: {_time(record)}.",
+            "Settings: " + ", ".join(f"{name} {value}" for name, value in record.settings.items()) + ".",
+        ]
+        lines += [f"Note: {note}" for note in record.notes]
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """The record as one JSON document."""
+        return self.record.model_dump_json()
+
+    def __str__(self) -> str:
+        """The summary."""
+        return self.summary()
+
+
+def make_plan(
+    classifier: Classifier,
+    selection: Selection,
+    settings: TrainerSettings,
+    *,
+    described: Mapping[str, str],
+    points: Sequence[GridPoint],
+    num_folds: int,
+    num_train: int,
+    num_val: int,
+    cost: StepCost,
+    own_parameters: int = 0,
+    notes: Sequence[str] = (),
+) -> Plan:
+    """Count parameters, steps and seconds.
+
+    Args:
+        classifier: To be trained.
+        selection: What of it is trained.
+        settings: Of the trainer, without the grid.
+        described: Choices in words, shown as they are.
+        points: Of the grid; one empty point without one.
+        num_folds: Folds that are trained; 1 without folds.
+        num_train: Training rows of one job.
+        num_val: Validation rows of one job.
+        cost: Of one step, measured.
+        own_parameters: Of regularisers.
+        notes: What should be known.
+    """
+    rows = plan_rows(classifier, selection)
+    steps, seconds = 0, 0.0
+    for point in points:
+        batch_size = int(point.get("batch_size", settings.batch_size))
+        epochs = int(point.get("epochs", settings.epochs))
+        in_epoch = steps_per_epoch(num_train, batch_size)
+        steps += in_epoch * epochs
+        if cost.seconds_per_image is not None:
+            seen = num_train + num_val * _EVALUATION_SHARE
+            once = seen if cost.features_once else seen * epochs
+            seconds += cost.seconds_per_image * once + cost.seconds_of_head_step * in_epoch * epochs
+    is_known = cost.seconds_per_image is not None
+    per_step = cost.seconds_per_image * settings.batch_size if cost.seconds_per_image is not None else None
+    record = PlanRecord(
+        rows=rows,
+        num_trained=sum(row.num_parameters for row in rows if row.trained) + own_parameters,
+        num_frozen=sum(row.num_parameters for row in rows if not row.trained),
+        num_own_parameters=own_parameters,
+        num_jobs=len(points) * num_folds,
+        epochs=settings.epochs,
+        steps_per_epoch=steps_per_epoch(num_train, settings.batch_size),
+        num_steps=steps * num_folds,
+        batch_size=settings.batch_size,
+        settings=dict(described),
+        seconds_per_step=cost.seconds_of_head_step if cost.features_once else per_step,
+        expected_seconds=seconds * num_folds if is_known else None,
+        expected_reason=cost.time_reason,
+        peak_bytes=cost.peak_bytes,
+        peak_reason=cost.memory_reason,
+        notes=list(notes),
+    )
+    return Plan(record)
+
+
+def plan_rows(classifier: Classifier, selection: Selection) -> list[PlanRow]:
+    """Parameters with the same reason together; trained ones first, the most first."""
+    sizes = {name: parameter.numel() for name, parameter in classifier.named_parameters()}
+    rows: list[PlanRow] = []
+    for trained, reasons in ((True, selection.trained), (False, selection.frozen)):
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in reasons.items():
+            by_reason.setdefault(reason, []).append(name)
+        rows += [
+            PlanRow(
+                trained=trained,
+                reason=reason,
+                num_parameters=sum(sizes[name] for name in names),
+                num_tensors=len(names),
+                names=names if len(names) <= 2 * _SHOWN_NAMES else [*names[:_SHOWN_NAMES], *names[-_SHOWN_NAMES:]],
+            )
+            for reason, names in by_reason.items()
+        ]
+    return sorted(rows, key=lambda row: (not row.trained, -row.num_parameters))
+
+
+def steps_per_epoch(num_train: int, batch_size: int) -> int:
+    """Batches of one epoch, as ``BatchPlan`` makes them: a last batch of one image joins the one before.
+
+    >>> [steps_per_epoch(n, 8) for n in (5, 16, 17, 18)]
+    [1, 2, 2, 3]
+    """
+    full, rest = divmod(num_train, batch_size)
+    return max(1, full + (rest > 1 or (rest == 1 and full == 0)))
+
+
+def _row_in_words(row: PlanRow) -> str:
+    what = "trained" if row.trained else "frozen "
+    first, last = row.names[0], row.names[-1]
+    names = first if row.num_tensors == 1 else f"{first} … {last}"
+    return f"  {what}  {row.num_parameters:>13,}  {row.reason} ({counted(row.num_tensors, 'tensor')}: {names})"
+
+
+def _memory(record: PlanRecord) -> str:
+    if record.peak_bytes is None:
+        return record.peak_reason or "not measured"
+    return f"about {_size_in_words(record.peak_bytes)}"
+
+
+def _size_in_words(num_bytes: int) -> str:
+    """Bytes in words of a useful size."""
+    return f"{num_bytes / 2**30:.1f} GiB" if num_bytes >= 2**30 else f"{max(1, round(num_bytes / 2**20))} MiB"
+
+
+def _time(record: PlanRecord) -> str:
+    if record.expected_seconds is None:
+        return record.expected_reason or "not measured"
+    if math.isclose(record.expected_seconds, 0):
+        return "nearly none"
+    return f"about {duration(record.expected_seconds)} at most ({record.expected_reason})"

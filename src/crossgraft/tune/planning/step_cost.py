@@ -1,0 +1,201 @@
+"""What one step takes: two steps are made on a copy of the network, and the second is timed."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from crossgraft.errors import CrossgraftError, OutOfMemoryError
+from crossgraft.losses import Loss
+from crossgraft.models.classifier import Classifier
+from crossgraft.tune.engine.contract import StepReport
+from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.engine.trainer import train
+from crossgraft.tune.feed.batches import BatchMaker, TrainingBatch
+from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.regularizers._regularizer import Regularizer
+
+_TIMED_STEPS = 2
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """Seconds and memory of training.
+
+    Attributes:
+        seconds_per_image: Of a step, over its images; with ``features_once`` of computing the features.
+        seconds_of_head_step: Of a step that only sees features; 0 otherwise.
+        features_once: Whether features are computed once and epochs then train the head alone.
+        peak_bytes: Largest memory that training needs at once, without the images.
+        time_reason: How the time was measured, or why it was not.
+        memory_reason: How the memory was estimated, or why it was not.
+    """
+
+    seconds_per_image: float | None
+    seconds_of_head_step: float = 0.0
+    features_once: bool = False
+    peak_bytes: int | None = None
+    time_reason: str = ""
+    memory_reason: str = ""
+
+
+UNKNOWN_COST = StepCost(seconds_per_image=None, time_reason="not measured", memory_reason="not measured")
+
+
+class _FewBatches:
+    """The first batches of a feed, as one epoch; the first one twice where there is only one."""
+
+    def __init__(self, feed: BatchMaker) -> None:
+        self.found: list[TrainingBatch] = list(islice(feed.batches(0), _TIMED_STEPS))
+        self.found = (self.found * _TIMED_STEPS)[:_TIMED_STEPS]
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """As many as are timed."""
+        return _TIMED_STEPS
+
+    def batches(self, epoch: int, *, start: int = 0) -> Iterator[TrainingBatch]:
+        """The same in every epoch."""
+        yield from self.found[start:]
+
+
+def measure_step(
+    classifier: Classifier,
+    feed: BatchMaker,
+    selection: Selection,
+    *,
+    loss: Loss,
+    regularizers: Sequence[Regularizer],
+    settings: TrainerSettings,
+    features_are_fixed: bool,
+) -> StepCost:
+    """Make two steps on a copy; nothing of the arguments changes.
+
+    Memory is weights, gradients, moments of the optimiser and the kept best weights, plus what the step keeps for its
+    backward pass; on a GPU it is what the allocator says.
+
+    Raises:
+        OutOfMemoryError: Not even one step fits into memory.
+    """
+    if features_are_fixed:
+        return _measure_features(classifier, feed, settings)
+    twin, regularizers = copy.deepcopy(classifier), copy.deepcopy(list(regularizers))
+    on_gpu = settings.device.startswith("cuda")
+    if on_gpu:
+        torch.cuda.reset_peak_memory_stats(settings.device)
+    times: list[float] = []
+
+    def note_time(_report: StepReport) -> None:
+        times.append(time.perf_counter())
+
+    kept = _KeptForBackward(twin)
+    batches = _FewBatches(feed)
+    try:
+        with torch.autograd.graph.saved_tensors_hooks(kept.pack, kept.unpack):
+            train(
+                twin,
+                batches,
+                selection,
+                loss=loss,
+                regularizers=regularizers,
+                evaluate=_nothing,
+                rule=SelectionRule(keep="last"),
+                settings=_of_one_epoch(settings),
+                on_step=note_time,
+            )
+    except torch.OutOfMemoryError as error:
+        raise OutOfMemoryError(
+            f"One step of {settings.batch_size} images does not fit into the memory of {settings.device}. Use a smaller "
+            "--batch-size, a smaller --image-size, or cut batches into parts with --accumulate."
+        ) from error
+    except CrossgraftError as error:  # a step that diverges is told when it is made for real
+        return replace(UNKNOWN_COST, time_reason=f"not measured: {error}")
+    seconds = (times[-1] - times[0]) / (len(times) - 1)
+    held = torch.cuda.max_memory_allocated(settings.device) if on_gpu else kept.most + _held(twin, selection, settings)
+    return StepCost(
+        seconds_per_image=seconds / len(batches.found[-1].rows),
+        peak_bytes=held,
+        time_reason="from one timed step",
+        memory_reason="as the GPU's allocator says" if on_gpu else "weights, optimiser and what one step keeps",
+    )
+
+
+def _measure_features(classifier: Classifier, feed: BatchMaker, settings: TrainerSettings) -> StepCost:
+    batch = _FewBatches(feed).found[0]
+    weight = classifier.head.weight
+    images = batch.images.to(weight.device, weight.dtype)
+    with torch.no_grad():
+        classifier.features(images[:1])
+        start = time.perf_counter()
+        classifier.features(images)
+        seconds = time.perf_counter() - start
+    size = len(feed.images) * classifier.num_features * weight.element_size()
+    return StepCost(
+        seconds_per_image=seconds / len(images),
+        seconds_of_head_step=_HEAD_STEP_SECONDS,
+        features_once=True,
+        peak_bytes=_bytes_of(classifier.parameters()) + size + 3 * images.nbytes,
+        time_reason="from timing the features of one batch, which are computed once",
+        memory_reason="weights, features, and about three times one batch",
+    )
+
+
+_HEAD_STEP_SECONDS = 2e-3
+"""Of one step of a linear layer on features in memory; nearly all of it is overhead."""
+
+
+class _KeptForBackward:
+    """Counts what autograd keeps; weights are not counted, because they are there anyway."""
+
+    def __init__(self, classifier: Classifier) -> None:
+        self._weights = {parameter.data_ptr() for parameter in classifier.parameters()}
+        self._sizes: dict[int, int] = {}
+        self.most = 0
+
+    def pack(self, tensor: Tensor) -> Tensor:
+        """Remember the size of a tensor that is kept."""
+        place = tensor.data_ptr()
+        if place not in self._weights:
+            self._sizes[place] = max(self._sizes.get(place, 0), tensor.nbytes)
+            self.most = max(self.most, sum(self._sizes.values()))
+        return tensor
+
+    def unpack(self, tensor: Tensor) -> Tensor:
+        """The backward pass has begun, so that the next step starts from nothing."""
+        self._sizes.clear()
+        return tensor
+
+
+def _held(classifier: Classifier, selection: Selection, settings: TrainerSettings) -> int:
+    """Weights, and for trained ones gradient, moments of the optimiser, and the kept best state."""
+    trained = _bytes_of(p for name, p in classifier.named_parameters() if name in selection.trained)
+    moments = 2 if settings.optimizer == "adamw" else 1
+    return _bytes_of(classifier.parameters()) + trained * (1 + moments + 1)
+
+
+def _bytes_of(tensors: Iterator[Tensor]) -> int:
+    return sum(tensor.nbytes for tensor in tensors)
+
+
+def _of_one_epoch(settings: TrainerSettings) -> TrainerSettings:
+    return replace(
+        settings,
+        epochs=1,
+        warmup_epochs=0.0,
+        patience=None,
+        min_epochs=1,
+        head_first=False,
+        checkpoint_every_steps=None,
+        num_processes=1,
+    )
+
+
+def _nothing(_classifier: Classifier) -> Mapping[str, float]:
+    return {"loss": 0.0}

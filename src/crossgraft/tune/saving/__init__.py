@@ -1,0 +1,1 @@
+"""A fine-tuned model as a folder: weights, what builds the network again, the model card; and its answers."""

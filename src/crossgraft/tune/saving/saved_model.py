@@ -1,0 +1,312 @@
+"""A fine-tuned model as a folder: weights, everything about them, and a page for people.
+
+``model/weights.safetensors`` holds the tensors under their names, ``model/model.json`` everything else (see
+``records.saved_model``), ``model/MODEL_CARD.md`` the same in words. Nothing in it names a path or a patient, so the folder can
+be moved and passed on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from jaxtyping import Float
+from pydantic import ValidationError
+from torch import Tensor, nn
+
+from crossgraft.compute import resolve_device
+from crossgraft.errors import DataError, MissingWeightsError, RunDirectoryError, StorageError, WeightsMismatchError
+from crossgraft.models.classifier import Classifier, rebuild_classifier
+from crossgraft.models.device import move_to_device
+from crossgraft.models.fingerprint import weights_fingerprint
+from crossgraft.models.sources.local_checkpoint import check_fit
+from crossgraft.records import RunRecord, SavedModelRecord, TrainingDataRecord, TuningRecord
+from crossgraft.records.base import SCHEMA_VERSION
+from crossgraft.runs.atomic import describe_os_error, write_atomically
+from crossgraft.tune.saving.model_card import model_card
+from crossgraft.version import __version__
+
+MODEL_FOLDER = "model"
+"""Where the model lies in a run directory."""
+WEIGHTS_FILE, FACTS_FILE, CARD_FILE = "weights.safetensors", "model.json", "MODEL_CARD.md"
+
+
+@dataclass(frozen=True, eq=False)
+class SavedModel:
+    """A model that was read back: its network in eval mode, and everything else about it."""
+
+    classifier: Classifier
+    facts: SavedModelRecord
+    device: str
+
+    def logits(
+        self, images: Float[Tensor, "num_images channels height width"]
+    ) -> Float[Tensor, "num_images num_outputs"]:
+        """Of prepared images (see ``classifier.preprocessing``), before the temperature, on the CPU.
+
+        The same images in batches of the same size give the same bits as when the model was evaluated, on the same
+        machine, with the same versions and threads.
+        """
+        return logits_of_batch(self.classifier, images)
+
+    def _repr_html_(self) -> str:
+        """A short table for notebooks."""
+        from crossgraft.report.notebook import facts_table
+
+        facts = self.facts
+        return facts_table(
+            f"{facts.model.name}, fine-tuned on {facts.trained_on.name}",
+            {
+                "labels" if facts.task == "multi-label" else "classes": ", ".join(facts.class_names),
+                "architecture": facts.model.architecture,
+                "images become": facts.model.preprocessing.description,
+                "temperature": facts.temperature,
+                "licence of the pretrained weights": facts.model.licence,
+                "use": "research use, not a medical device",
+            },
+        )
+
+
+def logits_of_batch(
+    classifier: Classifier, images: Float[Tensor, "num_images channels height width"]
+) -> Float[Tensor, "num_images num_outputs"]:
+    """Logits of prepared images on the CPU, computed where and in the type that the network is."""
+    weight = classifier.head.weight
+    with torch.no_grad():
+        return classifier(images.to(device=weight.device, dtype=weight.dtype)).float().cpu()
+
+
+def describe_saved_model(
+    record: TuningRecord,
+    classifier: Classifier,
+    *,
+    seed: int,
+    window: str | None = None,
+    slices: str | None = None,
+) -> SavedModelRecord:
+    """What ``save_model`` writes beside the weights, from the record of a fine-tuning.
+
+    Args:
+        record: Says on what the model was trained and how well it does.
+        classifier: The network; its recipe is kept.
+        seed: Of the run.
+        window: Which intensities of DICOM and NIfTI images became black and white, as it was asked for.
+        slices: Which slices of volumes were images, as it was asked for.
+    """
+    data, calibration = record.dataset, record.calibration
+    return SavedModelRecord(
+        crossgraft_version=__version__,
+        recipe=classifier.recipe.to_json(),
+        model=record.model,
+        task=data.task,
+        class_names=data.class_names,
+        temperature=None if calibration is None else calibration.temperature,
+        temperature_reason=record.calibration_reason
+        if calibration is None
+        else calibration.reason or f"fitted on {calibration.fitted_on}",
+        thresholds=record.thresholds,
+        trained_on=TrainingDataRecord(
+            name=data.name,
+            source=data.source,
+            fingerprint=data.fingerprint,
+            num_images=data.num_images,
+            num_groups=data.num_groups,
+            group_column=data.group_column,
+            split_method=data.split_method,
+            leakage=record.leakage,
+            splits=record.splits,
+            reading=data.reading,
+            window=window,
+            slices=slices,
+        ),
+        plugins=record.plugins,
+        selection_rule=record.selection_rule,
+        primary_metric=record.primary_metric,
+        metrics=[row for row in record.metrics if row.class_name is None and row.attribute is None],
+        unsound=[f"{check.title}: {check.text}" for check in record.checks if check.severity == "unsound"],
+        similarity=record.similarity,
+        seed=seed,
+        references=record.references,
+    )
+
+
+def save_model(folder: str | Path, classifier: Classifier, facts: SavedModelRecord) -> SavedModelRecord:
+    """Write the folder of a saved model, whole or not at all; an older one in its place is replaced.
+
+    Args:
+        folder: Usually ``<run directory>/model``; folders above it are made.
+        classifier: The network as it was evaluated.
+        facts: From ``describe_saved_model``; fingerprints of the weights are filled in here.
+
+    Returns:
+        The facts as they were written.
+
+    Raises:
+        StorageError: Disk full, no permission …; an older model stays as it was.
+    """
+    folder = Path(folder)
+    state = {name: tensor.detach().to("cpu").contiguous().clone() for name, tensor in classifier.state_dict().items()}
+    weights = safetensors.torch.save(state, metadata={"format": "pt"})
+    facts = facts.model_copy(
+        update={
+            "recipe": classifier.recipe.to_json(),
+            "weights_file": WEIGHTS_FILE,
+            "weights_sha256": hashlib.sha256(weights).hexdigest(),
+            "weights_fingerprint": weights_fingerprint(classifier),
+        }
+    )
+    content: dict[str, str | bytes] = {
+        WEIGHTS_FILE: weights,
+        CARD_FILE: model_card(facts),
+        FACTS_FILE: facts.model_dump_json(indent=1),
+    }
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _replace_folder(folder, content)
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"Cannot write the model into {folder}: {describe_os_error(error)}. Free some space or choose another --out."
+        ) from error
+    return facts
+
+
+def _replace_folder(folder: Path, content: Mapping[str, str | bytes]) -> None:
+    """Write everything into a new folder beside, then put that in the place of the old one."""
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
+        fresh = Path(beside, "fresh")
+        for name, text in content.items():
+            write_atomically(fresh / name, text)
+        if folder.exists():
+            folder.rename(Path(beside, "before"))
+        fresh.rename(folder)
+
+
+def load_saved_model(
+    run: str | Path,
+    *,
+    device: str = "cpu",
+    folders: Sequence[str | Path] = (),
+    network: nn.Module | None = None,
+) -> SavedModel:
+    """Read a saved model back.
+
+    Args:
+        run: A run directory of ``crossgraft tune``, or the folder ``model`` in one, wherever it was moved.
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
+        folders: Where the module of a network of your own may lie; the current folder is always looked at.
+        network: The whole network, head included, where nobody can build it from its name; it is changed.
+
+    Raises:
+        RunDirectoryError: There is no such folder, or no model in it; the message says why.
+        DataError: ``model.json`` is damaged or from a newer version.
+        MissingWeightsError: The file of weights is not there.
+        WeightsMismatchError: The weights are damaged, edited, or of another network.
+        UsageError: The network can not be built here, or the device is not available.
+    """
+    folder = find_saved_model(Path(run))
+    facts = _read_facts(folder / FACTS_FILE)
+    state = _read_weights(folder / WEIGHTS_FILE, facts)
+    places = [*(Path(place) for place in folders), Path.cwd()]
+    classifier = rebuild_classifier(facts.recipe, folders=places, network=network)
+    _refuse_contradictions(facts, classifier, folder / FACTS_FILE)
+    _load_strictly(classifier, state, facts)
+    device = resolve_device(device)
+    move_to_device(classifier, device)
+    return SavedModel(classifier=classifier.eval(), facts=facts, device=device)
+
+
+def find_saved_model(run: Path) -> Path:
+    """The folder of the model in a run directory, or ``run`` itself where it is that folder.
+
+    Raises:
+        RunDirectoryError: There is none; the message says what there is.
+    """
+    if not run.is_dir():
+        what = "is a file" if run.exists() else "does not exist"
+        raise RunDirectoryError(
+            f"{run} {what}. Give the run directory of crossgraft tune (--out), or its folder model."
+        )
+    for folder in (run / MODEL_FOLDER, run):
+        if (folder / FACTS_FILE).is_file():
+            return folder
+    if not (run / "run.json").is_file():
+        raise RunDirectoryError(f"{run} holds no saved model: there is no {FACTS_FILE} in it or in its folder model.")
+    raise RunDirectoryError(f"The run in {run} left no model: {_why_no_model(run)}")
+
+
+def _why_no_model(run: Path) -> str:
+    try:
+        record = RunRecord.model_validate_json((run / "run.json").read_bytes())
+        if record.command != "tune":
+            return f"it is a run of crossgraft {record.command}. Give one of crossgraft tune."
+        if record.state != "done":
+            return f"it is {record.state}. Run the same command again; it goes on where it stopped."
+        reason = TuningRecord.model_validate_json((run / "report.json").read_bytes()).saved_model_reason
+    except (ValidationError, OSError):
+        return "its records can not be read. Fine-tune again."
+    return f"{reason or 'none was asked for'}."
+
+
+def _read_facts(path: Path) -> SavedModelRecord:
+    try:
+        text = path.read_bytes()
+        facts = SavedModelRecord.model_validate_json(text)
+    except OSError as error:
+        raise DataError(f"Cannot read {path}: {error.strerror or error}.") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise DataError(
+            f"{path} is damaged, or was written by another version of crossgraft: {place}: {first['msg']}. Restore the file, "
+            "or fine-tune again."
+        ) from error
+    if facts.schema_version > SCHEMA_VERSION:
+        raise DataError(
+            f"{path} has schema version {facts.schema_version}; this crossgraft reads up to {SCHEMA_VERSION}. Upgrade it."
+        )
+    return facts
+
+
+def _read_weights(path: Path, facts: SavedModelRecord) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise MissingWeightsError(f"The weights of the model are missing: {path}. Copy the whole folder of the model.")
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != facts.weights_sha256:
+        raise WeightsMismatchError(
+            f"{path} is not the file that {FACTS_FILE} describes: it was damaged or changed, or belongs to another model. Copy "
+            "the folder of the model again, or fine-tune again."
+        )
+    try:
+        return safetensors.torch.load(content)
+    except Exception as error:  # the library has errors of its own for each kind of damage
+        raise WeightsMismatchError(f"{path} can not be read as safetensors: {error}. Copy it again.") from error
+
+
+def _refuse_contradictions(facts: SavedModelRecord, classifier: Classifier, path: Path) -> None:
+    if len(facts.class_names) != classifier.num_outputs or len(set(facts.class_names)) != len(facts.class_names):
+        raise DataError(
+            f"{path} contradicts itself: {len(facts.class_names)} class names for {classifier.num_outputs} outputs of the "
+            "network. Restore the file."
+        )
+    strangers = [row.class_name for row in facts.thresholds if row.class_name not in facts.class_names]
+    if strangers:
+        raise DataError(f"{path} has a threshold for {strangers[0]}, which is none of its classes. Restore the file.")
+    if facts.temperature is not None and not facts.temperature > 0:
+        raise DataError(f"{path} has the temperature {facts.temperature}; it must be positive. Restore the file.")
+
+
+def _load_strictly(classifier: Classifier, state: Mapping[str, Tensor], facts: SavedModelRecord) -> None:
+    """Copy every tensor into its place, none left over, in the type that it was saved in."""
+    check_fit(classifier, state, file=WEIGHTS_FILE, model=facts.model.name)
+    classifier.to(dtype=state["head.weight"].dtype)
+    try:
+        classifier.load_state_dict(dict(state), strict=True)
+    except RuntimeError as error:
+        raise WeightsMismatchError(f"The weights {WEIGHTS_FILE} do not fit {facts.model.name}: {error}") from error

@@ -1,0 +1,156 @@
+"""Several processes train what one process trains; what they can not do is refused before they start."""
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from crossgraft.errors import CrossgraftError, DivergedError, UsageError
+from crossgraft.tune.engine.contract import TrainingJob
+from crossgraft.tune.engine.launch import check_processes, make_fabric
+from crossgraft.tune.engine.settings import TrainerSettings
+from support.training import (
+    BrokenInOneProcess,
+    DoubleFeed,
+    PullToStart,
+    VanishingProcess,
+    arguments,
+    build_classifier,
+    build_feed,
+    everything,
+    largest_difference,
+    only_head,
+    train_one,
+)
+
+SOME = {"num_processes": 2, "regularizers": [PullToStart()], "epochs": 2}
+
+
+def job(name="plain", *, selection=everything, **changes):
+    classifier = build_classifier(name)
+    return TrainingJob(classifier, build_feed(), selection(classifier), **{**arguments(**changes), "regularizers": ()})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("precision", "tolerance"), [("64-true", 1e-10), ("32-true", 1e-5)])
+def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(precision, tolerance, tmp_path):
+    rows, feed = [], DoubleFeed(7) if precision == "64-true" else build_feed(batch_size=7)
+    common = {"feed": feed, "precision": precision, "regularizers": [PullToStart()]}
+    one, alone = train_one("plain", **common)
+    parted = {**common, "accumulate": 2, "checkpoint_folder": tmp_path}
+    two, together = train_one("plain", num_processes=2, on_epoch=rows.append, **parted)
+    assert (
+        largest_difference(one, two)
+        < tolerance
+        < largest_difference(one, build_classifier("plain").to(one.head.weight.dtype))
+    )
+    for first, second in zip(alone.history, together.history, strict=True):
+        assert first.terms == pytest.approx(second.terms, abs=tolerance)
+        assert first.metrics == pytest.approx(second.metrics, abs=tolerance)
+    assert tuple(rows) == together.history and not two.training
+    resumed, again = train_one("plain", **parted)
+    assert again.resumed and largest_difference(two, resumed) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("regularizer", "error", "message"),
+    [
+        (BrokenInOneProcess(), DivergedError, "pull/broken is nan"),
+        (VanishingProcess(), CrossgraftError, "ended without a word"),
+    ],
+)
+def test_what_goes_wrong_in_a_process_is_raised_here(regularizer, error, message):
+    with pytest.raises(error, match=message):
+        train_one("plain", num_processes=2, regularizers=[regularizer])
+
+
+@pytest.mark.slow
+def test_a_script_without_main_guard_is_not_run_again(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "print('begins')\n"
+        "from support.training import train_one\n"
+        "_, result = train_one('plain', num_processes=2, epochs=1)\n"
+        "print('trained', len(result.history))\n"
+    )
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(root), *sys.path])}
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=200)
+    assert done.stdout.splitlines() == ["begins", "trained 1"], done.stderr
+
+
+def test_a_different_number_of_processes_than_asked_for_is_refused(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    with pytest.raises(UsageError, match="1 process was asked for, but this one was started as one of 4"):
+        train_one()
+    with pytest.raises(UsageError, match="2 processes were asked for"):
+        train_one(num_processes=2)
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    check_processes(job())
+    monkeypatch.delenv("WORLD_SIZE")
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "3")
+    with pytest.raises(UsageError, match="one of 3"):
+        check_processes(job())
+
+
+def test_processes_that_do_not_find_each_other_are_refused(monkeypatch):
+    monkeypatch.setattr("lightning_fabric.Fabric.launch", lambda *_: None)
+    monkeypatch.setattr("lightning_fabric.Fabric.world_size", property(lambda _: 1))
+    with pytest.raises(UsageError, match="2 processes were asked for, and 1 found each other"):
+        make_fabric(TrainerSettings(device="cpu", num_processes=2))
+
+
+def test_batch_norm_in_train_mode_is_refused_on_the_cpu_and_frozen_is_not():
+    with pytest.raises(UsageError, match=r"body\.norm is a BatchNorm layer in train mode"):
+        check_processes(job("cnn", num_processes=2))
+    check_processes(job("cnn", num_processes=2, selection=only_head))
+    check_processes(job("cnn"))
+
+
+def test_batches_smaller_than_the_processes_are_refused():
+    with pytest.raises(UsageError, match="batch of 2 can not be shared by 3"):
+        check_processes(job(num_processes=3, batch_size=2))
+
+
+@pytest.mark.skipif(torch.cuda.device_count() > 7, reason="has as many")
+def test_missing_gpus_are_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(UsageError, match="8 processes need as many GPUs; 2 are here"):
+        check_processes(job(num_processes=8, batch_size=8, device="cuda"))
+
+
+def test_a_precision_that_the_device_lacks_is_refused_and_not_replaced():
+    with pytest.raises(UsageError, match="16-mixed needs a GPU"):
+        make_fabric(TrainerSettings(device="cpu", precision="16-mixed"))
+
+
+def test_what_can_not_be_sent_is_refused_by_name():
+    with pytest.raises(UsageError, match=r"can not be sent: .*lambda"):
+        train_one("plain", num_processes=2, evaluate=lambda classifier: {"loss": 0.0})
+
+
+def test_errors_that_can_not_be_sent_are_told():
+    from crossgraft.tune.engine.launch import _sendable
+
+    class LocalError(Exception):
+        pass
+
+    assert "LocalError: lost" in str(_sendable(LocalError("lost")))
+    assert isinstance(_sendable(DivergedError("x")), DivergedError)
+    assert pickle.loads(pickle.dumps(DivergedError("x"))).args == ("x",)
+
+
+def test_fabric_says_nothing_and_keeps_its_level(capfd):
+    import logging
+
+    before = logging.getLogger("lightning_fabric").level
+    make_fabric(TrainerSettings(device="cpu", precision="bf16-mixed"))
+    said = capfd.readouterr()
+    assert said.out == said.err == "" and logging.getLogger("lightning_fabric").level == before

@@ -1,0 +1,236 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.losses import CrossEntropy
+from crossgraft.models.backbone import Backbone
+from crossgraft.models.classifier import make_classifier
+from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.feed.batch_plan import BatchPlan
+from crossgraft.tune.methods import Full, Linear
+from crossgraft.tune.planning.choices import choose_plugins, split_choices
+from crossgraft.tune.planning.contradictions import REFUSED, SAID, Situation, notes_on, refuse_contradictions
+from crossgraft.tune.planning.defaults import choose_settings
+from crossgraft.tune.planning.plan import make_plan, plan_rows, steps_per_epoch
+from crossgraft.tune.planning.step_cost import UNKNOWN_COST, StepCost
+from crossgraft.types import Preprocessing
+
+ALONE = {
+    "task": "multi-class",
+    "method": "full",
+    "regularizer": (),
+    "batch_transform": (),
+    "augmentation": None,
+    "flip": True,
+    "loss": None,
+    "class_weights": None,
+    "sampler": "shuffle",
+}
+
+
+def plugins(**choices):
+    return choose_plugins(**{**ALONE, **choices})
+
+
+def situation(*, settings=None, given=(), **fields):
+    slots = {name: fields.pop(name) for name in tuple(fields) if name in ALONE}
+    slots.setdefault("task", "multi-class")
+    base = Situation(
+        plugins=plugins(**slots),
+        settings=TrainerSettings(**(settings or {})),
+        task=slots["task"],
+        num_train=100,
+        num_classes=3,
+        has_val=True,
+        device="cpu",
+        num_jobs=1,
+        num_points=1,
+        trained_batch_norms=(),
+        given=frozenset(given),
+        grid_settings=frozenset(),
+    )
+    return replace(base, **fields)
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        body = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 5))
+    module = nn.Sequential()
+    module.add_module("body", body[:4])
+    module.add_module("fc", body[4])
+    backbone = Backbone(
+        module,
+        name="tiny",
+        architecture="tiny",
+        source="factory",
+        preprocessing=Preprocessing(8, 8),
+        family="tiny",
+    )
+    return make_classifier(backbone, 3, seed=0)
+
+
+CONTRADICTIONS = {
+    "refers to the pretrained weights": {"method": "scratch", "regularizer": "l2_sp"},
+    "does not move it at all": {"method": "linear", "regularizer": "l2_sp"},
+    "spreads one label over the classes": {"task": "multi-label", "batch_transform": "label_smoothing:0.1"},
+    "is not for multi-label targets": {"task": "multi-label", "loss": "cross_entropy"},
+    "together they would do it twice": {"sampler": "balanced", "class_weights": "balanced"},
+    "trains only the head": {"method": "linear", "settings": {"head_first": True}},
+    "starts from random ones": {"method": "scratch", "settings": {"head_first": True}},
+    "lowers the learning rate of early layers": {"method": "linear", "settings": {"layer_decay": 0.8}},
+    "protects pretrained early layers": {"method": "scratch", "settings": {"layer_decay": 0.8}},
+    "--patience stops when": {"has_val": False, "settings": {"patience": 3}},
+    "--select-by picks": {"has_val": False, "given": ["select_by"]},
+    "--grid picks the best": {"has_val": False, "num_points": 2},
+    "learning_rate is given and also varied": {
+        "given": ["learning_rate"],
+        "grid_settings": frozenset({"learning_rate"}),
+    },
+    "BatchNorm layers that are trained": {"trained_batch_norms": ("body.bn",), "settings": {"num_processes": 2}},
+    "some would have no image": {"settings": {"num_processes": 8, "batch_size": 4}},
+    "parts without an image": {"settings": {"accumulate": 8, "batch_size": 4}},
+    "is all of --epochs": {"given": ["warmup_epochs"], "settings": {"epochs": 3, "warmup_epochs": 3.0}},
+    "16-mixed needs a GPU": {"settings": {"precision": "16-mixed"}},
+    "--momentum is of SGD": {"given": ["momentum"]},
+    "first phase of --head-first": {"given": ["head_epochs"]},
+    "needs two classes or several labels": {"given": ["threshold_rule"]},
+    "is fitted on validation rows": {"given": ["threshold_rule"], "has_val": False, "task": "binary"},
+}
+
+
+@pytest.mark.parametrize("said", CONTRADICTIONS)
+def test_contradictions_are_refused_with_their_reason(said):
+    with pytest.raises(UsageError) as error:
+        refuse_contradictions(situation(**CONTRADICTIONS[said]))
+    assert said in str(error.value)
+    assert "{" not in str(error.value)
+
+
+def test_every_rule_has_a_case_here_and_sound_choices_pass():
+    assert len(CONTRADICTIONS) == len(REFUSED)
+    refuse_contradictions(situation())
+    refuse_contradictions(situation(method="partial:1", regularizer="l2_sp", batch_transform="mixup:0.2,cutmix"))
+    refuse_contradictions(situation(task="multi-label", batch_transform="mixup", settings={"head_first": True}))
+    assert notes_on(situation()) == []
+
+
+NOTES = {
+    "are computed once; epochs": {"method": "linear"},
+    "many times faster": {"method": "linear", "augmentation": "light"},
+    "dampen each other": {"loss": "focal", "batch_transform": "mixup"},
+    "drawn evenly": {"sampler": "balanced", "batch_transform": "mixup"},
+    "the last epoch is kept": {"has_val": False},
+    "every step sees them all": {"settings": {"batch_size": 128}},
+    "changes results a little": {"trained_batch_norms": ("body.bn",), "settings": {"accumulate": 2}},
+    "will be noisy": {"trained_batch_norms": ("body.bn",), "settings": {"batch_size": 4}},
+    "looks better on validation rows than it is": {"num_jobs": 40},
+}
+
+
+@pytest.mark.parametrize("said", NOTES)
+def test_what_should_be_known_is_noted(said):
+    assert any(said in note for note in notes_on(situation(**NOTES[said])))
+    assert len(NOTES) == len(SAID)
+
+
+def test_plugins_with_commas_keep_their_options():
+    assert split_choices("l2_sp:alpha=0.1,beta=0.2,bss") == ["l2_sp:alpha=0.1,beta=0.2", "bss"]
+    (regularizer,) = plugins(regularizer=["l2_sp:alpha=0.1,beta=0.2"]).regularizers
+    assert (regularizer.alpha, regularizer.beta) == (0.1, 0.2)
+    both = plugins(batch_transform="mixup:0.4,cutmix").batch_transforms
+    assert [each.name for each in both] == ["mixup", "cutmix"]
+    assert plugins(regularizer="none").regularizers == ()
+
+
+def test_what_is_left_open_suits_task_and_method():
+    assert plugins().augmentation.name == "light"
+    assert plugins(method="linear").augmentation.name == "none"
+    assert plugins(method="linear").features_are_fixed
+    assert not plugins(method="linear", augmentation="light").features_are_fixed
+    assert plugins(task="multi-label").loss.name == "multi_label"
+    assert plugins(class_weights="balanced").loss.class_weights == "balanced"
+    assert not plugins(flip=False).augmentation.flip
+
+
+def test_wrong_choices_name_the_nearest():
+    with pytest.raises(UnknownNameError, match="Did you mean full"):
+        plugins(method="ful")
+    with pytest.raises(UnknownNameError, match="Did you mean balanced"):
+        plugins(sampler="balancd")
+    with pytest.raises(UsageError, match="given twice"):
+        plugins(batch_transform=["mixup", "mixup:0.4"])
+    with pytest.raises(UsageError, match="given twice"):
+        plugins(loss="focal:class_weights=balanced", class_weights="balanced")
+
+
+def test_settings_follow_number_of_images_size_and_method():
+    small = choose_settings({}, plugins(), num_train=500, num_parameters=4_000_000)
+    assert (small.batch_size, small.epochs, small.learning_rate, small.weight_decay) == (32, 38, 1e-3, 0.05)
+    assert small.warmup_epochs == pytest.approx(3.8)
+    large = choose_settings({}, plugins(), num_train=60_000, num_parameters=90_000_000)
+    assert (large.batch_size, large.epochs, large.learning_rate) == (128, 10, 1e-4)
+    assert choose_settings({}, plugins(method="linear"), num_train=40, num_parameters=1).learning_rate == 3e-3
+    sgd = choose_settings({"optimizer": "sgd"}, plugins(), num_train=40, num_parameters=1)
+    assert (sgd.learning_rate, sgd.epochs) == (1e-2, 50)
+    assert choose_settings({}, plugins(regularizer="l2_sp"), num_train=40, num_parameters=1).weight_decay == 0
+    given = choose_settings({"epochs": 3, "learning_rate": 0.5}, plugins(), num_train=40, num_parameters=1)
+    assert (given.epochs, given.learning_rate) == (3, 0.5)
+
+
+@pytest.mark.parametrize("num_train", [1, 5, 8, 9, 16, 17, 18, 100])
+def test_steps_are_those_of_the_batches(num_train):
+    plan = BatchPlan(torch.ones(num_train, 1), batch_size=8)
+    assert steps_per_epoch(num_train, 8) == plan.steps_per_epoch
+
+
+def planned(classifier, method, **changes):
+    values = {
+        "described": {"method": method.name},
+        "points": [{}],
+        "num_folds": 1,
+        "num_train": 100,
+        "num_val": 30,
+        "cost": StepCost(seconds_per_image=0.01, peak_bytes=2**20, time_reason="from one timed step"),
+    }
+    settings = TrainerSettings(epochs=10, batch_size=20)
+    return make_plan(classifier, method.select(classifier), settings, **{**values, **changes})
+
+
+def test_rows_group_parameters_by_reason_and_count_all_of_them(classifier):
+    rows = plan_rows(classifier, Linear().select(classifier))
+    assert [(row.trained, row.num_parameters) for row in rows] == [(True, 15), (False, 112)]
+    assert rows[1].reason == "only the head is trained"
+    plan = planned(classifier, Linear()).record
+    assert (plan.num_trained, plan.num_frozen) == (15, 112)
+    assert planned(classifier, Full(), own_parameters=7).record.num_trained == 134
+
+
+def test_steps_and_time_count_every_job(classifier):
+    one = planned(classifier, Full()).record
+    assert (one.num_steps, one.num_jobs) == (50, 1)
+    assert one.expected_seconds == pytest.approx(10 * (100 + 10) * 0.01)
+    many = planned(classifier, Full(), points=[{"batch_size": 10}, {"epochs": 5}], num_folds=3).record
+    assert many.num_steps == 3 * (10 * 10 + 5 * 5)
+    assert many.num_jobs == 6
+    once = StepCost(seconds_per_image=0.01, features_once=True, seconds_of_head_step=0.001)
+    assert planned(classifier, Linear(), cost=once).record.expected_seconds == pytest.approx(1.1 + 0.05)
+
+
+def test_the_summary_says_what_trains_what_is_frozen_and_why(classifier):
+    text = planned(classifier, Linear(), notes=["Know this."]).summary()
+    assert "Trained: 15 parameters. Frozen: 112." in text
+    assert "only the head is trained" in text
+    assert "10 epochs × 5 steps of 20 images = 50 at most" in text
+    assert "about 1 MiB" in text
+    assert "about 11 s at most (from one timed step)" in text
+    assert text.endswith("Note: Know this.")
+    assert "not measured" in planned(classifier, Linear(), cost=UNKNOWN_COST).summary()
+
+
+def test_losses_of_the_plan_are_those_that_were_asked_for():
+    assert isinstance(plugins().loss, CrossEntropy)
