@@ -10,6 +10,7 @@ from crossgraft.records.checks import CheckRecord, ColumnRecord, DataCheckRecord
 from crossgraft.records.data import DatasetRecord, Thumbnail
 from crossgraft.records.demo import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
 from crossgraft.records.models import ModelRecord, PreprocessingRecord, Role
+from crossgraft.records.prediction import PredictionRecord, PredictionRow
 from crossgraft.records.prior import STATIC_PRIOR, KnownResult, PriorRecord, PriorRow
 from crossgraft.records.published import (
     AnswerRecord,
@@ -44,8 +45,6 @@ from crossgraft.records.tuning import (
     PlanRecord,
     PlanRow,
     PluginRecord,
-    PredictionRecord,
-    PredictionRow,
     ReliabilityBin,
     RocRecord,
     SplitRow,

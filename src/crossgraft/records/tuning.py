@@ -1,8 +1,7 @@
-"""What ``crossgraft tune`` and ``crossgraft predict`` write."""
+"""What ``crossgraft tune`` writes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -258,51 +257,3 @@ class TuningRecord(Record):
             if row.metric == name and overall and split in (None, row.split):
                 return row
         return None
-
-
-class PredictionRow(Record):
-    """What the model says about one image."""
-
-    row: int = Field(description="Number of the image, from 1.")
-    name: str | None = Field(default=None, description="Name of the file; in a run directory only with --show-names.")
-    predicted: list[str] = Field(description="The most probable class; or every label above its threshold.")
-    decision: str = Field(description="With the threshold; 'unreadable' where the image could not be decoded.")
-    probabilities: list[float] = Field(description="One a class, after temperature; empty if unreadable.")
-    logits: list[float] = []
-    certainty: float | None = Field(description="Highest probability; with labels the least distance from 0.5.")
-    target: str | None = Field(default=None, description="The true class, where it is known.")
-    reason: str | None = Field(default=None, description="Why there is no prediction.")
-
-    def probability_of_decision(self, class_names: Sequence[str]) -> float | None:
-        """Of the class that is decided for; where it may be several labels or none, the highest of all."""
-        if self.decision in class_names and self.probabilities:
-            return self.probabilities[class_names.index(self.decision)]
-        return max(self.probabilities, default=None)
-
-
-class PredictionRecord(Record):
-    """Everything that ``crossgraft predict`` found; ``report.json`` is this record."""
-
-    schema_version: int = SCHEMA_VERSION
-    kind: Literal["prediction"] = "prediction"
-    model: TunedModelRecord
-    model_trained_on: str = Field(description="Name of the data that the model was fine-tuned on.")
-    model_fingerprint: str = Field(description="Of the fine-tuned weights.")
-    task: Literal["multi-class", "multi-label"]
-    class_names: list[str]
-    data_name: str
-    num_images: int
-    num_unreadable: int = 0
-    temperature: float | None
-    thresholds: list[ThresholdRecord] = []
-    rows: list[PredictionRow]
-    predicted_counts: dict[str, int] = Field(default={}, description="Images of each predicted class or label.")
-    most_certain: list[int] = Field(default=[], description="Numbers of images, the most certain first.")
-    least_certain: list[int] = Field(default=[], description="Numbers of images, the least certain first.")
-    metrics: list[MetricRecord] = Field(default=[], description="Measured here, where true classes are known.")
-    training_metrics: list[MetricRecord] = Field(default=[], description="As stored with the model.")
-    images_per_second: float | None = None
-    seconds: float = 0.0
-    warnings: list[str] = []
-    notes: list[str] = []
-    references: list[Reference] = []

@@ -26,7 +26,8 @@ from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import columns_of
 from crossgraft.tune.result_rows import known_result
 from crossgraft.tune.saving.prediction_table import prediction_table
-from crossgraft.tune.saving.saved_model import MODEL_FOLDER, describe_saved_model, save_model
+from crossgraft.tune.saving.save_model import describe_saved_model, save_model
+from crossgraft.tune.saving.saved_model import MODEL_FOLDER
 from crossgraft.tune.tracking import Tracker
 from crossgraft.tune.tuned import Tuned
 

@@ -34,8 +34,9 @@ from crossgraft.tune.planning.choices import Plugins, choose_plugins
 from crossgraft.tune.planning.contradictions import Situation, notes_on, refuse_contradictions
 from crossgraft.tune.planning.defaults import choose_settings
 from crossgraft.tune.planning.grid import GridPoint
+from crossgraft.tune.planning.parts import Parts, TuningRows
 from crossgraft.tune.planning.plan import Plan, make_plan
-from crossgraft.tune.planning.rows import Parts, TuningRows, open_rows
+from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.planning.step_cost import measure_step
 from crossgraft.types import Task
 

@@ -8,7 +8,6 @@ be moved and passed on.
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,16 +19,12 @@ from pydantic import ValidationError
 from torch import Tensor, nn
 
 from crossgraft.compute import resolve_device
-from crossgraft.errors import DataError, MissingWeightsError, RunDirectoryError, StorageError, WeightsMismatchError
+from crossgraft.errors import DataError, MissingWeightsError, RunDirectoryError, WeightsMismatchError
 from crossgraft.models.classifier import Classifier, rebuild_classifier
 from crossgraft.models.device import move_to_device
-from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.models.sources.local_checkpoint import check_fit
-from crossgraft.records import RunRecord, SavedModelRecord, TrainingDataRecord, TuningRecord
+from crossgraft.records import RunRecord, SavedModelRecord, TuningRecord
 from crossgraft.records.base import SCHEMA_VERSION
-from crossgraft.runs.atomic import describe_os_error, write_atomically
-from crossgraft.tune.saving.model_card import model_card
-from crossgraft.version import __version__
 
 MODEL_FOLDER = "model"
 """Where the model lies in a run directory."""
@@ -79,113 +74,6 @@ def logits_of_batch(
     weight = classifier.head.weight
     with torch.no_grad():
         return classifier(images.to(device=weight.device, dtype=weight.dtype)).float().cpu()
-
-
-def describe_saved_model(
-    record: TuningRecord,
-    classifier: Classifier,
-    *,
-    seed: int,
-    window: str | None = None,
-    slices: str | None = None,
-) -> SavedModelRecord:
-    """What ``save_model`` writes beside the weights, from the record of a fine-tuning.
-
-    Args:
-        record: Says on what the model was trained and how well it does.
-        classifier: The network; its recipe is kept.
-        seed: Of the run.
-        window: Which intensities of DICOM and NIfTI images became black and white, as it was asked for.
-        slices: Which slices of volumes were images, as it was asked for.
-    """
-    data, calibration = record.dataset, record.calibration
-    return SavedModelRecord(
-        crossgraft_version=__version__,
-        recipe=classifier.recipe.to_json(),
-        model=record.model,
-        task=data.task,
-        class_names=data.class_names,
-        temperature=None if calibration is None else calibration.temperature,
-        temperature_reason=record.calibration_reason
-        if calibration is None
-        else calibration.reason or f"fitted on {calibration.fitted_on}",
-        thresholds=record.thresholds,
-        trained_on=TrainingDataRecord(
-            name=data.name,
-            source=data.source,
-            fingerprint=data.fingerprint,
-            num_images=data.num_images,
-            num_groups=data.num_groups,
-            group_column=data.group_column,
-            split_method=data.split_method,
-            leakage=record.leakage,
-            splits=record.splits,
-            reading=data.reading,
-            window=window,
-            slices=slices,
-        ),
-        plugins=record.plugins,
-        selection_rule=record.selection_rule,
-        primary_metric=record.primary_metric,
-        metrics=[row for row in record.metrics if row.class_name is None and row.attribute is None],
-        unsound=[f"{check.title}: {check.text}" for check in record.checks if check.severity == "unsound"],
-        similarity=record.similarity,
-        seed=seed,
-        references=record.references,
-    )
-
-
-def save_model(folder: str | Path, classifier: Classifier, facts: SavedModelRecord) -> SavedModelRecord:
-    """Write the folder of a saved model, whole or not at all; an older one in its place is replaced.
-
-    Args:
-        folder: Usually ``<run directory>/model``; folders above it are made.
-        classifier: The network as it was evaluated.
-        facts: From ``describe_saved_model``; fingerprints of the weights are filled in here.
-
-    Returns:
-        The facts as they were written.
-
-    Raises:
-        StorageError: Disk full, no permission …; an older model stays as it was.
-    """
-    folder = Path(folder)
-    state = {name: tensor.detach().to("cpu").contiguous().clone() for name, tensor in classifier.state_dict().items()}
-    weights = safetensors.torch.save(state, metadata={"format": "pt"})
-    facts = facts.model_copy(
-        update={
-            "recipe": classifier.recipe.to_json(),
-            "weights_file": WEIGHTS_FILE,
-            "weights_sha256": hashlib.sha256(weights).hexdigest(),
-            "weights_fingerprint": weights_fingerprint(classifier),
-        }
-    )
-    content: dict[str, str | bytes] = {
-        WEIGHTS_FILE: weights,
-        CARD_FILE: model_card(facts),
-        FACTS_FILE: facts.model_dump_json(indent=1),
-    }
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        _replace_folder(folder, content)
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError(
-            f"Cannot write the model into {folder}: {describe_os_error(error)}. Free some space or choose another --out."
-        ) from error
-    return facts
-
-
-def _replace_folder(folder: Path, content: Mapping[str, str | bytes]) -> None:
-    """Write everything into a new folder beside, then put that in the place of the old one."""
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
-        fresh = Path(beside, "fresh")
-        for name, text in content.items():
-            write_atomically(fresh / name, text)
-        if folder.exists():
-            folder.rename(Path(beside, "before"))
-        fresh.rename(folder)
 
 
 def load_saved_model(

@@ -5,7 +5,7 @@ from crossgraft.models.load import load_backbone
 from crossgraft.models.spec import ModelSpec
 from crossgraft.records import CheckRecord
 from crossgraft.tune.saving.model_card import model_card
-from crossgraft.tune.saving.saved_model import describe_saved_model
+from crossgraft.tune.saving.save_model import describe_saved_model
 from support.tuning_records import EVIL, tuning_record
 
 

@@ -18,8 +18,8 @@ from crossgraft.errors import (
 )
 from crossgraft.models.classifier import make_classifier
 from crossgraft.models.load import load_backbone
-from crossgraft.tune.saving import saved_model
-from crossgraft.tune.saving.saved_model import describe_saved_model, load_saved_model, save_model
+from crossgraft.tune.saving.save_model import describe_saved_model, save_model
+from crossgraft.tune.saving.saved_model import load_saved_model
 from support.tuning_records import tuning_record
 
 
@@ -188,7 +188,7 @@ def test_a_disk_that_fills_up_leaves_the_older_model(folder, classifier, facts, 
     def full(path, content):
         raise StorageError("disk full")
 
-    monkeypatch.setattr(saved_model, "write_atomically", full)
+    monkeypatch.setattr("crossgraft.tune.saving.save_model.write_atomically", full)
     with pytest.raises(StorageError, match="disk full"):
         save_model(folder, classifier, facts)
     assert torch.equal(load_saved_model(folder).logits(images), expected)
