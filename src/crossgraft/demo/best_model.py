@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,12 +21,13 @@ from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.demo.target_task import DemoData
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
-from crossgraft.records import BestModelRecord, DemoPrediction, RankingRecord
+from crossgraft.records import BestModelRecord, DemoPrediction, RankingRecord, TuningRecord
 from crossgraft.report.metric_words import overall
 from crossgraft.runs import write_atomically
 from crossgraft.seeding import generator
 from crossgraft.tune import fine_tune
 from crossgraft.tune.predict import predict
+from crossgraft.tune.predictions import Predictions
 
 DATA_FILE = "digits_5_to_9.npz"
 MODEL_FILE, WEIGHTS_FILE = "best_model.yaml", "best_model.safetensors"
@@ -108,6 +109,17 @@ def tune_best_model(
         overwrite=True,
         reporter=reporter,
     )
+    return _in_one_record(tuned, predicted, pictures, spec, options)
+
+
+def _in_one_record(
+    tuned: TuningRecord,
+    predicted: Predictions,
+    pictures: Mapping[str, np.ndarray],
+    spec: ModelSpec,
+    options: TuneOptions,
+) -> BestModelRecord:
+    """What the page of the demo shows of both runs."""
     return BestModelRecord(
         model=spec.name,
         splits=tuned.splits,

@@ -25,8 +25,9 @@ from crossgraft.tune.jobs import Job, JobRunner, pick
 from crossgraft.tune.measuring.calibration import fit_temperature, to_probabilities
 from crossgraft.tune.measuring.evaluation import logits_of
 from crossgraft.tune.planning.grid import read_grid
-from crossgraft.tune.planning.preparation import Preparation, find_model, prepare_rows
+from crossgraft.tune.planning.preparation import Preparation, prepare_rows
 from crossgraft.tune.planning.rows import VAL_SHARE, training_rows
+from crossgraft.tune.planning.starting_model import find_model
 from crossgraft.tune.saving.inference import compute_logits
 from crossgraft.types import Task
 

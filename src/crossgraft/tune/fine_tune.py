@@ -18,8 +18,9 @@ from crossgraft.tune.choice import spell
 from crossgraft.tune.engine.settings import OptimizerName, ScheduleName
 from crossgraft.tune.methods._method import Method
 from crossgraft.tune.planning.grid import point_name, read_grid
-from crossgraft.tune.planning.preparation import find_model, plugins_of, prepare
+from crossgraft.tune.planning.preparation import plugins_of, prepare
 from crossgraft.tune.planning.rows import VAL_SHARE
+from crossgraft.tune.planning.starting_model import find_model
 from crossgraft.tune.regularizers._regularizer import Regularizer
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.tune.trainings import train_and_evaluate

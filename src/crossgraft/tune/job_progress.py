@@ -10,7 +10,8 @@ from crossgraft.report.formatting import duration
 from crossgraft.tune.engine.contract import EpochRow, OnEpoch, OnStep, StepReport
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.jobs import FoldData, Job
+from crossgraft.tune.jobs import Job
+from crossgraft.tune.planning.fold_data import FoldData
 from crossgraft.tune.planning.plan import steps_per_epoch
 from crossgraft.tune.tracking import Tracker
 

@@ -13,47 +13,22 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from crossgraft.errors import CrossgraftError, DataError
-from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
 from crossgraft.records import EpochRow, GridPointRecord, Record
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.names import portable_name
 from crossgraft.tune.engine.contract import EpochRow as TrainedEpoch
-from crossgraft.tune.engine.contract import Evaluate, OnEpoch, OnStep, TrainingResult
+from crossgraft.tune.engine.contract import OnEpoch, OnStep, TrainingResult
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.trainer import train
-from crossgraft.tune.feed.batch_plan import BatchPlan
-from crossgraft.tune.feed.batches import BatchMaker
-from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.planning.choices import Plugins
+from crossgraft.tune.planning.fold_data import FoldData, make_feed
 from crossgraft.tune.planning.grid import GridPoint, point_name
-
-
-@dataclass(frozen=True, eq=False)
-class FoldData:
-    """What all trainings of one fold share.
-
-    Attributes:
-        fold: From 0; None without folds.
-        images: Of the training rows.
-        targets: (n, C) of the training rows.
-        loss: With weights counted from these rows.
-        evaluate: On the validation rows.
-        fingerprint: Of everything about the data that decides the result.
-    """
-
-    fold: int | None
-    images: TrainingImages
-    targets: Float[Tensor, "num_samples num_classes"]
-    loss: Loss
-    evaluate: Evaluate
-    fingerprint: str
 
 
 @dataclass(frozen=True)
@@ -233,20 +208,6 @@ class JobRunner:
         decisive |= {"sampler": self.plugins.sampler, "flip": self.plugins.augmentation.flip}
         decisive |= {"settings": repr(_without_machine(replace(self.settings, **job.point)))}
         return hashlib.sha256(json.dumps(decisive, sort_keys=True, default=str).encode()).hexdigest()[:20]
-
-
-def make_feed(data: FoldData, plugins: Plugins, settings: TrainerSettings) -> BatchMaker:
-    """The batches of one training."""
-    plan = BatchPlan(data.targets, batch_size=settings.batch_size, sampler=plugins.sampler, seed=settings.seed)
-    return BatchMaker(
-        data.images,
-        data.targets,
-        plan,
-        augmentation=plugins.augmentation,
-        batch_transforms=plugins.batch_transforms,
-        seed=settings.seed,
-        device=settings.device if settings.num_processes == 1 else "cpu",
-    )
 
 
 def pick(outcomes: Sequence[JobOutcome], rule: SelectionRule) -> JobOutcome:

@@ -18,9 +18,10 @@ from crossgraft.tune.engine.contract import EpochRow
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.jobs import FoldData, Job, JobOutcome, JobRecord, JobRunner, epoch_rows, pick, read_weights
+from crossgraft.tune.jobs import Job, JobOutcome, JobRecord, JobRunner, epoch_rows, pick, read_weights
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.planning.choices import choose_plugins
+from crossgraft.tune.planning.fold_data import FoldData
 from crossgraft.types import Preprocessing
 
 RULE = SelectionRule("loss", "min")

@@ -1,0 +1,108 @@
+"""What the trainings of one fold share: images, targets, loss, evaluation; and the batches made of them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from crossgraft.data import Dataset
+from crossgraft.losses import Loss
+from crossgraft.models.classifier import Classifier
+from crossgraft.tune.engine.contract import Evaluate
+from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.feed.batch_plan import BatchPlan
+from crossgraft.tune.feed.batches import BatchMaker
+from crossgraft.tune.feed.images import TrainingImages
+from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
+from crossgraft.tune.planning.choices import Plugins
+from crossgraft.tune.planning.parts import Parts
+from crossgraft.types import Task
+
+
+@dataclass(frozen=True, eq=False)
+class FoldData:
+    """What all trainings of one fold share.
+
+    Attributes:
+        fold: From 0; None without folds.
+        images: Of the training rows.
+        targets: (n, C) of the training rows.
+        loss: With weights counted from these rows.
+        evaluate: On the validation rows.
+        fingerprint: Of everything about the data that decides the result.
+    """
+
+    fold: int | None
+    images: TrainingImages
+    targets: Float[Tensor, "num_samples num_classes"]
+    loss: Loss
+    evaluate: Evaluate
+    fingerprint: str
+
+
+def make_fold_data(
+    dataset: Dataset,
+    parts: Parts,
+    classifier: Classifier,
+    plugins: Plugins,
+    settings: TrainerSettings,
+    task: Task,
+    num_threads: int,
+) -> FoldData:
+    """Read the images and count the weights of the loss; where a run computes is in ``settings``."""
+    train, val = dataset.take(parts.train), dataset.take(parts.val) if parts.val.size else None
+    targets = target_matrix(dataset, parts.train)
+    loss = plugins.loss.resolve(targets, task=task)
+    val_images = None if val is None else TrainingImages(val, classifier.preprocessing, num_threads=num_threads)
+    evaluate = SelectionMetrics(
+        images=val_images,
+        targets=dataset.targets[parts.val],
+        matrix=target_matrix(dataset, parts.val),
+        loss=loss,
+        task=task,
+        batch_size=max(settings.batch_size, 32),
+        device=settings.device if settings.num_processes == 1 else "cpu",
+    )
+    images = TrainingImages(train, classifier.preprocessing, num_threads=num_threads)
+    return FoldData(parts.fold, images, targets, loss, evaluate, _fingerprint(dataset, parts, classifier))
+
+
+def make_feed(data: FoldData, plugins: Plugins, settings: TrainerSettings) -> BatchMaker:
+    """The batches of one training."""
+    plan = BatchPlan(data.targets, batch_size=settings.batch_size, sampler=plugins.sampler, seed=settings.seed)
+    return BatchMaker(
+        data.images,
+        data.targets,
+        plan,
+        augmentation=plugins.augmentation,
+        batch_transforms=plugins.batch_transforms,
+        seed=settings.seed,
+        device=settings.device if settings.num_processes == 1 else "cpu",
+    )
+
+
+def task_of(dataset: Dataset) -> Task:
+    """What the targets are."""
+    if dataset.is_multi_label:
+        return "multi-label"
+    return "binary" if len(dataset.class_names) == 2 else "multi-class"
+
+
+def target_matrix(dataset: Dataset, rows: np.ndarray) -> Float[Tensor, "num_rows num_classes"]:
+    """One-hot classes, or 0 and 1 for every label, float32."""
+    targets = torch.from_numpy(np.ascontiguousarray(dataset.targets[rows])).long()
+    if dataset.is_multi_label:
+        return targets.float()
+    return torch.nn.functional.one_hot(targets, len(dataset.class_names)).float()
+
+
+def _fingerprint(dataset: Dataset, parts: Parts, classifier: Classifier) -> str:
+    rows = "|".join(",".join(map(str, part.tolist())) for part in (parts.train, parts.val, parts.test))
+    facts = [dataset.fingerprint, rows, ",".join(dataset.class_names), classifier.preprocessing.describe()]
+    facts += [hashlib.sha256(dataset.targets.tobytes()).hexdigest(), classifier.recipe.weights_fingerprint]
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()

@@ -1,0 +1,40 @@
+"""The one model that is named, and its network as training finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from crossgraft.errors import UsageError
+from crossgraft.models import Backbone, ModelSpec, load_backbone, random_weights_control, read_zoo
+from crossgraft.progress import Reporter
+
+
+def find_model(model: str | Path | ModelSpec, weights_dir: str | Path | None) -> ModelSpec:
+    """The one model that is named.
+
+    Raises:
+        UsageError: Several are named.
+    """
+    specs = read_zoo([model] if isinstance(model, ModelSpec) else str(model), weights_dir=weights_dir)
+    if len(specs) != 1:
+        names = ", ".join(spec.name for spec in specs)
+        raise UsageError(f"--model names {len(specs)} models ({names}); fine-tune one at a time.")
+    return specs[0]
+
+
+def load_start(spec: ModelSpec, call: Mapping[str, Any], *, scratch: bool, reporter: Reporter) -> Backbone:
+    """The network with its pretrained weights, or with random ones (``scratch``); ``call`` as in ``fine_tune``."""
+    chosen = replace(random_weights_control(spec), name=spec.name) if scratch else spec
+    return load_backbone(
+        chosen,
+        seed=call["seed"],
+        device="cpu",
+        weights_dir=call["weights_dir"],
+        allow_download=call["allow_download"],
+        image_size=call["image_size"],
+        resize_policy=call["resize_policy"],
+        reporter=reporter,
+    )
