@@ -129,10 +129,10 @@ def test_images_of_a_given_test_part_are_those_that_are_measured(workspace, cros
     assert record.metrics[0].num_images == 12
 
 
-@pytest.mark.parametrize("kind", ["methods", "regularizers", "batch_transforms", "augmentations", "losses"])
+@pytest.mark.parametrize("kind", ["methods", "regularizers", "batch-transforms", "augmentations", "losses"])
 def test_what_can_be_typed_is_listed(kind, crossgraft):
     outcome = crossgraft("list", kind, "--json")
-    names = [row["name"] for row in json.loads(outcome.out)[kind]]
+    names = [row["name"] for row in json.loads(outcome.out)[kind.replace("-", "_")]]
     assert len(names) == len(set(names)) >= 1
     assert names[0] in crossgraft("list", kind).out
 

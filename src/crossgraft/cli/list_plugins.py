@@ -27,7 +27,7 @@ def list_plugins(
             "results",
             "methods",
             "regularizers",
-            "batch_transforms",
+            "batch-transforms",
             "augmentations",
             "losses",
         ],
@@ -45,20 +45,21 @@ def list_plugins(
     Example: crossgraft list scores
 
     WHAT is scores, models, sources (kinds of data) or results (known ones), or of tune: methods, regularizers,
-    batch_transforms, augmentations, losses.
+    batch-transforms, augmentations, losses.
     """
     import json as json_module
 
     from crossgraft.records import SCHEMA_VERSION
 
+    key = kind.replace("-", "_")
     rows = {
         "scores": _scores,
         "models": lambda: _models(available, weights_dir),
         "sources": _sources,
         "results": _results,
-    }.get(kind, lambda: _slot(kind))()
+    }.get(kind, lambda: _slot(key))()
     if json:
-        typer.echo(json_module.dumps({"schema_version": SCHEMA_VERSION, kind: rows}))
+        typer.echo(json_module.dumps({"schema_version": SCHEMA_VERSION, key: rows}))
     else:
         typer.echo(_as_text(rows))
 

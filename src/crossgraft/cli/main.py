@@ -105,7 +105,7 @@ def main(arguments: Sequence[str]) -> int:
         _complain(str(error), debug=debug)
         return error.exit_code
     except typer.TyperException as error:
-        message = " ".join(error.format_message().split())
+        message = " ".join(error.format_message().split()).replace("Value error, ", "")  # pydantic's word for it
         message += "" if message.endswith((".", "?", "!")) else "."
         _complain(f"{message} Try: {_command_path(error)} --help", debug=debug)
         return EXIT_USAGE

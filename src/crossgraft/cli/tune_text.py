@@ -7,7 +7,8 @@ from pathlib import Path
 
 from crossgraft.cli.text_table import text_table, wrap
 from crossgraft.records import CalibrationRecord, FoldRecord, GridPointRecord, MetricRecord, TuningRecord
-from crossgraft.report.formatting import MISSING, NumberFormat, counted, describe_classes, duration
+from crossgraft.report.formatting import MISSING, NumberFormat, count, counted, describe_classes, duration
+from crossgraft.report.metric_words import metric_name_in_words
 
 _MOST_ROWS = 20
 _NUMBERS = NumberFormat(decimals=3)
@@ -34,7 +35,7 @@ def _heading(record: TuningRecord) -> str:
 
 def _trained(record: TuningRecord) -> str:
     plan = record.plan
-    trained = f"{plan.num_trained:,} of {plan.num_trained + plan.num_frozen:,} parameters trained"
+    trained = f"{count(plan.num_trained)} of {count(plan.num_trained + plan.num_frozen)} parameters trained"
     epochs = [row.num_epochs for row in record.grid if row.num_epochs is not None]
     many = f" in each of {len(record.grid)} trainings" if len(record.grid) > 1 else ""
     ran = f"at most {max(epochs)}" if many and len(set(epochs)) > 1 else f"{max(epochs)}" if epochs else "no"
@@ -46,7 +47,7 @@ def _grid(record: TuningRecord) -> list[str]:
     """What was tried, where there was a choice."""
     if len({tuple(row.values.items()) for row in record.grid}) < 2 and all(row.state == "done" for row in record.grid):
         return []
-    metric = record.selection_metric.replace("_", " ")
+    metric = metric_name_in_words(record.selection_metric)
     header = ["training", f"{metric} on val", "epoch", ""]
     rows = [[row.job, _NUMBERS(row.val_metric), str(row.best_epoch or MISSING), _state(row)] for row in record.grid]
     shown = text_table(header, rows[:_MOST_ROWS], right=header[1:3])
@@ -126,8 +127,9 @@ def _answer(record: TuningRecord) -> str:
             f"{record.model.name} was fine-tuned; {record.primary_metric} has no value: {found.reason if found else ''}"
         )
     interval = "" if found.low is None else f", 95 % interval {_NUMBERS(found.low)} to {_NUMBERS(found.high)}"
+    value = f"{metric_name_in_words(found.metric)} {_NUMBERS(found.value)}{interval}"
     return (
-        f"{record.model.name}: {found.title.lower()} {_NUMBERS(found.value)}{interval}, on {counted(found.num_images, 'image')} "
+        f"{record.model.name}: {value}, on {counted(found.num_images, 'image')} "
         "that nothing was decided with. Research use, not a medical device."
     )
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from crossgraft.records import MetricRecord
 from crossgraft.report.formatting import NumberFormat, counted
 
+_ABBREVIATIONS = ("auc", "f1")
+
 
 def overall(metrics: Sequence[MetricRecord]) -> list[MetricRecord]:
     """Those over all classes and all images."""
@@ -18,6 +20,15 @@ def metric_format(metrics: Sequence[MetricRecord]) -> NumberFormat:
     widths = [row.high - row.low for row in metrics if row.low is not None and row.high is not None]
     chosen = NumberFormat.for_column([row.value for row in metrics], interval_widths=widths)
     return NumberFormat(decimals=max(chosen.decimals, 2))
+
+
+def metric_name_in_words(name: str) -> str:
+    """The name of a metric inside a sentence.
+
+    >>> metric_name_in_words("balanced_accuracy"), metric_name_in_words("auc"), metric_name_in_words("f1")
+    ('balanced accuracy', 'AUC', 'F1')
+    """
+    return name.upper() if name in _ABBREVIATIONS else name.replace("_", " ")
 
 
 def metric_in_words(row: MetricRecord) -> str:

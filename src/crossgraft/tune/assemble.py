@@ -20,6 +20,7 @@ from crossgraft.records import (
     TuningRecord,
 )
 from crossgraft.report.formatting import counted
+from crossgraft.report.metric_words import metric_name_in_words
 from crossgraft.tune.jobs import JobOutcome
 from crossgraft.tune.measuring.evaluation import Evaluation
 from crossgraft.tune.planning.preparation import Preparation
@@ -108,7 +109,7 @@ def selection_in_words(prepared: Preparation) -> str:
     rows = counted(len(prepared.rows.parts[0].val), "validation row")
     each = " of each fold" if prepared.rows.num_folds is not None else ""
     extreme = "lowest" if rule.direction == "min" else "highest"
-    metric = rule.metric.replace("_", " ")
+    metric = metric_name_in_words(rule.metric)
     return (
         f"Of all epochs{grid} the one with the {extreme} {metric} on {rows}{each} was picked, the first of equal ones."
     )

@@ -51,11 +51,7 @@ def choose(registry: Registry[Any], choice: str | Mapping[str, object] | T) -> T
     try:
         return TypeAdapter(plugin).validate_python(options)
     except ValidationError as error:
-        first = error.errors()[0]
-        option = ".".join(map(str, first["loc"])) or name
-        raise UsageError(
-            f"The {registry.kind} {name}: {option}: {first['msg']} (got {first.get('input')!r})."
-        ) from error
+        raise UsageError(f"The {registry.kind} {name}: {_refusal(error.errors()[0])}") from error
 
 
 def spell(plugin: object) -> str:
@@ -67,6 +63,14 @@ def spell(plugin: object) -> str:
     ]
     name = str(getattr(plugin, "name", ""))
     return f"{name}:{','.join(said)}" if said else name
+
+
+def _refusal(error: Mapping[str, Any]) -> str:
+    """What pydantic found wrong, or the sentence of the plug-in itself where that raised."""
+    if error["type"] == "value_error":
+        return str(error["msg"]).removeprefix("Value error, ")
+    option = ".".join(map(str, error["loc"]))
+    return f"{option}: {error['msg']} (got {error.get('input')!r})."
 
 
 def _parse(text: str) -> tuple[str, dict[str, object]]:

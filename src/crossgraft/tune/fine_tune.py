@@ -16,6 +16,7 @@ from crossgraft.tune.augmentations import Augmentation
 from crossgraft.tune.batch_transforms import BatchTransform
 from crossgraft.tune.choice import spell
 from crossgraft.tune.engine.settings import OptimizerName, ScheduleName
+from crossgraft.tune.measuring.thresholds import parse_threshold_rule
 from crossgraft.tune.methods._method import Method
 from crossgraft.tune.planning.grid import point_name, read_grid
 from crossgraft.tune.planning.preparation import plugins_of, prepare
@@ -200,6 +201,7 @@ def fine_tune(
     reporter = reporter or Reporter(quiet=True)
     points = read_grid(grid)
     plugins = plugins_of(call, "multi-class")  # misspelled names come to light before any image is read
+    parse_threshold_rule(threshold_rule or "youden")
     spec = find_model(model, weights_dir)
     tracking = open_tracking(track)
     location = data.name if isinstance(data, Dataset) else data

@@ -199,7 +199,7 @@ def best_model_record(model: str) -> BestModelRecord:
         ],
         settings="method full, augmentation light",
         num_epochs=50,
-        selection_rule="Of all epochs the one with the highest auc was picked.",
+        selection_rule="Of all epochs the one with the highest AUC was picked.",
         metrics=[
             MetricRecord(
                 metric="balanced_accuracy",

@@ -58,7 +58,7 @@ def test_a_run_leaves_everything_that_is_needed_and_says_the_same_everywhere(tmp
     assert [row.name for row in record.splits] == ["train", "val", "test"]
     assert not record.leakage_checked
     assert record.leakage.startswith("Patient leakage not checked")
-    assert record.selection_rule.startswith("Of all epochs the one with the highest auc on 10 validation rows")
+    assert record.selection_rule.startswith("Of all epochs the one with the highest AUC on 10 validation rows")
 
 
 def test_predictions_are_those_of_the_model_that_was_saved(tmp_path):

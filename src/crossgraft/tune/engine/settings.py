@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -80,9 +81,17 @@ class TrainerSettings:
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
             if value is not None and not low <= value <= high:
-                raise UsageError(f"{name} must lie between {low:g} and {high:g}, found {value!r}.")
-        if self.momentum >= 1 or self.layer_decay == 0:
-            raise UsageError("momentum must be smaller than 1, and layer_decay larger than 0.")
+                raise UsageError(f"{name} must {_range_in_words(float(low), float(high))}, found {value!r}.")
+        if self.momentum >= 1:
+            raise UsageError(f"momentum must be smaller than 1, found {self.momentum!r}.")
+        if self.layer_decay == 0:
+            raise UsageError("layer_decay must be larger than 0: at 0 only the head would learn (--method linear).")
+
+
+def _range_in_words(low: float, high: float) -> str:
+    if math.isinf(high):
+        return "be larger than 0" if low == _SMALLEST else f"be at least {low:g}"
+    return f"lie between {low:g} and {high:g}"
 
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {

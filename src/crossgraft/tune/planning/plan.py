@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from crossgraft.models.classifier import Classifier
 from crossgraft.records import PlanRecord, PlanRow
-from crossgraft.report.formatting import counted, duration
+from crossgraft.report.formatting import count, counted, duration
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.planning.grid import GridPoint
@@ -28,15 +28,15 @@ class Plan:
     def summary(self) -> str:
         """The plan in plain text: parameters by reason, steps, memory, time, notes."""
         record = self.record
-        lines = [f"Trained: {counted(record.num_trained, 'parameter')}. Frozen: {record.num_frozen:,}."]
+        lines = [f"Trained: {counted(record.num_trained, 'parameter')}. Frozen: {count(record.num_frozen)}."]
         lines += [_row_in_words(row) for row in record.rows]
         if record.num_own_parameters:
-            lines.append(f"  trained  {record.num_own_parameters:>13,}  of regularisers")
+            lines.append(f"  trained  {count(record.num_own_parameters):>13}  of regularisers")
         lines += [
             "",
             f"Steps: {record.epochs} epochs × {counted(record.steps_per_epoch, 'step')} of {record.batch_size} images"
             + (f" × {record.num_jobs} trainings" if record.num_jobs > 1 else "")
-            + f" = {record.num_steps:,} at most.",
+            + f" = {count(record.num_steps)} at most.",
             f"Memory: {_memory(record)}. Time: {_time(record)}.",
             "Settings: " + ", ".join(f"{name} {value}" for name, value in record.settings.items()) + ".",
         ]
@@ -150,7 +150,7 @@ def _row_in_words(row: PlanRow) -> str:
     what = "trained" if row.trained else "frozen "
     first, last = row.names[0], row.names[-1]
     names = first if row.num_tensors == 1 else f"{first} … {last}"
-    return f"  {what}  {row.num_parameters:>13,}  {row.reason} ({counted(row.num_tensors, 'tensor')}: {names})"
+    return f"  {what}  {count(row.num_parameters):>13}  {row.reason} ({counted(row.num_tensors, 'tensor')}: {names})"
 
 
 def _memory(record: PlanRecord) -> str:

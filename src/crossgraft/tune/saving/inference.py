@@ -18,6 +18,7 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.models.device import explain_missing_operations
 from crossgraft.progress import Reporter
 from crossgraft.records import SavedModelRecord
+from crossgraft.report.formatting import counted
 from crossgraft.tune.measuring.calibration import to_probabilities
 from crossgraft.tune.predictions import NO_LABEL
 from crossgraft.tune.saving.saved_model import logits_of_batch
@@ -47,7 +48,9 @@ def compute_logits(
     logits = np.empty((len(images), classifier.num_outputs), np.float32)
     name = classifier.recipe.name
     with (
-        reporter.stage(f"Predicting {len(images)} images with {name}", total=len(images), unit="images") as stage,
+        reporter.stage(
+            f"Predicting {counted(len(images), 'image')} with {name}", total=len(images), unit="images"
+        ) as stage,
         explain_missing_operations(name, str(classifier.head.weight.device)),
         closing(iter(loader)) as batches,  # pyright: ignore[reportArgumentType] - a generator
     ):
