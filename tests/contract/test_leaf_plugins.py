@@ -1,4 +1,4 @@
-"""Leaf plug-ins never import each other: a score or a data source can be read, changed or removed alone."""
+"""Leaf plug-ins never import each other: each can be read, changed or removed alone."""
 
 import ast
 from pathlib import Path
@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
-FOLDERS = ("crossgraft/scores", "crossgraft/data/sources")
+FEWEST = {
+    "crossgraft/scores": 4,
+    "crossgraft/data/sources": 4,
+    "crossgraft/losses": 3,
+    "crossgraft/tune/methods": 4,
+    "crossgraft/tune/regularizers": 1,
+    "crossgraft/tune/batch_transforms": 3,
+    "crossgraft/tune/augmentations": 3,
+}
+"""Folder of leaf plug-ins → files that are there at least. Metrics are no leaves: they share checks and evaluate each other."""
 
 
 def imported_modules(file):
@@ -23,10 +32,10 @@ def siblings_imported_by(file, siblings):
     return {name for name in siblings if f"{package}.{name}" in set(imported_modules(file)) and name != file.stem}
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", FEWEST)
 def test_leaf_plugins_do_not_import_each_other(folder):
     files = [file for file in sorted((SOURCE / folder).glob("*.py")) if not file.name.startswith("_")]
-    assert len(files) >= 4
+    assert len(files) >= FEWEST[folder]
     siblings = {file.stem for file in files}
     assert {file.stem: found for file in files if (found := siblings_imported_by(file, siblings))} == {}
 
@@ -36,7 +45,7 @@ def test_an_import_of_a_sibling_would_be_found():
     assert siblings_imported_by(package_init, {"logme", "leep"}) == {"logme", "leep"}
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", FEWEST)
 def test_every_leaf_file_is_exported(folder):
     init = (SOURCE / folder / "__init__.py").read_text(encoding="utf-8")
     for file in (SOURCE / folder).glob("[!_]*.py"):

@@ -25,9 +25,9 @@ from crossgraft import seeding
 from crossgraft.errors import DataError
 from crossgraft.scores import Score as _Score
 from crossgraft.scores import ScoreInputs, ZooScore
+from crossgraft.testing.promises import Contract, ContractError
 
 Score = _Score[...]
-Contract = Callable[..., None]
 
 NUM_IMAGES = 60
 """Rows of the example arrays."""
@@ -39,10 +39,6 @@ _ROUNDING = 1e-6
 _ROUNDING_FLOAT32 = 1e-4
 _OTHER_SEED = 0.1
 """Difference that a new draw may make in a seeded score, where rows in another order are a new draw."""
-
-
-class ContractError(AssertionError):
-    """A score breaks a promise; the message says which, and with which numbers."""
 
 
 def declares_its_facts(score: Score, **extra: Any) -> None:

@@ -1,0 +1,143 @@
+"""What every regulariser promises; one that needs another network gets it by ``classifier=``."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import torch
+from torch import Tensor
+
+from crossgraft.models.classifier import Classifier
+from crossgraft.testing.example_networks import example_classifier, example_step, move_weights
+from crossgraft.testing.promises import Contract, declares_its_facts, is_written_and_read_again, require
+from crossgraft.tune.regularizers import Regularizer
+
+
+def gives_finite_terms(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
+    """The terms are finite scalars, and the weight of the task is a finite number of at least 0."""
+    ours, network = _attached(regularizer, classifier)
+    terms = ours.loss(example_step(network))
+    require(bool(terms), regularizer, "it gives no term")
+    for name, term in terms.items():
+        require(
+            term.shape == (), regularizer, f"its term {name} has the shape {tuple(term.shape)}, not that of a scalar"
+        )
+        require(bool(term.isfinite()), regularizer, f"its term {name} is {term.item()}")
+    weight = ours.task_weight
+    require(math.isfinite(weight) and weight >= 0, regularizer, f"its task_weight is {weight}")
+
+
+def has_a_gradient(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
+    """On weights that have moved, the terms pull at some weight, and by a finite amount."""
+    ours, network = _attached(regularizer, classifier)
+    move_weights(network)
+    terms = ours.loss(example_step(network))
+    total = torch.stack(list(terms.values())).sum()
+    require(total.requires_grad, regularizer, "its terms are not part of the graph")
+    trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    found = torch.autograd.grad(total, trained, materialize_grads=True)
+    finite = all(bool(gradient.isfinite().all()) for gradient in found)
+    require(finite, regularizer, "its gradient is not finite")
+    require(any(bool(gradient.any()) for gradient in found), regularizer, "its gradient is zero for every weight")
+
+
+def is_repeatable(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
+    """The same step gives the same terms, to the last bit."""
+    found = [_terms(*_attached(regularizer, classifier)) for _ in range(2)]
+    require(_same(*found), regularizer, f"the same step gives {found[0]}, then {found[1]}")
+
+
+def goes_on_after_a_checkpoint(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
+    """Attached to weights that have moved and loaded from ``state_dict``, it gives the terms that it gave before."""
+    ours, network = _attached(regularizer, classifier)
+    move_weights(network)
+    before = _terms(ours, network)
+    state = {name: tensor.clone() for name, tensor in ours.state_dict().items()}
+    resumed = copy.deepcopy(regularizer)
+    resumed.attach(network)
+    resumed.load_state_dict(state)
+    after = _terms(resumed, network)
+    require(_same(before, after), regularizer, f"a checkpoint turns the terms {before} into {after}")
+
+
+def leaves_nothing_behind(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
+    """After ``detach`` the network is as it was: weights, flags, hooks and attributes."""
+    network = copy.deepcopy(classifier or example_classifier())
+    weights = copy.deepcopy(network.state_dict())
+    before = _surroundings(network)
+    ours = copy.deepcopy(regularizer)
+    ours.attach(network)
+    ours.loss(example_step(network))
+    ours.detach()
+    moved = [name for name, value in weights.items() if not torch.equal(network.state_dict()[name], value)]
+    require(not moved, regularizer, f"it changes {', '.join(moved)}")
+    after = _surroundings(network)
+    changed = [name for name in after if after[name] != before.get(name)]
+    require(not changed, regularizer, f"after detach it has left something on {', '.join(map(repr, changed))}")
+
+
+def names_its_own_parameters(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
+    """What ``parameter_groups`` trains is exactly what ``modules`` holds, and nothing of it is the network's."""
+    ours, network = _attached(regularizer, classifier)
+    grouped = [id(parameter) for group in ours.parameter_groups() for parameter in group["params"]]
+    held = [id(parameter) for module in ours.modules() for parameter in module.parameters()]
+    require(sorted(grouped) == sorted(held), regularizer, "parameter_groups and modules differ in their parameters")
+    shared = {id(parameter) for parameter in network.parameters()} & set(grouped)
+    require(not shared, regularizer, "parameter_groups has parameters of the network, which the trainer adds itself")
+
+
+REGULARIZER_CONTRACTS: tuple[Contract, ...] = (
+    declares_its_facts,
+    is_written_and_read_again,
+    gives_finite_terms,
+    has_a_gradient,
+    is_repeatable,
+    goes_on_after_a_checkpoint,
+    leaves_nothing_behind,
+    names_its_own_parameters,
+)
+"""All promises of a regulariser."""
+
+
+def check_regularizer(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
+    """Check all promises of one regulariser.
+
+    Args:
+        regularizer: With its options, not attached; stays as it is.
+        classifier: In place of the small example; stays as it is.
+
+    Raises:
+        ContractError: The first promise that is broken.
+    """
+    for contract in REGULARIZER_CONTRACTS:
+        contract(regularizer, classifier=classifier)
+
+
+def _attached(regularizer: Regularizer, classifier: Classifier | None) -> tuple[Regularizer, Classifier]:
+    """Copies of both, the one attached to the other."""
+    network = copy.deepcopy(classifier or example_classifier())
+    ours = copy.deepcopy(regularizer)
+    ours.attach(network)
+    return ours, network
+
+
+def _terms(regularizer: Regularizer, network: Classifier) -> dict[str, Tensor]:
+    return {name: term.detach() for name, term in regularizer.loss(example_step(network)).items()}
+
+
+def _same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def _surroundings(network: Classifier) -> dict[str, object]:
+    """Attributes, hooks and flags of every module, by the name of the module."""
+    return {
+        name: (
+            sorted(vars(module)),
+            [len(value) for key, value in sorted(vars(module).items()) if key.endswith("hooks")],
+            module.training,
+            [(key, parameter.requires_grad) for key, parameter in module.named_parameters(recurse=False)],
+        )
+        for name, module in network.named_modules()
+    }

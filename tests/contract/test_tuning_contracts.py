@@ -1,0 +1,390 @@
+"""Every registered plug-in of fine-tuning keeps every promise of its slot, and every promise can be broken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import pytest
+import torch
+
+from crossgraft.losses import LOSSES, CrossEntropy, Loss
+from crossgraft.testing import (
+    AUGMENTATION_CONTRACTS,
+    BATCH_TRANSFORM_CONTRACTS,
+    LOSS_CONTRACTS,
+    METHOD_CONTRACTS,
+    REGULARIZER_CONTRACTS,
+    ContractError,
+    augmentations,
+    batch_transforms,
+    check_augmentation,
+    check_batch_transform,
+    check_loss,
+    check_method,
+    check_regularizer,
+    losses,
+    methods,
+    promises,
+    regularizers,
+)
+from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation, Light
+from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS, BatchTransform, Mixup
+from crossgraft.tune.choice import choose
+from crossgraft.tune.methods import METHODS, Full, Linear, Method, Partial
+from crossgraft.tune.regularizers import L2SP, REGULARIZERS, Regularizer
+from support.small_classifiers import small_classifier
+
+SLOTS = {
+    "method": (METHODS, METHOD_CONTRACTS, Method),
+    "regularizer": (REGULARIZERS, REGULARIZER_CONTRACTS, Regularizer),
+    "batch transform": (BATCH_TRANSFORMS, BATCH_TRANSFORM_CONTRACTS, BatchTransform),
+    "augmentation": (AUGMENTATIONS, AUGMENTATION_CONTRACTS, Augmentation),
+    "loss": (LOSSES, LOSS_CONTRACTS, Loss),
+}
+OPTIONS = {
+    "method": ["partial:1", "partial:names=*"],
+    "regularizer": ["l2_sp:beta=0.0"],
+    "batch transform": ["mixup:0.4", "cutmix:probability=1.0", "label_smoothing:0.2"],
+    "augmentation": ["thesis:4", "thesis:6", "light:flip=false"],
+    "loss": ["focal:0.0", "focal:0.5", "cross_entropy:balanced", "multi_label:balanced"],
+}
+CASES = [
+    pytest.param(slot, choice, contract, id=f"{choice}-{contract.__name__}")
+    for slot, (registry, contracts, _) in SLOTS.items()
+    for choice in [*registry.names(), *OPTIONS[slot]]
+    for contract in contracts
+    if (choice, contract) != ("none", promises.declares_its_facts)  # to do nothing has no reference
+]
+
+
+@pytest.mark.parametrize(("slot", "choice", "contract"), CASES)
+def test_registered_plugin_keeps_promise(slot, choice, contract):
+    registry, _, protocol = SLOTS[slot]
+    plugin = choose(registry, choice)
+    assert isinstance(plugin, protocol)
+    contract(plugin)
+
+
+def plain(owner, **facts):
+    """A subclass of a plug-in with something else in it: a docstring, a fact or a method."""
+    return dataclass(
+        type(owner.__name__, (owner,), {"__doc__": "Made up.", "__annotations__": {}, **facts}), **FROZEN[owner]
+    )
+
+
+FROZEN = {Full: {"frozen": True}, Linear: {"frozen": True}, Partial: {"frozen": True}, L2SP: {}}
+FROZEN |= {Mixup: {"frozen": True}, Light: {"frozen": True}, CrossEntropy: {"frozen": True}}
+
+
+def answering(owner, name, change, *arguments, **options):
+    """A plug-in whose method ``name`` gives what ``change`` makes of its own and the right answer."""
+    right = getattr(owner, name)
+
+    def wrong(self, *given, **named):
+        return change(self, right(self, *given, **named), *given)
+
+    return plain(owner, **{name: wrong})(*arguments, **options)
+
+
+def selecting(change):
+    return answering(Full, "select", lambda _, right, classifier: change(right, classifier))
+
+
+def forget_head(selection, _):
+    return replace(selection, trained={name: why for name, why in selection.trained.items() if name != "head.bias"})
+
+
+def sort_twice(selection, _):
+    return replace(selection, frozen={**selection.frozen, "head.bias": "twice"})
+
+
+def no_reason(selection, _):
+    return replace(selection, trained=dict.fromkeys(selection.trained, " "))
+
+
+def freeze_head(selection, _):
+    rest = {name: why for name, why in selection.trained.items() if name != "head.bias"}
+    return replace(selection, trained=rest, frozen={**selection.frozen, "head.bias": "frozen"})
+
+
+def train_all(selection, _):
+    return replace(selection, trained={**selection.trained, **selection.frozen}, frozen={})
+
+
+def unknown_module(selection, _):
+    return replace(selection, train_mode=("body.nothing",))
+
+
+def freeze_at_once(selection, classifier):
+    classifier.head.requires_grad_(False)
+    return selection
+
+
+def move_at_once(selection, classifier):
+    with torch.no_grad():
+        classifier.head.bias += 1
+    return selection
+
+
+def train_at_once(selection, classifier):
+    classifier.train()
+    return selection
+
+
+def with_whole_network_in_train_mode():
+    return answering(Linear, "select", lambda _, right, classifier: replace(right, train_mode=("",)))
+
+
+@pytest.mark.parametrize(
+    ("contract", "change"),
+    [
+        (methods.sorts_every_parameter_once, forget_head),
+        (methods.sorts_every_parameter_once, sort_twice),
+        (methods.sorts_every_parameter_once, no_reason),
+        (methods.sorts_every_parameter_once, freeze_head),
+        (methods.sorts_every_parameter_once, train_all),
+        (methods.names_modules_that_exist, unknown_module),
+        (methods.only_looks_at_the_network, freeze_at_once),
+        (methods.only_looks_at_the_network, move_at_once),
+        (methods.only_looks_at_the_network, train_at_once),
+    ],
+    ids=lambda value: value.__name__,
+)
+def test_contract_finds_the_broken_method(contract, change):
+    contract(selecting(lambda selection, _: selection))
+    with pytest.raises(ContractError):
+        contract(selecting(change))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [with_whole_network_in_train_mode, lambda: plain(Full, features_are_fixed=True)()],
+    ids=["train mode", "trained"],
+)
+def test_contract_finds_features_that_are_not_fixed(make):
+    with pytest.raises(ContractError, match="features_are_fixed"):
+        methods.keeps_features_where_it_says_so(make())
+
+
+def with_loss(change):
+    return answering(L2SP, "loss", lambda self, terms, context: change(terms, context))
+
+
+def leave_hook(self, _, classifier):
+    classifier.head.register_forward_hook(lambda *_: None)
+
+
+def leave_attribute(self, _, classifier):
+    classifier.body.mark = 1
+
+
+def freeze(self, _, classifier):
+    classifier.head.bias.requires_grad_(False)
+
+
+def move(self, _, classifier):
+    with torch.no_grad():
+        classifier.head.bias += 1
+
+
+def draw(terms, context):
+    return {name: term + torch.rand(()) for name, term in terms.items()}
+
+
+def foreign_group(self, _):
+    return [{"params": [torch.nn.Parameter(torch.zeros(1))]}]
+
+
+@pytest.mark.parametrize(
+    ("contract", "make"),
+    [
+        (regularizers.gives_finite_terms, lambda: with_loss(lambda terms, _: {})),
+        (regularizers.gives_finite_terms, lambda: with_loss(lambda terms, _: {"body": terms["body"] / 0})),
+        (regularizers.gives_finite_terms, lambda: with_loss(lambda terms, _: {"body": terms["body"].expand(2)})),
+        (regularizers.gives_finite_terms, lambda: plain(L2SP, task_weight=float("inf"))()),
+        (
+            regularizers.has_a_gradient,
+            lambda: with_loss(lambda t, _: {name: term.detach() for name, term in t.items()}),
+        ),
+        (regularizers.has_a_gradient, lambda: L2SP(alpha=0.0, beta=0.0)),
+        (regularizers.is_repeatable, lambda: with_loss(draw)),
+        (regularizers.goes_on_after_a_checkpoint, lambda: plain(L2SP, load_state_dict=lambda self, state: None)()),
+        (regularizers.leaves_nothing_behind, lambda: answering(L2SP, "attach", leave_hook)),
+        (regularizers.leaves_nothing_behind, lambda: answering(L2SP, "attach", leave_attribute)),
+        (regularizers.leaves_nothing_behind, lambda: answering(L2SP, "attach", freeze)),
+        (regularizers.leaves_nothing_behind, lambda: answering(L2SP, "attach", move)),
+        (regularizers.names_its_own_parameters, lambda: answering(L2SP, "parameter_groups", foreign_group)),
+    ],
+)
+def test_contract_finds_the_broken_regularizer(contract, make):
+    with pytest.raises(ContractError):
+        contract(make())
+
+
+def mixing(change):
+    return answering(Mixup, "__call__", lambda self, right, *given: change(*right, *given))
+
+
+def overwrite(images, targets, given, *_):
+    given.add_(1)
+    return images, targets
+
+
+def draw_anywhere(images, targets, *_):
+    return images * torch.rand(()), targets
+
+
+@pytest.mark.parametrize(
+    ("contract", "change"),
+    [
+        (batch_transforms.keeps_shapes_and_types, lambda images, targets, *_: (images[:, :1], targets)),
+        (batch_transforms.keeps_shapes_and_types, lambda images, targets, *_: (images, targets.double())),
+        (batch_transforms.keeps_shapes_and_types, lambda images, targets, *_: (images / 0, targets)),
+        (batch_transforms.keeps_targets_a_distribution, lambda images, targets, *_: (images, 2 * targets)),
+        (batch_transforms.keeps_targets_a_distribution, lambda images, targets, *_: (images, 0.9 * targets)),
+        (batch_transforms.keeps_targets_a_distribution, lambda images, targets, *_: (images, targets - 0.1)),
+        (batch_transforms.leaves_its_inputs_alone, overwrite),
+        (batch_transforms.draws_from_its_generator_alone, draw_anywhere),
+    ],
+)
+def test_contract_finds_the_broken_batch_transform(contract, change):
+    contract(mixing(lambda images, targets, *_: (images, targets)))
+    with pytest.raises(ContractError):
+        contract(mixing(change))
+
+
+def varying(change):
+    return answering(Light, "__call__", lambda self, right, *given: change(right, *given))
+
+
+def brighten_in_place(varied, images, *_):
+    images.mul_(0.5)
+    return varied
+
+
+@dataclass(frozen=True)
+class AlwaysMirrors(Light):
+    """Turns every image round."""
+
+    flip: bool = field(default=True, init=False)
+
+
+@pytest.mark.parametrize(
+    ("contract", "make"),
+    [
+        (augmentations.keeps_shape_and_range, lambda: varying(lambda varied, *_: varied[..., 1:])),
+        (augmentations.keeps_shape_and_range, lambda: varying(lambda varied, *_: varied.double())),
+        (augmentations.keeps_shape_and_range, lambda: varying(lambda varied, *_: varied + 0.01)),
+        (augmentations.keeps_shape_and_range, lambda: varying(lambda varied, *_: varied - 0.01)),
+        (augmentations.leaves_its_inputs_alone, lambda: varying(brighten_in_place)),
+        (augmentations.draws_from_its_generator_alone, lambda: varying(lambda v, *_: v * torch.rand(()))),
+        (augmentations.lets_mirroring_be_turned_off, AlwaysMirrors),
+    ],
+)
+def test_contract_finds_the_broken_augmentation(contract, make):
+    contract(varying(lambda varied, *_: varied))
+    with pytest.raises(ContractError):
+        contract(make())
+
+
+def punishing(change):
+    return answering(CrossEntropy, "__call__", lambda self, right, *given: change(right, *given))
+
+
+@pytest.mark.parametrize(
+    ("contract", "change"),
+    [
+        (losses.gives_one_value_an_image, lambda right, *_: right.mean()),
+        (losses.gives_one_value_an_image, lambda right, *_: -right),
+        (losses.gives_one_value_an_image, lambda right, *_: right.float()),
+        (losses.has_a_finite_gradient, lambda _, z, t: -(t * z.softmax(1).float().log()).sum(1)),
+        (losses.has_a_finite_gradient, lambda right, z, _: right.detach() + 0 * z.sum(1)),
+        (losses.adds_up_over_parts, lambda right, *_: right / right.sum()),
+    ],
+)
+def test_contract_finds_the_broken_loss(contract, change):
+    contract(punishing(lambda right, *_: right))
+    with pytest.raises(ContractError):
+        contract(punishing(change))
+
+
+def test_contract_finds_a_loss_that_takes_any_task():
+    careless = plain(CrossEntropy, resolve=lambda self, targets, *, task: self)()
+    with pytest.raises(ContractError, match="multi-label"):
+        losses.refuses_other_tasks(careless)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: plain(Full, title=" ")(), "no title"),
+        (lambda: plain(Full, reference="")(), "no reference"),
+        (lambda: plain(Full, __doc__=None)(), "no docstring"),
+        (lambda: plain(Full, name="Full-Speed")(), "snake_case"),
+    ],
+)
+def test_contract_finds_missing_facts(make, message):
+    with pytest.raises(ContractError, match=message):
+        promises.declares_its_facts(make())
+
+
+def test_contract_finds_options_that_can_not_be_written():
+    @dataclass(frozen=True)
+    class Odd(Light):
+        """Its option changes on the way."""
+
+        def __post_init__(self):
+            object.__setattr__(self, "brightness", self.brightness / 2)
+
+    with pytest.raises(ContractError, match="stands for"):
+        promises.is_written_and_read_again(Odd(brightness=0.5))
+
+
+@pytest.mark.parametrize(
+    ("check", "good", "bad"),
+    [
+        (check_method, Full, partial(selecting, forget_head)),
+        (check_regularizer, L2SP, partial(L2SP, 0.0, 0.0)),
+        (check_batch_transform, Mixup, partial(mixing, overwrite)),
+        (check_augmentation, Light, AlwaysMirrors),
+        (check_loss, CrossEntropy, partial(punishing, lambda right, *_: -right)),
+    ],
+)
+def test_check_goes_through_all_contracts(check, good, bad):
+    check(good())
+    with pytest.raises(ContractError):
+        check(bad())
+
+
+@pytest.mark.parametrize("network", ["vit", "cnn"])
+def test_contracts_take_another_network_and_leave_it_alone(network):
+    classifier = small_classifier(network)
+    before = {name: value.clone() for name, value in classifier.state_dict().items()}
+    check_method(Full(), classifier=classifier)
+    check_regularizer(L2SP(), classifier=classifier)
+    assert all(torch.equal(value, before[name]) for name, value in classifier.state_dict().items())
+
+
+MODULES = {
+    "method": methods,
+    "regularizer": regularizers,
+    "batch transform": batch_transforms,
+    "augmentation": augmentations,
+    "loss": losses,
+}
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+def test_each_contract_of_a_module_is_in_its_tuple(slot):
+    module = MODULES[slot]
+    _, contracts, _ = SLOTS[slot]
+    own = {
+        value
+        for name, value in vars(module).items()
+        if callable(value)
+        and getattr(value, "__module__", "") == module.__name__
+        and not name.startswith(("_", "check"))
+    }
+    assert own <= set(contracts) and len(set(contracts)) == len(contracts)
+    assert set(contracts) - own == {promises.declares_its_facts, promises.is_written_and_read_again}
