@@ -9,18 +9,20 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from crossgraft.errors import UsageError
 from crossgraft.report.blocks import Heading, Section
-from crossgraft.report.sections import KINDS
 from crossgraft.report.source import Source, read_run
 from crossgraft.report.tables import Column, Table, words
 from crossgraft.runs import write_atomically
 from crossgraft.version import __version__
+
+if TYPE_CHECKING:
+    from crossgraft.report.sections import Kind
 
 _REPLICATES = "jackknife_values"
 
@@ -84,12 +86,16 @@ def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str |
 
 def render_page(directories: Sequence[Path]) -> str:
     """The HTML of one page for ``directories``; see ``write_report``."""
+    # Figures bring matplotlib, a second of start-up that a process without a page need not spend.
+    from crossgraft.report.sections import KINDS
+
     record_types = {kind: entry.record_type for kind, entry in KINDS.items()}
     prefixes = [""] if len(directories) == 1 else [f"run-{index}-" for index in range(1, len(directories) + 1)]
-    parts = [
-        _run_part(read_run(directory, record_types, prefix=prefix))
+    sources = [
+        read_run(directory, record_types, prefix=prefix)
         for directory, prefix in zip(directories, prefixes, strict=True)
     ]
+    parts = [_run_part(source, KINDS[source.record.kind]) for source in sources]
     script = _static("report.js")
     return (
         _environment()
@@ -106,8 +112,7 @@ def render_page(directories: Sequence[Path]) -> str:
     )
 
 
-def _run_part(source: Source[Any]) -> RunPart:
-    kind = KINDS[source.record.kind]
+def _run_part(source: Source[Any], kind: Kind) -> RunPart:
     sections = [section for builder in kind.builders if (section := builder(source)) is not None]
     document = source.record.model_dump_json()
     return RunPart(
