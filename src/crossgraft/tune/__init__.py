@@ -2,6 +2,8 @@
 
 from crossgraft.tune.augmentations import AUGMENTATIONS as AUGMENTATIONS
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS as BATCH_TRANSFORMS
+from crossgraft.tune.engine.settings import TrainerSettings as TrainerSettings
+from crossgraft.tune.engine.trainer import train as train
 from crossgraft.tune.estimator import FineTunedClassifier as FineTunedClassifier
 from crossgraft.tune.fine_tune import fine_tune as fine_tune
 from crossgraft.tune.methods import METHODS as METHODS
