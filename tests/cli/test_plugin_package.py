@@ -1,4 +1,4 @@
-"""A score from an installable package of its own is listed and ranked without a change to crossgraft."""
+"""Plug-ins from an installable package of their own are listed and used without a change to crossgraft."""
 
 import json
 import os
@@ -19,7 +19,8 @@ def installed(tmp_path_factory):
     subprocess.run(["cp", "-r", str(PACKAGE), str(source)], check=True)
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
     subprocess.run([*command, "--no-build-isolation", "--target", str(target), str(source)], check=True)
-    return {**os.environ, "PYTHONPATH": str(target)}
+    path = [str(target), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
 
 
 def crossgraft(environment, *arguments):
@@ -55,3 +56,24 @@ def test_the_score_takes_part_in_a_ranking(installed, workspace):
     assert len(cells) == 4  # two models, two random-weight controls
     assert all(0 <= cell["value"] <= 1 and cell["low"] is not None for cell in cells)
     assert record["primary_score"] == "class_spread"
+
+
+@pytest.mark.slow
+def test_plugins_of_fine_tuning_are_listed_keep_their_promises_and_train(installed, workspace):
+    for slot, name in (("regularizers", "quiet_logits"), ("augmentations", "dimming")):
+        rows = json.loads(crossgraft(installed, "list", slot, "--json"))[slot]
+        assert next(row for row in rows if row["name"] == name)["from"] == "crossgraft-stranger"
+    promises = (
+        "from crossgraft.testing import check_augmentation, check_regularizer\n"
+        "from crossgraft.tune import AUGMENTATIONS, REGULARIZERS\n"
+        "check_regularizer(REGULARIZERS.get('quiet_logits')(0.5))\n"
+        "check_augmentation(AUGMENTATIONS.get('dimming')())\n"
+    )
+    subprocess.run([sys.executable, "-c", promises], env=installed, check=True)
+    environment = {**installed, "PYTHONPATH": os.pathsep.join([installed["PYTHONPATH"], str(workspace)])}
+    flags = ["--regularizer", "quiet_logits:0.5", "--augmentation", "dimming:0.2", "--epochs", "1", "--json", "--quiet"]
+    record = json.loads(
+        crossgraft(environment, "tune", "images", "--model", "tiny_models:tiny", *flags, "--workers", "1")
+    )
+    assert {"quiet_logits:strength=0.5", "dimming:depth=0.2"} <= {plugin["spelling"] for plugin in record["plugins"]}
+    assert all(row["terms"]["quiet_logits/logits"] > 0 for row in record["history"])
