@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import threading
 import time
 import tracemalloc
 from collections.abc import Generator
@@ -36,6 +38,57 @@ def limit_threads(num_threads: int) -> Generator[None]:
             yield
         finally:
             torch.set_num_threads(before)
+
+
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3  # numbers of glibc's malloc.h
+_OF_A_BLOCK = {_TRIM_THRESHOLD: 2**31 - 1, _TOP_PAD: 2**26, _MMAP_THRESHOLD: 2**30}
+_AFTERWARDS = {_TRIM_THRESHOLD: 2**26, _TOP_PAD: 2**17, _MMAP_THRESHOLD: 2**25}  # where glibc's own adaptation ends
+_blocks_open = 0
+_counting = threading.Lock()
+
+
+@contextmanager
+def reuse_freed_memory() -> Generator[bool]:
+    """Keep freed memory for the next layer inside the block, instead of giving it back to the system; True if that works here.
+
+    A forward pass allocates and frees the output of each layer. With glibc's defaults large blocks go back to the system each
+    time, and the kernel clears every page again: a fifth to a half of the CPU seconds of a small network. The block raises
+    malloc's thresholds, which hold for the whole process; at the end of the outermost block they are lowered and what is free is
+    given back. Elsewhere (macOS, Windows, musl) nothing happens.
+
+    Cost: microseconds; the process stays as large as its largest moment (a few per cent to a quarter more than without, because
+    free memory has gaps).
+    """
+    global _blocks_open
+    libc = _glibc()
+    if libc is None:
+        yield False
+        return
+    with _counting:
+        if _blocks_open == 0:
+            _set_thresholds(libc, _OF_A_BLOCK)
+        _blocks_open += 1
+    try:
+        yield True
+    finally:
+        with _counting:
+            _blocks_open -= 1
+            if _blocks_open == 0:
+                _set_thresholds(libc, _AFTERWARDS)
+                libc.malloc_trim(0)
+
+
+def _glibc() -> ctypes.CDLL | None:
+    """The C library of this process, if it is glibc."""
+    if os.name != "posix":
+        return None
+    libc = ctypes.CDLL(None)
+    return libc if hasattr(libc, "gnu_get_libc_version") and hasattr(libc, "mallopt") else None
+
+
+def _set_thresholds(libc: ctypes.CDLL, thresholds: dict[int, int]) -> None:
+    for number, size in thresholds.items():
+        libc.mallopt(number, size)
 
 
 def resolve_device(name: str) -> str:

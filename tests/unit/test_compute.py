@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from crossgraft.compute import available_cores, limit_threads, measure_cost, resolve_device
+from crossgraft.compute import available_cores, limit_threads, measure_cost, resolve_device, reuse_freed_memory
 from crossgraft.errors import MissingExtraError, UsageError
 from crossgraft.optional import require
 
@@ -18,6 +18,30 @@ def test_threads_are_limited_inside_and_restored_after():
         raise ValueError("inside")
     assert torch.get_num_threads() == before
     assert available_cores() >= 1
+
+
+def page_faults_of_large_arrays():
+    resource = pytest.importorskip("resource")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        np.ones(2**23)  # 64 MiB, above every threshold that glibc chooses by itself
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+def test_freed_memory_is_used_again_inside_and_given_back_after():
+    psutil = pytest.importorskip("psutil")
+    with reuse_freed_memory() as works:
+        if not works:
+            pytest.skip("not glibc")
+        np.ones(2**23)
+        with reuse_freed_memory():
+            inside = page_faults_of_large_arrays()
+        after_inner_block = page_faults_of_large_arrays()
+        held = psutil.Process().memory_info().rss
+    given_back = held - psutil.Process().memory_info().rss
+    outside = page_faults_of_large_arrays()
+    assert max(inside, after_inner_block) < outside / 10
+    assert given_back > 2**25
 
 
 def test_devices_are_never_replaced_silently(monkeypatch):

@@ -14,7 +14,7 @@ import timm
 import torch
 from torch import Tensor
 
-from crossgraft.compute import available_cores, limit_threads
+from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
 from crossgraft.errors import DataError, StorageError, UsageError
 from crossgraft.features._tensor_file import FloatArray
 from crossgraft.features.batches import BatchLoader, ImageSource, is_out_of_memory
@@ -80,7 +80,7 @@ def extract_features(
         reporter.mention(f"{title}: read from the cache")
         return stored
     threads = num_threads or min(torch.get_num_threads(), available_cores())
-    with limit_threads(threads):
+    with limit_threads(threads), reuse_freed_memory():
         extraction = _Extraction(dataset, backbone, store, min(batch_size, ROWS_PER_SHARD), reporter)
         for _ in range(_ATTEMPTS):  # a second one only when another process or a fault took shards away
             extraction.run(title)

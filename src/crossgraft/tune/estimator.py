@@ -13,7 +13,7 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
-from crossgraft.compute import available_cores, limit_threads
+from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
 from crossgraft.data.dataset import Dataset, dataset_from_arrays
 from crossgraft.data.unlabelled import images_of_arrays
 from crossgraft.errors import CrossgraftError, DataError, UnknownNameError, UsageError
@@ -119,7 +119,7 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         rows = training_rows(dataset, val_fraction=float(self.val_fraction), seed=self.seed)
         spec, reporter = find_model(self.model, call["weights_dir"]), Reporter(quiet=True)
         prepared = prepare_rows(rows, call, points=read_grid(call["grid"]), spec=spec, run=None, reporter=reporter)
-        with limit_threads(prepared.num_threads):
+        with limit_threads(prepared.num_threads), reuse_freed_memory():
             self._train(prepared)
         return self
 
@@ -131,7 +131,7 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         """
         if not hasattr(self, "classifier_"):
             raise NotFittedError("This FineTunedClassifier is not fitted yet. Call fit(images, labels) first.")
-        with limit_threads(self.workers or available_cores()):
+        with limit_threads(self.workers or available_cores()), reuse_freed_memory():
             logits = compute_logits(self.classifier_, images_of_arrays(X), reporter=Reporter(quiet=True))
         return to_probabilities(logits, task=self._task, temperature=self.temperature_)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
-from crossgraft.compute import available_cores, limit_threads
+from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.data.unlabelled import ImageSet, images_of_arrays, images_of_dataset, open_images
@@ -104,7 +104,7 @@ def predict(
     size = BATCH_SIZE if batch_size is None else batch_size
     if threads < 1 or size < 1:
         raise UsageError(f"Threads and batch size must be at least 1, found {threads} and {size}.")
-    with limit_threads(threads):
+    with limit_threads(threads), reuse_freed_memory():
         folders = [] if code_dir is None else [code_dir]
         model = run if isinstance(run, SavedModel) else load_saved_model(run, device=device, folders=folders)
         run_of_call = open_command_run(

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from crossgraft.compute import limit_threads
+from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.data.describe import make_thumbnails
 from crossgraft.errors import CrossgraftError, DataError
 from crossgraft.models.classifier import Classifier
@@ -67,7 +67,7 @@ def train_and_evaluate(
     tracking.begin(f"{prepared.spec.name} on {prepared.rows.dataset.name}", prepared.plan.record.settings)
     failed = True
     try:
-        with limit_threads(prepared.num_threads):
+        with limit_threads(prepared.num_threads), reuse_freed_memory():
             outcomes = _run_jobs(prepared, call, run=run, tracking=tracking, reporter=reporter)
             finished = [_finish_fold(prepared, of_fold, call, reporter) for of_fold in outcomes if _any_done(of_fold)]
             if not finished:

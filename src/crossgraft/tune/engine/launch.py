@@ -23,7 +23,7 @@ from lightning_fabric.plugins.precision.precision import Precision
 from lightning_fabric.strategies.ddp import DDPStrategy
 from safetensors.torch import load_file, save_file
 
-from crossgraft.compute import resolve_device
+from crossgraft.compute import resolve_device, reuse_freed_memory
 from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.tune.engine.contract import EpochRow, OnEpoch, OnStep, StepReport, TrainingJob, TrainingResult
 from crossgraft.tune.engine.modes import training_batch_norms
@@ -227,9 +227,10 @@ def _work(rank: int, world: int, port: int, path: str, line: Any, num_threads: i
     torch.set_num_threads(max(1, num_threads // world))
     try:
         run, job = _unpacked(line.recv_bytes())
-        result = run(
-            make_fabric(job.settings), job, lambda r: line.send(("step", r)), lambda r: line.send(("epoch", r))
-        )
+        with reuse_freed_memory():
+            result = run(
+                make_fabric(job.settings), job, lambda r: line.send(("step", r)), lambda r: line.send(("epoch", r))
+            )
         if rank == 0:
             state = job.classifier.state_dict()
             save_file({name: value.to("cpu", copy=True).contiguous() for name, value in state.items()}, path)

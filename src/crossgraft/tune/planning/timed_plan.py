@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.compute import limit_threads
+from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import PlanRecord
@@ -32,7 +32,7 @@ def make_timed_plan(
     """Time a step and count the rest."""
     parts, plugins, settings = rows.parts[0], situation.plugins, situation.settings
     data = make_fold_data(rows.dataset, parts, classifier, plugins, settings, situation.task, num_threads)
-    with limit_threads(num_threads), reporter.stage("Timing a step"):
+    with limit_threads(num_threads), reuse_freed_memory(), reporter.stage("Timing a step"):
         cost = measure_step(
             classifier,
             make_feed(data, plugins, settings),
