@@ -8,7 +8,7 @@ from pathlib import Path
 from crossgraft.cli.text_table import text_table, wrap
 from crossgraft.records import CalibrationRecord, FoldRecord, GridPointRecord, MetricRecord, TuningRecord
 from crossgraft.report.formatting import MISSING, NumberFormat, count, counted, describe_classes, duration
-from crossgraft.report.metric_words import metric_name_in_words
+from crossgraft.report.metric_words import doubt_in_words, metric_name_in_words
 
 _MOST_ROWS = 20
 _NUMBERS = NumberFormat(decimals=3)
@@ -128,9 +128,10 @@ def _answer(record: TuningRecord) -> str:
         )
     interval = "" if found.low is None else f", 95 % interval {_NUMBERS(found.low)} to {_NUMBERS(found.high)}"
     value = f"{metric_name_in_words(found.metric)} {_NUMBERS(found.value)}{interval}"
+    doubt = doubt_in_words(found, len(record.dataset.class_names))
     return (
         f"{record.model.name}: {value}, on {counted(found.num_images, 'image')} "
-        "that nothing was decided with. Research use, not a medical device."
+        f"that nothing was decided with. {f'{doubt} ' if doubt else ''}Research use, not a medical device."
     )
 
 

@@ -62,11 +62,15 @@ class Figure:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Small images under a name each: of a class, or another ``noun``; name → PNG files in base64."""
+    """Small images under a name each: of a class, or another ``noun``; name → PNG files in base64.
+
+    ``in_columns`` lines up many names with one image each.
+    """
 
     template: ClassVar[str] = "block_gallery.html"
     images: Mapping[str, Sequence[str]]
     noun: str = "class"
+    in_columns: bool = False
 
 
 @dataclass(frozen=True)

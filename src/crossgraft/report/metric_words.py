@@ -31,11 +31,33 @@ def metric_name_in_words(name: str) -> str:
     return name.upper() if name in _ABBREVIATIONS else name.replace("_", " ")
 
 
+def rows_in_words(split: str) -> str:
+    """The rows of a part of the data, inside a sentence.
+
+    >>> rows_in_words("test"), rows_in_words("out of fold")
+    ('the rows of test', 'the rows that each fold held out')
+    """
+    return "the rows that each fold held out" if split == "out of fold" else f"the rows of {split}"
+
+
+def doubt_in_words(row: MetricRecord, num_classes: int) -> str | None:
+    """Said where the interval of a balanced accuracy or an AUC contains what guessing gives; None elsewhere.
+
+    >>> row = MetricRecord(metric="auc", title="AUC", value=0.54, low=0.44, high=0.64, num_images=20)
+    >>> doubt_in_words(row, 2)
+    'Guessing gives 0.50, and the interval contains it: nothing shows yet that the model is better.'
+    """
+    guess = {"auc": 0.5, "balanced_accuracy": 1 / num_classes}.get(row.metric)
+    if guess is None or row.low is None or row.low > guess:
+        return None
+    return f"Guessing gives {guess:.2f}, and the interval contains it: nothing shows yet that the model is better."
+
+
 def metric_in_words(row: MetricRecord) -> str:
     """Value, interval and what it was measured on, as part of a sentence.
 
     >>> row = MetricRecord(metric="auc", title="AUC", value=0.9, low=0.8, high=0.95, num_images=20, num_groups=9)
-    >>> metric_in_words(row)
+    >>> metric_in_words(row).replace("\N{NO-BREAK SPACE}", " ")
     'AUC 0.90 (95 % interval 0.80 to 0.95) on 20 images of 9 groups'
     """
     as_text = metric_format([row])

@@ -73,11 +73,12 @@ class Predictions:
 
     def __repr__(self) -> str:
         """One line: there may be thousands of images."""
-        counts = ", ".join(f"{name} {number}" for name, number in self.record.predicted_counts.items())
-        return f"Predictions({self.record.data_name!r}, {len(self)} images: {counts})"
+        counts = ", ".join(f"{name}: {number}" for name, number in self.record.predicted_counts.items())
+        return f"Predictions({self.record.data_name!r}, {len(self)} images; {counts})"
 
     def _repr_html_(self) -> str:
         frame = self.to_frame()
         more = f"<p>… and {len(frame) - _ROWS_SHOWN} more</p>" if len(frame) > _ROWS_SHOWN else ""
         model, data = escape(self.record.model.name), escape(self.record.data_name)
-        return f"<p>{model} on {data}</p>{frame.head(_ROWS_SHOWN).to_html(index=False, escape=True)}{more}"
+        table = frame.head(_ROWS_SHOWN).to_html(index=False, escape=True, float_format="{:.3f}".format)
+        return f"<p>{model} on {data}</p>{table}{more}"

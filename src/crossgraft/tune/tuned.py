@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.records import MetricRecord, TuningRecord
+from crossgraft.report.metric_words import metric_in_words
 from crossgraft.tune.planning.plan import Plan
 
 if TYPE_CHECKING:
@@ -74,15 +75,16 @@ class Tuned:
         if self.tuning is None:
             return f"Tuned(plan of {self.plan.record.num_steps} steps)"
         found = self.headline
-        value = "" if found is None or found.value is None else f", {found.title} {found.value:.3f}"
+        value = "" if found is None else f", {metric_in_words(found)}"
         return f"Tuned({self.tuning.model.name!r} on {self.tuning.dataset.name!r}{value})"
 
     def _repr_html_(self) -> str:
         if self.tuning is None:
-            return f"<pre>{escape(self.plan.summary())}</pre>"
+            return f'<pre style="white-space: pre-wrap">{escape(self.plan.summary())}</pre>'
         frame = self.to_frame()
         shown = frame.loc[
             frame["class_name"].isna() & frame["attribute"].isna(),
             ["split", "metric", "value", "low", "high", "num_images"],
         ]
-        return f"<p>{escape(repr(self))}</p>{shown.to_html(index=False, escape=True)}"
+        table = shown.to_html(index=False, escape=True, float_format="{:.3f}".format)
+        return f"<p>{escape(repr(self))}</p>{table}"

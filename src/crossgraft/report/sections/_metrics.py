@@ -70,8 +70,16 @@ def metrics_by_name(metrics: Sequence[MetricRecord], *, caption: str, first: str
             value, low, high = (None, None, None) if row is None else (row.value, row.low, row.high)
             line += [number(value, formats[title]), interval(low, high, formats[title])]
         rows.append(line)
-    reasons = dict.fromkeys(f"{name_of(row)}, {row.title}: {row.reason}." for row in metrics if row.reason is not None)
-    return Table(caption=caption, columns=columns, rows=rows, file_name=file_name, notes=list(reasons)[:8])
+    return Table(caption=caption, columns=columns, rows=rows, file_name=file_name, notes=_reasons(metrics)[:8])
+
+
+def _reasons(metrics: Sequence[MetricRecord]) -> list[str]:
+    """Why values are missing: one sentence a class and reason, whatever number of metrics it is about."""
+    without: dict[tuple[str, str], list[str]] = {}
+    for row in metrics:
+        if row.reason is not None:
+            without.setdefault((name_of(row), row.reason.rstrip(".")), []).append(row.title)
+    return [f"{name}, {joined(list(dict.fromkeys(titles)))}: {reason}." for (name, reason), titles in without.items()]
 
 
 def name_of(row: MetricRecord) -> str:

@@ -56,11 +56,10 @@ def _worth(record: PredictionRecord) -> str:
     """The best evidence of how far to trust the answers."""
     here = overall(record.metrics)
     tested = [row for row in overall(record.training_metrics) if row.split in ("test", "out of fold")]
-    told = [f"On these images: {metric_in_words(row)}." for row in here if row.metric == "balanced_accuracy"]
+    headline = "auc" if record.task == "multi-label" else "balanced_accuracy"  # as where it was fine-tuned
+    told = [f"On these images: {metric_in_words(row)}." for row in here if row.metric == headline]
     told += [
-        f"When it was fine-tuned: {metric_in_words(row)} of {row.split}."
-        for row in tested
-        if row.metric == "balanced_accuracy"
+        f"When it was fine-tuned: {metric_in_words(row)} of {row.split}." for row in tested if row.metric == headline
     ]
     if not told:
         return "How good such predictions are was not measured: neither here nor on test images of the model."
@@ -123,7 +122,7 @@ def certain_section(source: Source[PredictionRecord]) -> Section | None:
         shown = {_caption(row, record): [pictures[str(row.row)]] for row in chosen if str(row.row) in pictures}
         blocks.append(Paragraph(f"{title}:") if shown else _table(chosen, record, caption=f"{title} images"))
         if shown:
-            blocks.append(Gallery(shown, noun="row"))
+            blocks.append(Gallery(shown, noun="row", in_columns=True))
     if not pictures:
         blocks.append(Paragraph("No images are shown: none were kept with this run (--no-images).", tone="quiet"))
     return Section(name="certain", title="Most and least certain images", part="evidence", blocks=blocks)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from crossgraft.records import CheckRecord, MetricRecord, TuningRecord
 from crossgraft.report.blocks import Block, Checks, Figure, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.formatting import counted, describe_classes, joined
-from crossgraft.report.metric_words import metric_format, metric_in_words, overall
+from crossgraft.report.metric_words import doubt_in_words, metric_format, metric_in_words, overall, rows_in_words
 from crossgraft.report.plots import MOST_CONFUSED_CLASSES, IntervalRow, confusion_figure, roc_figure
 from crossgraft.report.sections._metrics import interval_of, metrics_by_name, metrics_figure, metrics_table, name_of
 from crossgraft.report.sections.verdict import describe_groups
@@ -59,7 +59,7 @@ def tuning_verdict_section(source: Source[TuningRecord]) -> Section:
         [IntervalRow(row.title, interval_of(row), row.metric == record.primary_metric) for row in rows],
         x_label="Value (1 is best)",
         identifier=f"{source.prefix}headline",
-        caption=f"Each dot is a metric on the rows of {split}, the line through it its 95 % interval; the square is the "
+        caption=f"Each dot is a metric on {rows_in_words(split)}, the line through it its 95 % interval; the square is the "
         "one that this page is about.",
     )
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
@@ -71,7 +71,9 @@ def _verdict(record: TuningRecord) -> str:
         return "No metric was measured, so nothing can be said about this model."
     text = metric_in_words(found)
     if found.split in _UNSEEN:
-        return f"{text} that had no part in training or in picking the model."
+        doubt = doubt_in_words(found, len(record.dataset.class_names))
+        said = f"{text} that had no part in training or in picking the model."
+        return said if doubt is None else f"{said} {doubt}"
     return (
         f"{text} of {found.split}. They took part in picking the model, so the value is too high; there were no others."
     )
@@ -98,8 +100,8 @@ def metrics_section(source: Source[TuningRecord]) -> Section | None:
     blocks: list[Block] = [Paragraph(_about_intervals(rows))]
     for split in splits:
         here = [row for row in rows if row.split == split]
-        table = metrics_table(here, caption=f"Metrics on the rows of {split}", file_name=f"metrics-{split}")
-        blocks.append(table if split == splits[0] else Folded(f"On the rows of {split}", [table]))
+        table = metrics_table(here, caption=f"Metrics on {rows_in_words(split)}", file_name=f"metrics-{split}")
+        blocks.append(table if split == splits[0] else Folded(f"On {rows_in_words(split)}", [table]))
     meanings = dict.fromkeys(
         f"{row.title}: {row.explanation}" for row in rows if row.explanation and row.split == splits[0]
     )
@@ -126,7 +128,7 @@ def classes_section(source: Source[TuningRecord]) -> Section | None:
     blocks: list[Block] = []
     if rows:
         what = "Label" if several else "Class"
-        caption = f"Metrics of each {what.lower()} on the rows of {split}"
+        caption = f"Metrics of each {what.lower()} on {rows_in_words(split)}"
         blocks.append(metrics_by_name(rows, caption=caption, first=what, file_name="metrics-by-class"))
     blocks += _confusion(source)
     if record.roc:
@@ -141,7 +143,7 @@ def _confusion(source: Source[TuningRecord]) -> list[Block]:
     if confusion is None:
         return []
     table = Table(
-        caption=f"Images of {confusion.split} by true class (rows) and predicted class (columns)",
+        caption="Images by true class (rows) and predicted class (columns)",
         columns=[Column("True class"), *(Column(name, numeric=True) for name in confusion.class_names)],
         rows=[
             [words(name), *(whole(images) for images in counts)]
@@ -153,8 +155,8 @@ def _confusion(source: Source[TuningRecord]) -> list[Block]:
         return [Folded("Confusion matrix", [table])]
     drawing = confusion_figure(confusion, identifier=f"{source.prefix}confusion")
     caption = (
-        f"Each row holds the images of {confusion.split} of one true class, each column those that were taken for a class. Blue "
-        "is right, orange is wrong; the darker a cell, the larger its share of its row."
+        f"On {rows_in_words(confusion.split)}: each row holds the images of one true class, each column those that were taken "
+        "for a class. Blue is right, orange is wrong; the darker a cell, the larger its share of its row."
     )
     return [Figure([drawing], caption=caption), Folded("The same as a table", [table])]
 
@@ -165,7 +167,7 @@ def _roc(source: Source[TuningRecord]) -> Figure:
     marks = " The mark on a curve is the threshold that was fitted." if any(c.at_threshold for c in curves) else ""
     left_out = f" Not drawn: {len(curves) - 6} more." if len(curves) > 6 else ""
     caption = (
-        f"One curve a class against all others, on the rows of {curves[0].split}. A curve near the upper left corner "
+        f"One curve a class against all others, on {rows_in_words(curves[0].split)}. A curve near the upper left corner "
         f"separates well; on the dashed line it guesses.{marks}{left_out}"
     )
     return Figure([drawing], caption=caption)

@@ -35,7 +35,7 @@ def tuning_data_section(source: Source[TuningRecord]) -> Section:
     if record.splits:
         drawing = split_counts_figure(
             data.class_names,
-            [split.name for split in record.splits],
+            [split.name.removeprefix("test of ") for split in record.splits],  # of folds: no room for more
             [split.class_counts for split in record.splits],
             identifier=f"{source.prefix}splits",
         )

@@ -34,13 +34,17 @@ class Plan:
             lines.append(f"  trained  {count(record.num_own_parameters):>13}  of regularisers")
         lines += [
             "",
+            *_images(record),
             f"Steps: {record.epochs} epochs × {counted(record.steps_per_epoch, 'step')} of {record.batch_size} images"
             + (f" × {record.num_jobs} trainings" if record.num_jobs > 1 else "")
             + f" = {count(record.num_steps)} at most.",
             f"Memory: {_memory(record)}. Time: {_time(record)}.",
-            "Settings: " + ", ".join(f"{name} {value}" for name, value in record.settings.items()) + ".",
+            "",
+            "Settings, those that were chosen for you too:",
+            *_settings(record),
         ]
-        lines += [f"Note: {note}" for note in record.notes]
+        if record.notes:
+            lines += ["", *(f"Note: {note}" for note in record.notes)]
         return "\n".join(lines)
 
     def to_json(self) -> str:
@@ -99,6 +103,8 @@ def make_plan(
         num_trained=sum(row.num_parameters for row in rows if row.trained) + own_parameters,
         num_frozen=sum(row.num_parameters for row in rows if not row.trained),
         num_own_parameters=own_parameters,
+        num_train=num_train,
+        num_val=num_val,
         num_jobs=len(points) * num_folds,
         epochs=settings.epochs,
         steps_per_epoch=steps_per_epoch(num_train, settings.batch_size),
@@ -151,6 +157,19 @@ def _row_in_words(row: PlanRow) -> str:
     first, last = row.names[0], row.names[-1]
     names = first if row.num_tensors == 1 else f"{first} … {last}"
     return f"  {what}  {count(row.num_parameters):>13}  {row.reason} ({counted(row.num_tensors, 'tensor')}: {names})"
+
+
+def _images(record: PlanRecord) -> list[str]:
+    if record.num_train is None or record.num_val is None:
+        return []
+    each = " in each training" if record.num_jobs > 1 else ""
+    picks = f"{count(record.num_val)} to pick the epoch by" if record.num_val else "none to pick the epoch by"
+    return [f"Images: {count(record.num_train)} to train on, {picks}{each}."]
+
+
+def _settings(record: PlanRecord) -> list[str]:
+    width = max(map(len, record.settings), default=0)
+    return [f"  {name:<{width}}  {value}" for name, value in record.settings.items()]
 
 
 def _memory(record: PlanRecord) -> str:

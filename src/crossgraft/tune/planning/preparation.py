@@ -29,7 +29,7 @@ from crossgraft.tune.planning.fold_data import FoldData, make_fold_data, task_of
 from crossgraft.tune.planning.grid import GridPoint
 from crossgraft.tune.planning.parts import Parts, TuningRows
 from crossgraft.tune.planning.plan import Plan
-from crossgraft.tune.planning.rows import open_rows
+from crossgraft.tune.planning.rows import columns_of, open_rows
 from crossgraft.tune.planning.settings_of_call import settings_of_call
 from crossgraft.tune.planning.starting_model import load_start
 from crossgraft.tune.planning.timed_plan import make_timed_plan
@@ -105,6 +105,7 @@ def prepare(
 ) -> Preparation:
     """Open the rows, then ``prepare_rows``; ``data`` and ``call`` as in ``fine_tune``."""
     rows = _open(data, call, reporter)
+    columns_of(rows.dataset, call["subgroups"])  # a column that is not there comes to light before the plan
     return prepare_rows(rows, call, given=given, points=points, spec=spec, run=run, reporter=reporter)
 
 

@@ -48,6 +48,27 @@ def test_the_verdict_is_a_metric_with_its_interval_on_unseen_images_and_the_rule
     assert "Full fine-tuning and L2-SP" in tuning_heading(source_of(record)).summary
 
 
+def test_a_headline_that_may_be_guessing_says_so(record, source_of):
+    def lead(low):
+        metrics = [row.model_copy(update={"value": 0.55, "low": low, "high": 0.7}) for row in record.metrics]
+        return tuning_verdict_section(source_of(record.model_copy(update={"metrics": metrics}))).blocks[0].text
+
+    guess = 1 / len(record.dataset.class_names)
+    assert "nothing shows yet that the model is better" in lead(guess)
+    assert "Guessing" not in lead(guess + 0.01)
+
+
+def test_missing_metrics_of_one_reason_are_one_sentence(record, source_of):
+    of_site = [
+        metric(name, None, attribute="site", attribute_value="a", reason="A class has no image here.")
+        for name in ("balanced_accuracy", "auc")
+    ]
+    shown = subgroups_section(source_of(record.model_copy(update={"metrics": [*record.metrics, *of_site]})))
+    notes = [note for table in blocks_of(shown, Table) for note in table.notes if note.startswith("a, ")]
+    assert len(notes) == 1
+    assert notes[0] == "a, Balanced accuracy and AUC: A class has no image here."
+
+
 def test_a_metric_of_rows_that_picked_the_model_says_so(record, source_of):
     on_val = [row for row in record.metrics if row.split == "val"]
     section = tuning_verdict_section(source_of(record.model_copy(update={"metrics": on_val})))

@@ -227,6 +227,8 @@ def test_the_summary_says_what_trains_what_is_frozen_and_why(classifier):
     assert "only the head is trained" in text
     assert "10 epochs × 5 steps of 20 images = 50 at most" in text
     assert "about 1 MiB" in text
+    settings = text.split("chosen for you too:\n")[1].split("\n\n")[0].splitlines()
+    assert len({len(line) - len(line.split("  ", 2)[2].lstrip()) for line in settings}) == 1  # values are lined up
     assert "about 11 s at most (from one timed step)" in text
     assert text.endswith("Note: Know this.")
     assert "not measured" in planned(classifier, Linear(), cost=UNKNOWN_COST).summary()
