@@ -72,8 +72,16 @@ def name_classes(
             k. Words, and labels that have names, are put into this order; each must be in the list.
 
     Raises:
-        DataError: A label has no name in the list.
+        DataError: A label has no name in the list, or is NaN.
     """
+    if (
+        labels.dtype.kind == "f"
+        and (missing := np.flatnonzero(np.isnan(labels).reshape(len(labels), -1).any(axis=1))).size
+    ):
+        raise DataError(
+            f"{len(missing)} of {len(labels)} labels are NaN, the first in row {missing[0] + 1}. Fill them, or leave these "
+            "images out."
+        )
     names = None if wanted is None else read_class_names(wanted)
     if labels.ndim == 2:
         classes = _name_columns(labels.astype(np.int64), label_names, names)

@@ -109,7 +109,10 @@ class _Evidence:
     def among(self, rows: Bool[np.ndarray, " n"]) -> _Evidence:
         """The same of a subgroup."""
         groups = None if self.groups is None else self.groups[rows]
-        return _Evidence(self.probabilities[rows], self.targets[rows], self.task, self.names, groups, self.thresholds)
+        limits = self.thresholds
+        if isinstance(limits, np.ndarray) and limits.ndim == 2:
+            limits = limits[rows]
+        return _Evidence(self.probabilities[rows], self.targets[rows], self.task, self.names, groups, limits)
 
     @property
     def decisions(self) -> Int[np.ndarray, " n"] | Int[np.ndarray, "n c"]:

@@ -159,7 +159,7 @@ def _enter(
     if holds_run and (earlier is None or _is_without_result(path, earlier)):
         _clear(path)
         earlier = None
-    elif earlier is None and any(entry.name != ".lock" for entry in path.iterdir()):
+    elif earlier is None and not all(_is_of_a_beginning(entry.name) for entry in path.iterdir()):
         raise OtherRunError(f"{path} holds files that are not a crossgraft run. Choose an empty folder with --out.")
     digest = config_hash({"command": command, "seed": seed, **config})
     if earlier is not None and earlier.config_hash != digest:
@@ -194,6 +194,11 @@ def _read_run(path: Path) -> RunRecord:
         raise DataError(
             f"{file} is not a record of this version of crossgraft. Use --overwrite to replace that run, or another --out."
         ) from error
+
+
+def _is_of_a_beginning(name: str) -> bool:
+    """Whether a run leaves a file of this name that is stopped before its first ``run.json``: disk full, power cut."""
+    return name in (".lock", WRITTEN) or name.startswith((f".{WRITTEN}.", ".run.json."))
 
 
 def _is_without_result(path: Path, record: RunRecord) -> bool:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from crossgraft.records import KnownResult, TuningRecord
 from crossgraft.report.formatting import counted
 from crossgraft.tune.planning.preparation import Preparation
 
 _NOT_STATED = "not stated"
+
+_ASKED = (
+    "flip", "sampler", "optimizer", "learning_rate", "head_learning_rate", "weight_decay", "momentum", "schedule", "epochs",
+    "warmup_epochs", "batch_size", "layer_decay", "clip_norm", "patience", "head_epochs", "head_patience", "image_size",
+    "resize_policy",
+)  # fmt: skip
+"""Belongs to the protocol where somebody asked for it; what was left open follows from the model by one fixed rule."""
+_USUAL = {"flip": True, "sampler": "shuffle", "optimizer": "adamw", "schedule": "cosine", "layer_decay": 1.0}
 
 
 def known_result(record: TuningRecord, prepared: Preparation) -> KnownResult | None:
@@ -29,7 +40,7 @@ def known_result(record: TuningRecord, prepared: Preparation) -> KnownResult | N
         source=source or _NOT_STATED,
         target=record.dataset.name,
         target_fingerprint=prepared.rows.ranked_fingerprint,
-        protocol=protocol_of(record),
+        protocol=protocol_of(record, prepared.call),
         metric=found.metric,
         value=found.value,
         low=found.low,
@@ -38,13 +49,23 @@ def known_result(record: TuningRecord, prepared: Preparation) -> KnownResult | N
     )
 
 
-def protocol_of(record: TuningRecord) -> str:
-    """How a model was tuned and tested, in words that are the same for every model of one study."""
+def protocol_of(record: TuningRecord, call: Mapping[str, Any]) -> str:
+    """How a model was tuned and tested, in words that are the same for every model of one study.
+
+    Args:
+        record: Of the fine-tuning.
+        call: Arguments of ``fine_tune``; settings that were asked for belong to the protocol.
+    """
     num_train = next((row.num_images for row in record.splits if row.name == "train"), record.dataset.num_images)
     test = next((row.origin for row in record.splits if row.name == "test"), f"{len(record.folds)} folds")
     slots = [plugin.spelling for plugin in record.plugins]
     head_first = ["head first"] if any(row.stage == "head" for row in record.history) else []
-    points = {tuple(sorted(row.values.items())) for row in record.grid}
-    grid = [f"grid of {len(points)}"] if len(points) > 1 else []
-    how = ", ".join([*slots, *head_first, *grid])
+    asked = [f"{name} {call[name]}" for name in _ASKED if call.get(name) not in (None, _USUAL.get(name))]
+    points = dict.fromkeys(_in_words(row.values) for row in record.grid if row.values)
+    grid = [f"best of {' or '.join(points)}"] if points else []
+    how = ", ".join([*slots, *head_first, *asked, *grid])
     return f"{how}; {counted(num_train, 'training image')}, test {test}, picked by {record.selection_metric}"
+
+
+def _in_words(values: Mapping[str, float | int | str]) -> str:
+    return ",".join(f"{name}={value}" for name, value in values.items())

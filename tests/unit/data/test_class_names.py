@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossgraft.data.class_names import index_classes, natural_key
+from crossgraft.data.class_names import index_classes, name_classes, natural_key
+from crossgraft.errors import DataError
 
 
 @pytest.mark.parametrize(
@@ -38,3 +39,9 @@ def test_numbers_take_the_names_they_are_given():
 def test_any_words_can_be_sorted(words):
     backwards = words[::-1]
     assert sorted(words, key=natural_key) == sorted(backwards, key=natural_key)
+
+
+@pytest.mark.parametrize("labels", [[0.0, np.nan, 1.0], [[0.0, 1.0], [1.0, np.nan]]])
+def test_nan_is_no_class(labels):
+    with pytest.raises(DataError, match=r"1 of [23] labels are NaN, the first in row 2\."):
+        name_classes(np.array(labels), None, None)

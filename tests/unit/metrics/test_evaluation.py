@@ -190,3 +190,19 @@ def test_bad_input_is_named(monkeypatch):
         arguments = {"probabilities": p, "targets": truth, "task": "multi-class", "class_names": NAMES} | change
         with pytest.raises(DataError, match=message):
             evaluate_predictions(**arguments)
+
+
+def test_each_row_may_have_a_threshold_of_its_own():
+    p = np.array([0.3, 0.3, 0.7, 0.7] * 10)
+    targets, limits = np.array([1, 0, 0, 1] * 10), np.array([[0.2], [0.5], [0.8], [0.5]] * 10)
+    sites = {"site": np.array(["a", "a", "b", "b"] * 10)}
+    rows = evaluate_predictions(
+        np.column_stack([1 - p, p]),
+        targets,
+        task="binary",
+        class_names=["no", "yes"],
+        attributes=sites,
+        thresholds=limits,
+    )
+    found = {(row.metric, row.attribute_value): row.value for row in rows}
+    assert [found["accuracy", site] for site in (None, "a", "b")] == [1.0, 1.0, 1.0]

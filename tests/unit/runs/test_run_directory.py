@@ -187,3 +187,28 @@ def test_overwriting_says_which_file_is_open(tmp_path, monkeypatch):
         ):
             pass
     assert (tmp_path / "table.csv").exists()
+
+
+def test_a_run_that_could_not_write_its_first_record_can_be_started_again(tmp_path, monkeypatch):
+    """The disk is full after the listing of files, or the power is cut within a file."""
+    from crossgraft.runs import run_directory
+
+    write = run_directory.write_atomically
+
+    def full(path, content):
+        if path.name == "run.json":
+            raise StorageError("No space left on device")
+        return write(path, content)
+
+    monkeypatch.setattr(run_directory, "write_atomically", full)
+    with pytest.raises(StorageError), opened(tmp_path):
+        pass
+    assert [entry.name for entry in tmp_path.iterdir() if entry.name != ".lock"] == [".files"]
+    monkeypatch.undo()
+    (tmp_path / ".run.json.abc").write_text("{")
+    with opened(tmp_path) as run:
+        assert not run.resumed
+    (tmp_path / "run.json").unlink()
+    (tmp_path / "thesis.txt").write_text("of somebody")
+    with pytest.raises(RunDirectoryError, match="not a crossgraft run"), opened(tmp_path):
+        pass

@@ -220,7 +220,67 @@ def test_results_are_kept_for_later_rankings_unless_asked_not_to():
     assert (row.target, row.metric, row.weights) == ("arrays", "balanced_accuracy", record.model.weights_fingerprint)
     assert row.value == record.metric("balanced_accuracy").value
     assert row.target_fingerprint == squares().fingerprint
-    assert row.protocol.startswith("full, light, cross_entropy; 38 training images, test 20% of the training rows")
+    assert row.protocol.startswith(
+        "full, light, cross_entropy, epochs 2; 38 training images, test 20% of the training rows"
+    )
+
+
+def test_results_of_other_settings_are_of_another_protocol():
+    fine_tune(squares(), **FAST)
+    fine_tune(squares(), **{**FAST, "epochs": 1})
+    fine_tune(squares(), **FAST, grid="learning_rate=0.01,0.02")
+    fine_tune(squares(), **FAST, grid="learning_rate=0.01,0.03")
+    assert len(read_known_results()) == 4
+    assert "epochs 1;" in read_known_results()[1].protocol
+    assert "best of learning_rate=0.01 or learning_rate=0.02;" in read_known_results()[2].protocol
+
+
+def test_each_fold_decides_with_its_own_threshold(tmp_path):
+    """Another fold's threshold may be fitted to the very row; and the tables must agree."""
+    rng = np.random.default_rng(4)
+    pixels = rng.integers(0, 90, (90, 16, 16, 3)) + 12 * (np.arange(90) % 2)[:, None, None, None]
+    data = dataset_from_arrays(pixels.astype(np.uint8), np.arange(90) % 2)
+    tuned = fine_tune(data, **FAST, folds=3, out=tmp_path / "run")
+    table = pd.read_csv(tmp_path / "run" / "predictions.csv")
+    limits = {}
+    for fold in range(3):
+        facts = load_saved_model(tmp_path / "run" / "folds" / f"fold-{fold}").facts
+        limits[f"fold {fold}"] = facts.thresholds[0].threshold or 0.5
+    assert len(set(limits.values())) == 3
+    decided = (table["probability 1"] >= table.split.map(limits)).astype(int)
+    assert (decided == table.decision).all()
+    right = decided == table.target
+    assert tuned.record.metric("accuracy").value == pytest.approx(right.mean(), abs=1e-12)
+    recalls = [right[table.target == side].mean() for side in (0, 1)]
+    assert tuned.record.metric("balanced_accuracy").value == pytest.approx(np.mean(recalls), abs=1e-12)
+    median = (table["probability 1"] >= np.median(list(limits.values()))).astype(int)
+    assert (median != decided).any()  # else this test could not fail
+    assert np.trace(tuned.record.confusion.counts) == right.sum()
+
+
+def split_squares(val_classes):
+    """Three classes; ``val_classes`` are those of the ten validation rows."""
+    from dataclasses import replace
+
+    classes = np.arange(60) % 3
+    classes[40:50] = val_classes
+    splits = np.array(["train"] * 40 + ["val"] * 10 + ["test"] * 10)
+    return replace(squares(classes=3, labels=classes), splits=splits)
+
+
+@pytest.mark.parametrize("metric", ["auc", "balanced_accuracy", "average_precision"])
+def test_a_metric_without_a_meaning_on_val_does_not_pick_the_first_epoch(metric):
+    with pytest.raises(UsageError, match="no meaning on the 10 validation rows"):
+        fine_tune(split_squares(1), **FAST, select_by=metric, plan=True)
+    assert fine_tune(split_squares([0, 1] * 5), **FAST, select_by=metric, plan=True).plan.record.num_jobs == 1
+    assert fine_tune(split_squares(1), **FAST, select_by="loss", plan=True).plan.record.num_jobs == 1
+
+
+def test_contradictions_of_a_grid_point_are_refused_too():
+    with pytest.raises(UsageError, match="--layer-decay"):
+        fine_tune(squares(), **FAST, method="linear", grid="layer_decay=1,0.5", plan=True)
+    with pytest.raises(UsageError, match="--warmup-epochs 3 is all of --epochs 1"):
+        fine_tune(squares(), model="tiny_models:tiny", warmup_epochs=3.0, grid="epochs=5,1", plan=True)
 
 
 def test_subgroups_are_measured(monkeypatch):

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from crossgraft.metrics.calibration_error import NUM_BINS
-from crossgraft.metrics.decisions import Probabilities
+from crossgraft.metrics.decisions import Probabilities, Thresholds
 from crossgraft.records import ConfusionRecord, ReliabilityBin, RocRecord
 from crossgraft.types import ClassIndices, Targets, Task
 
@@ -51,11 +51,12 @@ def roc_records(
     *,
     task: Task,
     class_names: Sequence[str],
-    thresholds: Sequence[float] | None,
+    thresholds: Thresholds | None,
     split: str,
 ) -> list[RocRecord]:
     """One curve a class or label, of two classes that of the last; those without images on both sides are left out."""
     columns = [1] if task == "binary" else list(range(len(class_names)))
+    limits = None if thresholds is None else np.broadcast_to(thresholds, (len(probabilities), len(columns)))
     records: list[RocRecord] = []
     for place, column in enumerate(columns):
         truth = targets[:, column] == 1 if targets.ndim == 2 else targets == column
@@ -63,8 +64,8 @@ def roc_records(
             continue
         false_rates, true_rates = _curve(probabilities[:, column], truth)
         mark: tuple[float, float] | None = None
-        if thresholds is not None:
-            called = probabilities[:, column] >= thresholds[place]
+        if limits is not None:
+            called = probabilities[:, column] >= limits[:, place]
             mark = float(called[~truth].mean()), float(called[truth].mean())
         records.append(
             RocRecord(

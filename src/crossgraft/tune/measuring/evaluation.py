@@ -153,7 +153,7 @@ def evaluate(
 ) -> Evaluation:
     """Measure the predictions of all folds together; every row was predicted by the model that had not seen it.
 
-    With folds each row has the temperature of its own fold; metrics that need a threshold use the median over folds.
+    With folds each row has temperature and threshold of its own fold: those of another fold may be fitted to this very row.
 
     Args:
         folds: One, or all that are done.
@@ -177,7 +177,7 @@ def evaluate(
         attributes={name: values[rows] for name, values in attributes.items()},
         thresholds=limits,
     )
-    metrics = [*metric_records(measured, split=split), *([] if is_folded else _of_val(folds[0], dataset, task, limits))]
+    metrics = [*metric_records(measured, split=split), *([] if is_folded else _of_val(folds[0], dataset, task))]
     confusion = None
     if task != "multi-label":
         decided = decide(probabilities, task=task, thresholds=limits)
@@ -201,7 +201,7 @@ def evaluate_alone(fold: FoldPredictions, dataset: Dataset, *, task: Task) -> Ev
     return evaluate([fold], dataset, task=task, attributes={}, is_folded=False)
 
 
-def _of_val(fold: FoldPredictions, dataset: Dataset, task: Task, limits: list[float] | None) -> list[MetricRecord]:
+def _of_val(fold: FoldPredictions, dataset: Dataset, task: Task) -> list[MetricRecord]:
     """The same measures on the rows that picked the model, which flatter it."""
     if not fold.parts.val.size:
         return []
@@ -212,15 +212,16 @@ def _of_val(fold: FoldPredictions, dataset: Dataset, task: Task, limits: list[fl
         task=task,
         class_names=dataset.class_names,
         groups=None if dataset.groups is None else dataset.groups[fold.parts.val],
-        thresholds=limits,
+        thresholds=threshold_values(fold.thresholds) if fold.thresholds else None,
     )
     return [row for row in metric_records(measured, split="val") if row.class_name is None]
 
 
-def _limits(folds: Sequence[FoldPredictions]) -> list[float] | None:
-    """Thresholds in force; the median over folds."""
-    fitted = [threshold_values(fold.thresholds) for fold in folds if fold.thresholds]
-    return np.median(np.stack(fitted), axis=0).tolist() if fitted else None
+def _limits(folds: Sequence[FoldPredictions]) -> Float[np.ndarray, "num_rows num_labels"] | None:
+    """Thresholds in force at each test row: those of its own fold."""
+    if not all(fold.thresholds for fold in folds):
+        return None
+    return np.concatenate([np.tile(threshold_values(fold.thresholds), (len(fold.parts.test), 1)) for fold in folds])
 
 
 def _calibration(
@@ -266,7 +267,7 @@ def _threshold_records(folds: Sequence[FoldPredictions]) -> list[ThresholdRecord
             class_name=of_label[0].class_name,
             threshold=float(np.median([DEFAULT_THRESHOLD if t.value is None else t.value for t in of_label])),
             rule=of_label[0].rule,
-            fitted_on=f"the validation rows of each of {len(fitted)} folds; the median",
+            fitted_on=f"the validation rows of each of {len(fitted)} folds; the median, each fold uses its own",
             num_positive=sum(threshold.num_positive for threshold in of_label),
         )
         for of_label in zip(*fitted, strict=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from crossgraft.errors import NotApplicable, UnknownNameError
+from crossgraft.errors import NotApplicable, UnknownNameError, UsageError
 from crossgraft.losses import Loss
 from crossgraft.metrics import MetricValue, auc, average_precision, balanced_accuracy, decide, f1
 from crossgraft.models.classifier import Classifier
@@ -23,31 +24,51 @@ SELECTION_METRICS = ("loss", "accuracy", "balanced_accuracy", "auc", "average_pr
 """What ``--select-by`` may name."""
 
 
-def choose_rule(select_by: str | None, targets: Targets, num_classes: int, *, has_val: bool) -> SelectionRule:
-    """The rule that picks the model.
+def choose_rule(select_by: str | None, folds: Sequence[Targets], num_classes: int) -> SelectionRule:
+    """The rule that picks the model, the same in every fold.
 
     Left open it is the AUC, which needs no threshold and is rarely equal for two epochs; the loss where a class has no
-    validation row (or a label no row without it), because an AUC of it is not defined; the last epoch without validation
-    rows.
+    validation row in some fold (or a label no row without it), because an AUC of it is not defined; the last epoch without
+    validation rows.
 
     Args:
         select_by: A name of ``SELECTION_METRICS``, or None.
-        targets: Of the validation rows.
+        folds: Targets of the validation rows, of each fold; without folds of the only split. May be empty.
         num_classes: Classes or labels.
-        has_val: Are there any?
 
     Raises:
         UnknownNameError: With the nearest names.
+        UsageError: What is asked for has no meaning on the validation rows, so that no epoch would be better than the first.
     """
     if select_by is not None and select_by not in SELECTION_METRICS:
         raise UnknownNameError("metric to select by", select_by, SELECTION_METRICS)
-    if not has_val:
+    if any(len(targets) == 0 for targets in folds):
         return SelectionRule(keep="last")
     if select_by is None:
-        marks = targets if targets.ndim == 2 else np.eye(num_classes, dtype=np.int64)[targets]
-        positives = marks.sum(axis=0)
-        select_by = "auc" if bool(((positives > 0) & (positives < len(marks))).all()) else "loss"
+        select_by = "auc" if all(_has_both_sides(targets, num_classes) for targets in folds) else "loss"
+    for number, targets in enumerate(folds if select_by != "loss" else ()):
+        if math.isnan(
+            _metrics_of(torch.zeros(len(targets), num_classes), targets, _task_of(targets, num_classes))[select_by]
+        ):
+            where = f" of training {number + 1} of {len(folds)}" if len(folds) > 1 else ""
+            raise UsageError(
+                f"--select-by {select_by} has no meaning on the {len(targets)} validation rows{where}: a class is missing there. "
+                "Use --select-by loss, or give more validation rows (--val-fraction)."
+            )
     return SelectionRule(select_by, "min" if select_by == "loss" else "max")
+
+
+def _has_both_sides(targets: Targets, num_classes: int) -> bool:
+    """Does every class or label have rows with it and rows without it?"""
+    marks = targets if targets.ndim == 2 else np.eye(num_classes, dtype=np.int64)[targets]
+    positives = marks.sum(axis=0)
+    return bool(((positives > 0) & (positives < len(marks))).all())
+
+
+def _task_of(targets: Targets, num_classes: int) -> Task:
+    if targets.ndim == 2:
+        return "multi-label"
+    return "binary" if num_classes == 2 else "multi-class"
 
 
 @dataclass(eq=False)

@@ -118,6 +118,13 @@ REFUSED: tuple[Rule, ...] = (
         "--head-first fits the head to pretrained features, but --method {method} starts from random ones. Leave it out.",
     ),
     Rule(
+        lambda s: (
+            s.plugins.method.features_are_fixed and {"learning_rate", "head_learning_rate"} <= s.given | s.grid_settings
+        ),
+        "--learning-rate and --head-learning-rate are both given, but --method {method} trains only the head, so the first would "
+        "do nothing. Give one of them.",
+    ),
+    Rule(
         lambda s: s.settings.layer_decay != 1 and s.plugins.method.features_are_fixed,
         "--layer-decay lowers the learning rate of early layers, but --method {method} trains only the head. Leave it out.",
     ),

@@ -141,12 +141,12 @@ def prepare_rows(
     classifier = make_classifier(backbone, len(dataset.class_names), seed=call["seed"])
     parts = rows.parts[0]
     settings = settings_of_call(call, plugins, num_train=len(parts.train), num_parameters=backbone.num_parameters)
-    for point in points:
-        replace(settings, **point)  # a value without a meaning comes to light before the first training
     selection = plugins.method.select(classifier)
     situation = _situation(rows, plugins, settings, points, classifier, selection, task, given)
-    refuse_contradictions(situation)
-    rule = choose_rule(call["select_by"], dataset.targets[parts.val], len(dataset.class_names), has_val=rows.has_val)
+    for point in points:  # what has no meaning comes to light before the first training
+        refuse_contradictions(replace(situation, settings=replace(settings, **point)))
+    val_targets = [dataset.targets[of_fold.val] for of_fold in rows.parts]
+    rule = choose_rule(call["select_by"], val_targets, len(dataset.class_names))
     if run is not None:
         run.describe_machine(threads=num_threads, device=settings.device, processes=settings.num_processes)
     plan = None if run is None else run.read_record(PLAN_FILE, PlanRecord)

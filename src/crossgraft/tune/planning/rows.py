@@ -206,6 +206,11 @@ def _fewer(dataset: Dataset, parts: Parts, per_class: int, seed: int) -> Parts:
 def _refuse_missing_classes(dataset: Dataset, parts: Parts) -> None:
     """Every class must be there to be learned; a label of several needs images with it and images without it."""
     where = "" if parts.fold is None else f" of fold {parts.fold}"
+    if not dataset.is_multi_label and len(dataset.class_names) < 2:
+        raise DataError(
+            f"All {len(dataset)} images of {dataset.name} have the class {dataset.class_names[0]}, so there is nothing to tell "
+            "apart. Give images of a second class, or look whether the labels were read from the right column."
+        )
     for index, name in enumerate(dataset.class_names):
         here = int(dataset.members(index)[parts.train].sum())
         if here == 0 or (dataset.is_multi_label and here == len(parts.train)):

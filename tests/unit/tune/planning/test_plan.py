@@ -83,6 +83,7 @@ CONTRADICTIONS = {
     "trains only the head": {"method": "linear", "settings": {"head_first": True}},
     "starts from random ones": {"method": "scratch", "settings": {"head_first": True}},
     "lowers the learning rate of early layers": {"method": "linear", "settings": {"layer_decay": 0.8}},
+    "the first would do nothing": {"method": "linear", "given": ["learning_rate", "head_learning_rate"]},
     "protects pretrained early layers": {"method": "scratch", "settings": {"layer_decay": 0.8}},
     "--patience stops when": {"has_val": False, "settings": {"patience": 3}},
     "--select-by picks": {"has_val": False, "given": ["select_by"]},

@@ -147,3 +147,8 @@ def test_what_rank_would_have_opened_is_known():
     made = dataset(splits=splits)
     assert open_rows(made).ranked_fingerprint == made.take(splits == "train").fingerprint
     assert open_rows(dataset()).ranked_fingerprint == dataset().fingerprint
+
+
+def test_one_class_is_refused():
+    with pytest.raises(DataError, match="All 60 images of arrays have the class 0, so there is nothing to tell apart"):
+        open_rows(dataset(labels=np.zeros(60, dtype=int)))
