@@ -208,8 +208,8 @@ def _refuse_missing_classes(dataset: Dataset, parts: Parts) -> None:
     where = "" if parts.fold is None else f" of fold {parts.fold}"
     if not dataset.is_multi_label and len(dataset.class_names) < 2:
         raise DataError(
-            f"All {len(dataset)} images of {dataset.name} have the class {dataset.class_names[0]}, so there is nothing to tell "
-            "apart. Give images of a second class, or look whether the labels were read from the right column."
+            f"All {len(dataset)} images of {dataset.name} have the class {', '.join(dataset.class_names)}, so there is nothing "
+            "to tell apart. Give images of a second class, or look whether the labels were read from the right column."
         )
     for index, name in enumerate(dataset.class_names):
         here = int(dataset.members(index)[parts.train].sum())
