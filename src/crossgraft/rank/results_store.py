@@ -61,7 +61,8 @@ def results_of(
     """Results of ``models`` on other targets.
 
     Only results of one protocol and metric are comparable, so each (target, protocol, metric) is a row of its own; rows with
-    fewer than two of the models say nothing about their order and are left out.
+    fewer than two of the models say nothing about their order and are left out. Targets with fingerprints are told apart by
+    them, because two data sets may have one name (``train.csv``).
 
     Args:
         models: Names as ``KnownResult.identity`` writes them, or ``KnownModel``.
@@ -70,7 +71,7 @@ def results_of(
         fingerprint: Of the images at hand; results on the same images are left out too.
     """
     wanted = [model if isinstance(model, KnownModel) else KnownModel(model) for model in models]
-    table: dict[tuple[str, str, str], tuple[str, np.ndarray]] = {}
+    table: dict[tuple[str, str, str], tuple[str, str, np.ndarray]] = {}
     origins: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
         group = row.target_group or row.target
@@ -80,14 +81,15 @@ def results_of(
         places = [place for place, model in enumerate(wanted) if model.is_meant_by(row)]
         if not places or (same and (without_target or fingerprint)):
             continue
-        key = (row.target, row.protocol, row.metric)
-        _, values = table.setdefault(key, (group, np.full(len(models), np.nan)))
+        key = (row.target_fingerprint or row.target, row.protocol, row.metric)
+        _, _, values = table.setdefault(key, (row.target, group, np.full(len(models), np.nan)))
         values[places] = row.value
         origins.setdefault(key, []).append(row.origin)
-    kept = {key: entry for key, entry in table.items() if np.isfinite(entry[1]).sum() >= 2}
-    results = np.array([values for _, values in kept.values()]).reshape(len(kept), len(models))
+    kept = {key: entry for key, entry in table.items() if np.isfinite(entry[-1]).sum() >= 2}
+    results = np.array([values for _, _, values in kept.values()]).reshape(len(kept), len(models))
     of_kept = list(dict.fromkeys(origin for key in kept for origin in origins[key]))
-    return KnownTable([key[0] for key in kept], [group for group, _ in kept.values()], results, of_kept)
+    targets, groups = [target for target, _, _ in kept.values()], [group for _, group, _ in kept.values()]
+    return KnownTable(targets, groups, results, of_kept)
 
 
 def _rows(

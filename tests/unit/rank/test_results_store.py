@@ -71,3 +71,12 @@ def test_the_command_lists_them(tmp_path, monkeypatch, capsys):
     line = next(line for line in text.splitlines() if line.startswith("my_model"))
     assert "0.7500  [0.7000, 0.8000]  tune" in line
     assert "thesis, Table 6.4" in text
+
+
+def test_data_sets_of_one_name_are_told_apart_by_their_images():
+    rows = [own("a", "train.csv", 0.9, target_fingerprint="1"), own("b", "train.csv", 0.8, target_fingerprint="1")]
+    others = [own("a", "train.csv", 0.2, target_fingerprint="2"), own("b", "train.csv", 0.6, target_fingerprint="2")]
+    known = results_of(["a/s", "b/s"], [*rows, *others])
+    assert known.targets == ["train.csv", "train.csv"]
+    assert known.results.tolist() == [[0.9, 0.8], [0.2, 0.6]]
+    assert results_of(["a/s", "b/s"], [rows[0], others[1]]).targets == []
