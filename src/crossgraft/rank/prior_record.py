@@ -32,7 +32,10 @@ EVIDENCE_SCORES: Mapping[Scenario, Mapping[str, str]] = {
 """Scores whose published values this library reproduces, so that their weight can be fitted → column of the table."""
 _TAIL = 0.025
 _TWO = NumberFormat(decimals=2)
-NO_HISTORY = "No other target has known results of two of these models, so the static prior could not be asked."
+NO_HISTORY = (
+    "No other target has known results of two of these models, measured in the same way, so the static prior could not be "
+    "asked."
+)
 
 
 def describe_prior(
