@@ -19,6 +19,9 @@ class Silent:
     def advance(self, amount=1):
         self.done += amount
 
+    def note(self, text):
+        return None
+
 
 def combine_scaled(parts):
     return scale_over_zoo([part["spread"] for part in parts])

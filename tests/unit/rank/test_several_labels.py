@@ -33,6 +33,9 @@ class Silent:
     def advance(self, amount=1):
         pass
 
+    def note(self, text):
+        pass
+
 
 @pytest.fixture
 def problem():

@@ -11,6 +11,9 @@ class Silent:
     def advance(self, amount=1):
         pass
 
+    def note(self, text):
+        pass
+
 
 @score(
     title="Shows its option",
