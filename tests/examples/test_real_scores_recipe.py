@@ -11,6 +11,7 @@ from crossgraft.scores import SCORES
 
 REPOSITORY = Path(__file__).parents[2]
 RECIPES = REPOSITORY / "recipes"
+PAGE = REPOSITORY / "docs" / "results" / "real-scores.md"
 
 
 @pytest.fixture
@@ -62,3 +63,27 @@ def test_correlation_of_the_models_that_have_both_values(recipe):
     assert spearman({"a": 1, "b": 2, "c": 3, "d": 0}, {"a": 5, "b": 6, "c": 9, "e": 0}) == pytest.approx(1)
     assert spearman({"a": 1, "b": 2, "c": 3}, {"a": 1, "b": 3, "c": 2}) == pytest.approx(0.5)
     assert spearman({"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 3, "c": 2}) != pytest.approx(0)
+
+
+def test_the_page_has_every_set_score_and_model(recipe):
+    text = PAGE.read_text(encoding="utf-8")
+    short_names = set(recipe.write_page.__globals__["SHORT_NAMES"].values())
+    titles = [SCORES.get(name).title for name in SCORES.names()]
+    head = section(text, "Every score on real checkpoints and real images")
+    of_sets = {row[0]: row for row in rows(head)}
+    known = [target for target in recipe.TARGETS if target.title in of_sets]
+    assert list(of_sets) == [target.title for target in known] != []
+    assert all(target.title in head for target in recipe.TARGETS)  # as measured, or as not measured yet
+    for target in known:
+        orders = {row[0]: set(row[1].replace("=", " ").split()) for row in rows(section(text, target.title))}
+        assert list(orders) == titles
+        left_out = {recipe.write_page.__globals__["short"](target.left_out)} - {""}
+        assert orders["LogME"] == orders["Linear probe"] == short_names - left_out
+        assert int(of_sets[target.title][4]) == len(orders["LogME"])
+    with_probe = rows(section(text, "Do the scores agree?"))
+    assert {row[0] for row in with_probe} >= set(titles) - {"Linear probe"}
+    assert all(-1 <= float(cell.replace("−", "-")) <= 1 for row in with_probe for cell in row[1:7] if is_number(cell))
+
+
+def is_number(cell):
+    return re.fullmatch(r"−?\d+\.\d+", cell) is not None
