@@ -23,7 +23,7 @@ demo: $(VENV)/installed
 	$(BIN)/crossgraft demo
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 $(if $(ONLY),-m "$(ONLY)")
 
 check: $(VENV)/installed
 	$(BIN)/ruff format --check $(SOURCES)
