@@ -10,7 +10,7 @@ from typing import cast
 
 from torch import nn
 
-from crossgraft.models.random_weights import build_random, build_seeded
+from crossgraft.models.random_weights import build_seeded
 from crossgraft.models.sources.factory import build_from_factory, find_factory
 from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.spec import is_factory_source, without_folders
@@ -45,7 +45,6 @@ def build_network(
     *,
     seed: int = 0,
     folders: Sequence[Path] = (),
-    surely_random: bool = False,
 ) -> nn.Module:
     """The network of ``recipe`` without pretrained weights; nothing is downloaded.
 
@@ -54,7 +53,6 @@ def build_network(
         preprocessing: Says the size of its images.
         seed: Of the weights.
         folders: Where the module of a factory may lie, besides what is installed.
-        surely_random: Draw anew what a factory loads by itself, which costs building the network twice.
 
     Raises:
         UnknownNameError: The architecture or the function is not known any more.
@@ -63,8 +61,6 @@ def build_network(
     source, kwargs = recipe.source, recipe.kwargs
 
     def draw(build: Callable[[], nn.Module]) -> nn.Module:
-        if surely_random:
-            return build_random(build, seed, source=source)
         return build_seeded(build, seed, "random weights", source)
 
     if is_factory_source(source):

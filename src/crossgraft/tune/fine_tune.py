@@ -11,7 +11,7 @@ from crossgraft.data import Dataset
 from crossgraft.losses import Loss
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
-from crossgraft.runs import open_command_run
+from crossgraft.runs import open_command_run, read_known_results
 from crossgraft.tune.augmentations import Augmentation
 from crossgraft.tune.batch_transforms import BatchTransform
 from crossgraft.tune.choice import spell
@@ -204,6 +204,8 @@ def fine_tune(
     parse_threshold_rule(threshold_rule or "youden")
     spec = find_model(model, weights_dir)
     tracking = open_tracking(track)
+    if store and not plan:
+        read_known_results()  # a damaged file comes to light before hours of training, not after
     location = data.name if isinstance(data, Dataset) else data
     resolved: dict[str, Any] = {
         "model": spec.describe(),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from crossgraft.errors import CrossgraftError, DataError
@@ -257,7 +258,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     """
     try:
         return safetensors.torch.load_file(path)
-    except Exception as error:  # the library has errors of its own for each kind of damage
+    except (SafetensorError, OSError) as error:
         raise DataError(f"Cannot read the weights {path}: {error}. Use --overwrite to train again.") from error
 
 

@@ -16,6 +16,7 @@ import safetensors.torch
 import torch
 from jaxtyping import Float
 from pydantic import ValidationError
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from crossgraft.compute import resolve_device
@@ -173,7 +174,7 @@ def _read_weights(path: Path, facts: SavedModelRecord) -> dict[str, Tensor]:
         )
     try:
         return safetensors.torch.load(content)
-    except Exception as error:  # the library has errors of its own for each kind of damage
+    except SafetensorError as error:
         raise WeightsMismatchError(f"{path} can not be read as safetensors: {error}. Copy it again.") from error
 
 
