@@ -11,13 +11,12 @@ run directory under ``--results``: what is finished is not trained again, what w
 from __future__ import annotations
 
 import argparse
-import os
-import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from data_folders import add_folders, check_folders, unpack
 from fine_tuning_page import Result, write_page
 
 from crossgraft import fine_tune
@@ -88,17 +87,17 @@ def study_methods(target: Target, spec: ModelSpec, arguments: argparse.Namespace
             out = arguments.results / target.name / f"{short(spec)}-{method.replace(' ', '-')}-{seed}"
             record = finished(out)
             if record is None and is_wanted(target.name, arguments):
-                record = train(target, spec, arguments, out, seed=seed, **options)
+                data = noise(target.name) if arguments.smoke else arguments.data_dir / target.file
+                record = train(data, spec, arguments, out, seed=seed, **target.options, **options)
             if record is not None:
                 results.append(Result(target.name, spec.name, method, seed, record))
     return results
 
 
 def train(
-    target: Target, spec: ModelSpec, arguments: argparse.Namespace, out: Path, *, seed: int, **options: Any
+    data: Path | Dataset, spec: ModelSpec, arguments: argparse.Namespace, out: Path, *, seed: int, **options: Any
 ) -> TuningRecord | None:
-    """Train once; None where it diverged, which the page counts."""
-    data = noise(target.name) if arguments.smoke else arguments.data_dir / target.file
+    """Train once; None where it diverged, which the page shows as a training that is not there."""
     try:
         tuned = fine_tune(
             data,
@@ -113,14 +112,13 @@ def train(
             seed=seed,
             out=out,
             reporter=Reporter(quiet=True),
-            **({} if arguments.smoke else target.options),
             **options,
         )
     except DivergedError as error:
         print(f"{out.name}: {error}", flush=True)
         return None
     found = tuned.headline
-    print(f"{target.name} {out.name}: {found.value if found else None} in {tuned.record.seconds:.0f} s", flush=True)
+    print(f"{out.parent.name} {out.name}: {found.value if found else None} in {tuned.record.seconds:.0f} s", flush=True)
     return tuned.record
 
 
@@ -133,20 +131,12 @@ def study_folds(specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> di
         if record is None and is_wanted("ham10000", arguments) and not arguments.smoke:
             folder = unpack(arguments.data_dir / "ham10000_subset_jpg200x150.tar", arguments.results / "unpacked")
             spec = next(spec for spec in specs if spec.name == FOLDED_MODEL)
-            target = Target("ham10000", "HAM10000 (subset)", "", {})
-            record = fold_by(target, spec, arguments, out, folder / "ham10000_subset", options)
+            folder = folder / "ham10000_subset"
+            options = {"image_root": folder / "images", "folds": FOLDS, **options}
+            record = train(folder / "metadata.csv", spec, arguments, out, seed=0, **options)
         if record is not None:
             records[name] = record
     return records
-
-
-def fold_by(
-    target: Target, spec: ModelSpec, arguments: argparse.Namespace, out: Path, folder: Path, options: dict[str, str]
-) -> TuningRecord | None:
-    renamed = target._replace(file=str(folder / "metadata.csv"))
-    absolute = argparse.Namespace(**{**vars(arguments), "data_dir": Path()})
-    options = {"image_root": str(folder / "images"), "folds": FOLDS, **options}
-    return train(renamed, spec, absolute, out, seed=0, **options)
 
 
 def finished(out: Path) -> TuningRecord | None:
@@ -184,23 +174,9 @@ def noise(name: str) -> Dataset:
     return dataset_from_arrays(images, np.arange(60) % 2, name=name)
 
 
-def unpack(archive: Path, folder: Path) -> Path:
-    """Extract once; a half-extracted archive is not taken for a whole one."""
-    if not folder.is_dir():
-        partial = folder.with_name(folder.name + ".partial")
-        with tarfile.open(archive) as opened:
-            opened.extractall(partial, filter="data")
-        partial.rename(folder)
-    return folder
-
-
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    folder = Path(os.environ["CROSSGRAFT_DATA"]) if "CROSSGRAFT_DATA" in os.environ else None
-    parser.add_argument("--data-dir", type=Path, default=folder and folder / "datasets", help="holds the image files")
-    parser.add_argument(
-        "--weights-dir", type=Path, default=folder and folder / "weights", help="holds the weight files"
-    )
+    add_folders(parser)
     parser.add_argument(
         "--results", type=Path, default=Path("runs") / "fine-tuning", help="run directories of all trainings"
     )
@@ -212,10 +188,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--threads", type=int, default=1, help="of the network")
     parser.add_argument("--smoke", action="store_true", help="as-built networks and noise; the numbers mean nothing")
     parsed = parser.parse_args(arguments)
-    if parsed.smoke:
-        parsed.weights_dir = None
-    elif parsed.data_dir is None or parsed.weights_dir is None:
-        parser.error("name the folders with --data-dir and --weights-dir, or set CROSSGRAFT_DATA, or try --smoke")
+    check_folders(parser, parsed)
     return parsed
 
 

@@ -15,9 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
-import tarfile
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from data_folders import add_folders, check_folders, unpack
 from real_scores_page import GRADIENT_SCORES, Measured, write_page
 
 from crossgraft.compute import limit_threads
@@ -139,17 +137,6 @@ def open_target(target: Target, arguments: argparse.Namespace) -> Dataset:
     return open_dataset(path, use_split="train", limit=arguments.limit, **options)
 
 
-def unpack(archive: Path, folder: Path) -> Path:
-    """Extract once; a half-extracted archive is not taken for a whole one."""
-    if not folder.is_dir():
-        partial = folder.with_name(folder.name + ".partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        with tarfile.open(archive) as opened:
-            opened.extractall(partial, filter="data")
-        partial.rename(folder)
-    return folder
-
-
 def measure(target: Target, specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> None:
     """All scores on one set, unless they are there already for these images and settings."""
     kept = [spec for spec in specs if spec.name != target.left_out]
@@ -216,11 +203,7 @@ def gradient_parts(dataset: Dataset, spec: ModelSpec, arguments: argparse.Namesp
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    folder = Path(os.environ["CROSSGRAFT_DATA"]) if "CROSSGRAFT_DATA" in os.environ else None
-    parser.add_argument("--data-dir", type=Path, default=folder and folder / "datasets", help="holds the image files")
-    parser.add_argument(
-        "--weights-dir", type=Path, default=folder and folder / "weights", help="holds the weight files"
-    )
+    add_folders(parser)
     parser.add_argument(
         "--results", type=Path, default=Path("runs") / "real-scores", help="what is finished is kept here"
     )
@@ -234,10 +217,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--smoke", action="store_true", help="as-built networks and noise; the numbers mean nothing")
     parsed = parser.parse_args(arguments)
     parsed.limit = parsed.limit or (40 if parsed.smoke else 300)
-    if parsed.smoke:
-        parsed.weights_dir = None
-    elif parsed.data_dir is None or parsed.weights_dir is None:
-        parser.error("name the folders with --data-dir and --weights-dir, or set CROSSGRAFT_DATA, or try --smoke")
+    check_folders(parser, parsed)
     return parsed
 
 
