@@ -141,7 +141,7 @@ class PullToStart:
     reference: ClassVar[str] = "test"
     task_weight: ClassVar[float] = 1.0
 
-    def attach(self, classifier):
+    def attach(self, classifier, training_set=None):
         self.start = {name: parameter.detach().clone() for name, parameter in classifier.named_parameters()}
         self.factor = nn.Linear(1, 1, bias=False, dtype=classifier.head.weight.dtype)
         nn.init.ones_(self.factor.weight)
@@ -152,6 +152,9 @@ class PullToStart:
             ((p - self.start[n]) ** 2).sum() for n, p in context.classifier.named_parameters() if p.requires_grad
         )
         return {"distance": self.strength * moved, "factor": 0.01 * (self.factor.weight**2).sum()}
+
+    def after_step(self, update):
+        pass
 
     def detach(self):
         self.attached = False
@@ -169,6 +172,25 @@ class PullToStart:
         with torch.no_grad():
             self.factor.weight.copy_(state["factor"])
         self.start = {name.removeprefix("start/"): value for name, value in state.items() if name != "factor"}
+
+
+@dataclass
+class SpreadOfAll(PullToStart):
+    """Two statistics of the whole batch: its covariance from all rows, and its second moment from sums."""
+
+    def loss(self, context):
+        rows = context.of_all_processes(context.features)
+        assert len(rows) == context.num_images_of_all
+        centred = rows - rows.mean(0)
+        mine = context.features[: context.num_images]
+        moment = context.sum_over_processes(mine.T @ mine) / context.num_images_of_all
+        return {"covariance": (centred.T @ centred).square().sum(), "moment": moment.square().sum()}
+
+    def parameter_groups(self):
+        return []
+
+    def modules(self):
+        return []
 
 
 def arguments(**changes):

@@ -75,6 +75,8 @@ def example_step(classifier: Classifier) -> StepContext:
         step=0,
         num_processes=1,
         generator=torch_generator(0, "example step"),
+        num_images=NUM_IMAGES,
+        num_images_of_all=NUM_IMAGES,
     )
 
 

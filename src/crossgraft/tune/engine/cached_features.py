@@ -66,7 +66,7 @@ class HeadOnly(nn.Module):
 
 def shows_plain_images(feed: Feed) -> bool:
     """Whether every epoch shows the same images with the same targets."""
-    return isinstance(feed, BatchMaker) and feed.augmentation.name == "none" and not feed.batch_transforms
+    return isinstance(feed, BatchMaker) and feed.is_plain
 
 
 def features_of(

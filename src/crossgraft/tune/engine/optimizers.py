@@ -42,6 +42,11 @@ class NamedOptimizer:
         of_head = (g for g in self.optimizer.param_groups if any(p is weight for p in g["params"]))
         return float(next(of_head, self.optimizer.param_groups[0])["lr"])
 
+    def learning_rates(self) -> dict[str, float]:
+        """Name of each parameter → its learning rate now."""
+        rates = {id(p): float(group["lr"]) for group in self.optimizer.param_groups for p in group["params"]}
+        return {name: rates[id(parameter)] for name, parameter in self.parameters.items()}
+
     def state(self) -> dict[str, Tensor]:
         """Moments and step counts as ``<parameter>|<what>``."""
         return {

@@ -18,8 +18,9 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.seeding import derive_seed, torch_generator
 from crossgraft.tune.engine.contract import Batch
 from crossgraft.tune.engine.optimizers import NamedOptimizer
+from crossgraft.tune.engine.reduction import sum_over_processes
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext
+from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext, StepUpdate
 
 
 class Network(nn.Module):
@@ -46,6 +47,9 @@ class _Part:
     rows: Tensor
     images: Tensor
     targets: Tensor
+    num_images: int  # that count; 0 of the one that a process without a share looks at
+    first_image: int  # place among the images of this part in all processes
+    num_images_of_all: int
     image_weight: float  # of one image's loss in the mean over the whole batch
     term_weight: float  # of a regulariser's term; all parts of all processes together have 1
 
@@ -55,8 +59,8 @@ class TrainingStep:
 
     With the whole batch of b images, task loss ``l_i`` of image i and terms ``t_k`` of the regularisers, a step follows the
     gradient of ``w / b * sum_i l_i + sum_k t_k``, where w is the product of the regularisers' ``task_weight``. A part of m of
-    a process' n images, one process of P, counts ``w / b * sum_{i in part} l_i + m / (n P) * sum_k t_k``: the sum over all
-    parts is the step's loss exactly for everything that is a sum over images or does not depend on them.
+    a process counts ``w / b * sum_{i in part} l_i + m / b * sum_k t_k``: the sum over all parts is the step's loss exactly
+    for terms that are a mean over images, that do not depend on them, or that processes compute together.
 
     Args:
         fabric: Launched; knows device, precision and the other processes.
@@ -116,25 +120,38 @@ class TrainingStep:
         refuse_non_finite(values, step)
         self._clip(step)
         self.optimizer.step()
+        if self.regularizers:
+            update = StepUpdate(self.classifier, self.named.learning_rates())
+            for regularizer in self.regularizers:
+                regularizer.after_step(update)
         return values
 
     def _parts(self, batch: Batch) -> list[_Part]:
-        """This process' share of the batch, cut into parts."""
-        total, world = len(batch.rows), self.fabric.world_size
-        mine = torch.arange(total).tensor_split(world)[self.fabric.global_rank]
-        # A process without an image of its own looks at the first one, which then counts nothing for the task.
-        image_weight = 1 / total if len(mine) else 0.0
-        mine = mine if len(mine) else torch.zeros(1, dtype=torch.long)
+        """This process' share of the batch, cut into parts: as many in every process, because some terms need all of them."""
+        total, world, rank = len(batch.rows), self.fabric.world_size, self.fabric.global_rank
+        num_parts = min(self.settings.accumulate, max(total // world, 1))
+        shares = [share.tensor_split(num_parts) for share in torch.arange(total).tensor_split(world)]
         dtype = self.classifier.head.weight.dtype
 
-        def part(chosen: Tensor) -> _Part:
+        def part(number: int) -> _Part:
+            sizes = [len(share[number]) for share in shares]
+            # A process without an image of its own looks at the first one, which then counts nothing.
+            chosen = shares[rank][number] if sizes[rank] else torch.zeros(1, dtype=torch.long)
             images, targets = (
                 self.fabric.to_device(tensor[chosen.to(tensor.device)]) for tensor in (batch.images, batch.targets)
             )
-            rows = batch.rows[chosen.to(batch.rows.device)]
-            return _Part(rows, images.to(dtype), targets.to(dtype), image_weight, len(chosen) / (len(mine) * world))
+            return _Part(
+                batch.rows[chosen.to(batch.rows.device)],
+                images.to(dtype),
+                targets.to(dtype),
+                num_images=sizes[rank],
+                first_image=sum(sizes[:rank]),
+                num_images_of_all=sum(sizes),
+                image_weight=1 / total if sizes[rank] else 0.0,
+                term_weight=sizes[rank] / total,
+            )
 
-        return [part(chosen) for chosen in mine.tensor_split(min(self.settings.accumulate, len(mine)))]
+        return [part(number) for number in range(num_parts)]
 
     def _terms(self, part: _Part, step: int, number: int) -> dict[str, Tensor]:
         """What one part adds to the loss and to each term of it."""
@@ -152,6 +169,10 @@ class TrainingStep:
                 step=step,
                 num_processes=self.fabric.world_size,
                 generator=torch_generator(self.settings.seed, regularizer.name, step, number),
+                num_images=part.num_images,
+                num_images_of_all=part.num_images_of_all,
+                first_image=part.first_image,
+                sum_over_processes=sum_over_processes,
             )
             for name, term in regularizer.loss(context).items():
                 terms[f"{regularizer.name}/{name}"] = term * part.term_weight

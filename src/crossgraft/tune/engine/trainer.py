@@ -26,7 +26,7 @@ from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.batches import BatchMaker
 from crossgraft.tune.methods._method import Selection
-from crossgraft.tune.regularizers._regularizer import Regularizer
+from crossgraft.tune.regularizers._regularizer import Regularizer, TrainingSet
 
 # Where a run computes and how often it saves is not meant to change a number.
 _MACHINE = ("device", "num_processes", "checkpoint_every_steps")
@@ -110,7 +110,7 @@ def run_job(fabric: Fabric, job: TrainingJob, on_step: OnStep | None, on_epoch: 
         job.feed.device = str(fabric.device)  # "cuda" would be the first one in the feed's thread
     try:
         for regularizer in job.regularizers:
-            regularizer.attach(job.classifier)
+            regularizer.attach(job.classifier, job.feed if isinstance(job.feed, TrainingSet) else None)
         return _Trainer(fabric, job, configuration, on_step, on_epoch).run()
     finally:
         for regularizer in job.regularizers:

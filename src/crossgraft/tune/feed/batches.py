@@ -20,6 +20,7 @@ from crossgraft.tune.feed.images import TrainingImages
 Targets = Float[Tensor, "num_samples num_classes"]
 # What is in between stays in the caches; whole batches took twice the time. Another number draws other images.
 _IMAGES_AT_ONCE = 16
+_PLAIN_BATCH = 64
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,28 @@ class BatchMaker:
     def steps_per_epoch(self) -> int:
         """Number of batches an epoch."""
         return self.plan.steps_per_epoch
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every epoch shows the same images with the same targets."""
+        return self.augmentation.name == "none" and not self.batch_transforms
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the images, their order and their preparation."""
+        return self.images.fingerprint
+
+    def plain_batches(self) -> Iterator[Float32[Tensor, "batch channels height width"]]:
+        """Every image once, in order, neither augmented nor mixed."""
+        found = evaluation_batches(self.images, self.targets, batch_size=_PLAIN_BATCH, device=self.device)
+        for batch in found:
+            yield batch.images
+
+    def training_batches(self, passes: int) -> Iterator[Float32[Tensor, "batch channels height width"]]:
+        """Epochs −1, −2 …, which training never shows."""
+        for number in range(passes):
+            for batch in self.batches(-1 - number):
+                yield batch.images
 
     def batches(self, epoch: int, *, start: int = 0) -> Iterator[TrainingBatch]:
         """The batches of ``epoch`` from step ``start`` on.

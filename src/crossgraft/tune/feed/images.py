@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -62,6 +63,7 @@ class TrainingImages:
         self._in_8_bits = all(kind[-1] == "8-bit" for kind in kinds)
         self._grey = preprocessing.channels == 1 or all("grey" in kind for kind in kinds)
         self._dtype = torch.uint8 if self._in_8_bits else torch.float32
+        self._fingerprint: str | None = None
         self._is_kept = torch.zeros(len(dataset), dtype=torch.bool)
         self._kept: Tensor | None = None
         if self.total_bytes <= memory_limit_bytes:
@@ -79,12 +81,20 @@ class TrainingImages:
         if self._kept is None:
             raise TypeError(f"{len(self)} images that are too many to be kept in memory")
         self._levels(torch.arange(len(self)))
-        return {**self.__dict__, "dataset": None}
+        return {**self.__dict__, "dataset": None, "_fingerprint": self.fingerprint}
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
         """Channels (1 for sets that are grey), height and width in pixels of what ``read`` gives."""
         return 1 if self._grey else 3, self.preprocessing.height_pixels, self.preprocessing.width_pixels
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the images, their order, and how they are prepared."""
+        if self._fingerprint is None:
+            facts = f"{self.dataset.fingerprint}\n{self.preprocessing.describe()}"
+            self._fingerprint = hashlib.sha256(facts.encode()).hexdigest()
+        return self._fingerprint
 
     @property
     def total_bytes(self) -> int:

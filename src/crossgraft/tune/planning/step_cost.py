@@ -55,6 +55,8 @@ class _FewBatches:
     def __init__(self, feed: BatchMaker) -> None:
         self.found: list[TrainingBatch] = list(islice(feed.batches(0), _TIMED_STEPS))
         self.found = (self.found * _TIMED_STEPS)[:_TIMED_STEPS]
+        self.is_plain = feed.is_plain
+        self.fingerprint = None  # of a part of the images, which nothing is to be kept of
 
     @property
     def steps_per_epoch(self) -> int:
@@ -64,6 +66,15 @@ class _FewBatches:
     def batches(self, epoch: int, *, start: int = 0) -> Iterator[TrainingBatch]:
         """The same in every epoch."""
         yield from self.found[start:]
+
+    def plain_batches(self) -> Iterator[Tensor]:
+        """What a regulariser looks at first: these images only, because only the steps are timed."""
+        for batch in self.found:
+            yield batch.images
+
+    def training_batches(self, passes: int) -> Iterator[Tensor]:
+        """The same."""
+        return self.plain_batches()
 
 
 def measure_step(

@@ -10,6 +10,8 @@ from typing import Any
 from crossgraft.registry import Registry
 from crossgraft.tune.regularizers._regularizer import Regularizer as Regularizer
 from crossgraft.tune.regularizers._regularizer import StepContext as StepContext
+from crossgraft.tune.regularizers._regularizer import StepUpdate as StepUpdate
+from crossgraft.tune.regularizers._regularizer import TrainingSet as TrainingSet
 from crossgraft.tune.regularizers.l2_sp import L2SP as L2SP
 
 REGULARIZERS: Registry[type[Any]] = Registry("regularizer", group="crossgraft.regularizers", plugin_type=type)

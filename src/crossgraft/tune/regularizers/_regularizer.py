@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -13,9 +13,39 @@ from torch import Tensor, nn
 from crossgraft.models.classifier import Classifier
 
 
+@runtime_checkable
+class TrainingSet(Protocol):
+    """The training images, for a regulariser that looks at all of them before the first step."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether training shows an image the same way every time: neither augmented nor mixed."""
+        ...
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Of the images, their order and their preparation; None: what was computed from them must not be kept on disk."""
+        ...
+
+    def plain_batches(self) -> Iterator[Float[Tensor, "batch channels height width"]]:
+        """Every image once, in the order of the rows, as evaluation shows it; where the network is."""
+        ...
+
+    def training_batches(self, passes: int) -> Iterator[Float[Tensor, "batch channels height width"]]:
+        """As training shows the images, augmented and mixed, so many times; drawn apart from what training draws."""
+        ...
+
+
+def _as_it_is(tensor: Tensor) -> Tensor:
+    return tensor
+
+
 @dataclass(frozen=True)
 class StepContext:
     """What a regulariser may look at in one step.
+
+    With several processes each has its share of the batch, and with ``--accumulate`` a share has parts that go through the
+    network one after the other. A context is about one such part; ``of_all_processes`` gives the rows of all of them.
 
     Attributes:
         classifier: The network that is trained.
@@ -27,6 +57,11 @@ class StepContext:
         step: Number of this step, from 0.
         num_processes: How many processes share the batch; ``images`` are this process' share.
         generator: Of this step.
+        num_images: How many of ``images`` count: all, or none of the one that a process without a share looks at.
+        num_images_of_all: Images of this part in all processes together.
+        first_image: Where this process' images begin among those.
+        sum_over_processes: Adds up a tensor over the processes, in the graph: its gradient is that of the sum. Every
+            process must call it, as often and in the same order.
     """
 
     classifier: Classifier
@@ -38,13 +73,41 @@ class StepContext:
     step: int
     num_processes: int
     generator: torch.Generator
+    num_images: int
+    num_images_of_all: int
+    first_image: int = 0
+    sum_over_processes: Callable[[Tensor], Tensor] = _as_it_is
+
+    def of_all_processes(self, rows: Float[Tensor, "batch ..."]) -> Float[Tensor, "num_images_of_all ..."]:
+        """One row an image of this process → the rows of all processes, in the order of the batch, in the graph."""
+        if self.num_processes == 1:
+            return rows
+        before = rows.new_zeros(self.first_image, *rows.shape[1:])
+        after = rows.new_zeros(self.num_images_of_all - self.first_image - self.num_images, *rows.shape[1:])
+        return self.sum_over_processes(torch.cat([before, rows[: self.num_images], after]))
+
+
+@dataclass(frozen=True)
+class StepUpdate:
+    """What a regulariser may look at after the optimiser's step.
+
+    Attributes:
+        classifier: With its new weights.
+        learning_rates: Name of each trained parameter of the classifier → its learning rate in this step.
+    """
+
+    classifier: Classifier
+    learning_rates: Mapping[str, float]
 
 
 @runtime_checkable
 class Regularizer(Protocol):
     """One or more terms that are added to the loss; a dataclass whose fields are its options.
 
-    The loss of a step is ``task_weight × task loss + Σ terms``; every term is logged under ``<name>/<term>``.
+    The loss of a step is ``task_weight × task loss + Σ terms``; every term is logged under ``<name>/<term>``. A term that
+    does not depend on the images, that is a mean over them, or that is made of ``of_all_processes`` and
+    ``sum_over_processes`` gives the same step whatever the number of processes.
+
     A regulariser with learned parameters of its own (an orthogonal map, reconstructors) gives them in
     ``parameter_groups``; they take part in checkpoints through ``state_dict``.
 
@@ -64,12 +127,20 @@ class Regularizer(Protocol):
         """Factor of the task loss; 1 for all but convex combinations."""
         ...
 
-    def attach(self, classifier: Classifier) -> None:
-        """Look at the network before the first step (and after the pretrained weights are there): clone references."""
+    def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
+        """Look at network and training images before the first step, where the pretrained weights are: clone references.
+
+        ``training_set`` is None where there are no images to look at, as for a plan that counts parameters: a regulariser
+        that needs them says so in its first ``loss``.
+        """
         ...
 
     def loss(self, context: StepContext) -> dict[str, Tensor]:
         """The weighted terms of this step, scalars, by name."""
+        ...
+
+    def after_step(self, update: StepUpdate) -> None:
+        """Called when the optimiser has moved the weights; what it changes is changed without a gradient."""
         ...
 
     def detach(self) -> None:

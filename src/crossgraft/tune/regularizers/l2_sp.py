@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.regularizers._regularizer import StepContext
+from crossgraft.tune.regularizers._regularizer import StepContext, StepUpdate, TrainingSet
 
 
 @dataclass
@@ -56,7 +56,7 @@ class L2SP:
         """The loss of the task counts in full."""
         return 1.0
 
-    def attach(self, classifier: Classifier) -> None:
+    def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
         """Clone the weights of the body: what shares memory with them would follow them, and the term stay 0."""
         self._start = {name: parameter.detach().clone() for name, parameter in _body(classifier)}
 
@@ -82,6 +82,9 @@ class L2SP:
             "body": 0.5 * self.alpha * _sum(moved, context.logits),
             "head": 0.5 * self.beta * _sum(head, context.logits),
         }
+
+    def after_step(self, update: StepUpdate) -> None:
+        """Nothing."""
 
     def detach(self) -> None:
         """Forget the starting point; nothing was left on the network."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.regularizers import StepContext
+from crossgraft.tune.regularizers import StepContext, StepUpdate, TrainingSet
 
 
 @dataclass
@@ -28,11 +28,14 @@ class QuietLogits:
     def task_weight(self) -> float:
         return 1.0
 
-    def attach(self, classifier: Classifier) -> None:
+    def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
         """Nothing to remember."""
 
     def loss(self, context: StepContext) -> dict[str, Tensor]:
         return {"logits": self.strength * context.logits.square().mean()}
+
+    def after_step(self, update: StepUpdate) -> None:
+        """Nothing to do."""
 
     def detach(self) -> None:
         """Nothing was left."""

@@ -17,6 +17,7 @@ from support.training import (
     BrokenInOneProcess,
     DoubleFeed,
     PullToStart,
+    SpreadOfAll,
     VanishingProcess,
     arguments,
     build_classifier,
@@ -54,6 +55,17 @@ def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(precision
     assert tuple(rows) == together.history and not two.training
     resumed, again = train_one("plain", **parted)
     assert again.resumed and largest_difference(two, resumed) == 0
+
+
+@pytest.mark.slow
+def test_statistics_of_the_whole_batch_have_the_gradient_of_one_process():
+    common = {"feed": DoubleFeed(7), "precision": "64-true", "regularizers": [SpreadOfAll()]}
+    one, alone = train_one("plain", **common)
+    two, together = train_one("plain", num_processes=2, **common)
+    plain, _ = train_one("plain", **{**common, "regularizers": []})
+    assert largest_difference(one, two) < 1e-12 < 1e-6 < largest_difference(one, plain)
+    for first, second in zip(alone.history, together.history, strict=True):
+        assert first.terms == pytest.approx(second.terms, abs=1e-12)
 
 
 @pytest.mark.slow

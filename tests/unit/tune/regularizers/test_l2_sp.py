@@ -24,6 +24,8 @@ def context_of(classifier, images=None):
         step=0,
         num_processes=1,
         generator=torch.Generator(),
+        num_images=2,
+        num_images_of_all=2,
     )
 
 
