@@ -104,7 +104,7 @@ def prepare(
     reporter: Reporter,
 ) -> Preparation:
     """Open the rows, then ``prepare_rows``; ``data`` and ``call`` as in ``fine_tune``."""
-    rows = _open(data, call, reporter)
+    rows = rows_of_call(data, call, reporter)
     columns_of(rows.dataset, call["subgroups"])  # a column that is not there comes to light before the plan
     return prepare_rows(rows, call, given=given, points=points, spec=spec, run=run, reporter=reporter)
 
@@ -118,6 +118,7 @@ def prepare_rows(
     spec: ModelSpec,
     run: RunDirectory | None,
     reporter: Reporter,
+    checks: list[CheckRecord] | None = None,
 ) -> Preparation:
     """Load the model, choose what was left open, refuse contradictions, and make the plan.
 
@@ -129,12 +130,14 @@ def prepare_rows(
         spec: Of the model.
         run: Told about data and machine.
         reporter: Told what is going on.
+        checks: Of these rows, if they were checked before.
     """
     num_threads = call["workers"] or available_cores()
     dataset = rows.dataset
     if run is not None:
         run.describe_data(dataset.fingerprint)
-    checks = _check(rows, strict=call["strict"], reporter=reporter)
+    if checks is None:
+        checks = checks_of_rows(rows, strict=call["strict"], reporter=reporter)
     task = task_of(dataset)
     plugins = plugins_of(call, task)
     backbone = load_start(spec, call, scratch=plugins.method.starts_from_scratch, reporter=reporter)
@@ -206,12 +209,13 @@ def plugins_of(call: Mapping[str, Any], task: Task) -> Plugins:
     return choose_plugins(task=task, **{name: call[name] for name in names})
 
 
-def _open(data: str | Path | Dataset, call: Mapping[str, Any], reporter: Reporter) -> TuningRows:
+def rows_of_call(data: str | Path | Dataset, call: Mapping[str, Any], reporter: Reporter) -> TuningRows:
+    """Open the data and give every row its part; ``data`` and ``call`` as in ``fine_tune``."""
     options = {name: call[name] for name in DATA_OPTIONS}
     return open_rows(data, val_fraction=call["val_fraction"], reporter=reporter, **options)
 
 
-def _check(rows: TuningRows, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:
+def checks_of_rows(rows: TuningRows, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:
     """Of the training rows alone, and of what is in two parts."""
     dataset = rows.dataset
     train = dataset if rows.num_folds is not None else dataset.take(rows.parts[0].train)
