@@ -9,6 +9,7 @@ from crossgraft.records.base import SCHEMA_VERSION, Record, Reference, StageReco
 from crossgraft.records.checks import CheckRecord, ColumnRecord, DataCheckRecord, FindingRecord, Severity
 from crossgraft.records.data import DatasetRecord, Thumbnail
 from crossgraft.records.demo import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
+from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
 from crossgraft.records.models import ModelRecord, PreprocessingRecord, Role
 from crossgraft.records.prediction import PredictionRecord, PredictionRow
 from crossgraft.records.prior import STATIC_PRIOR, KnownResult, PriorRecord, PriorRow
@@ -73,6 +74,8 @@ __all__ = [
     "FriedmanRecord",
     "GridPointRecord",
     "GroundTruthRecord",
+    "InterpolationPoint",
+    "InterpolationRecord",
     "KnownResult",
     "MeanRecord",
     "MethodRecord",

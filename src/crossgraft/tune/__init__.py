@@ -6,6 +6,8 @@ from crossgraft.tune.engine.settings import TrainerSettings as TrainerSettings
 from crossgraft.tune.engine.trainer import train as train
 from crossgraft.tune.estimator import FineTunedClassifier as FineTunedClassifier
 from crossgraft.tune.fine_tune import fine_tune as fine_tune
+from crossgraft.tune.interpolated_runs import Interpolated as Interpolated
+from crossgraft.tune.interpolated_runs import interpolate_runs as interpolate_runs
 from crossgraft.tune.methods import METHODS as METHODS
 from crossgraft.tune.planning.plan import Plan as Plan
 from crossgraft.tune.predict import predict as predict

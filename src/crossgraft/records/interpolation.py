@@ -1,0 +1,49 @@
+"""What lies between a pretrained and a fine-tuned network."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
+from crossgraft.records.tuning import MetricRecord
+
+
+class InterpolationPoint(Record):
+    """One network on the way from the start to the end."""
+
+    alpha: float = Field(description="0: the start, 1: the end.")
+    metrics: list[MetricRecord] = Field(description="Over all classes: first those of test, then those of val.")
+    similarity: dict[str, float] = Field(
+        description="How alike its features on test are to those of the pretrained network: 'cka', 'cka_debiased'."
+    )
+    parameter_distance: float = Field(
+        description="Euclidean distance of the weights in front of the head to the pretrained ones."
+    )
+
+    def metric(self, name: str, *, split: str = "test") -> MetricRecord | None:
+        """The metric called ``name`` on the rows of ``split``."""
+        return next((row for row in self.metrics if row.metric == name and row.split == split), None)
+
+
+class InterpolationRecord(Record):
+    """The curve from the start (pretrained) to the end (fine-tuned)."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["interpolation"] = "interpolation"
+    model: str = Field(description="Name of the pretrained network.")
+    dataset: str
+    start: str = Field(description="What the network at alpha 0 is, in words.")
+    points: list[InterpolationPoint] = Field(description="In the order of alpha.")
+    primary_metric: str
+    picked_alpha: float | None = Field(description="Picked on val; None where val says nothing.")
+    picked_by: str = Field(description="The rule that picked it, or why there is none.")
+    num_batch_norms: int = Field(description="Layers whose statistics were estimated anew between the ends.")
+    seconds: float
+    references: list[Reference] = []
+
+    @property
+    def picked(self) -> InterpolationPoint | None:
+        """The point that was picked on val."""
+        return next((point for point in self.points if point.alpha == self.picked_alpha), None)

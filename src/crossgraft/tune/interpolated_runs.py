@@ -1,0 +1,269 @@
+"""``interpolate_runs``: the curve between two finished fine-tunings, from their run directories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
+from crossgraft.data import Dataset, Split, limit_rows, open_dataset
+from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsMismatchError
+from crossgraft.models import ModelSpec
+from crossgraft.models.classifier import Classifier, make_classifier
+from crossgraft.progress import Reporter
+from crossgraft.records import InterpolationRecord, RunRecord
+from crossgraft.tune.interpolation import ALPHAS, interpolation_curve, with_body_of
+from crossgraft.tune.planning.parts import Parts
+from crossgraft.tune.planning.starting_model import find_model, load_start
+from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model, load_saved_model
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_READING = (
+    "label_column", "label_separator", "class_names", "ordinal", "group_column", "path_column", "image_root", "window",
+    "slices", "allow_download", "skip_unreadable", "limit",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Interpolated:
+    """The curve between two runs: ``record`` holds every number.
+
+    Attributes:
+        record: One point an α.
+    """
+
+    record: InterpolationRecord
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each α, part of the data and metric."""
+        import pandas as pd
+
+        rows = [
+            {
+                "alpha": point.alpha,
+                "split": row.split,
+                "metric": row.metric,
+                **{name: getattr(row, name) for name in ("value", "low", "high", "num_images")},
+                "cka": point.similarity.get("cka"),
+                "cka_debiased": point.similarity.get("cka_debiased"),
+                "parameter_distance": point.parameter_distance,
+                "picked": point.alpha == self.record.picked_alpha,
+            }
+            for point in self.record.points
+            for row in point.metrics
+        ]
+        return pd.DataFrame(rows)
+
+    def to_json(self) -> str:
+        """The record as one JSON document."""
+        return self.record.model_dump_json()
+
+    def __repr__(self) -> str:
+        """One line."""
+        picked = self.record.picked
+        where = "" if picked is None else f", alpha {picked.alpha:g} picked on val"
+        return (
+            f"Interpolated({self.record.model!r} on {self.record.dataset!r}: {len(self.record.points)} networks{where})"
+        )
+
+    def _repr_html_(self) -> str:
+        frame = self.to_frame()
+        shown = frame.loc[
+            frame["metric"] == self.record.primary_metric,
+            ["alpha", "split", "metric", "value", "low", "high", "cka", "cka_debiased", "picked"],
+        ]
+        table = shown.to_html(index=False, escape=True, float_format="{:.3f}".format)
+        return f"<p>{escape(repr(self))}</p>{table}"
+
+
+def interpolate_runs(
+    run_full: str | Path,
+    run_linear: str | Path | None = None,
+    *,
+    data: str | Path | Dataset,
+    alphas: Sequence[float] = ALPHAS,
+    model: str | Path | ModelSpec | None = None,
+    weights_dir: str | Path | None = None,
+    image_root: str | Path | None = None,
+    class_names: str | Path | Sequence[str] | None = None,
+    code_dir: str | Path | None = None,
+    device: str = "auto",
+    workers: int | None = None,
+    reporter: Reporter | None = None,
+) -> Interpolated:
+    """Measure the networks between a pretrained and a fine-tuned one (WiSE-FT): accuracy against similarity, for free.
+
+    A pretrained network has no head for these classes. With ``run_linear``, α = 0 is that linear probe: the pretrained body
+    under a head that was trained on it, so both ends work. Without it, the body is interpolated under the tuned head at every
+    α; that head never saw pretrained features, so small α look worse than they need.
+
+    Args:
+        run_full: Run directory of ``crossgraft tune`` with the fine-tuned network, by any method but ``scratch``.
+        run_linear: Run directory of ``--method linear`` on the same data, with the same split and the same network.
+        data: As both runs were given it; the parts are those of the runs.
+        alphas: In [0, 1].
+        model: The pretrained network as ``fine_tune`` took it; needed without ``run_linear`` only.
+        weights_dir: Folder of checkpoints.
+        image_root: Folder that the paths of a table start from, where it is not the one beside the table.
+        class_names: As ``fine_tune`` took it, where that was a file.
+        code_dir: Folder of the Python module that builds a network of your own.
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
+        workers: Threads; one a core by default.
+        reporter: Where progress goes; silent when None.
+
+    Returns:
+        For each α metrics with intervals on test and val, CKA, and which α val picks.
+
+    Raises:
+        RunDirectoryError: A run holds no single model (it is not finished, or has folds).
+        DataError: The data are others than those of the runs.
+        UsageError: The runs do not belong together, or an argument is missing.
+        WeightsMismatchError: ``model`` has other pretrained weights than the run.
+
+    Cost: for each α one forward pass of all images.
+    """
+    reporter = reporter or Reporter(quiet=True)
+    device, threads = resolve_device(device), workers or available_cores()
+    folders = [] if code_dir is None else [code_dir]
+    with limit_threads(threads), reuse_freed_memory():
+        full = load_saved_model(run_full, folders=folders)
+        _refuse_scratch(full, run_full)
+        config = _config(Path(run_full))
+        if run_linear is not None:
+            linear = load_saved_model(run_linear, folders=folders)
+            _refuse_strangers(full, linear, Path(run_full), Path(run_linear))
+            start = pretrained = linear.classifier
+            words = "the pretrained network with the head of the linear probe"
+        else:
+            pretrained = _pretrained(full, model, weights_dir, config, reporter)
+            start = with_body_of(full.classifier, pretrained)
+            words = "the pretrained network with the head of the fine-tuned one"
+        given = {"image_root": image_root, "class_names": class_names}
+        dataset = _open(
+            data, {**config, **{name: value for name, value in given.items() if value is not None}}, reporter
+        )
+        record = interpolation_curve(
+            start,
+            full.classifier,
+            dataset,
+            _parts(dataset, full, Path(run_full)),
+            pretrained=pretrained,
+            alphas=alphas,
+            start_in_words=words,
+            threshold_rule=config.get("threshold_rule"),
+            device=device,
+            num_threads=threads,
+            reporter=reporter,
+        )
+    return Interpolated(record)
+
+
+def _run_of(run: Path) -> Path:
+    """The run directory of a model that was named by its folder, too."""
+    return run if (run / "run.json").is_file() else find_saved_model(run).parent
+
+
+def _config(run: Path) -> Mapping[str, Any]:
+    file = _run_of(run) / "run.json"
+    try:
+        record = RunRecord.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise RunDirectoryError(
+            f"{file} is missing or can not be read, so the options of the run are not known. Give the whole run directory."
+        ) from error
+    return {**record.config, "seed": record.seed}
+
+
+def _split(run: Path) -> Split:
+    return Split.load(_run_of(run) / "split.json")
+
+
+def _refuse_scratch(full: SavedModel, run: str | Path) -> None:
+    if full.facts.model.from_scratch:
+        raise UsageError(
+            f"The run in {run} started from random weights, so nothing lies between it and the pretrained network. Give a "
+            "run of --method full."
+        )
+
+
+def _refuse_strangers(full: SavedModel, linear: SavedModel, run_full: Path, run_linear: Path) -> None:
+    """Raise unless the second run is a linear probe of the same network on the same rows."""
+    method = next((each.spelling for each in linear.facts.plugins if each.kind == "method"), "")
+    if method != "linear":
+        raise UsageError(
+            f"The run in {run_linear} has the method {method or 'unknown'}; the start must be one of linear."
+        )
+    one, other = full.classifier.recipe, linear.classifier.recipe
+    if (one.network, one.cut, one.weights_fingerprint) != (other.network, other.cut, other.weights_fingerprint):
+        raise UsageError(
+            f"The runs start from different networks: {one.name} in {run_full}, {other.name} in {run_linear} "
+            "(architecture or pretrained weights). Fine-tune the same one twice."
+        )
+    if one.preprocessing != other.preprocessing:
+        raise UsageError(
+            f"The runs prepare images differently: {one.preprocessing.description} in {run_full}, "
+            f"{other.preprocessing.description} in {run_linear}. Use the same --image-size and --resize-policy."
+        )
+    same_data = full.facts.trained_on.fingerprint == linear.facts.trained_on.fingerprint
+    if not same_data or full.facts.class_names != linear.facts.class_names:
+        raise UsageError(
+            f"The runs were made on different data: {full.facts.trained_on.name} in {run_full}, "
+            f"{linear.facts.trained_on.name} in {run_linear} (images, labels or groups)."
+        )
+    first, second = _split(run_full), _split(run_linear)
+    if any(first.rows(part).tolist() != second.rows(part).tolist() for part in ("train", "val", "test")):
+        raise UsageError(
+            f"The runs in {run_full} and {run_linear} have other rows in train, val or test, so one of them saw test rows of "
+            "the other. Use the same --seed, --split, --per-class and --limit."
+        )
+
+
+def _pretrained(
+    full: SavedModel,
+    model: str | Path | ModelSpec | None,
+    weights_dir: str | Path | None,
+    config: Mapping[str, Any],
+    reporter: Reporter,
+) -> Classifier:
+    if model is None:
+        raise UsageError(
+            "The pretrained network is not known: give run_linear, a run of --method linear, or model (and weights_dir) as "
+            "fine_tune took it."
+        )
+    call = {name: config.get(name) for name in ("seed", "allow_download", "image_size", "resize_policy")}
+    spec = find_model(model, weights_dir)
+    backbone = load_start(spec, {**call, "weights_dir": weights_dir}, scratch=False, reporter=reporter)
+    if backbone.weights_fingerprint != full.classifier.recipe.weights_fingerprint:
+        raise WeightsMismatchError(
+            f"{spec.name} has other pretrained weights than the run, which started from {full.classifier.recipe.name}. Give the "
+            "model of that run."
+        )
+    return make_classifier(backbone, full.classifier.num_outputs, seed=config["seed"])
+
+
+def _open(data: str | Path | Dataset, config: Mapping[str, Any], reporter: Reporter) -> Dataset:
+    """All rows of the run, without its split."""
+    if isinstance(data, Dataset):
+        limit = config.get("limit")
+        return data if limit is None else data.take(limit_rows(data.targets, limit, seed=config["seed"]))
+    options = {name: config[name] for name in _READING if config.get(name) is not None}
+    return open_dataset(data, use_split=None, seed=config["seed"], reporter=reporter, **options)
+
+
+def _parts(dataset: Dataset, full: SavedModel, run: Path) -> Parts:
+    """Rows of the run; raises for other data."""
+    facts, split = full.facts.trained_on, _split(run)
+    if dataset.fingerprint != facts.fingerprint:
+        raise DataError(
+            f"{dataset.name} is not what the run in {run} was made on ({facts.name}, {facts.num_images} images): images, labels "
+            "or groups differ. Give the same data."
+        )
+    split.refuse_other_rows(len(dataset), dataset.listing_fingerprint, dataset.name)
+    return Parts(split.rows("train"), split.rows("val"), split.rows("test"))

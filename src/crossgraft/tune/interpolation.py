@@ -1,0 +1,270 @@
+"""WiSE-FT: networks between the pretrained and the fine-tuned one, which cost no training.
+
+Source: Wortsman et al., *Robust fine-tuning of zero-shot models*, CVPR 2022 (arXiv 2109.01903), eq. 1.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from crossgraft.data import Dataset
+from crossgraft.errors import UsageError
+from crossgraft.models.classifier import Classifier
+from crossgraft.progress import Reporter
+from crossgraft.records import InterpolationPoint, InterpolationRecord, Reference
+from crossgraft.report.metric_words import metric_name_in_words
+from crossgraft.seeding import torch_generator
+from crossgraft.tune.assemble import PRIMARY_METRICS
+from crossgraft.tune.feed.images import TrainingImages
+from crossgraft.tune.measuring.drift import similarity_to_source
+from crossgraft.tune.measuring.evaluation import evaluate_alone, predict_fold
+from crossgraft.tune.planning.fold_data import task_of
+from crossgraft.tune.planning.parts import Parts
+
+ALPHAS = tuple(step / 10 for step in range(11))
+"""From the start to the end."""
+
+REFERENCE = Reference(
+    key="WiSE-FT",
+    text="Wortsman et al.: Robust fine-tuning of zero-shot models, CVPR 2022 (arXiv 2109.01903)",
+)
+_BATCH = 64
+
+
+def interpolate(
+    start: Classifier,
+    end: Classifier,
+    alpha: float,
+    *,
+    images: TrainingImages | None = None,
+    device: str = "cpu",
+) -> Classifier:
+    """The network whose weights are (1 − α)·start + α·end, in eval mode.
+
+    At 0 and 1 it is a copy of an end, bit for bit. In between every floating tensor is mixed, a number that both ends share
+    stays as it is, and whole-number buffers are those of the end. Means and variances of BatchNorm do not mix, because they
+    belong to features that no end has: the layers whose statistics differ between the ends get new ones, the plain average
+    over batches of the training images, with nothing else in train mode. Layers whose statistics never moved keep them.
+
+    Args:
+        start: Usually the pretrained body with the head of a linear probe.
+        end: The fine-tuned network.
+        alpha: In [0, 1].
+        images: Of the training rows; only networks whose statistics of BatchNorm moved need them.
+        device: Where the statistics are computed.
+
+    Raises:
+        UsageError: The networks are not built alike, ``alpha`` is outside [0, 1], or images are needed and were not given.
+
+    Cost: a pass over the weights; with BatchNorm also one forward pass of the training images.
+    """
+    if not 0 <= alpha <= 1:
+        raise UsageError(f"alpha must lie between 0 (the start) and 1 (the end), not {alpha:g}.")
+    before, after = start.state_dict(), end.state_dict()
+    _refuse_other_network(before, after)
+    if alpha in (0, 1):
+        return copy.deepcopy(end if alpha == 1 else start).eval()
+    mixed = copy.deepcopy(end).eval()
+    mixed.load_state_dict({name: _mix(before[name].to(tensor.device), tensor, alpha) for name, tensor in after.items()})
+    layers = moved_batch_norms(start, end)
+    if layers:
+        if images is None:
+            raise UsageError(
+                f"{len(layers)} BatchNorm layers have other statistics at the two ends. Give the training images "
+                "(images=), so that those in between can be estimated."
+            )
+        _estimate_statistics([mixed.get_submodule(name) for name in layers], mixed, images, device)
+    return mixed
+
+
+def moved_batch_norms(start: Classifier, end: Classifier) -> list[str]:
+    """Names of the BatchNorm layers whose running mean or variance differs between the two networks."""
+    others = dict(start.named_modules())
+    return [
+        name
+        for name, layer in end.named_modules()
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm)
+        and layer.running_mean is not None
+        and not _same_statistics(layer, others[name])
+    ]
+
+
+def with_body_of(end: Classifier, pretrained: Classifier) -> Classifier:
+    """The pretrained body under the head of ``end``: a start for somebody who has no linear probe.
+
+    Raises:
+        UsageError: The networks are not built alike.
+    """
+    _refuse_other_network(pretrained.state_dict(), end.state_dict())
+    start = copy.deepcopy(end)
+    start.body.load_state_dict(pretrained.body.state_dict())
+    return start.eval()
+
+
+def interpolation_curve(
+    start: Classifier,
+    end: Classifier,
+    dataset: Dataset,
+    parts: Parts,
+    *,
+    pretrained: Classifier | None = None,
+    alphas: Sequence[float] = ALPHAS,
+    start_in_words: str = "the pretrained network with the head of the linear probe",
+    threshold_rule: str | None = None,
+    device: str = "cpu",
+    num_threads: int = 1,
+    reporter: Reporter | None = None,
+) -> InterpolationRecord:
+    """Measure networks on the way from ``start`` to ``end`` exactly as ``fine_tune`` measures the one it returns.
+
+    Temperature and thresholds are fitted to val at each α, and α is picked on val; test decides nothing.
+
+    Args:
+        start: At α = 0; its head matters as much as its body, so it should be a trained one.
+        end: At α = 1.
+        dataset: All rows.
+        parts: Which of them train (statistics of BatchNorm), are val, are test.
+        pretrained: What features are compared with; by default ``start``, whose body is the pretrained one.
+        alphas: In [0, 1]; sorted, each once.
+        start_in_words: For the record.
+        threshold_rule: As ``fine_tune`` takes it.
+        device: Where the networks run.
+        num_threads: For images.
+        reporter: Told about each network.
+
+    Returns:
+        One point an α: metrics of test and val with intervals, CKA on test (both estimators), distance of the weights.
+
+    Raises:
+        UsageError: The networks are not built alike, or an α is outside [0, 1].
+
+    Cost: for each α one forward pass of all images; no step of training.
+    """
+    reporter = reporter or Reporter(quiet=True)
+    pretrained = start if pretrained is None else pretrained
+    began = time.perf_counter()
+    task = task_of(dataset)
+    images = TrainingImages(dataset.take(parts.train), end.preprocessing, num_threads=num_threads)
+    points: list[InterpolationPoint] = []
+    chosen = _in_order(alphas)
+    with reporter.stage("Measuring networks between start and end", total=len(chosen), unit="networks") as stage:
+        for alpha in chosen:
+            network = interpolate(start, end, alpha, images=images, device=device)
+            predictions = predict_fold(
+                network, dataset, parts,
+                task=task, threshold_rule=threshold_rule, device=device, num_threads=num_threads,
+            )  # fmt: skip
+            similarity = similarity_to_source(
+                pretrained, [(network.to("cpu"), parts.test)], dataset, device=device, num_threads=num_threads
+            )
+            rows = [row for row in evaluate_alone(predictions, dataset, task=task).metrics if row.class_name is None]
+            distance = parameter_distance(pretrained, network)
+            points.append(
+                InterpolationPoint(alpha=alpha, metrics=rows, similarity=similarity, parameter_distance=distance)
+            )
+            stage.advance()
+    picked, rule = pick_alpha(points, PRIMARY_METRICS[task])
+    return InterpolationRecord(
+        model=end.recipe.name,
+        dataset=dataset.name,
+        start=start_in_words,
+        points=points,
+        primary_metric=PRIMARY_METRICS[task],
+        picked_alpha=picked,
+        picked_by=rule,
+        num_batch_norms=len(moved_batch_norms(start, end)),
+        seconds=time.perf_counter() - began,
+        references=[REFERENCE],
+    )
+
+
+def pick_alpha(points: Sequence[InterpolationPoint], metric: str) -> tuple[float | None, str]:
+    """The α with the best ``metric`` on val, of equal ones the smallest (nearest to the start), and the rule in words."""
+    best: tuple[float, float] | None = None
+    for point in sorted(points, key=lambda point: point.alpha):
+        row = point.metric(metric, split="val")
+        if row is None or row.value is None or math.isnan(row.value):
+            continue
+        value = row.value if row.higher_is_better else -row.value
+        if best is None or value > best[0]:
+            best = value, point.alpha
+    if best is None:
+        return None, "no alpha was picked: val has no rows, or the metric has no value there"
+    return best[1], f"best {metric_name_in_words(metric)} on val, the smallest alpha of equal ones"
+
+
+def parameter_distance(one: Classifier, other: Classifier) -> float:
+    """Euclidean distance of the parameters in front of the head."""
+    there = dict(other.body.named_parameters())
+    squares = [
+        (value.detach().cpu().double() - there[name].detach().cpu().double()).square().sum()
+        for name, value in one.body.named_parameters()
+    ]
+    return float(torch.stack(squares).sum().sqrt()) if squares else 0.0
+
+
+def _mix(before: Tensor, after: Tensor, alpha: float) -> Tensor:
+    if not after.is_floating_point():
+        return after
+    mixed = torch.lerp(before.double(), after.double(), alpha).to(after.dtype)
+    return torch.where(before == after, after, mixed)  # an infinity that both share would become nan
+
+
+def _same_statistics(one: nn.Module, other: nn.Module) -> bool:
+    return all(
+        torch.equal(getattr(one, name).cpu(), getattr(other, name).cpu()) for name in ("running_mean", "running_var")
+    )
+
+
+def _estimate_statistics(layers: Sequence[nn.Module], network: Classifier, images: TrainingImages, device: str) -> None:
+    """Average mean and variance of ``layers`` over batches of all images; everything else stays in eval mode.
+
+    Batches of nearly equal size in an order that is drawn once and for all: rows of a folder come class by class.
+    """
+    norms = [layer for layer in layers if isinstance(layer, nn.modules.batchnorm._BatchNorm)]
+    kept = [(layer.momentum, layer.num_batches_tracked) for layer in norms]
+    order = torch.randperm(len(images), generator=torch_generator(0, "statistics of BatchNorm"))
+    network.to(device)
+    for layer in norms:
+        layer.momentum = None
+        layer.num_batches_tracked = None if layer.num_batches_tracked is None else layer.num_batches_tracked.clone()
+        layer.reset_running_stats()
+        layer.train()
+    weight = network.head.weight
+    with torch.no_grad():
+        for rows in order.tensor_split(max(1, round(len(images) / _BATCH))):
+            batch = images.normalise(images.read(rows))
+            network.features(batch.to(weight.device, weight.dtype))
+    for layer, (momentum, count) in zip(norms, kept, strict=True):
+        layer.momentum = momentum
+        layer.num_batches_tracked = None if count is None else count.to(weight.device)
+        layer.eval()
+
+
+def _refuse_other_network(before: dict[str, Tensor], after: dict[str, Tensor]) -> None:
+    differing = [name for name in {**before, **after} if _shape(before, name) != _shape(after, name)]
+    if differing:
+        name = differing[0]
+        raise UsageError(
+            f"The two networks are not built alike, so there is nothing between them: {name} is "
+            f"{_shape(before, name)} at the start and {_shape(after, name)} at the end ({len(differing)} tensors differ). "
+            "Take two fine-tunings of the same network on the same classes."
+        )
+
+
+def _shape(state: dict[str, Tensor], name: str) -> str:
+    return "×".join(map(str, state[name].shape)) or "one number" if name in state else "missing"
+
+
+def _in_order(alphas: Sequence[float]) -> list[float]:
+    chosen = sorted({float(alpha) for alpha in alphas})
+    if not chosen or not all(0 <= alpha <= 1 for alpha in chosen):
+        given = ", ".join(f"{alpha:g}" for alpha in chosen) or "none"
+        raise UsageError(f"Every alpha must lie between 0 (the start) and 1 (the end); given: {given}.")
+    return chosen
