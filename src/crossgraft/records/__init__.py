@@ -53,6 +53,15 @@ from crossgraft.records.tuning import (
     TunedModelRecord,
     TuningRecord,
 )
+from crossgraft.records.tuning_comparison import (
+    ComparedPlan,
+    ComparedTrainingRecord,
+    ComparedVariantRecord,
+    ComparisonPlanRecord,
+    DifferenceRecord,
+    FineTuningComparisonRecord,
+    ValueRecord,
+)
 
 __all__ = [
     "AgreementRecord",
@@ -62,14 +71,20 @@ __all__ = [
     "CheckRecord",
     "CitedTable",
     "ColumnRecord",
+    "ComparedPlan",
+    "ComparedTrainingRecord",
+    "ComparedVariantRecord",
+    "ComparisonPlanRecord",
     "ConfusionRecord",
     "DataCheckRecord",
     "DatasetRecord",
     "DemoPrediction",
     "DemoRecord",
+    "DifferenceRecord",
     "EpochRow",
     "FindingRecord",
     "FineTunedRow",
+    "FineTuningComparisonRecord",
     "FoldRecord",
     "FriedmanRecord",
     "GridPointRecord",
@@ -117,4 +132,5 @@ __all__ = [
     "TrainingDataRecord",
     "TunedModelRecord",
     "TuningRecord",
+    "ValueRecord",
 ]

@@ -219,7 +219,7 @@ def fine_tune(
         fine_tune,
         "tune",
         data=location,
-        call=_as_typed(configuration),
+        call=as_typed(configuration),
         resolved=resolved,
         out=None if plan else out,
         overwrite=overwrite,
@@ -234,7 +234,7 @@ def fine_tune(
 _DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(fine_tune).parameters.items()}
 
 
-def _as_typed(call: Mapping[str, Any]) -> dict[str, Any]:
+def as_typed(call: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments as a command line would give them: objects and mappings become their text."""
     typed = dict(call)
     for name in ("method", "regularizer", "batch_transform", "augmentation", "loss"):
