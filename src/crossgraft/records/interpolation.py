@@ -39,7 +39,10 @@ class InterpolationRecord(Record):
     primary_metric: str
     picked_alpha: float | None = Field(description="Picked on val; None where val says nothing.")
     picked_by: str = Field(description="The rule that picked it, or why there is none.")
-    num_batch_norms: int = Field(description="Layers whose statistics were estimated anew between the ends.")
+    batch_norm: Literal["estimate", "mix"] = Field(
+        description="Whether statistics of BatchNorm between the ends were estimated on training images, or mixed."
+    )
+    num_batch_norms: int = Field(description="Layers with such statistics.")
     seconds: float
     references: list[Reference] = []
 

@@ -17,7 +17,7 @@ from crossgraft.models import ModelSpec
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import InterpolationRecord, RunRecord
-from crossgraft.tune.interpolation import ALPHAS, interpolation_curve, with_body_of
+from crossgraft.tune.interpolation import ALPHAS, BatchNormRule, interpolation_curve, with_body_of
 from crossgraft.tune.planning.parts import Parts
 from crossgraft.tune.planning.starting_model import find_model, load_start
 from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model, load_saved_model
@@ -89,6 +89,7 @@ def interpolate_runs(
     *,
     data: str | Path | Dataset,
     alphas: Sequence[float] = ALPHAS,
+    batch_norm: BatchNormRule = "estimate",
     model: str | Path | ModelSpec | None = None,
     weights_dir: str | Path | None = None,
     image_root: str | Path | None = None,
@@ -109,6 +110,7 @@ def interpolate_runs(
         run_linear: Run directory of ``--method linear`` on the same data, with the same split and the same network.
         data: As both runs were given it; the parts are those of the runs.
         alphas: In [0, 1].
+        batch_norm: Statistics of BatchNorm between the ends: ``estimate`` on training images, or ``mix``.
         model: The pretrained network as ``fine_tune`` took it; needed without ``run_linear`` only.
         weights_dir: Folder of checkpoints.
         image_root: Folder that the paths of a table start from, where it is not the one beside the table.
@@ -156,6 +158,7 @@ def interpolate_runs(
             _parts(dataset, full, Path(run_full)),
             pretrained=pretrained,
             alphas=alphas,
+            batch_norm=batch_norm,
             start_in_words=words,
             threshold_rule=config.get("threshold_rule"),
             device=device,

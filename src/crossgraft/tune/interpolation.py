@@ -8,7 +8,8 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,7 @@ from crossgraft.seeding import torch_generator
 from crossgraft.tune.assemble import PRIMARY_METRICS
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.measuring.drift import similarity_to_source
-from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate_alone, predict_fold
+from crossgraft.tune.measuring.evaluation import evaluate_alone, predict_fold
 from crossgraft.tune.planning.fold_data import task_of
 from crossgraft.tune.planning.parts import Parts
 
@@ -34,6 +35,9 @@ REFERENCE = Reference(
     key="WiSE-FT",
     text="Wortsman et al.: Robust fine-tuning of zero-shot models, CVPR 2022 (arXiv 2109.01903)",
 )
+BatchNormRule = Literal["estimate", "mix"]
+"""What becomes of means and variances of BatchNorm between the ends."""
+
 _BATCH = 64
 
 
@@ -43,27 +47,33 @@ def interpolate(
     alpha: float,
     *,
     images: TrainingImages | None = None,
+    batch_norm: BatchNormRule = "estimate",
     device: str = "cpu",
 ) -> Classifier:
     """The network whose weights are (1 − α)·start + α·end, in eval mode.
 
     At 0 and 1 it is a copy of an end, bit for bit. In between every floating tensor is mixed, a number that both ends share
-    stays as it is, and whole-number buffers are those of the end. Means and variances of BatchNorm do not mix, because they
-    belong to features that no end has: the layers whose statistics differ between the ends get new ones, the plain average
-    over batches of the training images, with nothing else in train mode. Layers whose statistics never moved keep them.
+    stays as it is, and whole-number buffers are those of the end. Means and variances of BatchNorm belong to features that
+    neither end has. ``estimate`` gives the layers whose statistics differ between the ends new ones, the plain average over
+    batches of the training images, with nothing else in train mode; those that never moved stay. A pretrained network with
+    statistics of these images is already another one, so similarity falls at once behind α = 0. ``mix`` mixes them, too.
 
     Args:
         start: Usually the pretrained body with the head of a linear probe.
         end: The fine-tuned network.
         alpha: In [0, 1].
-        images: Of the training rows; only networks whose statistics of BatchNorm moved need them.
+        images: Of the training rows; needed where statistics are estimated.
+        batch_norm: ``estimate`` or ``mix``.
         device: Where the statistics are computed.
 
     Raises:
-        UsageError: The networks are not built alike, ``alpha`` is outside [0, 1], or images are needed and were not given.
+        UsageError: The networks are not built alike, ``alpha`` is outside [0, 1], ``batch_norm`` is neither word, or images
+            are needed and were not given.
 
-    Cost: a pass over the weights; with BatchNorm also one forward pass of the training images.
+    Cost: a pass over the weights; where statistics are estimated also a forward pass of the training images.
     """
+    if batch_norm not in ("estimate", "mix"):
+        raise UsageError(f"batch_norm is estimate or mix, not {batch_norm!r}.")
     if not 0 <= alpha <= 1:
         raise UsageError(f"alpha must lie between 0 (the start) and 1 (the end), not {alpha:g}.")
     before, after = start.state_dict(), end.state_dict()
@@ -72,7 +82,7 @@ def interpolate(
         return copy.deepcopy(end if alpha == 1 else start).eval()
     mixed = copy.deepcopy(end).eval()
     mixed.load_state_dict({name: _mix(before[name].to(tensor.device), tensor, alpha) for name, tensor in after.items()})
-    layers = moved_batch_norms(start, end)
+    layers = moved_batch_norms(start, end) if batch_norm == "estimate" else []
     if layers:
         if images is None:
             raise UsageError(
@@ -115,12 +125,12 @@ def interpolation_curve(
     *,
     pretrained: Classifier | None = None,
     alphas: Sequence[float] = ALPHAS,
+    batch_norm: BatchNormRule = "estimate",
     start_in_words: str = "the pretrained network with the head of the linear probe",
     threshold_rule: str | None = None,
     device: str = "cpu",
     num_threads: int = 1,
     reporter: Reporter | None = None,
-    on_point: Callable[[FoldPredictions], None] | None = None,
 ) -> InterpolationRecord:
     """Measure networks on the way from ``start`` to ``end`` exactly as ``fine_tune`` measures the one it returns.
 
@@ -133,18 +143,18 @@ def interpolation_curve(
         parts: Which of them train (statistics of BatchNorm), are val, are test.
         pretrained: What features are compared with; by default ``start``, whose body is the pretrained one.
         alphas: In [0, 1]; sorted, each once.
+        batch_norm: As ``interpolate`` takes it.
         start_in_words: For the record.
         threshold_rule: As ``fine_tune`` takes it.
         device: Where the networks run.
         num_threads: For images.
         reporter: Told about each network.
-        on_point: Given what each network says, in the order of α.
 
     Returns:
         One point an α: metrics of test and val with intervals, CKA on test (both estimators), distance of the weights.
 
     Raises:
-        UsageError: The networks are not built alike, or an α is outside [0, 1].
+        UsageError: The networks are not built alike, an α is outside [0, 1], or ``batch_norm`` is neither word.
 
     Cost: for each α one forward pass of all images; no step of training.
     """
@@ -157,7 +167,7 @@ def interpolation_curve(
     chosen = _in_order(alphas)
     with reporter.stage("Measuring networks between start and end", total=len(chosen), unit="networks") as stage:
         for alpha in chosen:
-            network = interpolate(start, end, alpha, images=images, device=device)
+            network = interpolate(start, end, alpha, images=images, batch_norm=batch_norm, device=device)
             predictions = predict_fold(
                 network, dataset, parts,
                 task=task, threshold_rule=threshold_rule, device=device, num_threads=num_threads,
@@ -165,8 +175,6 @@ def interpolation_curve(
             similarity = similarity_to_source(
                 pretrained, [(network.to("cpu"), parts.test)], dataset, device=device, num_threads=num_threads
             )
-            if on_point is not None:
-                on_point(predictions)
             rows = [row for row in evaluate_alone(predictions, dataset, task=task).metrics if row.class_name is None]
             distance = parameter_distance(pretrained, network)
             points.append(
@@ -182,6 +190,7 @@ def interpolation_curve(
         primary_metric=PRIMARY_METRICS[task],
         picked_alpha=picked,
         picked_by=rule,
+        batch_norm=batch_norm,
         num_batch_norms=len(moved_batch_norms(start, end)),
         seconds=time.perf_counter() - began,
         references=[REFERENCE],
