@@ -1,0 +1,38 @@
+"""What the starting network makes of the very images of a step."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor
+
+from crossgraft.models.classifier import Classifier
+from crossgraft.tune.regularizers._reference import features_of_batches, features_of_training_set, frozen_copy
+from crossgraft.tune.regularizers._regularizer import StepContext, TrainingSet
+
+
+class PairedReference:
+    """Features that the starting network gives the images of a step.
+
+    Where training shows an image the same way every time they are computed once and looked up by row; otherwise a frozen
+    copy looks at each batch.
+
+    Args:
+        classifier: As it is now.
+        training_set: None: a frozen copy is kept.
+
+    Cost: one pass over the training images and n × d numbers in memory; or a second set of weights, and a forward pass of
+    each batch.
+    """
+
+    def __init__(self, classifier: Classifier, training_set: TrainingSet | None) -> None:
+        network = frozen_copy(classifier)
+        self._source: Classifier | Tensor = network
+        if training_set is not None and training_set.is_plain:
+            self._source = features_of_training_set(network, training_set)
+
+    def features(self, context: StepContext) -> Float[Tensor, "batch num_features"]:
+        """One row an image of this process, without a gradient."""
+        if isinstance(self._source, Tensor):
+            return self._source[context.rows.cpu()].to(context.features.device)
+        (features,) = features_of_batches(self._source, [context.images])
+        return features
