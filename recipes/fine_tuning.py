@@ -13,23 +13,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from data_folders import add_folders, check_folders, unpack
 from fine_tuning_page import Result, write_page
+from studies import SEEDS, SMOKE_TARGETS, Target, mobilenets, noise, short, smoke_specs
 
 from crossgraft import fine_tune
 from crossgraft.compute import limit_threads
-from crossgraft.data.dataset import Dataset, dataset_from_arrays
+from crossgraft.data.dataset import Dataset
 from crossgraft.errors import DivergedError
-from crossgraft.models import ModelSpec, read_zoo
+from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
 from crossgraft.records import TuningRecord
-from crossgraft.seeding import generator
 
-EXAMPLES = Path(__file__).parents[1] / "examples" / "own_models"
-SEEDS = (0, 1, 2)
 SIDE = 64
 METHODS: dict[str, dict[str, Any]] = {
     "full": {"method": "full"},
@@ -37,26 +34,13 @@ METHODS: dict[str, dict[str, Any]] = {
     "linear": {"method": "linear"},
     "scratch": {"method": "scratch"},
 }
-MODELS = ("mobilenetv1_050 · ImageNet", "mobilenetv2_035 · ImageNet")
 EPOCHS = 20
-
-
-class Target(NamedTuple):
-    """One labelled set with its own splits."""
-
-    name: str
-    title: str
-    file: str
-    options: dict[str, Any] = {}  # noqa: RUF012 (never written to)
-
 
 TARGETS = (
     Target("breastmnist", "BreastMNIST", "breastmnist.npz"),
     Target("retinamnist", "RetinaMNIST", "retinamnist.npz"),
     Target("pneumoniamnist", "PneumoniaMNIST", "pneumoniamnist.npz", {"per_class": 300}),
 )
-SMOKE_TARGETS = (Target("noise", "Noise", ""),)
-
 FOLDS = 5
 FOLDED = {"lesion": {"group_column": "lesion_id"}, "image": {}}
 """HAM10000 holds several pictures of some lesions: folds of whole lesions, and of single pictures."""
@@ -66,7 +50,7 @@ FOLDED_MODEL = "mobilenetv2_035 · ImageNet"
 def main(command_line: Sequence[str] | None = None) -> None:
     arguments = parse_arguments(command_line)
     targets = SMOKE_TARGETS if arguments.smoke else TARGETS
-    specs = smoke_specs() if arguments.smoke else real_specs(arguments.weights_dir)
+    specs = smoke_specs() if arguments.smoke else mobilenets(arguments.weights_dir)
     results: list[Result] = []
     with limit_threads(arguments.threads):
         for target in targets:
@@ -151,27 +135,6 @@ def is_wanted(name: str, arguments: argparse.Namespace) -> bool:
 
 def seeds_of(arguments: argparse.Namespace) -> tuple[int, ...]:
     return SEEDS[:1] if arguments.smoke else SEEDS
-
-
-def short(spec: ModelSpec) -> str:
-    return spec.name.partition(" ")[0]
-
-
-def real_specs(weights_dir: Path) -> list[ModelSpec]:
-    specs = read_zoo(EXAMPLES / "mobilenets.yaml", weights_dir=weights_dir)
-    return [spec for spec in specs if spec.name in MODELS]
-
-
-def smoke_specs() -> list[ModelSpec]:
-    """A small network without any file, as its factory builds it."""
-    said = {"input_size": [3, 32, 32], "mean": [0.5] * 3, "std": [0.5] * 3}
-    return [ModelSpec("resnet20 · as built", "cifar_resnet:resnet20", preprocessing=said, folder=EXAMPLES)]
-
-
-def noise(name: str) -> Dataset:
-    rng = generator(0, name)
-    images = rng.integers(0, 256, (60, 28, 28), dtype=np.uint8)
-    return dataset_from_arrays(images, np.arange(60) % 2, name=name)
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:

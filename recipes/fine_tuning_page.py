@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from scipy import stats
+from studies import Difference, difference_of, verdict
 
 from crossgraft.records import MetricRecord, TuningRecord
 
@@ -98,16 +98,6 @@ class Result(NamedTuple):
     record: TuningRecord
 
 
-class Difference(NamedTuple):
-    """Mean difference between two methods over pairs of set and network."""
-
-    mean: float
-    low: float
-    high: float
-    ahead: int
-    pairs: int
-
-
 def write_page(
     path: Path,
     results: Sequence[Result],
@@ -153,11 +143,7 @@ def difference(results: Sequence[Result], first: str, second: str, metric: str) 
     means = _means(results, metric)
     pairs = sorted({key[:2] for key in means if (*key[:2], first) in means and (*key[:2], second) in means})
     gaps = [means[*pair, first] - means[*pair, second] for pair in pairs]
-    if len(gaps) < 2:
-        return None
-    mean, error = statistics.fmean(gaps), statistics.stdev(gaps) / len(gaps) ** 0.5
-    half = float(stats.t.ppf(0.975, len(gaps) - 1)) * error
-    return Difference(mean, mean - half, mean + half, sum(gap > 0 for gap in gaps), len(gaps))
+    return difference_of(gaps)
 
 
 def _means(results: Sequence[Result], metric: str) -> dict[tuple[str, str, str], float]:
@@ -232,17 +218,8 @@ def _verdict(results: Sequence[Result]) -> str:
     for first, second, metric, published in ORDERINGS:
         found = difference(results, first, second, metric)
         if found is not None:
-            sentences.append(f"- **{first} over {second}** ({published.partition(':')[0]}): {_says(found)}.")
+            sentences.append(f"- **{first} over {second}** ({published.partition(':')[0]}): {verdict(found)}.")
     return "\n".join(["On our sets, networks and sizes:", "", *sentences]) if sentences else ""
-
-
-def _says(found: Difference) -> str:
-    ahead = f"ahead in {found.ahead} of {found.pairs} pairs"
-    if found.low > 0:
-        return f"holds, {ahead}, and the interval of the mean difference excludes 0"
-    if found.high < 0:
-        return f"the opposite shows, {ahead}, and the interval of the mean difference excludes 0"
-    return f"not decided, {ahead}; the interval of the mean difference contains 0"
 
 
 def _folds(folded: Mapping[str, TuningRecord]) -> str:

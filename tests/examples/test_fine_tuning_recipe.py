@@ -18,7 +18,7 @@ def recipe(monkeypatch):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     yield module
-    for name in ("fine_tuning_page", "cifar_resnet"):
+    for name in ("fine_tuning_page", "studies", "cifar_resnet"):
         sys.modules.pop(name, None)
 
 
@@ -67,4 +67,4 @@ def test_differences_are_of_pairs_that_have_both_methods(page):
     [(0.01, 0.2, "holds"), (-0.2, -0.01, "the opposite shows"), (-0.1, 0.1, "not decided")],
 )
 def test_an_ordering_holds_only_where_the_interval_excludes_zero(page, low, high, says):
-    assert page._says(page.Difference((low + high) / 2, low, high, ahead=3, pairs=6)).startswith(says)
+    assert page.verdict(page.Difference((low + high) / 2, low, high, ahead=3, pairs=6)).startswith(says)
