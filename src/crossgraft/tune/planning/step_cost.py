@@ -53,8 +53,11 @@ class _FewBatches:
     """The first batches of a feed, as one epoch; the first one twice where there is only one."""
 
     def __init__(self, feed: BatchMaker) -> None:
-        self.found: list[TrainingBatch] = list(islice(feed.batches(0), _TIMED_STEPS))
-        self.found = (self.found * _TIMED_STEPS)[:_TIMED_STEPS]
+        found = list(islice(feed.batches(0), _TIMED_STEPS))
+        found = (found * _TIMED_STEPS)[:_TIMED_STEPS]
+        # Rows count the images that plain_batches shows, for a regulariser that looks something up by them.
+        numbers = torch.arange(sum(len(batch.rows) for batch in found)).split([len(batch.rows) for batch in found])
+        self.found = [replace(batch, rows=rows) for batch, rows in zip(found, numbers, strict=True)]
         self.is_plain = feed.is_plain
         self.fingerprint = None  # of a part of the images, which nothing is to be kept of
 
