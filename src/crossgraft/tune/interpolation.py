@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
@@ -24,7 +24,7 @@ from crossgraft.seeding import torch_generator
 from crossgraft.tune.assemble import PRIMARY_METRICS
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.measuring.drift import similarity_to_source
-from crossgraft.tune.measuring.evaluation import evaluate_alone, predict_fold
+from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate_alone, predict_fold
 from crossgraft.tune.planning.fold_data import task_of
 from crossgraft.tune.planning.parts import Parts
 
@@ -131,6 +131,7 @@ def interpolation_curve(
     device: str = "cpu",
     num_threads: int = 1,
     reporter: Reporter | None = None,
+    on_point: Callable[[FoldPredictions], None] | None = None,
 ) -> InterpolationRecord:
     """Measure networks on the way from ``start`` to ``end`` exactly as ``fine_tune`` measures the one it returns.
 
@@ -149,6 +150,7 @@ def interpolation_curve(
         device: Where the networks run.
         num_threads: For images.
         reporter: Told about each network.
+        on_point: Given what each network says, in the order of α.
 
     Returns:
         One point an α: metrics of test and val with intervals, CKA on test (both estimators), distance of the weights.
@@ -175,6 +177,8 @@ def interpolation_curve(
             similarity = similarity_to_source(
                 pretrained, [(network.to("cpu"), parts.test)], dataset, device=device, num_threads=num_threads
             )
+            if on_point is not None:
+                on_point(predictions)
             rows = [row for row in evaluate_alone(predictions, dataset, task=task).metrics if row.class_name is None]
             distance = parameter_distance(pretrained, network)
             points.append(
