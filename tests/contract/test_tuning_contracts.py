@@ -32,7 +32,7 @@ from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation, Light
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS, BatchTransform, Mixup
 from crossgraft.tune.choice import choose
 from crossgraft.tune.methods import METHODS, Full, Linear, Method, Partial
-from crossgraft.tune.regularizers import L2SP, REGULARIZERS, Regularizer
+from crossgraft.tune.regularizers import L2SP, REGULARIZERS, Regularizer, RepSim
 from support.small_classifiers import small_classifier
 
 SLOTS = {
@@ -44,7 +44,7 @@ SLOTS = {
 }
 OPTIONS = {
     "method": ["partial:1", "partial:names=*"],
-    "regularizer": ["l2_sp:beta=0.0"],
+    "regularizer": ["l2_sp:beta=0.0", "repsim:compare_with=batch", "repsim:mode=procrustes"],
     "batch transform": ["mixup:0.4", "cutmix:probability=1.0", "label_smoothing:0.2"],
     "augmentation": ["thesis:4", "thesis:6", "light:flip=false"],
     "loss": ["focal:0.0", "focal:0.5", "cross_entropy:balanced", "multi_label:balanced"],
@@ -73,7 +73,7 @@ def plain(owner, **facts):
     )
 
 
-FROZEN = {Full: {"frozen": True}, Linear: {"frozen": True}, Partial: {"frozen": True}, L2SP: {}}
+FROZEN = {Full: {"frozen": True}, Linear: {"frozen": True}, Partial: {"frozen": True}, L2SP: {}, RepSim: {}}
 FROZEN |= {Mixup: {"frozen": True}, Light: {"frozen": True}, CrossEntropy: {"frozen": True}}
 
 
@@ -171,19 +171,19 @@ def with_loss(change):
     return answering(L2SP, "loss", lambda self, terms, context: change(terms, context))
 
 
-def leave_hook(self, _, classifier):
+def leave_hook(self, _, classifier, *__):
     classifier.head.register_forward_hook(lambda *_: None)
 
 
-def leave_attribute(self, _, classifier):
+def leave_attribute(self, _, classifier, *__):
     classifier.body.mark = 1
 
 
-def freeze(self, _, classifier):
+def freeze(self, _, classifier, *__):
     classifier.head.bias.requires_grad_(False)
 
 
-def move(self, _, classifier):
+def move(self, _, classifier, *__):
     with torch.no_grad():
         classifier.head.bias += 1
 
@@ -209,7 +209,7 @@ def foreign_group(self, _):
         ),
         (regularizers.has_a_gradient, lambda: L2SP(alpha=0.0, beta=0.0)),
         (regularizers.is_repeatable, lambda: with_loss(draw)),
-        (regularizers.goes_on_after_a_checkpoint, lambda: plain(L2SP, load_state_dict=lambda self, state: None)()),
+        (regularizers.goes_on_after_a_checkpoint, lambda: plain(RepSim, load_state_dict=lambda self, state: None)()),
         (regularizers.leaves_nothing_behind, lambda: answering(L2SP, "attach", leave_hook)),
         (regularizers.leaves_nothing_behind, lambda: answering(L2SP, "attach", leave_attribute)),
         (regularizers.leaves_nothing_behind, lambda: answering(L2SP, "attach", freeze)),

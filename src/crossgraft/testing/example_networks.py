@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -57,12 +59,35 @@ def example_classifier() -> Classifier:
     return make_classifier(backbone, NUM_CLASSES, seed=0)
 
 
-def example_step(classifier: Classifier) -> StepContext:
-    """The first step on six drawn images; the generator is new each time."""
+class ExampleTrainingSet:
+    """The six images of ``example_step``; said to be augmented, so that they need not be the same in every step."""
+
+    is_plain = False
+    fingerprint = None
+
+    def __init__(self, classifier: Classifier) -> None:
+        self._images = _images(classifier)
+
+    def plain_batches(self) -> Iterator[Float[Tensor, "batch channels height width"]]:
+        """Four images, then two."""
+        yield from self._images.split(4)
+
+    def training_batches(self, passes: int) -> Iterator[Float[Tensor, "batch channels height width"]]:
+        """Mirrored."""
+        for _ in range(passes):
+            yield from self._images.flip(3).split(4)
+
+
+def _images(classifier: Classifier) -> Float[Tensor, "batch channels height width"]:
     p = classifier.preprocessing
     random = torch_generator(0, "example images")
+    return torch.randn(NUM_IMAGES, 3, p.height_pixels, p.width_pixels, generator=random).to(classifier.head.weight)
+
+
+def example_step(classifier: Classifier) -> StepContext:
+    """The first step on six drawn images; the generator is new each time."""
     dtype = classifier.head.weight.dtype
-    images = torch.randn(NUM_IMAGES, 3, p.height_pixels, p.width_pixels, generator=random).to(dtype)
+    images = _images(classifier)
     output = classifier.features_and_logits(images)
     rows = torch.arange(NUM_IMAGES)
     return StepContext(

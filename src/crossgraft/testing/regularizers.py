@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from crossgraft.models.classifier import Classifier
-from crossgraft.testing.example_networks import example_classifier, example_step, move_weights
+from crossgraft.testing.example_networks import ExampleTrainingSet, example_classifier, example_step, move_weights
 from crossgraft.testing.promises import Contract, declares_its_facts, is_written_and_read_again, require
-from crossgraft.tune.regularizers import Regularizer
+from crossgraft.tune.regularizers import Regularizer, StepUpdate
 
 
 def gives_finite_terms(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
@@ -49,13 +49,16 @@ def is_repeatable(regularizer: Regularizer, *, classifier: Classifier | None = N
 
 
 def goes_on_after_a_checkpoint(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
-    """Attached to weights that have moved and loaded from ``state_dict``, it gives the terms that it gave before."""
+    """Attached to the starting weights and loaded from ``state_dict``, it gives the terms that it gave before.
+
+    Its own parameters have moved by then, as a step of an optimiser moves them.
+    """
     ours, network = _attached(regularizer, classifier)
     move_weights(network)
+    _move_own(ours, network)
     before = _terms(ours, network)
     state = {name: tensor.clone() for name, tensor in ours.state_dict().items()}
-    resumed = copy.deepcopy(regularizer)
-    resumed.attach(network)
+    resumed, _ = _attached(regularizer, classifier)
     resumed.load_state_dict(state)
     after = _terms(resumed, network)
     require(_same(before, after), regularizer, f"a checkpoint turns the terms {before} into {after}")
@@ -67,7 +70,7 @@ def leaves_nothing_behind(regularizer: Regularizer, *, classifier: Classifier | 
     weights = copy.deepcopy(network.state_dict())
     before = _surroundings(network)
     ours = copy.deepcopy(regularizer)
-    ours.attach(network)
+    ours.attach(network, ExampleTrainingSet(network))
     ours.loss(example_step(network))
     ours.detach()
     moved = [name for name, value in weights.items() if not torch.equal(network.state_dict()[name], value)]
@@ -118,8 +121,21 @@ def _attached(regularizer: Regularizer, classifier: Classifier | None) -> tuple[
     """Copies of both, the one attached to the other."""
     network = copy.deepcopy(classifier or example_classifier())
     ours = copy.deepcopy(regularizer)
-    ours.attach(network)
+    ours.attach(network, ExampleTrainingSet(network))
     return ours, network
+
+
+def _move_own(regularizer: Regularizer, network: Classifier) -> None:
+    """One step of gradient descent on the terms for the regulariser's own parameters, and what follows a step."""
+    own = [parameter for group in regularizer.parameter_groups() for parameter in group["params"]]
+    if own:
+        terms = regularizer.loss(example_step(network))
+        total = torch.stack(list(terms.values())).sum()
+        gradients = torch.autograd.grad(total, own, materialize_grads=True)
+        with torch.no_grad():
+            for parameter, gradient in zip(own, gradients, strict=True):
+                parameter.sub_(gradient, alpha=0.1)
+    regularizer.after_step(StepUpdate(network, {}))
 
 
 def _terms(regularizer: Regularizer, network: Classifier) -> dict[str, Tensor]:

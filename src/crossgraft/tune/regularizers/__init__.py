@@ -12,10 +12,13 @@ from crossgraft.tune.regularizers._regularizer import Regularizer as Regularizer
 from crossgraft.tune.regularizers._regularizer import StepContext as StepContext
 from crossgraft.tune.regularizers._regularizer import StepUpdate as StepUpdate
 from crossgraft.tune.regularizers._regularizer import TrainingSet as TrainingSet
+from crossgraft.tune.regularizers.bss import BSS as BSS
+from crossgraft.tune.regularizers.delta import DELTA as DELTA
 from crossgraft.tune.regularizers.hcs import HCS as HCS
 from crossgraft.tune.regularizers.l2_sp import L2SP as L2SP
+from crossgraft.tune.regularizers.repsim import RepSim as RepSim
 
 REGULARIZERS: Registry[type[Any]] = Registry("regularizer", group="crossgraft.regularizers", plugin_type=type)
 """Every regulariser that is installed: the classes, whose fields are their options."""
-for _regularizer in (HCS, L2SP):
+for _regularizer in (BSS, DELTA, HCS, L2SP, RepSim):
     REGULARIZERS.add(_regularizer.name, _regularizer)

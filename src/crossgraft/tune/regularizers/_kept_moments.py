@@ -1,0 +1,73 @@
+"""Moments of the pretrained features of a data set, kept on disk: the second run on it does not look at the images again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from crossgraft.features._atomic_file import atomic_file
+from crossgraft.features.store import cache_folder
+from crossgraft.models.classifier import Classifier
+from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
+from crossgraft.tune.regularizers._covariance import Moments
+
+FORMAT_VERSION = 1
+
+
+def kept_or_computed(classifier: Classifier, data: str | None, compute: Callable[[], Moments]) -> Moments:
+    """The moments of the features that ``classifier`` gives the images of fingerprint ``data``.
+
+    Args:
+        classifier: Its body gives the features.
+        data: Of the images, their order and their preparation; None: nothing is kept.
+        compute: Called where nothing is kept, or what was kept is damaged.
+
+    Raises:
+        StorageError: What was computed can not be kept: disk full, no permission …
+
+    Cost: hashing the weights, about 0.1 s for 40 million, and a file of d² float64 numbers.
+    """
+    if data is None:
+        return compute()
+    path = _path(classifier, data)
+    kept = _read(path)
+    if kept is None:
+        kept = compute()
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in kept._asdict().items()}
+        with atomic_file(path) as file:
+            file.write(save(tensors, metadata={"sha256": _checksum(tensors)}))
+    return kept
+
+
+def _path(classifier: Classifier, data: str) -> Path:
+    facts = (
+        FORMAT_VERSION,
+        data,
+        weights_fingerprint(classifier.body),
+        structure_fingerprint(classifier.body, classifier.recipe.architecture),
+    )
+    key = hashlib.sha256("\x1f".join(map(str, facts)).encode()).hexdigest()
+    return cache_folder().with_name("moments") / f"{key}.safetensors"
+
+
+def _read(path: Path) -> Moments | None:
+    try:
+        with safe_open(path, framework="pt") as file:
+            checksum = (file.metadata() or {}).get("sha256")
+            tensors = {name: file.get_tensor(name) for name in Moments._fields}
+    except (FileNotFoundError, SafetensorError):
+        return None
+    return Moments(**tensors) if checksum == _checksum(tensors) else None
+
+
+def _checksum(tensors: dict[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name in Moments._fields:
+        digest.update(f"{tuple(tensors[name].shape)}{tensors[name].dtype}".encode())
+        digest.update(tensors[name].numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,74 @@
+"""An orthogonal matrix that an ordinary optimiser learns, from gradients in closed form: matrix products only."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+_LARGEST_PIECE = 0.5
+_MOST_POLISHES = 10
+
+Square = Float[Tensor, "d d"]
+
+
+class OrthogonalMap(nn.Module):
+    """Q, and the skew-symmetric step δ that the optimiser takes from it: Q exp(δ), for δ = 0 between steps.
+
+    The gradient of a loss L along δ at 0 is W = QᵀG − GᵀQ with G = ∂L/∂Q (entries above and below the diagonal count as
+    one, as in ``torch.nn.utils.parametrizations.orthogonal``). The optimiser moves ``skew`` as it moves any parameter;
+    ``move`` then puts that into Q, exp to second order, and returns ``skew`` to zero. Moments of the optimiser live in the same coordinates from
+    step to step. Weight decay has nothing to shrink.
+
+    Args:
+        size: d.
+        like: Its device and number type.
+
+    Cost: two d × d matrices; a ``move`` is four matrix products of size d.
+
+    Reference: Lezcano-Casado, *Trivializations for Gradient-Based Optimization on Manifolds*, NeurIPS 2019 (dynamic
+    trivialisations); Newton–Schulz: Higham, *Functions of Matrices*, 2008, equation 8.36.
+    """
+
+    value: Square
+
+    def __init__(self, size: int, like: Tensor) -> None:
+        super().__init__()
+        self.skew = nn.Parameter(torch.zeros(size, size, device=like.device, dtype=like.dtype))
+        self.register_buffer("value", torch.eye(size, device=like.device, dtype=like.dtype))
+
+    def move(self) -> None:
+        """Q ← Q exp(δ), δ ← 0, without a gradient."""
+        with torch.no_grad():
+            step = (self.skew - self.skew.T) / 2  # sums of several processes may round differently above and below
+            self.value.copy_(nearest_orthogonal(self.value @ _exponential(step)))
+            self.skew.zero_()
+
+
+def nearest_orthogonal(matrix: Square) -> Square:
+    """The orthogonal matrix that is nearest to one which is nearly orthogonal already, by Newton–Schulz iterations.
+
+    The distance from orthogonality is squared by each. Two matrix products for each; one is enough after a small step.
+    """
+    rounding = torch.finfo(matrix.dtype).eps
+    for _ in range(_MOST_POLISHES):
+        error = matrix.T @ matrix
+        error.diagonal().sub_(1)
+        matrix = matrix - matrix @ error / 2
+        if not float(error.norm()) ** 2 > rounding:
+            break
+    return matrix
+
+
+def _exponential(step: Square) -> Square:
+    """exp(δ) to second order for a small δ, else of a part of it, squared as often as it was halved."""
+    norm = float(step.norm())
+    halvings = max(0, math.ceil(math.log2(norm / _LARGEST_PIECE))) if norm > 0 and math.isfinite(norm) else 0
+    step = step / 2**halvings
+    power = step + step @ step / 2
+    power.diagonal().add_(1)
+    for _ in range(halvings):
+        power = nearest_orthogonal(power @ power)
+    return power

@@ -1,0 +1,223 @@
+"""RepSim: hold the covariance of the features near that of the pretrained ones, up to a learned rotation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from crossgraft.errors import DataError, UsageError
+from crossgraft.models.classifier import Classifier
+from crossgraft.tune.regularizers._covariance import Moments, moments_of_all, moments_of_batch, wide
+from crossgraft.tune.regularizers._kept_moments import kept_or_computed
+from crossgraft.tune.regularizers._moment_terms import MomentMatching, Normalize
+from crossgraft.tune.regularizers._paired_reference import PairedReference
+from crossgraft.tune.regularizers._procrustes import procrustes_distance
+from crossgraft.tune.regularizers._reference import features_of_batches, frozen_copy
+from crossgraft.tune.regularizers._regularizer import StepContext, StepUpdate, TrainingSet
+
+_FEWEST_IMAGES = 2
+
+
+@dataclass
+class RepSim:
+    """One term, of the covariances Σ of the features now and Σ₀ of those of the network that training starts from.
+
+        covariance = weight · ‖Σ − Qᵀ Σ₀ Q‖²_F / ‖Σ₀‖²_F        Q orthogonal, learned, the identity at first
+
+    Σ is that of the batch (of all processes), Σ₀ that of all training images, both divided by n − 1. The paper has no
+    divisor ‖Σ₀‖²; it lets one weight serve networks whose features differ in size (``normalize="none"`` is the paper's form).
+
+    **Similarity is not kept by construction**, whatever the paper says after its equation 9: a covariance does not know which
+    image has which features. Features that are dealt to other images leave the term at 0 and share nothing:
+
+    >>> import torch
+    >>> from crossgraft.similarity import linear_cka
+    >>> before = torch.randn(500, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    >>> after = before.roll(1, dims=0)  # every image gets the features of another one
+    >>> float((after.T.cov() - before.T.cov()).square().sum()) < 1e-20
+    True
+    >>> linear_cka(before.numpy(), after.numpy()) < 0.05
+    True
+
+    With Q free to go anywhere the term even fixes no more than the spectrum of Σ: its minimum over Q is Σᵢ (λᵢ(Σ) − λᵢ(Σ₀))².
+    What is similar after training is so because training began there and took small steps. ``mode="procrustes"`` compares
+    images one by one instead: 1 − ‖FᵀF₀‖_* / (‖F‖ ‖F₀‖), with the best rotation and scale in closed form, as equation 10
+    asks for.
+
+    Attributes:
+        weight: Strength ≥ 0; 0 trains exactly as without.
+        mode: ``covariance``, or ``procrustes``, which sees the same images in both networks.
+        compare_with: Where Σ₀ comes from: ``dataset`` (all training images as evaluation shows them), ``dataset_aug``
+            (``passes`` epochs of them augmented and mixed as in training), or ``batch`` (the images of the step, by a
+            frozen copy of the network).
+        normalize: ``ref`` divides by ‖Σ₀‖²_F, and the term of the means by ‖μ₀‖²; ``none`` does not.
+        learn_q: False keeps Q the identity.
+        q_learning_rate: Of Q, above 0; by default as that of the network. The larger, the more the term fixes only the spectrum.
+        learn_alpha: Compare with α² Qᵀ Σ₀ Q for a learned α, 1 at first.
+        mean_weight: Strength ≥ 0 of a term ``mean``, ‖μ − α Qᵀ μ₀‖² (times ``weight``), which the paper leaves out.
+        passes: Epochs that ``dataset_aug`` looks at.
+
+    Cost: one pass over the training images, kept on disk for the next run where they are plain, and about seven products of
+    d × d matrices a step; with ``batch`` or ``procrustes`` a pass of the frozen copy instead, unless training shows images
+    the same way every time.
+
+    Reference: Zu et al., Keeping Representation Similarity in Finetuning for Medical Image Analysis (arXiv 2503.07399),
+    equations 10–14.
+    """
+
+    name: ClassVar[str] = "repsim"
+    title: ClassVar[str] = "RepSim"
+    reference: ClassVar[str] = (
+        "Zu et al.: Keeping Representation Similarity in Finetuning for Medical Image Analysis (arXiv 2503.07399)"
+    )
+
+    weight: float = 1.0
+    mode: Literal["covariance", "procrustes"] = "covariance"
+    compare_with: Literal["dataset", "dataset_aug", "batch"] = "dataset"
+    normalize: Normalize = "ref"
+    learn_q: bool = True
+    q_learning_rate: float | None = None
+    learn_alpha: bool = False
+    mean_weight: float = 0.0
+    passes: int = 1
+
+    def __post_init__(self) -> None:
+        for option in ("weight", "mean_weight"):
+            value = getattr(self, option)
+            if not (math.isfinite(value) and value >= 0):
+                raise UsageError(f"{option} of repsim must be a number of at least 0, found {value}.")
+        rate = self.q_learning_rate
+        if rate is not None and not (math.isfinite(rate) and rate > 0):
+            raise UsageError(f"q_learning_rate of repsim must be a number above 0, found {rate}. See learn_q=false.")
+        if self.passes < 1:
+            raise UsageError(f"passes of repsim must be at least 1, found {self.passes}.")
+        if self.mode == "procrustes" and (self.mean_weight > 0 or self.learn_alpha or rate is not None):
+            raise UsageError(
+                "repsim:mode=procrustes has its best rotation and scale in closed form; mean_weight, learn_alpha and "
+                "q_learning_rate are of mode=covariance. Leave them out."
+            )
+        self._matching: MomentMatching | None = None
+        self._start: Moments | PairedReference | None = None
+
+    @property
+    def task_weight(self) -> float:
+        """The loss of the task counts in full."""
+        return 1.0
+
+    def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
+        """Look at the training images, or copy the network, and start with Q = I.
+
+        Raises:
+            DataError: The features are not finite, or there are fewer than two images.
+            StorageError: What was computed can not be kept on disk.
+        """
+        self._start = None
+        weight = wide(classifier.head.weight)
+        if self.mode == "covariance":
+            self._matching = MomentMatching(
+                classifier.num_features,
+                weight,
+                learn_q=self.learn_q,
+                learn_alpha=self.learn_alpha,
+                normalize=self.normalize,
+                mean_weight=self.mean_weight,
+            )
+        if self.mode == "procrustes" or self.compare_with == "batch":
+            self._start = PairedReference(classifier, training_set)
+        elif training_set is not None:
+            moments = self._moments_of(classifier, training_set)
+            self._start = Moments(*(tensor.to(weight.device, weight.dtype) for tensor in moments))
+
+    def _moments_of(self, classifier: Classifier, training_set: TrainingSet) -> Moments:
+        """Of the starting network's features of all training images, in float64."""
+
+        def compute() -> Moments:
+            shown = (
+                training_set.plain_batches()
+                if self.compare_with == "dataset"
+                else training_set.training_batches(self.passes)
+            )
+            return moments_of_all(features_of_batches(frozen_copy(classifier), shown))
+
+        data = training_set.fingerprint if self.compare_with == "dataset" else None
+        moments = kept_or_computed(classifier, data, compute)
+        if not all(bool(tensor.isfinite().all()) for tensor in moments):
+            raise DataError(
+                "repsim needs finite features of at least two training images, but those of the pretrained network are not "
+                "finite, or there are fewer images. Look for broken images, or choose another model."
+            )
+        return moments
+
+    def loss(self, context: StepContext) -> dict[str, Tensor]:
+        """The term ``covariance`` (and ``mean``), or ``procrustes``; 0 of fewer than two images.
+
+        Raises:
+            UsageError: ``attach`` was not called, or ``compare_with`` needs training images and it was given none.
+        """
+        start = self._start
+        if start is None:
+            raise UsageError(
+                "repsim does not know the features that training starts from. Call attach(classifier, training_set) before "
+                "the first step; compare_with=batch needs no training set."
+            )
+        with torch.autocast(context.features.device.type, enabled=False):
+            terms = self._terms(context, start)
+        return {name: self.weight * term for name, term in terms.items()}
+
+    def _terms(self, context: StepContext, start: Moments | PairedReference) -> dict[str, Tensor]:
+        if self.weight == 0 or context.num_images_of_all < _FEWEST_IMAGES:
+            # A part of a batch may have no covariance; processes still expect a gradient of every parameter.
+            nothing = 0 * context.features.sum()
+            if self._matching is None:
+                return {"procrustes": nothing}
+            return self._matching.without_images(nothing)
+        if self._matching is None:
+            assert isinstance(start, PairedReference)
+            both = torch.cat([wide(context.features), wide(start.features(context))], dim=1)
+            return {"procrustes": procrustes_distance(*context.of_all_processes(both).tensor_split(2, dim=1))}
+        if isinstance(start, PairedReference):
+            with torch.no_grad():
+                start = moments_of_batch(context, start.features(context))
+        return self._matching.terms(moments_of_batch(context, context.features), start)
+
+    def after_step(self, update: StepUpdate) -> None:
+        """Turn Q by what the optimiser found."""
+        if self._matching is not None:
+            self._matching.move()
+
+    def detach(self) -> None:
+        """Forget the starting features and Q; nothing was left on the network."""
+        self._start = self._matching = None
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Q and α without weight decay, which would mean nothing for Q and shrink α."""
+        parameters = [parameter for module in self.modules() for parameter in module.parameters()]
+        rate = {} if self.q_learning_rate is None else {"lr": self.q_learning_rate}
+        return [{"params": parameters, "weight_decay": 0.0, **rate}] if parameters else []
+
+    def modules(self) -> list[nn.Module]:
+        """What holds Q and α; none where nothing of that is learned."""
+        return [self._matching] if self._matching is not None and any(True for _ in self._matching.parameters()) else []
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Q and α; the starting features are computed anew from the starting weights."""
+        return self._matching.learned() if self._matching is not None else {}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Restore Q and α.
+
+        Raises:
+            UsageError: The state is of other options or of another network.
+        """
+        mine = self.state_dict()
+        if {name: tensor.shape for name, tensor in state.items()} != {name: t.shape for name, t in mine.items()}:
+            raise UsageError(
+                "The checkpoint of repsim is of another network or other options. Start again with --overwrite."
+            )
+        for name, tensor in state.items():
+            mine[name].copy_(tensor)

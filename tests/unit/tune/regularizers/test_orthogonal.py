@@ -1,0 +1,67 @@
+"""An orthogonal matrix stays one, however long and however far it is moved."""
+
+import pytest
+import torch
+
+from crossgraft.tune.regularizers._orthogonal import OrthogonalMap, nearest_orthogonal
+
+
+def error(matrix):
+    return (matrix.T @ matrix - torch.eye(len(matrix), dtype=matrix.dtype)).abs().max().item()
+
+
+@pytest.mark.parametrize(("rate", "steps"), [(1e-3, 10_000), (0.5, 500)])
+def test_it_stays_orthogonal_in_single_precision(rate, steps):
+    q = OrthogonalMap(8, torch.zeros(()))
+    generator = torch.Generator().manual_seed(0)
+    drawn = rate * torch.randn(steps, 8, 8, generator=generator)
+    for step in drawn - drawn.mT:
+        q.skew.data = step
+        q.move()
+    assert not q.skew.any()
+    assert error(q.value) < 1e-6
+    assert torch.linalg.det(q.value) > 0
+    assert (q.value - torch.eye(8)).norm() > 0.1
+
+
+def test_a_step_is_the_exponential_to_second_order():
+    generator = torch.Generator().manual_seed(0)
+    step = torch.randn(5, 5, generator=generator, dtype=torch.float64)
+    step = (step - step.T) / (step - step.T).norm()
+    for size, tolerance in ((0.01, 1e-6), (0.1, 1e-3), (3.0, 0.2)):
+        q = OrthogonalMap(5, torch.zeros((), dtype=torch.float64))
+        with torch.no_grad():
+            q.skew.copy_(size * step)
+        q.move()
+        assert (q.value - torch.linalg.matrix_exp(size * step)).norm() < tolerance
+        assert error(q.value) < 1e-12
+
+
+def test_the_step_of_adamw_stays_skew_and_what_is_not_skew_does_not_count():
+    q = OrthogonalMap(6, torch.zeros(()))
+    generator = torch.Generator().manual_seed(0)
+    optimizer = torch.optim.AdamW(q.parameters(), lr=0.01, weight_decay=0.0)
+    for _ in range(20):
+        gradient = torch.randn(6, 6, generator=generator)
+        q.skew.grad = gradient - gradient.T
+        optimizer.step()
+        assert torch.equal(q.skew, -q.skew.T)
+        q.move()
+    before = q.value.clone()
+    with torch.no_grad():
+        q.skew.copy_(0.1 * torch.ones(6, 6))
+    q.move()
+    assert (q.value - before).abs().max() < 1e-6
+
+
+def test_nothing_moves_nothing():
+    q = OrthogonalMap(6, torch.zeros(()))
+    q.move()
+    assert torch.equal(q.value, torch.eye(6))
+
+
+def test_an_orthogonal_matrix_with_errors_is_repaired():
+    q = torch.linalg.qr(torch.randn(7, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)).Q
+    assert error(nearest_orthogonal(1.2 * q)) < 1e-14
+    assert (nearest_orthogonal(1.2 * q) - q).abs().max() < 1e-14
+    assert torch.isnan(nearest_orthogonal(q * float("nan"))).all()

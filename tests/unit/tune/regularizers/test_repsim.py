@@ -1,0 +1,224 @@
+"""RepSim inside the trainer: what it does to a training, to several processes, to a resumed run."""
+
+import pytest
+import torch
+
+from crossgraft.errors import DataError, DivergedError, UsageError
+from crossgraft.tune.choice import choose, spell
+from crossgraft.tune.regularizers import REGULARIZERS, Regularizer, RepSim
+from support.regularizing import context_of
+from support.training import DoubleFeed, build_classifier, build_feed, largest_difference, same_bits, train_one
+
+
+class DoubleSet(DoubleFeed):
+    """The same images before the first step."""
+
+    is_plain = True
+    fingerprint = None
+
+    def plain_batches(self):
+        yield from self.images.split(5)
+
+    def training_batches(self, passes):
+        for _ in range(passes):
+            yield from self.images.flip(3).split(5)
+
+
+def terms_of(result, name="repsim/covariance"):
+    return [row.terms[name] for row in result.history]
+
+
+def test_it_is_a_regularizer_with_plain_options():
+    assert isinstance(RepSim(), Regularizer)
+    assert REGULARIZERS.get("repsim") is RepSim
+    asked = choose(REGULARIZERS, "repsim:0.5,compare_with=batch,normalize=none,learn_q=false")
+    assert asked == RepSim(0.5, compare_with="batch", normalize="none", learn_q=False)
+    assert spell(asked) == "repsim:weight=0.5,compare_with=batch,normalize=none,learn_q=False"
+    assert RepSim().task_weight == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weight": -1.0}, "weight of repsim"),
+        ({"weight": float("nan")}, "weight of repsim"),
+        ({"mean_weight": float("inf")}, "mean_weight of repsim"),
+        ({"q_learning_rate": 0.0}, "q_learning_rate of repsim"),
+        ({"passes": 0}, "passes of repsim"),
+        ({"mode": "procrustes", "mean_weight": 0.1}, "closed form"),
+        ({"mode": "procrustes", "learn_alpha": True}, "closed form"),
+        ({"mode": "procrustes", "q_learning_rate": 0.1}, "closed form"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(options, message):
+    with pytest.raises(UsageError, match=message):
+        RepSim(**options)
+
+
+@pytest.mark.parametrize("network", ["cnn", "dropout"])
+def test_at_weight_0_a_training_ends_with_the_bits_of_one_without(network):
+    plain, _ = train_one(network, epochs=1)
+    state = torch.random.get_rng_state()
+    with_it, result = train_one(network, epochs=1, regularizers=[RepSim(0.0, learn_alpha=True)])
+    assert same_bits(plain, with_it)
+    assert terms_of(result) == [0.0]
+    assert torch.equal(state, torch.random.get_rng_state())
+    pulled, _ = train_one(network, epochs=1, regularizers=[RepSim(1.0)])
+    assert not same_bits(plain, pulled)
+
+
+@pytest.mark.parametrize("options", [{}, {"compare_with": "batch"}, {"compare_with": "dataset_aug"}])
+def test_looking_at_the_images_changes_neither_network_nor_random_state(options):
+    classifier = build_classifier("dropout").train()
+    before = {name: value.clone() for name, value in classifier.state_dict().items()}
+    state = torch.random.get_rng_state()
+    RepSim(**options).attach(classifier, build_feed())
+    assert torch.equal(state, torch.random.get_rng_state())
+    assert all(module.training for module in classifier.modules())
+    assert all(torch.equal(value, before[name]) for name, value in classifier.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    "regularizer",
+    [RepSim(100.0), RepSim(100.0, compare_with="batch"), RepSim(10.0, mode="procrustes"), RepSim(100.0, learn_q=False)],
+)
+def test_the_term_stays_smaller_than_it_is_without(regularizer):
+    """Started again at what a training without it ends with, measured by the same term."""
+    name = f"repsim/{regularizer.mode}"
+    common = {"epochs": 3, "learning_rate": 0.05}
+    _, free = train_one("plain", regularizers=[RepSim(1e-9, mode=regularizer.mode, learn_q=False)], **common)
+    _, held = train_one("plain", regularizers=[regularizer], **common)
+    without = free.history[-1].terms[name] / 1e-9
+    assert held.history[-1].terms[name] / regularizer.weight < 0.5 * without
+
+
+def test_images_that_are_shown_the_same_way_every_time_are_looked_up():
+    """Two ways to the features of a batch: by row, and by the frozen copy."""
+    known = DoubleSet()
+    copied = DoubleSet()
+    copied.is_plain = False
+    for options in ({"compare_with": "batch"}, {"mode": "procrustes"}):
+        ends = [
+            train_one("plain", feed=feed, precision="64-true", epochs=1, regularizers=[RepSim(3.0, **options)])[0]
+            for feed in (known, copied)
+        ]
+        assert largest_difference(*ends) < 1e-12
+
+
+def test_without_training_images_it_says_what_it_needs():
+    classifier = build_classifier("plain")
+    regularizer = RepSim()
+    with pytest.raises(UsageError, match=r"attach\(classifier, training_set\)"):
+        regularizer.loss(context_of(classifier))
+    regularizer.attach(classifier)
+    assert sum(p.numel() for module in regularizer.modules() for p in module.parameters()) == 64
+    with pytest.raises(UsageError, match="compare_with=batch"):
+        regularizer.loss(context_of(classifier))
+    regularizer.detach()
+    assert regularizer.modules() == regularizer.parameter_groups() == [] and regularizer.state_dict() == {}
+
+
+def test_what_is_learned_has_its_own_rate_and_no_decay():
+    regularizer = RepSim(q_learning_rate=0.25, learn_alpha=True)
+    regularizer.attach(build_classifier("plain"))
+    (group,) = regularizer.parameter_groups()
+    assert [p.numel() for p in group["params"]] == [1, 64]
+    assert (group["lr"], group["weight_decay"]) == (0.25, 0.0)
+    fixed = RepSim(learn_q=False)
+    fixed.attach(build_classifier("plain"))
+    assert fixed.modules() == fixed.parameter_groups() == [] and fixed.state_dict() == {}
+
+
+def test_one_image_has_no_covariance_and_no_pull():
+    classifier = build_classifier("plain")
+    for options in ({"mean_weight": 1.0, "learn_alpha": True}, {"mode": "procrustes"}):
+        regularizer = RepSim(**options)
+        regularizer.attach(classifier, build_feed())
+        context = context_of(classifier, torch.rand(1, 3, 32, 32))
+        total = sum(regularizer.loss(context).values())
+        own = [p for group in regularizer.parameter_groups() for p in group["params"]]
+        gradients = torch.autograd.grad(total, [*classifier.body.parameters(), *own], allow_unused=not own)
+        assert total == 0 and not any(gradient.any() for gradient in gradients if gradient is not None)
+
+
+@pytest.mark.parametrize("options", [{}, {"compare_with": "batch"}, {"mode": "procrustes"}])
+def test_features_that_are_no_numbers_stop_the_training(options):
+    class Broken(DoubleSet):
+        def batches(self, epoch, *, start=0):
+            for batch in super().batches(epoch, start=start):
+                batch.images[1] = float("nan")
+                yield batch
+
+    feed = Broken()
+    feed.is_plain = False
+    with pytest.raises(DivergedError, match="repsim/"):
+        train_one("plain", feed=feed, precision="64-true", regularizers=[RepSim(**options)])
+
+
+def test_pretrained_features_that_are_no_numbers_are_refused():
+    feed = DoubleSet()
+    feed.images[2] = float("nan")
+    with pytest.raises(DataError, match="finite features of at least two"):
+        RepSim().attach(build_classifier("plain").double(), feed)
+    feed = DoubleSet()
+    feed.images = feed.images[:1]
+    with pytest.raises(DataError, match="at least two training images"):
+        RepSim().attach(build_classifier("plain").double(), feed)
+
+
+@pytest.mark.parametrize("options", [{"learn_alpha": True, "q_learning_rate": 0.05}, {"mode": "procrustes"}])
+def test_a_run_that_was_stopped_ends_with_the_same_bits(options, tmp_path):
+    class StoppedError(Exception):
+        pass
+
+    def stop(report):
+        if report.step == 6:
+            raise StoppedError
+
+    common = {"epochs": 3, "checkpoint_every_steps": 1}
+    whole, first = train_one("cnn", regularizers=[RepSim(5.0, **options)], **common)
+    common["checkpoint_folder"] = tmp_path
+    with pytest.raises(StoppedError):
+        train_one("cnn", regularizers=[RepSim(5.0, **options)], on_step=stop, **common)
+    resumed, second = train_one("cnn", regularizers=[RepSim(5.0, **options)], **common)
+    assert second.resumed and same_bits(whole, resumed)
+    assert [row.terms for row in first.history] == [row.terms for row in second.history]
+
+
+def test_a_checkpoint_of_other_options_is_refused():
+    regularizer = RepSim()
+    regularizer.attach(build_classifier("plain"))
+    assert regularizer.state_dict().keys() == {"q"}
+    with pytest.raises(UsageError, match="other options"):
+        regularizer.load_state_dict({})
+
+
+def test_q_moves_and_stays_orthogonal_in_a_training(tmp_path):
+    from safetensors.torch import load_file
+
+    train_one("cnn", regularizers=[RepSim(q_learning_rate=0.01)], checkpoint_folder=tmp_path)
+    q = load_file(tmp_path / "checkpoint.safetensors")["regularizer 0/q"]
+    assert (q.T @ q - torch.eye(8)).abs().max() < 1e-6 < 1e-3 < (q - torch.eye(8)).abs().max()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch_size", [7, 11], ids=["rows are exchanged", "sums are exchanged"])
+def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(batch_size):
+    """Eight features: below them rows go from process to process, above them sums."""
+    parts = [RepSim(3.0, mean_weight=0.5, learn_alpha=True, q_learning_rate=0.05)]
+    parts += [_Second(2.0, compare_with="batch"), _Third(1.0, mode="procrustes")]
+    common = {"feed": DoubleSet(batch_size), "precision": "64-true", "regularizers": parts, "epochs": 1}
+    one, alone = train_one("plain", **common)
+    two, together = train_one("plain", num_processes=2, **common)
+    free, _ = train_one("plain", **{**common, "regularizers": []})
+    assert largest_difference(one, two) < 1e-10 < 1e-6 < largest_difference(one, free)
+    for first, second in zip(alone.history, together.history, strict=True):
+        assert first.terms == pytest.approx(second.terms, abs=1e-10)
+
+
+class _Second(RepSim):
+    name = "second"
+
+
+class _Third(RepSim):
+    name = "third"
