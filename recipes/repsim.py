@@ -1,0 +1,256 @@
+"""Fine-tuning without forgetting: accuracy against similarity on small medical sets, the numbers of docs/results/repsim.md.
+
+    python recipes/repsim.py --data-dir datasets --weights-dir weights --out docs/results/repsim.md
+    python recipes/repsim.py --only breastmnist --variants full linear repsim --seeds 0      # a piece of it
+    python recipes/repsim.py --only none --out docs/results/repsim.md                        # the page alone
+    python recipes/repsim.py --smoke                # an as-built network and noise; the numbers mean nothing
+
+The environment variable CROSSGRAFT_DATA may name a folder that holds both, ``datasets`` and ``weights``. Each training ends as a
+row of ``--rows`` (one table a set), and what is there with the same settings is not trained again, so the study can be done
+in pieces, on several machines, and by two processes at once that work on different sets. Seed 0 of everything comes first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import platform
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from data_folders import add_folders, check_folders
+from repsim_page import write_page
+from repsim_rows import CurveRow, TrainingRow, read_table
+from studies import SEEDS, SMOKE_TARGETS, Target, mobilenets, noise, short, smoke_specs
+
+from crossgraft import fine_tune
+from crossgraft.compute import limit_threads
+from crossgraft.data.dataset import Dataset
+from crossgraft.errors import CrossgraftError, DivergedError
+from crossgraft.models import ModelSpec
+from crossgraft.progress import Reporter
+from crossgraft.records import InterpolationRecord
+from crossgraft.tune import Tuned, interpolate_runs
+
+SIDE, EPOCHS, BATCH_SIZE = 64, 15, 64
+ALPHAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+BATCH_NORMS = ("estimate", "mix")
+TARGETS = (
+    Target("breastmnist", "BreastMNIST", "breastmnist.npz"),
+    Target("pneumoniamnist", "PneumoniaMNIST", "pneumoniamnist.npz", {"per_class": 300}),
+    Target("retinamnist", "RetinaMNIST", "retinamnist.npz", {"limit": 1450}),
+)
+VARIANTS: dict[str, dict[str, Any]] = {  # in the order in which they are trained
+    "linear": {"method": "linear"},
+    "full": {},
+    "repsim": {"regularizer": "repsim"},
+    "hcs 0.8": {"regularizer": "hcs:0.8"},
+    "scratch": {"method": "scratch"},
+    "l2_sp": {"regularizer": "l2_sp"},
+    "hcs 0.6": {"regularizer": "hcs:0.6"},
+    "hcs 0.4": {"regularizer": "hcs:0.4"},
+    "hcs 0.2": {"regularizer": "hcs:0.2"},
+    "repsim, Q fixed": {"regularizer": "repsim:learn_q=false"},
+    "repsim, with μ": {"regularizer": "repsim:mean_weight=1"},
+    "repsim, as printed": {"regularizer": "repsim:normalize=none"},
+    "repsim, procrustes": {"regularizer": "repsim:mode=procrustes"},
+    "delta": {"regularizer": "delta"},
+    "bss": {"regularizer": "bss"},
+}
+BATCH_SIZES = (4, 32, 128)
+ABLATED = ("full", "repsim")
+"""Trained with other batch sizes, too: what the size does on its own, and what it does to the covariance."""
+ABLATION_PLACE = ("breastmnist", "mobilenetv1_050")
+
+
+class Job(NamedTuple):
+    """One training, or the curve between two that are there."""
+
+    target: Target
+    spec: ModelSpec
+    variant: str
+    seed: int
+    options: dict[str, Any]
+
+
+def main(command_line: Sequence[str] | None = None) -> None:
+    arguments = parse_arguments(command_line)
+    targets = SMOKE_TARGETS if arguments.smoke else TARGETS
+    failed: list[Job] = []
+    if arguments.only != ["none"]:
+        specs = smoke_specs() if arguments.smoke else mobilenets(arguments.weights_dir)
+        with limit_threads(arguments.threads):
+            failed = [job for job in jobs(targets, specs, arguments) if not do_or_tell(job, arguments)]
+    tables = {target.name: read_table(arguments.rows, target.name) for target in targets}
+    if arguments.out is not None:
+        write_page(arguments.out, tables, titles={t.name: t.title for t in targets}, wanted=wanted(targets, arguments))
+    print(f"{sum(len(table.trainings) for table in tables.values())} trainings are there")
+    if failed:
+        raise SystemExit(f"{len(failed)} trainings failed; the same command tries them again")
+
+
+def jobs(targets: Sequence[Target], specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> Iterator[Job]:
+    """All that is asked for, the most informative first: seed by seed, variant by variant."""
+    chosen = [target for target in targets if not arguments.only or target.name in arguments.only]
+    for seed in seeds_of(arguments):
+        for variant, options in variants().items():
+            if arguments.variants and variant not in arguments.variants:
+                continue
+            for target in chosen:
+                for spec in specs:
+                    if "batch_size" not in options or arguments.smoke or is_ablated(target, spec):
+                        yield Job(target, spec, variant, seed, options)
+
+
+def variants() -> dict[str, dict[str, Any]]:
+    """Those of the main comparison, then other batch sizes."""
+    other = {f"{name}, b={size}": {**VARIANTS[name], "batch_size": size} for size in BATCH_SIZES for name in ABLATED}
+    return {**VARIANTS, **other}
+
+
+def is_ablated(target: Target, spec: ModelSpec) -> bool:
+    return (target.name, short(spec)) == ABLATION_PLACE
+
+
+def wanted(targets: Sequence[Target], arguments: argparse.Namespace) -> int:
+    """Trainings of the whole study."""
+    places = len(targets) * (1 if arguments.smoke else 2)
+    seeds = len(seeds_of(arguments) if arguments.smoke else SEEDS)
+    return seeds * (len(VARIANTS) * places + len(BATCH_SIZES) * len(ABLATED))
+
+
+def do_or_tell(job: Job, arguments: argparse.Namespace) -> bool:
+    """One training that fails stops no other; False for it."""
+    try:
+        do(job, arguments)
+    except CrossgraftError as error:
+        print(f"{job.target.name} {short(job.spec)} {job.variant}, seed {job.seed} failed: {error}", flush=True)
+        return False
+    return True
+
+
+def do(job: Job, arguments: argparse.Namespace) -> None:
+    """Train unless it is done; where FULL is done, also the curve from LINEAR to it."""
+    table = read_table(arguments.rows, job.target.name)
+    settings = settings_of(job, arguments)
+    if not table.has_training(short(job.spec), job.variant, job.seed, settings):
+        row = train(job, arguments, settings)
+        read_table(arguments.rows, job.target.name).with_training(row).write(arguments.rows, job.target.name)
+        print(f"{job.target.name} {short(job.spec)} {job.variant}, seed {job.seed}: {row.in_words}", flush=True)
+    if job.variant == "full":
+        make_curve(job, arguments)
+
+
+def settings_of(job: Job, arguments: argparse.Namespace) -> str:
+    """What decides the numbers besides set, network and seed: rows with other settings are trained anew."""
+    said = {"side": SIDE, "epochs": EPOCHS, "batch_size": BATCH_SIZE, **job.target.options, **job.options}
+    return ("smoke " if arguments.smoke else "") + " ".join(f"{name}={said[name]}" for name in sorted(said))
+
+
+def train(job: Job, arguments: argparse.Namespace, settings: str) -> TrainingRow:
+    """The row of a training; without numbers where it diverged."""
+    known = {"model": short(job.spec), "variant": job.variant, "seed": job.seed, "settings": settings}
+    began = time.process_time()
+    try:
+        tuned = tune(job, arguments)
+    except DivergedError as error:
+        return TrainingRow(**known, versions=versions(), state=f"diverged: {error}")
+    spent = round(time.process_time() - began, 2)
+    return TrainingRow.of_record(tuned.record, **known, cpu_seconds=spent, versions=versions())
+
+
+def tune(job: Job, arguments: argparse.Namespace) -> Tuned:
+    """Train; FULL and LINEAR leave run directories, because the curve lies between them."""
+    data: Path | Dataset = noise(job.target.name) if arguments.smoke else arguments.data_dir / job.target.file
+    return fine_tune(
+        data,
+        model=job.spec,
+        epochs=1 if arguments.smoke else EPOCHS,
+        image_size=None if arguments.smoke else SIDE,
+        weights_dir=arguments.weights_dir,
+        store=False,
+        no_images=True,
+        device="cpu",
+        workers=arguments.threads,
+        seed=job.seed,
+        out=run_of(job, arguments) if job.variant in ("full", "linear") else None,
+        reporter=Reporter(quiet=True),
+        **{"batch_size": BATCH_SIZE, **job.target.options, **job.options},
+    )
+
+
+def run_of(job: Job, arguments: argparse.Namespace) -> Path:
+    return arguments.results / job.target.name / f"{short(job.spec)}-{job.variant}-{job.seed}"
+
+
+def make_curve(job: Job, arguments: argparse.Namespace) -> None:
+    """Between LINEAR and FULL of this seed, with both ways to find the statistics of BatchNorm."""
+    table = read_table(arguments.rows, job.target.name)
+    settings = " ".join([settings_of(job, arguments), "alphas=" + ",".join(f"{alpha:g}" for alpha in ALPHAS)])
+    if table.has_curve(short(job.spec), job.seed, settings):
+        return
+    ends = [job._replace(variant=name, options=VARIANTS[name]) for name in ("full", "linear")]
+    for end in ends:
+        tune(end, arguments)  # read back where its run directory is there
+    rows: list[CurveRow] = []
+    for batch_norm in BATCH_NORMS:
+        record = curve(ends, arguments, batch_norm)
+        rows += CurveRow.of_record(record, model=short(job.spec), seed=job.seed, settings=settings, versions=versions())
+    read_table(arguments.rows, job.target.name).with_curve(rows).write(arguments.rows, job.target.name)
+    print(f"{job.target.name} {short(job.spec)} curve, seed {job.seed}: {len(rows)} networks", flush=True)
+
+
+def curve(ends: Sequence[Job], arguments: argparse.Namespace, batch_norm: Any) -> InterpolationRecord:
+    full, linear = ends
+    data: Path | Dataset = noise(full.target.name) if arguments.smoke else arguments.data_dir / full.target.file
+    found = interpolate_runs(
+        run_of(full, arguments),
+        run_of(linear, arguments),
+        data=data,
+        alphas=ALPHAS,
+        batch_norm=batch_norm,
+        code_dir=full.spec.folder,
+        device="cpu",
+        workers=arguments.threads,
+    )
+    return found.record
+
+
+def versions() -> str:
+    said = {name: importlib.metadata.version(name) for name in ("crossgraft", "torch", "timm")}
+    return " ".join([f"python {platform.python_version()}", *(f"{name} {version}" for name, version in said.items())])
+
+
+def seeds_of(arguments: argparse.Namespace) -> tuple[int, ...]:
+    if arguments.smoke:
+        return SEEDS[:1]
+    return tuple(seed for seed in SEEDS if not arguments.seeds or seed in arguments.seeds)
+
+
+def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_folders(parser)
+    folder = Path(__file__).parents[1] / "docs" / "results" / "repsim"
+    parser.add_argument("--rows", type=Path, default=folder, help="tables of what is done")
+    parser.add_argument(
+        "--results", type=Path, default=Path("runs") / "repsim", help="run directories of FULL and LINEAR"
+    )
+    parser.add_argument("--out", type=Path, help="the page to write")
+    names = [target.name for target in TARGETS]
+    parser.add_argument("--only", nargs="+", choices=[*names, "none"], help="these sets; none: write the page only")
+    parser.add_argument("--variants", nargs="+", choices=list(variants()), help="these variants only")
+    parser.add_argument("--seeds", nargs="+", type=int, choices=SEEDS, help="these seeds only")
+    parser.add_argument("--threads", type=int, default=1, help="of the network")
+    parser.add_argument("--smoke", action="store_true", help="an as-built network and noise; the numbers mean nothing")
+    parsed = parser.parse_args(arguments)
+    if parsed.only != ["none"]:
+        check_folders(parser, parsed)
+    if parsed.smoke and parsed.rows == folder:
+        parser.error("--smoke needs another --rows than the tables of the study")
+    return parsed
+
+
+if __name__ == "__main__":
+    main()

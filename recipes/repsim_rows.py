@@ -1,0 +1,214 @@
+"""What recipes/repsim.py keeps of every training and every interpolated network: two small CSV tables a set."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+from crossgraft.records import InterpolationRecord, MetricRecord, TuningRecord
+from crossgraft.runs.atomic import write_atomically
+
+METRICS = ("accuracy", "balanced_accuracy", "auc")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Numbers on test, each metric with the interval of the test images; None where there is no number."""
+
+    accuracy: float | None = None
+    accuracy_low: float | None = None
+    accuracy_high: float | None = None
+    balanced_accuracy: float | None = None
+    balanced_accuracy_low: float | None = None
+    balanced_accuracy_high: float | None = None
+    auc: float | None = None
+    auc_low: float | None = None
+    auc_high: float | None = None
+    cka: float | None = None
+    cka_debiased: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRow(Measured):
+    """One finished training.
+
+    Attributes:
+        model: Network.
+        variant: What was trained how.
+        seed: Of everything.
+        seconds: Of the training alone, on a machine that may have had other work.
+        cpu_seconds: Of the processor, for the whole call: reading, plan, training, measuring.
+        best_epoch: The one that was kept.
+        settings: What else decides the numbers.
+        versions: Of the programs.
+        state: ``done``, or why there are no numbers.
+    """
+
+    model: str
+    variant: str
+    seed: int
+    seconds: float | None = None
+    cpu_seconds: float | None = None
+    best_epoch: int | None = None
+    settings: str
+    versions: str
+    state: str = "done"
+
+    @classmethod
+    def of_record(cls, record: TuningRecord, **known: Any) -> TrainingRow:
+        """From what a training found."""
+        return cls(
+            **measured(lambda name: record.metric(name), record.similarity),
+            seconds=round(record.seconds, 2),
+            best_epoch=record.grid[0].best_epoch,
+            **known,
+        )
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """One training of a set has it."""
+        return self.model, self.variant, self.seed
+
+    @property
+    def in_words(self) -> str:
+        """For the terminal."""
+        if self.state != "done":
+            return self.state
+        return f"accuracy {self.accuracy:.3f}, CKA {self.cka or 0:.3f}, {self.seconds or 0:.0f} s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurveRow(Measured):
+    """One network between LINEAR and FULL.
+
+    Attributes:
+        model: Network.
+        seed: Of both trainings.
+        batch_norm: Where its statistics of BatchNorm come from.
+        alpha: 0: LINEAR, 1: FULL.
+        picked: Was this α picked on val?
+        settings: What else decides the numbers.
+        versions: Of the programs.
+    """
+
+    model: str
+    seed: int
+    batch_norm: str
+    alpha: float
+    picked: int
+    settings: str
+    versions: str
+
+    @classmethod
+    def of_record(cls, record: InterpolationRecord, **known: Any) -> list[CurveRow]:
+        """From a whole curve."""
+        return [
+            cls(
+                **measured(lambda name, point=point: point.metric(name), point.similarity),
+                batch_norm=record.batch_norm,
+                alpha=point.alpha,
+                picked=int(point.alpha == record.picked_alpha),
+                **known,
+            )
+            for point in record.points
+        ]
+
+    @property
+    def key(self) -> tuple[str, int, str, float]:
+        """One network of a set has it."""
+        return self.model, self.seed, self.batch_norm, self.alpha
+
+
+@dataclass(frozen=True)
+class Table:
+    """Everything that is there of one set."""
+
+    trainings: tuple[TrainingRow, ...] = ()
+    curve: tuple[CurveRow, ...] = ()
+
+    def has_training(self, model: str, variant: str, seed: int, settings: str) -> bool:
+        """Was it done with these settings?"""
+        return any(row.key == (model, variant, seed) and row.settings == settings for row in self.trainings)
+
+    def has_curve(self, model: str, seed: int, settings: str) -> bool:
+        """Was it done with these settings?"""
+        return any((row.model, row.seed) == (model, seed) and row.settings == settings for row in self.curve)
+
+    def with_training(self, row: TrainingRow) -> Table:
+        """An older row of the same name goes."""
+        others = [other for other in self.trainings if other.key != row.key]
+        return Table(tuple(sorted([*others, row], key=lambda each: each.key)), self.curve)
+
+    def with_curve(self, rows: Sequence[CurveRow]) -> Table:
+        """Older rows of the same network and seed go."""
+        replaced = {(row.model, row.seed) for row in rows}
+        others = [other for other in self.curve if (other.model, other.seed) not in replaced]
+        return Table(self.trainings, tuple(sorted([*others, *rows], key=lambda each: each.key)))
+
+    def write(self, folder: Path, name: str) -> None:
+        """Each file whole or not at all."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / f"{name}.csv", as_csv(TrainingRow, self.trainings))
+        write_atomically(folder / f"{name}-curve.csv", as_csv(CurveRow, self.curve))
+
+
+def measured(metric: Any, similarity: dict[str, float]) -> dict[str, float | None]:
+    """Columns of ``Measured``."""
+    found: dict[str, float | None] = {}
+    for name in METRICS:
+        row: MetricRecord | None = metric(name)
+        ends = (None, None, None) if row is None else (row.value, row.low, row.high)
+        found |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+    found |= {name: similarity.get(name) for name in ("cka", "cka_debiased")}
+    return {name: None if value is None else round(value, 5) for name, value in found.items()}
+
+
+def read_table(folder: Path, name: str) -> Table:
+    """What is there; empty where nothing is."""
+    return Table(
+        tuple(_read(folder / f"{name}.csv", TrainingRow)), tuple(_read(folder / f"{name}-curve.csv", CurveRow))
+    )
+
+
+R = TypeVar("R", TrainingRow, CurveRow)
+
+
+def as_csv(kind: type[R], rows: Sequence[R]) -> str:
+    names = sorted((field.name for field in fields(kind)), key=_is_number_of_test)
+    written = io.StringIO(newline="")
+    table = csv.writer(written, lineterminator="\n")
+    table.writerow(names)
+    table.writerows([_cell(getattr(row, name)) for name in names] for row in rows)
+    return written.getvalue()
+
+
+def _is_number_of_test(name: str) -> int:
+    """What names a row comes first, then its numbers, then what is long."""
+    order = {"settings": 2, "versions": 3, "state": 4}
+    return order.get(name, int(name in {field.name for field in fields(Measured)}))
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _read(file: Path, kind: type[R]) -> list[R]:
+    if not file.is_file():
+        return []
+    types = get_type_hints(kind)
+    with file.open(encoding="utf-8", newline="") as opened:
+        return [
+            kind(**{name: _value(text, types[name]) for name, text in row.items()}) for row in csv.DictReader(opened)
+        ]
+
+
+def _value(text: str, kind: Any) -> Any:
+    if kind is str:
+        return text
+    if text == "":
+        return None
+    return int(text) if kind in (int, int | None) else float(text)
