@@ -10,6 +10,8 @@ from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.types import Task
 
+_FEWEST_FOR_A_COVARIANCE = 64
+
 
 @dataclass(frozen=True)
 class Situation:
@@ -54,6 +56,26 @@ class Situation:
         return ", ".join(regularizer.name for regularizer in self.plugins.regularizers)
 
     @property
+    def keepers(self) -> str:
+        """Names of the regularisers that compare with the weights training starts from: all that do not say otherwise."""
+        found = self.plugins.regularizers
+        return ", ".join(each.name for each in found if getattr(each, "keeps_reference", True))
+
+    @property
+    def images_at_once(self) -> int:
+        """Images of one part of a batch, of all processes together."""
+        return min(self.settings.batch_size, self.num_train) // self.settings.accumulate
+
+    def matches_covariances(self, *, compare_with: str | None = None) -> bool:
+        """Does RepSim look at covariances (and, if that is asked, take the pretrained one from ``compare_with``)?"""
+        return any(
+            each.name == "repsim"
+            and getattr(each, "mode", None) == "covariance"
+            and compare_with in (None, getattr(each, "compare_with", None))
+            for each in self.plugins.regularizers
+        )
+
+    @property
     def single_label_transforms(self) -> str:
         """Batch transforms that mean nothing for several labels an image."""
         return ", ".join(each.name for each in self.plugins.batch_transforms if not each.accepts_multi_label)
@@ -85,8 +107,8 @@ class Rule:
 
 REFUSED: tuple[Rule, ...] = (
     Rule(
-        lambda s: s.plugins.method.starts_from_scratch and bool(s.plugins.regularizers),
-        "--regularizer {regularizers} refers to the pretrained weights, but --method {method} replaces them by random "
+        lambda s: s.plugins.method.starts_from_scratch and bool(s.keepers),
+        "--regularizer {keepers} refers to the pretrained weights, but --method {method} replaces them by random "
         "ones. Leave one of them out.",
     ),
     Rule(
@@ -228,6 +250,17 @@ SAID: tuple[Rule, ...] = (
         "BatchNorm layers are trained on fewer than 8 images at a time; their statistics will be noisy.",
     ),
     Rule(
+        lambda s: s.matches_covariances() and s.images_at_once < _FEWEST_FOR_A_COVARIANCE,
+        "RepSim's covariance comes from {images_at_once} images at a time, which says little about it (and one image says "
+        "nothing: its term is 0). Use a larger --batch-size or a smaller --accumulate, or repsim:compare_with=batch, which "
+        "sees the same images in both networks.",
+    ),
+    Rule(
+        lambda s: s.matches_covariances(compare_with="dataset") and (s.mixes or s.plugins.augmentation.name != "none"),
+        "RepSim compares augmented or mixed images with the training images as they are, so part of its term is what that "
+        "does to an image. repsim:compare_with=dataset_aug looks at them augmented and mixed at the start, too.",
+    ),
+    Rule(
         lambda s: s.num_jobs > 30,
         "{num_jobs} trainings are a lot; the best of many looks better on validation rows than it is.",
     ),
@@ -253,5 +286,5 @@ def notes_on(situation: Situation) -> list[str]:
 
 def _fill(text: str, situation: Situation) -> str:
     names = ("plugins", "settings", "task", "num_train", "num_classes", "num_jobs", "method", "regularizers")
-    names += ("single_label_transforms", "given_in_grid", "trained_batch_norms")
+    names += ("keepers", "images_at_once", "single_label_transforms", "given_in_grid", "trained_batch_norms")
     return text.format(**{name: getattr(situation, name) for name in names})

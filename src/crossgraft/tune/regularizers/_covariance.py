@@ -19,7 +19,7 @@ class Moments(NamedTuple):
     covariance: Float[Tensor, "num_features num_features"]
 
 
-def moments_of_all(batches: Iterable[Float[Tensor, "batch num_features"]]) -> Moments:
+def moments_of_all(batches: Iterable[Float[Tensor, "_ num_features"]]) -> Moments:
     """Of all rows of all batches, in one pass and float64.
 
     Rows are shifted by the mean of the first batch, so that a large mean costs no digits. Fewer than two rows in all, or

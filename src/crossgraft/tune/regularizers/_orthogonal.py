@@ -19,8 +19,8 @@ class OrthogonalMap(nn.Module):
 
     The gradient of a loss L along δ at 0 is W = QᵀG − GᵀQ with G = ∂L/∂Q (entries above and below the diagonal count as
     one, as in ``torch.nn.utils.parametrizations.orthogonal``). The optimiser moves ``skew`` as it moves any parameter;
-    ``move`` then puts that into Q, exp to second order, and returns ``skew`` to zero. Moments of the optimiser live in the same coordinates from
-    step to step. Weight decay has nothing to shrink.
+    ``move`` then puts that into Q, exp to second order, and returns ``skew`` to zero. Moments of the optimiser live in the
+    same coordinates from step to step. Weight decay has nothing to shrink.
 
     Args:
         size: d.

@@ -24,7 +24,7 @@ def frozen_copy(classifier: Classifier) -> Classifier:
 
 
 def features_of_batches(
-    network: Classifier, batches: Iterable[Float[Tensor, "batch channels height width"]]
+    network: Classifier, batches: Iterable[Float[Tensor, "_ channels height width"]]
 ) -> Iterator[Float[Tensor, "batch num_features"]]:
     """The penultimate features of each batch, without a gradient and without autocast."""
     weight = network.head.weight

@@ -111,6 +111,9 @@ class Regularizer(Protocol):
     A regulariser with learned parameters of its own (an orthogonal map, reconstructors) gives them in
     ``parameter_groups``; they take part in checkpoints through ``state_dict``.
 
+    A class that says ``keeps_reference = False`` does not compare with the weights that training starts from, and can be used
+    where those are random; the others are refused there.
+
     Attributes:
         name: On the command line and in tables.
         title: In print.

@@ -75,6 +75,7 @@ class RepSim:
     reference: ClassVar[str] = (
         "Zu et al.: Keeping Representation Similarity in Finetuning for Medical Image Analysis (arXiv 2503.07399)"
     )
+    keeps_reference: ClassVar[bool] = True
 
     weight: float = 1.0
     mode: Literal["covariance", "procrustes"] = "covariance"

@@ -117,7 +117,14 @@ def test_every_rule_has_a_case_here_and_sound_choices_pass():
     refuse_contradictions(situation())
     refuse_contradictions(situation(method="partial:1", regularizer="l2_sp", batch_transform="mixup:0.2,cutmix"))
     refuse_contradictions(situation(task="multi-label", batch_transform="mixup", settings={"head_first": True}))
+    refuse_contradictions(situation(method="scratch", regularizer="bss"))  # compares with nothing
     assert notes_on(situation()) == []
+    enough = {"settings": {"batch_size": 64}, "augmentation": "none"}
+    assert notes_on(situation(regularizer="repsim", **enough)) == []
+    assert notes_on(situation(regularizer="repsim:mode=procrustes")) == []
+    assert notes_on(situation(regularizer="repsim:compare_with=batch", settings={"batch_size": 64})) == []
+    (said,) = notes_on(situation(regularizer="repsim", batch_transform="mixup", **enough))
+    assert "compare_with=dataset_aug" in said
 
 
 NOTES = {
@@ -129,6 +136,8 @@ NOTES = {
     "every step sees them all": {"settings": {"batch_size": 128}},
     "changes results a little": {"trained_batch_norms": ("body.bn",), "settings": {"accumulate": 2}},
     "will be noisy": {"trained_batch_norms": ("body.bn",), "settings": {"batch_size": 4}},
+    "comes from 8 images at a time": {"regularizer": "repsim", "settings": {"batch_size": 64, "accumulate": 8}},
+    "compare_with=dataset_aug": {"regularizer": "repsim", "settings": {"batch_size": 64}, "augmentation": "light"},
     "looks better on validation rows than it is": {"num_jobs": 40},
 }
 
