@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from crossgraft.tune.regularizers import HCS
+from crossgraft.tune.regularizers import BSS, HCS
 from crossgraft.tune.regularizers._batch_cka import batch_cka
+from crossgraft.tune.regularizers.delta import squared_distance, weighed_distance
 from support.regularizing import context_of
 from support.small_classifiers import small_classifier
 
@@ -31,3 +32,17 @@ def test_hcs_is_the_published_combination(arrays, monkeypatch):
     loss = regularizer.task_weight * 1.25 + term.item()
     assert loss == pytest.approx(GOLDEN["hcs_loss_at_task_1.25"], rel=1e-12)
     assert float(batch_cka(arrays["rs_F"], arrays["rs_F0"]).value) == pytest.approx(GOLDEN["hcs_cka"], rel=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_bss_equals_the_library(arrays, k):
+    classifier = small_classifier("cnn").double()
+    term = BSS(weight=1.0, k=k).loss(context_of(classifier, features=arrays["rs_F0"]))["weakest"]
+    assert term.item() == pytest.approx(GOLDEN[f"bss_{k}"], rel=1e-9)
+
+
+def test_both_forms_of_delta_equal_the_library(arrays):
+    ours, theirs = arrays["fm_tgt"], arrays["fm_src"]
+    assert 0.5 * squared_distance(ours, theirs).item() == pytest.approx(GOLDEN["delta_behavioral"], rel=1e-12)
+    weighed = weighed_distance(ours, theirs, arrays["fm_att"], 1).item()
+    assert 0.5 * weighed == pytest.approx(GOLDEN["delta_attention"], rel=1e-12)

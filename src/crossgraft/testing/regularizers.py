@@ -58,9 +58,10 @@ def goes_on_after_a_checkpoint(regularizer: Regularizer, *, classifier: Classifi
     _move_own(ours, network)
     before = _terms(ours, network)
     state = {name: tensor.clone() for name, tensor in ours.state_dict().items()}
-    resumed, _ = _attached(regularizer, classifier)
+    resumed, again = _attached(regularizer, classifier)
+    again.load_state_dict(network.state_dict())
     resumed.load_state_dict(state)
-    after = _terms(resumed, network)
+    after = _terms(resumed, again)
     require(_same(before, after), regularizer, f"a checkpoint turns the terms {before} into {after}")
 
 

@@ -1,4 +1,4 @@
-"""What one step takes: two steps are made on a copy of the network, and the second is timed."""
+"""What one step takes: a few steps are made on a copy of the network, and all but the first are timed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import copy
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, pairwise
 
 import torch
 from torch import Tensor
 
+from crossgraft.compute import resolve_device
 from crossgraft.errors import CrossgraftError, OutOfMemoryError
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
@@ -22,7 +23,8 @@ from crossgraft.tune.feed.batches import BatchMaker, TrainingBatch
 from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.regularizers._regularizer import Regularizer
 
-_TIMED_STEPS = 2
+_STEPS = 3
+"""The first one warms up and shows what is kept for the backward pass; the quickest of the others counts."""
 
 
 @dataclass(frozen=True)
@@ -50,21 +52,22 @@ UNKNOWN_COST = StepCost(seconds_per_image=None, time_reason="not measured", memo
 
 
 class _FewBatches:
-    """The first batches of a feed, as one epoch; the first one twice where there is only one."""
+    """The first batches of a feed, as one epoch; again from the first where there are fewer."""
 
     def __init__(self, feed: BatchMaker) -> None:
-        found = list(islice(feed.batches(0), _TIMED_STEPS))
-        found = (found * _TIMED_STEPS)[:_TIMED_STEPS]
+        found = list(islice(feed.batches(0), _STEPS))
+        found = (found * _STEPS)[:_STEPS]
         # Rows count the images that plain_batches shows, for a regulariser that looks something up by them.
         numbers = torch.arange(sum(len(batch.rows) for batch in found)).split([len(batch.rows) for batch in found])
         self.found = [replace(batch, rows=rows) for batch, rows in zip(found, numbers, strict=True)]
+        self.targets = torch.cat([batch.targets for batch in self.found])
         self.is_plain = feed.is_plain
         self.fingerprint = None  # of a part of the images, which nothing is to be kept of
 
     @property
     def steps_per_epoch(self) -> int:
         """As many as are timed."""
-        return _TIMED_STEPS
+        return _STEPS
 
     def batches(self, epoch: int, *, start: int = 0) -> Iterator[TrainingBatch]:
         """The same in every epoch."""
@@ -90,7 +93,7 @@ def measure_step(
     settings: TrainerSettings,
     features_are_fixed: bool,
 ) -> StepCost:
-    """Make two steps on a copy; nothing of the arguments changes.
+    """Make a few steps on a copy; nothing of the arguments changes.
 
     Memory is weights, gradients, moments of the optimiser and the kept best weights, plus what the step keeps for its
     backward pass; on a GPU it is what the allocator says.
@@ -104,12 +107,12 @@ def measure_step(
     on_gpu = settings.device.startswith("cuda")
     if on_gpu:
         torch.cuda.reset_peak_memory_stats(settings.device)
-    times: list[float] = []
+    kept, clock = _KeptForBackward(twin), _Clock(torch.device(resolve_device(settings.device)))
 
     def note_time(_report: StepReport) -> None:
-        times.append(time.perf_counter())
+        kept.is_done = True
+        clock.note()
 
-    kept = _KeptForBackward(twin)
     batches = _FewBatches(feed)
     try:
         with torch.autograd.graph.saved_tensors_hooks(kept.pack, kept.unpack):
@@ -131,12 +134,12 @@ def measure_step(
         ) from error
     except CrossgraftError as error:  # a step that diverges is told when it is made for real
         return replace(UNKNOWN_COST, time_reason=f"not measured: {error}")
-    seconds = (times[-1] - times[0]) / (len(times) - 1)
+    each = [seconds / len(batch.rows) for seconds, batch in zip(clock.seconds, batches.found[1:], strict=True)]
     held = torch.cuda.max_memory_allocated(settings.device) if on_gpu else kept.most + _held(twin, selection, settings)
     return StepCost(
-        seconds_per_image=seconds / len(batches.found[-1].rows),
+        seconds_per_image=min(each),
         peak_bytes=held,
-        time_reason="from one timed step",
+        time_reason=f"the quickest of {len(each)} timed steps",
         memory_reason="as the GPU's allocator says" if on_gpu else "weights, optimiser and what one step keeps",
     )
 
@@ -147,9 +150,12 @@ def _measure_features(classifier: Classifier, feed: BatchMaker, settings: Traine
     images = batch.images.to(weight.device, weight.dtype)
     with torch.no_grad():
         classifier.features(images[:1])
-        start = time.perf_counter()
-        classifier.features(images)
-        seconds = time.perf_counter() - start
+        clock = _Clock(weight.device)
+        clock.note()
+        for _ in range(_STEPS - 1):
+            classifier.features(images)
+            clock.note()
+        seconds = min(clock.seconds)
     size = len(feed.images) * classifier.num_features * weight.element_size()
     return StepCost(
         seconds_per_image=seconds / len(images),
@@ -165,18 +171,42 @@ _HEAD_STEP_SECONDS = 2e-3
 """Of one step of a linear layer on features in memory; nearly all of it is overhead."""
 
 
+class _Clock:
+    """Seconds between notes, without those in which a busy machine worked for others.
+
+    On the CPU no piece of work needs longer than its threads together, so the time of the processor is a bound where the
+    clock on the wall went on; work on a GPU is only seen by the latter.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._notes: list[tuple[float, float]] = []
+
+    def note(self) -> None:
+        """A piece of work begins, ends, or both."""
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        self._notes.append((time.perf_counter(), time.process_time()))
+
+    @property
+    def seconds(self) -> list[float]:
+        """Of each piece, in order."""
+        pieces = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(self._notes)]
+        return [min(wall, processor) if self._device.type == "cpu" else wall for wall, processor in pieces]
+
+
 class _KeptForBackward:
-    """Counts what autograd keeps; weights are not counted, because they are there anyway."""
+    """Counts what autograd keeps in the first step; weights are not counted, because they are there anyway."""
 
     def __init__(self, classifier: Classifier) -> None:
         self._weights = {parameter.data_ptr() for parameter in classifier.parameters()}
         self._sizes: dict[int, int] = {}
-        self.most = 0
+        self.most, self.is_done = 0, False
 
     def pack(self, tensor: Tensor) -> Tensor:
         """Remember the size of a tensor that is kept."""
         place = tensor.data_ptr()
-        if place not in self._weights:
+        if not self.is_done and place not in self._weights:
             self._sizes[place] = max(self._sizes.get(place, 0), tensor.nbytes)
             self.most = max(self.most, sum(self._sizes.values()))
         return tensor

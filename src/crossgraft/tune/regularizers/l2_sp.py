@@ -24,11 +24,16 @@ class L2SP:
     w⁰ are clones of the weights at ``attach``. Use it with a weight decay of 0, which would pull the body to zero at the
     same time.
 
+    With ``decoupled`` the pull is no part of the gradient, so that AdamW does not rescale it: after the optimiser's step of
+    learning rate η, w ← w − η α (w − w⁰) in the body and w ← w − η β w in the head. Both terms are still logged.
+
     Attributes:
         alpha: Strength α ≥ 0 of the pull to the starting point.
         beta: Strength β ≥ 0 of the pull of the new head to zero.
+        decoupled: Move the weights after the step, as decoupled weight decay does, in place of adding to the gradient.
 
-    Cost: a copy of the body in memory (and in checkpoints), and a few operations for each weight and step.
+    Cost: a copy of the body in memory (and in checkpoints), and a few operations for each weight and step; fewer where
+    ``decoupled``, which builds no graph.
 
     Reference: Li, Grandvalet, Davoine: Explicit Inductive Bias for Transfer Learning with Convolutional Networks, ICML
     2018 (arXiv 1802.01483), equation 3; the defaults are those of the Transfer-Learning-Library.
@@ -43,6 +48,7 @@ class L2SP:
 
     alpha: float = 0.01
     beta: float = 0.01
+    decoupled: bool = False
 
     def __post_init__(self) -> None:
         for option in ("alpha", "beta"):
@@ -70,21 +76,32 @@ class L2SP:
             raise UsageError(
                 "l2_sp does not know where training started. Call attach(classifier) before the first step."
             )
-        moved = [
-            (parameter - self._start[name]).square().sum()
-            for name, parameter in _body(context.classifier)
-            if parameter.requires_grad
-        ]
-        head = [
-            parameter.square().sum() for parameter in context.classifier.head.parameters() if parameter.requires_grad
-        ]
-        return {
-            "body": 0.5 * self.alpha * _sum(moved, context.logits),
-            "head": 0.5 * self.beta * _sum(head, context.logits),
-        }
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.decoupled):
+            moved = [(weight - start).square().sum() for weight, start in self._trained_body(context.classifier)]
+            head = [weight.square().sum() for weight in context.classifier.head.parameters() if weight.requires_grad]
+            return {
+                "body": 0.5 * self.alpha * _sum(moved, context.logits),
+                "head": 0.5 * self.beta * _sum(head, context.logits),
+            }
 
+    @torch.no_grad()
     def after_step(self, update: StepUpdate) -> None:
-        """Nothing."""
+        """Pull the weights where ``decoupled``, each by the share that its learning rate says."""
+        if not self.decoupled:
+            return
+        shares: dict[float, list[tuple[Tensor, Tensor]]] = {}
+        for name, weight in update.classifier.named_parameters():
+            if name in update.learning_rates and weight.requires_grad:
+                strength = self.alpha if name in self._start else self.beta
+                pull_to = self._start[name] if name in self._start else torch.zeros_like(weight)
+                shares.setdefault(update.learning_rates[name] * strength, []).append((weight, pull_to))
+        for share, pairs in shares.items():
+            weights, starts = zip(*pairs, strict=True)
+            torch._foreach_lerp_(list(weights), list(starts), share)  # pyright: ignore[reportPrivateImportUsage]
+
+    def _trained_body(self, classifier: Classifier) -> list[tuple[Tensor, Tensor]]:
+        """Each trained weight of the body and where it started."""
+        return [(weight, self._start[name]) for name, weight in _body(classifier) if weight.requires_grad]
 
     def detach(self) -> None:
         """Forget the starting point; nothing was left on the network."""

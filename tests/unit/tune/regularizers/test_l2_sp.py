@@ -7,8 +7,9 @@ from crossgraft.errors import UsageError
 from crossgraft.tune.choice import choose, spell
 from crossgraft.tune.engine.modes import apply_selection
 from crossgraft.tune.methods import Linear, Partial
-from crossgraft.tune.regularizers import L2SP, REGULARIZERS, Regularizer, StepContext
+from crossgraft.tune.regularizers import L2SP, REGULARIZERS, Regularizer, StepContext, StepUpdate
 from support.small_classifiers import small_classifier
+from support.training import DoubleFeed, build_classifier, largest_difference, only_head, train_one
 
 
 def context_of(classifier, images=None):
@@ -138,3 +139,62 @@ def test_without_a_starting_point_it_says_so():
 def test_strengths_are_finite_and_not_negative(option, value):
     with pytest.raises(UsageError, match=f"{option} of l2_sp"):
         L2SP(**{option: value})
+
+
+def test_decoupled_pulls_each_weight_by_the_share_of_its_learning_rate():
+    classifier = small_classifier("cnn").double()
+    regularizer = L2SP(alpha=0.3, beta=0.7, decoupled=True)
+    regularizer.attach(classifier)
+    start = {name: weight.detach().clone() for name, weight in classifier.named_parameters()}
+    moved(classifier, 0.5)
+    classifier.body.stem.weight.requires_grad_(False)
+    names = [name for name, weight in classifier.named_parameters() if weight.requires_grad]
+    rates = {name: 0.01 * (1 + place % 3) for place, name in enumerate(names)}
+    before = {name: weight.detach().clone() for name, weight in classifier.named_parameters()}
+    regularizer.after_step(StepUpdate(classifier, rates))
+    for name, weight in classifier.named_parameters():
+        rate = rates.get(name, 0.0)
+        for now, was, first in zip(*(x.flatten().tolist() for x in (weight, before[name], start[name])), strict=True):
+            pull = 0.7 * was if name.startswith("head.") else 0.3 * (was - first)
+            assert now == pytest.approx(was - rate * pull, rel=1e-13, abs=1e-15)
+    assert torch.equal(before["body.stem.weight"], classifier.body.stem.weight)
+    assert all(weight.grad is None and weight.grad_fn is None for weight in classifier.parameters())
+
+
+def test_decoupled_logs_the_same_terms_without_a_graph():
+    classifier = small_classifier("cnn")
+    coupled, decoupled = L2SP(), L2SP(decoupled=True)
+    for regularizer in (coupled, decoupled):
+        regularizer.attach(classifier)
+    moved(classifier)
+    context = context_of(classifier)
+    terms = decoupled.loss(context)
+    assert terms == coupled.loss(context) and terms["body"] > 0
+    assert not any(term.requires_grad for term in terms.values())
+    before = {name: weight.clone() for name, weight in classifier.state_dict().items()}
+    coupled.after_step(StepUpdate(classifier, dict.fromkeys(before, 0.1)))
+    assert all(torch.equal(weight, before[name]) for name, weight in classifier.state_dict().items())
+
+
+def sgd(regularizers, rate, **changes):
+    common = {"optimizer": "sgd", "momentum": 0.0, "weight_decay": 0.0, "warmup_epochs": 0, "precision": "64-true"}
+    facts = {**common, "epochs": 1, "schedule": "constant", "learning_rate": rate, "feed": DoubleFeed(7), **changes}
+    return train_one("plain", regularizers=regularizers, **facts)[0]
+
+
+def test_decoupled_is_the_loss_to_first_order_of_the_learning_rate():
+    both = {"alpha": 0.5, "beta": 0.3}
+    apart = [
+        largest_difference(sgd([L2SP(**both)], rate), sgd([L2SP(**both, decoupled=True)], rate))
+        for rate in (1e-2, 1e-3)
+    ]
+    plain = largest_difference(sgd([L2SP(**both)], 1e-3), sgd([], 1e-3))
+    assert 50 < apart[0] / apart[1] < 200  # of second order: a tenth of the rate, a hundredth of the difference
+    assert apart[1] < 0.02 * plain
+
+
+def test_decoupled_moves_nothing_that_is_frozen():
+    start = build_classifier("plain").double()
+    trained = sgd([L2SP(alpha=0.5, beta=0.5, decoupled=True)], 0.1, selection=only_head)
+    for name, weight in trained.named_parameters():
+        assert torch.equal(weight, dict(start.named_parameters())[name]) == name.startswith("body.")

@@ -1,0 +1,217 @@
+"""DELTA: keep feature maps near those of the pretrained network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.models.classifier import Classifier
+from crossgraft.models.positions import find_layout
+from crossgraft.tune.regularizers._channel_attention import HasTargets, channel_attention
+from crossgraft.tune.regularizers._reference import features_of_batches, frozen_copy
+from crossgraft.tune.regularizers._regularizer import StepContext, StepUpdate, TrainingSet
+
+Reduction = Literal["mean", "tllib"]
+_BETWEEN_NAMES = "+"
+
+
+@dataclass
+class DELTA:
+    """Two terms; FM are outputs of chosen layers for the images of a step, FM⁰ those of a frozen copy for the same images.
+
+        maps = α/2 · mean over images of Σ (FM − FM⁰)²        head = β/2 · Σ_head ‖w‖²
+
+    With ``attention`` the squares are averaged over the positions of a map and weighed by what each of its C channels
+    matters to the task: C · a_c / positions in place of 1, with Σ a_c = 1. The weights a are found once, at ``attach``: a
+    linear head is fitted to the pretrained features of at most ten batches, and a_c says how much its loss rises when
+    feature c is set to zero.
+
+    Attributes:
+        alpha: Strength α ≥ 0 of the maps.
+        beta: Strength β ≥ 0 of the pull of the new head to zero.
+        attention: Weigh channels. The one layer must have as many channels as there are features.
+        layers: Names of modules, with or without ``body.``, separated by ``+``; empty: the last block.
+        reduction: ``mean`` over images, or their sum as in the Transfer-Learning-Library, whose strength grows with the
+            size of the batch (of each part of it with ``--accumulate``).
+
+    Cost: a copy of the network, and a forward pass of each batch without gradients, about a third more time a step.
+
+    Reference: Li, Xiong, Wang, Rao, Liu, Chen, Huan: DELTA: Deep Learning Transfer using Feature Map with Attention for
+    Convolutional Networks, ICLR 2019 (arXiv 1901.09229); formulas and defaults of the Transfer-Learning-Library.
+    """
+
+    name: ClassVar[str] = "delta"
+    title: ClassVar[str] = "DELTA"
+    reference: ClassVar[str] = (
+        "Li et al.: DELTA: Deep Learning Transfer using Feature Map with Attention for Convolutional Networks, ICLR 2019 "
+        "(arXiv 1901.09229)"
+    )
+    keeps_reference: ClassVar[bool] = True
+
+    alpha: float = 0.01
+    beta: float = 0.01
+    attention: bool = False
+    layers: str = ""
+    reduction: Reduction = "mean"
+
+    def __post_init__(self) -> None:
+        for option in ("alpha", "beta"):
+            value = getattr(self, option)
+            if not (math.isfinite(value) and value >= 0):
+                raise UsageError(f"{option} of delta must be a number of at least 0, found {value}.")
+        if self.reduction not in get_args(Reduction):
+            raise UnknownNameError("reduction of delta", self.reduction, get_args(Reduction))
+        if self.attention and _BETWEEN_NAMES in self.layers:
+            raise UsageError("delta weighs the channels of one layer. Name only the last one, or leave out attention.")
+        self._network: Classifier | None = None
+        self._names: list[str] = []
+        self._weights: Tensor | None = None
+        self._maps: dict[str, Tensor] = {}
+        self._hooks: list[RemovableHandle] = []
+
+    @property
+    def task_weight(self) -> float:
+        """The loss of the task counts in full."""
+        return 1.0
+
+    def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
+        """Copy the network, watch its layers, and weigh channels where that is asked for.
+
+        Raises:
+            UsageError: A layer does not exist, or its channels can not be weighed.
+        """
+        self.detach()
+        self._names = _layer_names(classifier, self.layers)
+        self._network = frozen_copy(classifier)
+        if self.attention and training_set is not None:
+            if not isinstance(training_set, HasTargets):
+                raise UsageError("delta weighs channels by the loss of the task, but these images have no targets.")
+            self._weights = channel_attention(self._network, training_set, training_set.targets).to(
+                classifier.head.weight
+            )
+        self._hooks = [_keep(classifier, name, self._maps, in_steps_only=True) for name in self._names]
+
+    def loss(self, context: StepContext) -> dict[str, Tensor]:
+        """The terms ``maps`` and ``head``.
+
+        Raises:
+            UsageError: ``attach`` was not called, or had no images to weigh channels by; a layer gives no feature map.
+        """
+        if self._network is None or (self.attention and self._weights is None):
+            raise UsageError("delta does not know the pretrained network. Call attach(classifier, training_set) first.")
+        with _watched(self._network, self._names) as theirs:
+            next(features_of_batches(self._network, [context.images]))
+        with torch.autocast(context.features.device.type, enabled=False):
+            distances = [self._distance(context.classifier, name, theirs[name]) for name in self._names]
+            images = 1 if self.reduction == "mean" else context.num_images_of_all
+            head = [p.square().sum() for p in context.classifier.head.parameters() if p.requires_grad]
+            return {
+                "maps": 0.5 * self.alpha * images / len(context.images) * torch.stack(distances).sum(),
+                "head": 0.5 * self.beta * (torch.stack(head).sum() if head else context.logits.new_zeros(())),
+            }
+
+    def _distance(self, classifier: Classifier, name: str, theirs: Tensor) -> Tensor:
+        ours = self._maps.pop(name, None)  # the graph behind it ends with this step
+        if ours is None:
+            raise UsageError(f"The layer {name} was not used in this step by the network that delta is attached to.")
+        if self._weights is None:
+            return squared_distance(ours, theirs)
+        axis = find_layout(classifier.body, ours.shape).channel_axis
+        if ours.shape[axis] != len(self._weights):
+            raise UsageError(
+                f"delta can not weigh the {ours.shape[axis]} channels of {name} by the {len(self._weights)} features. Leave "
+                "out attention, or name the layer that the features are the average of."
+            )
+        return weighed_distance(ours, theirs, self._weights, axis)
+
+    def after_step(self, update: StepUpdate) -> None:
+        """Nothing."""
+
+    def detach(self) -> None:
+        """Stop watching the network that is trained, and forget the other."""
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks, self._names = [], []
+        self._network = self._weights = None
+        self._maps.clear()
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """None."""
+        return []
+
+    def modules(self) -> list[nn.Module]:
+        """None: the frozen copy is nobody's module."""
+        return []
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Nothing: a resumed run attaches to the starting weights again."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Nothing."""
+
+
+def squared_distance(ours: Float[Tensor, "batch ..."], theirs: Float[Tensor, "batch ..."]) -> Float[Tensor, ""]:
+    """Σ (FM − FM⁰)² over images, channels and positions, in float32 at least."""
+    dtype = torch.promote_types(ours.dtype, torch.float32)
+    return nn.functional.mse_loss(ours.to(dtype), theirs.to(dtype), reduction="sum")
+
+
+def weighed_distance(
+    ours: Float[Tensor, "batch ..."], theirs: Float[Tensor, "batch ..."], weights: Float[Tensor, " channels"], axis: int
+) -> Float[Tensor, ""]:
+    """C · Σ_c a_c · mean over positions of (FM − FM⁰)², summed over images; the channels are on ``axis``."""
+    squares = (ours.to(weights.dtype) - theirs.to(weights.dtype)).square().movedim(axis, 1).flatten(2)
+    return len(weights) * (squares.mean(dim=2) @ weights).sum()
+
+
+def _layer_names(classifier: Classifier, layers: str) -> list[str]:
+    modules = dict(classifier.named_modules())
+    if not layers:
+        if not classifier.blocks:
+            raise UsageError(f"{classifier.recipe.name} has no blocks. Name the layers: delta:layers=NAME.")
+        return [classifier.blocks[-1]]
+    names: list[str] = []
+    for name in (part.strip() for part in layers.split(_BETWEEN_NAMES)):
+        found = next((candidate for candidate in (f"body.{name}", name) if name and candidate in modules), None)
+        if found is None:
+            raise UnknownNameError("layer", name, [known for known in modules if known.startswith("body.")])
+        names.append(found)
+    return names
+
+
+def _keep(network: Classifier, name: str, maps: dict[str, Tensor], *, in_steps_only: bool) -> RemovableHandle:
+    """From now on, put what a layer gives into ``maps``; an evaluation, which is no step, has no gradients."""
+
+    def keep(_module: nn.Module, _inputs: Any, output: object) -> None:
+        if torch.is_grad_enabled() or not in_steps_only:
+            maps[name] = _as_map(output, name)
+
+    return network.get_submodule(name).register_forward_hook(keep)
+
+
+@contextmanager
+def _watched(network: Classifier, names: list[str]) -> Generator[dict[str, Tensor]]:
+    """What the layers give inside the block, by name."""
+    maps: dict[str, Tensor] = {}
+    handles = [_keep(network, name, maps, in_steps_only=False) for name in names]
+    try:
+        yield maps
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _as_map(output: object, name: str) -> Tensor:
+    if not isinstance(output, Tensor):
+        raise UsageError(f"The layer {name} gives {type(output).__name__}, no tensor. Name another: delta:layers=NAME.")
+    return output
