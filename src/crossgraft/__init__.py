@@ -16,12 +16,16 @@ if TYPE_CHECKING:
     from crossgraft.rank import rank_models as rank_models
     from crossgraft.report import write_report as write_report
     from crossgraft.tune import FineTunedClassifier as FineTunedClassifier
+    from crossgraft.tune import FineTuningComparison as FineTuningComparison
+    from crossgraft.tune import compare_fine_tunings as compare_fine_tunings
     from crossgraft.tune import fine_tune as fine_tune
     from crossgraft.tune.predict import predict as predict
 
 _HOME = {
     "FineTunedClassifier": "crossgraft.tune",
+    "FineTuningComparison": "crossgraft.tune",
     "check_data": "crossgraft.data.checks",
+    "compare_fine_tunings": "crossgraft.tune",
     "fine_tune": "crossgraft.tune",
     "open_dataset": "crossgraft.data",
     "predict": "crossgraft.tune.predict",
@@ -32,7 +36,9 @@ _HOME = {
 __all__ = [
     "__version__",
     "FineTunedClassifier",
+    "FineTuningComparison",
     "check_data",
+    "compare_fine_tunings",
     "fine_tune",
     "open_dataset",
     "predict",

@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from crossgraft.cli import options
+from crossgraft.cli.comparison import EXIT_PARTIAL, compare_and_print, refuse_seeds, with_comparison
 
 app = typer.Typer(rich_markup_mode=None)
-
-EXIT_PARTIAL = 6
 
 Data = Annotated[str, typer.Argument(help="Folder, CSV or TSV table, .npz file, hf:owner/name, or digits.")]
 Model = Annotated[str | None, typer.Option("--model", help="Name, checkpoint, or package.module:factory.")]
@@ -70,6 +69,11 @@ CheckpointEvery = Annotated[
     int | None, typer.Option("--checkpoint-every", min=1, help="Steps between checkpoints. [default: an epoch]")
 ]
 Devices = Annotated[int, typer.Option("--devices", min=1, help="How many share each batch.")]
+Compare = Annotated[
+    str | None,
+    typer.Option("--compare", help="Ways to fine-tune: full,linear,l2_sp:0.1,0.01,partial:3+l2_sp, or a YAML file."),
+]
+Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="With --compare: trainings of each. [default: 1]")]
 
 
 @app.command()
@@ -77,6 +81,8 @@ def tune(
     context: typer.Context,
     data: Data,
     model: Model = None,
+    compare: Compare = None,
+    seeds: Seeds = None,
     method: Method = "full",
     regularizer: Regularizer = None,
     batch_transform: Transform = None,
@@ -150,22 +156,27 @@ def tune(
     Example: crossgraft tune digits --model mobilenetv2_100 --method linear
 
     Splits train, val and test of the data are used; a missing one is drawn. Test is looked at once, at the end. The same
-    command goes on where it was stopped. --plan shows what would happen.
+    command goes on where it was stopped. --plan shows what would happen. --compare trains several ways on the same images,
+    and shows what each gives and how much it keeps of what the model knew.
     """
     from crossgraft.cli.tune_text import tuning_text
     from crossgraft.config import resolve, settings_model
     from crossgraft.errors import UsageError
     from crossgraft.tune import fine_tune
 
-    reporter = options.make_reporter(quiet=quiet)
-    known = settings_model(fine_tune, leave_out={"data", "reporter"})
+    known = with_comparison(settings_model(fine_tune, leave_out={"data", "reporter"}))
     given = options.typed_flags(context)
     if "model" not in given and config is None:
         raise UsageError("Name the model to fine-tune, for example: --model mobilenetv2_100.")
-    arguments = resolve(known, file=config, given=given)
+    arguments = resolve(known, file=config, given=given) | {"reporter": options.make_reporter(quiet=quiet)}
+    if arguments["compare"] is not None:
+        compare_and_print(data, arguments, as_json=json)
+        return
+    refuse_seeds(arguments.pop("seeds"))
+    arguments.pop("compare")
     tuned = options.in_own_directory(
         options.run_directories(arguments.pop("out"), "tune", data),
-        lambda directory: fine_tune(data, reporter=reporter, out=directory, **arguments),
+        lambda directory: fine_tune(data, out=directory, **arguments),
     )
     if json:
         options.print_json(tuned.to_json())

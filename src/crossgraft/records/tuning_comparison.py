@@ -93,7 +93,9 @@ class ComparedVariantRecord(Record):
     cka_debiased: ValueRecord
     seconds: float | None = Field(description="Of one training, on average.")
     time_ratio: float | None = Field(default=None, description="Seconds over those of full.")
-    difference: DifferenceRecord | None = Field(default=None, description="To full; None: it is full, or full is not there.")
+    difference: DifferenceRecord | None = Field(
+        default=None, description="To full; None: it is full, or full is not there."
+    )
     above_curve: DifferenceRecord | None = Field(
         default=None, description="To the network on the way from pretrained to full that is equally similar (CKA)."
     )

@@ -2,6 +2,9 @@
 
 from crossgraft.tune.augmentations import AUGMENTATIONS as AUGMENTATIONS
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS as BATCH_TRANSFORMS
+from crossgraft.tune.comparing import FineTuningComparison as FineTuningComparison
+from crossgraft.tune.comparing import Variant as Variant
+from crossgraft.tune.comparing import compare_fine_tunings as compare_fine_tunings
 from crossgraft.tune.engine.settings import TrainerSettings as TrainerSettings
 from crossgraft.tune.engine.trainer import train as train
 from crossgraft.tune.estimator import FineTunedClassifier as FineTunedClassifier

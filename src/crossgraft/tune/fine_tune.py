@@ -224,14 +224,14 @@ def fine_tune(
         out=None if plan else out,
         overwrite=overwrite,
     ) as run:
-        given = frozenset(name for name, value in call.items() if value != _DEFAULTS[name])
+        given = frozenset(name for name, value in call.items() if value != DEFAULTS[name])
         prepared = prepare(data, call, given=given, points=points, spec=spec, run=run, reporter=reporter)
         if plan:
             return Tuned(plan=prepared.plan)
         return train_and_evaluate(prepared, call, run=run, tracking=tracking, reporter=reporter)
 
 
-_DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(fine_tune).parameters.items()}
+DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(fine_tune).parameters.items()}
 
 
 def as_typed(call: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from crossgraft.report.plots.scatter import scatter_figure as scatter_figure
 from crossgraft.report.plots.split_comparison import split_figure as split_figure
 from crossgraft.report.plots.split_counts import split_counts_figure as split_counts_figure
 from crossgraft.report.plots.style import family_marks as family_marks
+from crossgraft.report.plots.trade_off import TradeOff as TradeOff
+from crossgraft.report.plots.trade_off import trade_off_figure as trade_off_figure
 
 __all__ = [
     "MOST_CONFUSED_CLASSES",
@@ -39,5 +41,7 @@ __all__ = [
     "Interval",
     "Point",
     "family_marks",
+    "TradeOff",
     "is_drawable",
+    "trade_off_figure",
 ]

@@ -9,6 +9,7 @@ from typing import Any
 from crossgraft.records import (
     DataCheckRecord,
     DemoRecord,
+    FineTuningComparisonRecord,
     PredictionRecord,
     PublishedRecord,
     RankingRecord,
@@ -67,6 +68,14 @@ from crossgraft.report.sections.tuning import (
     subgroups_section,
     tuning_heading,
     tuning_verdict_section,
+)
+from crossgraft.report.sections.tuning_comparison import (
+    compared_trainings_section,
+    comparison_heading,
+    comparison_verdict_section,
+    differences_section,
+    mixed_weights_section,
+    variants_section,
 )
 from crossgraft.report.sections.tuning_data import tuning_checks_section, tuning_data_section
 from crossgraft.report.sections.tuning_decisions import calibration_section, thresholds_section
@@ -163,6 +172,21 @@ KINDS: Mapping[str, Kind] = {
             tuning_checks_section,
             tuning_data_section,
             plan_section,
+            provenance_section,
+            references_section,
+        ),
+    ),
+    "tuning-comparison": Kind(
+        FineTuningComparisonRecord,
+        comparison_heading,
+        (
+            comparison_verdict_section,
+            variants_section,
+            differences_section,
+            mixed_weights_section,
+            compared_trainings_section,
+            tuning_checks_section,
+            tuning_data_section,
             provenance_section,
             references_section,
         ),

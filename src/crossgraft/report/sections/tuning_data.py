@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import CheckRecord, TuningRecord
+from crossgraft.records import CheckRecord, FineTuningComparisonRecord, TuningRecord
 from crossgraft.report.blocks import Block, Facts, Figure, Items, Paragraph, Section
 from crossgraft.report.formatting import count
 from crossgraft.report.plots import split_counts_figure
@@ -11,8 +11,10 @@ from crossgraft.report.sections.data import data_facts, data_gallery
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, whole, words
 
+Either = TuningRecord | FineTuningComparisonRecord
 
-def tuning_checks_section(source: Source[TuningRecord]) -> Section:
+
+def tuning_checks_section(source: Source[Either]) -> Section:
     """The checks with the one of leakage, then what the command warned of."""
     record = source.record
     titles = {check.title for check in record.checks}
@@ -27,7 +29,7 @@ def tuning_checks_section(source: Source[TuningRecord]) -> Section:
     return Section(name=section.name, title=section.title, part=section.part, blocks=blocks)
 
 
-def tuning_data_section(source: Source[TuningRecord]) -> Section:
+def tuning_data_section(source: Source[Either]) -> Section:
     """The parts of the data with the images of each class, then the facts and small images."""
     record = source.record
     data = record.dataset
@@ -46,7 +48,7 @@ def tuning_data_section(source: Source[TuningRecord]) -> Section:
     return Section(name="data", title="Data and split", part="checks", blocks=blocks)
 
 
-def _splits(record: TuningRecord) -> Table:
+def _splits(record: Either) -> Table:
     return Table(
         caption="Parts of the data",
         columns=[Column("Part"), Column("Images", numeric=True), Column("Groups", numeric=True), Column("Origin")],

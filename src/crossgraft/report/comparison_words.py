@@ -1,0 +1,124 @@
+"""A comparison of fine-tunings in sentences, for the report and the terminal alike; they claim what intervals allow."""
+
+from __future__ import annotations
+
+from crossgraft.records import (
+    ComparedVariantRecord,
+    DifferenceRecord,
+    FineTuningComparisonRecord,
+    MetricRecord,
+    ValueRecord,
+)
+from crossgraft.report.formatting import NumberFormat, joined
+from crossgraft.report.metric_words import doubt_in_words, metric_name_in_words
+
+NUMBERS = NumberFormat(decimals=3)
+
+
+def answer_in_words(record: FineTuningComparisonRecord) -> str:
+    """Which variant is best, whether that is more than chance, and which of those that may be as good keeps most."""
+    done = [row for row in record.variants if row.metric.value is not None]
+    if not done:
+        return "No variant has a value, so nothing can be said."
+    best = done[0]
+    name = metric_name_in_words(record.primary_metric)
+    said = [f"The best {name} on test is that of {best.variant}: {value_in_words(best.metric)}."]
+    doubt = _doubt(best, record)
+    if doubt is not None:
+        said.append(doubt)
+    rivals = [row for row in done if row.variant in best.not_separable_from]
+    if len(done) > 1:
+        said.append(_rivals_in_words(best, rivals, done))
+    keeper = _keeper([best, *rivals])
+    if keeper is not None and len(done) > 1:
+        said.append(_kept_in_words(keeper, best, record))
+    return " ".join(said)
+
+
+def value_in_words(value: ValueRecord) -> str:
+    """The number with its interval.
+
+    >>> value_in_words(ValueRecord(value=0.8, low=0.7, high=0.9, interval_of="seeds")).replace("\N{NO-BREAK SPACE}", " ")
+    '0.800 (95 % interval over seeds 0.700 to 0.900)'
+    """
+    if value.low is None or value.high is None:
+        return f"{NUMBERS(value.value)} (no interval)"
+    what = f"over {value.interval_of}"
+    return (
+        f"{NUMBERS(value.value)} (95\N{NO-BREAK SPACE}% interval {what} {NUMBERS(value.low)} to {NUMBERS(value.high)})"
+    )
+
+
+def difference_in_words(difference: DifferenceRecord | None) -> str:
+    """The difference with a sign and its interval, or a dash."""
+    if difference is None or difference.value is None:
+        return NUMBERS(None)
+    sign = "+" if difference.value > 0 else ""
+    ends = "" if difference.low is None else f" {NUMBERS.interval(difference.low, difference.high)}"
+    return f"{sign}{NUMBERS(difference.value)}{ends}"
+
+
+def curve_in_words(row: ComparedVariantRecord) -> str:
+    """Where a variant lies to the curve of mixed weights, as far as its interval says.
+
+    >>> row = ComparedVariantRecord.model_construct(above_curve=DifferenceRecord(value=0.02, low=-0.01, high=0.05))
+    >>> curve_in_words(row)
+    'above, may be chance'
+    """
+    found = row.above_curve
+    if found is None:
+        return NUMBERS(None)
+    if found.value is None:
+        return "not as similar"
+    side = "above" if found.value > 0 else "below" if found.value < 0 else "on it"
+    return side if found.is_separable or found.value == 0 else f"{side}, may be chance"
+
+
+def _rivals_in_words(
+    best: ComparedVariantRecord, rivals: list[ComparedVariantRecord], done: list[ComparedVariantRecord]
+) -> str:
+    unknown = [row.variant for row in done[1:] if _is_unknown(row, best)]
+    if unknown and len(unknown) == len(done) - 1:
+        return "Nothing is known about whether the others are worse: there are no intervals of the differences."
+    if not rivals:
+        others = joined([row.variant for row in done[1:]])
+        return f"It is better than {others}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
+    others = joined([row.variant for row in rivals])
+    rest = [row.variant for row in done[1:] if row not in rivals and row.variant not in unknown]
+    excluded = f" It is better than {joined(rest)}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
+    better = excluded if rest else ""
+    verb = "is" if len(rivals) == 1 else "are"
+    return f"{others} {verb} not separable from it: the difference may be chance.{better}"
+
+
+def _doubt(best: ComparedVariantRecord, record: FineTuningComparisonRecord) -> str | None:
+    """Said where even the best may be guessing."""
+    row = MetricRecord(
+        metric=record.primary_metric, title="", value=best.metric.value, low=best.metric.low, num_images=0
+    )
+    return doubt_in_words(row, len(record.dataset.class_names))
+
+
+def _is_unknown(row: ComparedVariantRecord, best: ComparedVariantRecord) -> bool:
+    """Is there no interval of its difference to the best?"""
+    if best.is_full:
+        return row.difference is not None and row.difference.low is None
+    return row.is_full and best.difference is not None and best.difference.low is None
+
+
+def _keeper(rows: list[ComparedVariantRecord]) -> ComparedVariantRecord | None:
+    """Of the best and those that may be as good, the one whose features stayed most alike."""
+    known = [row for row in rows if row.cka_debiased.value is not None]
+    return max(known, key=lambda row: row.cka_debiased.value or 0.0) if known else None
+
+
+def _kept_in_words(
+    keeper: ComparedVariantRecord, best: ComparedVariantRecord, record: FineTuningComparisonRecord
+) -> str:
+    alike = f"debiased CKA {NUMBERS(keeper.cka_debiased.value)}"
+    full = record.full
+    if full is not None and full is not keeper and full.cka_debiased.value is not None:
+        alike += f" against {NUMBERS(full.cka_debiased.value)} of {full.variant}"
+    if keeper is best:
+        return f"Of those that may be best, {best.variant} also keeps most of the pretrained features ({alike})."
+    return f"Of those that may be best, {keeper.variant} keeps most of the pretrained features ({alike})."

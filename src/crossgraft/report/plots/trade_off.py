@@ -1,0 +1,193 @@
+"""How good each variant is against how much it keeps, with the curve that mixing weights gives for free."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from crossgraft.report.plots._label_places import LabelPlaces, Spot
+from crossgraft.report.plots.scatter import TICK_STEPS, Interval
+from crossgraft.report.plots.style import (
+    INK,
+    PAPER,
+    PIXELS_PER_CHARACTER,
+    SMALL_PIXELS,
+    Mark,
+    family_marks,
+    shortened,
+)
+from crossgraft.report.plots.svg import POINTS_PER_INCH, draw
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 50, 16, 54, 46  # pixels
+_LONGEST_LABEL = 22
+CURVE_LABEL = "weights between pretrained and full (free)"
+
+
+class TradeOff(NamedTuple):
+    """One variant.
+
+    Attributes:
+        name: Written beside its dot.
+        x: How alike its features stayed.
+        y: How good it is.
+        sweep: Dots of one sweep share mark and name, and are joined by a line.
+        strength: Orders the dots of a sweep.
+    """
+
+    name: str
+    x: Interval
+    y: Interval
+    sweep: str | None = None
+    strength: float | None = None
+
+
+def trade_off_figure(
+    variants: Sequence[TradeOff],
+    curve: Sequence[tuple[float, float]],
+    *,
+    x_label: str,
+    y_label: str,
+    identifier: str,
+    width: float = 560,
+    height: float = 360,
+) -> Markup:
+    """Draw ``variants``, those without both values left out, and ``curve`` behind them.
+
+    Args:
+        variants: In the order of the table.
+        curve: Similarity and quality of the networks between pretrained and fine-tuned, in their order; may be empty.
+        x_label: Quantity and unit.
+        y_label: Quantity and unit.
+        identifier: Unique on the page.
+        width: In CSS pixels.
+        height: In CSS pixels.
+    """
+    drawable = [each for each in variants if _is_finite(each.x.value) and _is_finite(each.y.value)]
+    path = [(x, y) for x, y in curve if _is_finite(x) and _is_finite(y)]
+    marks = family_marks(each.sweep or each.name for each in variants)
+
+    def paint(figure: Figure) -> None:
+        size = ((width - _LEFT - _RIGHT) / width, (height - _BOTTOM - _TOP) / height)
+        axes = figure.add_axes((_LEFT / width, _BOTTOM / height, *size))
+        axes.set_xlabel(shortened(x_label, int((width - _LEFT) / PIXELS_PER_CHARACTER)))
+        # Across the top, not along the axis: room for a long name, and nobody has to turn their head.
+        figure.text(4 / width, 1 - 4 / height, shortened(y_label, int(width / PIXELS_PER_CHARACTER)), va="top")
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
+        axes.margins(0.09)
+        if path:
+            _draw_curve(axes, path)
+        for sweep in dict.fromkeys(each.sweep for each in drawable if each.sweep is not None):
+            _draw_sweep(axes, [each for each in drawable if each.sweep == sweep], marks[sweep])
+        for each in drawable:
+            _draw_variant(axes, each, marks[each.sweep or each.name])
+        _write_names(axes, drawable, path, marks)
+
+    names = ", ".join(each.name for each in drawable)
+    return draw(width, height, paint, identifier=identifier, label=f"{y_label} against {x_label}: {names}.")
+
+
+def _is_finite(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _draw_curve(axes: Axes, path: Sequence[tuple[float, float]]) -> None:
+    look: dict[str, Any] = {"color": INK, "alpha": 0.55, "linewidth": 1.4, "linestyle": (0, (4, 3))}
+    axes.plot([x for x, _ in path], [y for _, y in path], zorder=1, **look)
+    axes.legend(
+        [Line2D([], [], **look)],
+        [CURVE_LABEL],
+        loc="lower left",
+        bbox_to_anchor=(-0.02, 1),
+        borderaxespad=0,
+        handlelength=2.2,
+    )
+
+
+def _draw_sweep(axes: Axes, points: Sequence[TradeOff], mark: Mark) -> None:
+    ordered = sorted(points, key=lambda each: each.strength or 0.0)
+    axes.plot(
+        [each.x.value for each in ordered],  # pyright: ignore[reportArgumentType] - those without a value were left out
+        [each.y.value for each in ordered],  # pyright: ignore[reportArgumentType]
+        color=mark.colour,
+        alpha=0.6,
+        linewidth=1.4,
+        zorder=2,
+    )
+
+
+def _draw_variant(axes: Axes, each: TradeOff, mark: Mark) -> None:
+    x, y = each.x.value or 0.0, each.y.value or 0.0
+    faint: dict[str, Any] = {"color": mark.colour, "alpha": 0.35, "linewidth": 1.0, "zorder": 2}
+    if (ends := each.x.ends) is not None:
+        axes.plot(ends, (y, y), **faint)
+    if (ends := each.y.ends) is not None:
+        axes.plot((x, x), ends, **faint)
+    axes.plot(x, y, mark.marker, color=mark.colour, markeredgecolor=PAPER, markeredgewidth=0.8, zorder=4)
+
+
+def _write_names(
+    axes: Axes, drawable: Sequence[TradeOff], path: Sequence[tuple[float, float]], marks: dict[str, Mark]
+) -> None:
+    """Each name where it covers no dot, no other name and as little as possible of the curve."""
+    scale = POINTS_PER_INCH / axes.get_figure().dpi  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
+
+    def pixels(x: float, y: float) -> tuple[float, float]:
+        there = axes.transData.transform((x, y))
+        return float(there[0]) * scale, float(there[1]) * scale
+
+    box = axes.get_window_extent()
+    spots = [Spot(*pixels(each.x.value or 0.0, each.y.value or 0.0)) for each in drawable]
+    places = LabelPlaces(
+        left=box.x0 * scale,
+        right=box.x1 * scale,
+        bottom=box.y0 * scale,
+        top=box.y1 * scale,
+        dots=spots,
+        avoided=_along([pixels(x, y) for x, y in path]),
+    )
+    named: set[str] = set()
+    for each, spot in zip(drawable, spots, strict=True):
+        text = shortened(each.name, _LONGEST_LABEL)
+        if each.sweep is not None and each.sweep in named and each.strength is not None:
+            text = f"{each.strength:g}"
+        named.add(each.sweep or each.name)
+        label_width = len(text) * PIXELS_PER_CHARACTER * SMALL_PIXELS / 12.5
+        x, y, is_far = places.place(spot, label_width, SMALL_PIXELS + 1)
+        mark = marks[each.sweep or each.name]
+        axes.annotate(
+            text,
+            (each.x.value or 0.0, each.y.value or 0.0),
+            xytext=(x - spot.x, y - spot.y),
+            textcoords="offset points",
+            ha="left",
+            va="bottom",
+            size=SMALL_PIXELS,
+            zorder=5,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": mark.colour,
+                "alpha": 0.5,
+                "linewidth": 0.8,
+                "shrinkA": 0,
+                "shrinkB": 5,
+            }
+            if is_far
+            else None,
+        )
+
+
+def _along(path: Sequence[tuple[float, float]]) -> list[Spot]:
+    """Points of a line, close enough that no name fits between them."""
+    spots: list[Spot] = []
+    for (x0, y0), (x1, y1) in zip(path[:-1], path[1:], strict=True):
+        steps = max(1, int(math.hypot(x1 - x0, y1 - y0) / 8))
+        spots += [Spot(x0 + (x1 - x0) * step / steps, y0 + (y1 - y0) * step / steps) for step in range(steps)]
+    return spots

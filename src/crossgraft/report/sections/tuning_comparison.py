@@ -1,0 +1,331 @@
+"""Several fine-tunings of one model: the answer, quality against similarity, the numbers of each, and what differs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from crossgraft.records import (
+    CheckRecord,
+    ComparedVariantRecord,
+    FineTuningComparisonRecord,
+    InterpolationPoint,
+    InterpolationRecord,
+    ValueRecord,
+)
+from crossgraft.report.blocks import Block, Checks, Figure, Folded, Heading, Items, Paragraph, Section
+from crossgraft.report.comparison_words import NUMBERS, answer_in_words, curve_in_words
+from crossgraft.report.formatting import NumberFormat, count, counted, describe_classes, duration, joined
+from crossgraft.report.metric_words import metric_name_in_words
+from crossgraft.report.plots import Interval, TradeOff, trade_off_figure
+from crossgraft.report.sections.verdict import describe_groups
+from crossgraft.report.source import Source
+from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
+
+_SECONDS = NumberFormat(decimals=1)
+_RATIO = NumberFormat(decimals=2)
+_SMALL_SCREEN = 340
+
+
+def comparison_heading(source: Source[FineTuningComparisonRecord]) -> Heading:
+    """Model and data, and the answer."""
+    record = source.record
+    data = record.dataset
+    many = counted(len(record.variants), "way", "ways")
+    summary = f"{counted(data.num_images, 'image')} · {describe_classes(data)} · {describe_groups(data)} · {many} to fine-tune"
+    return Heading(title=f"{record.model.name} on {data.name}", summary=summary, advice=answer_in_words(record))
+
+
+def comparison_verdict_section(source: Source[FineTuningComparisonRecord]) -> Section:
+    """The answer, what limits it, and the figure of quality against similarity."""
+    record = source.record
+    blocks: list[Block] = [Paragraph(answer_in_words(record), tone="lead"), Paragraph(record.interval_words)]
+    checks = [check for check in record.checks if check.severity == "unsound"]
+    if not record.leakage_checked:
+        checks.append(CheckRecord(title="Patient leakage", severity="not assessed", text=record.leakage))
+    if checks:
+        blocks.append(Checks(checks))
+    blocks += trade_off(record, prefix=source.prefix)
+    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+
+
+def trade_off(record: FineTuningComparisonRecord, *, prefix: str) -> list[Block]:
+    """Quality against similarity, biased as in the literature, then debiased; nothing without two variants to draw.
+
+    Args:
+        record: The comparison.
+        prefix: Of every id on the page.
+    """
+    if sum(row.metric.value is not None and row.cka.value is not None for row in record.variants) < 2:
+        return []
+    biased = _trade_off(record, "cka", "Similarity to the pretrained features (CKA)", prefix)
+    debiased = _trade_off(record, "cka_debiased", "Similarity to the pretrained features (debiased CKA)", prefix)
+    return [
+        Figure(biased[:1], caption=_caption(record), narrow=biased[1:]),
+        Folded(
+            "The same against the debiased CKA", [Figure(debiased[:1], caption=_DEBIASED_CAPTION, narrow=debiased[1:])]
+        ),
+    ]
+
+
+_DEBIASED_CAPTION = (
+    "The CKA that papers report is biased: that of unrelated features is not 0, the less so the fewer images there are. The "
+    "debiased one of unrelated features is about 0."
+)
+
+
+def _trade_off(record: FineTuningComparisonRecord, kind: str, label: str, prefix: str) -> list[Markup]:
+    """The figure for wide screens and for phones."""
+    points = [
+        TradeOff(row.variant, _interval(_similarity(row, kind)), _interval(row.metric), row.sweep, row.strength)
+        for row in record.variants
+    ]
+    curve = _curve(record.interpolation, kind, record.primary_metric)
+    title, place = f"{record.metric_title} on test", f"{prefix}trade-off-{kind}"
+    short = label.replace("Similarity to the pretrained features", "Similarity")
+    return [
+        trade_off_figure(points, curve, x_label=label, y_label=title, identifier=place),
+        trade_off_figure(
+            points, curve, x_label=short, y_label=title, identifier=f"{place}-narrow", width=_SMALL_SCREEN, height=330
+        ),
+    ]
+
+
+def _caption(record: FineTuningComparisonRecord) -> str:
+    several = len(record.seeds) > 1
+    dot = f"the mean over {len(record.seeds)} seeds" if several else "one training"
+    text = f"Each dot is one way to fine-tune ({dot}): up is better, right is more like the pretrained network. "
+    text += "Thin lines are 95 % intervals. Lines join one plug-in with different strengths. "
+    if record.interpolation:
+        text += (
+            "The dashed curve mixes the weights of the pretrained network and of full, which costs no training: a way to "
+            "fine-tune is worth its time where it lies above. "
+        )
+    return text.rstrip()
+
+
+def _similarity(row: ComparedVariantRecord, kind: str) -> ValueRecord:
+    return row.cka if kind == "cka" else row.cka_debiased
+
+
+def _interval(value: ValueRecord) -> Interval:
+    return Interval(value.value, value.low, value.high)
+
+
+def _curve(records: Sequence[InterpolationRecord], kind: str, metric: str) -> list[tuple[float, float]]:
+    """The mean over seeds of similarity and metric at each α."""
+    alphas = [point.alpha for point in records[0].points] if records else []
+    return [
+        (
+            _mean([_at(record, alpha).similarity.get(kind, math.nan) for record in records]),
+            _mean([_value(record, alpha, metric) for record in records]),
+        )
+        for alpha in alphas
+    ]
+
+
+def _at(record: InterpolationRecord, alpha: float) -> InterpolationPoint:
+    return next(point for point in record.points if point.alpha == alpha)
+
+
+def _value(record: InterpolationRecord, alpha: float, metric: str) -> float:
+    found = _at(record, alpha).metric(metric)
+    return math.nan if found is None or found.value is None else found.value
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def variants_section(source: Source[FineTuningComparisonRecord]) -> Section:
+    """Every variant with all that was measured, the best first."""
+    record = source.record
+    title = record.metric_title
+    table = Table(
+        caption="Ways to fine-tune, the best first",
+        columns=[
+            Column("Variant"),
+            Column(title, numeric=True),
+            Column("95 % interval", numeric=True, csv_titles=("low", "high")),
+            Column("Accuracy", numeric=True),
+            Column("CKA", numeric=True),
+            Column("CKA, debiased", numeric=True),
+            Column("Seconds", numeric=True),
+            Column("Time / full", numeric=True),
+            Column("Done", numeric=True),
+        ],
+        rows=[
+            [
+                words(row.variant),
+                number(row.metric.value, NUMBERS),
+                interval(row.metric.low, row.metric.high, NUMBERS),
+                number(row.accuracy.value, NUMBERS),
+                number(row.cka.value, NUMBERS),
+                number(row.cka_debiased.value, NUMBERS),
+                number(row.seconds, _SECONDS),
+                number(row.time_ratio, _RATIO),
+                whole(row.num_done, f"{row.num_done} of {row.num_done + row.num_failed}"),
+            ]
+            for row in record.variants
+        ],
+        file_name="variants",
+        notes=[f"Trained in {duration(record.seconds)} in all."],
+    )
+    return Section(name="variants", title="Every way to fine-tune", part="evidence", blocks=[table, *_settings(record)])
+
+
+def _settings(record: FineTuningComparisonRecord) -> list[Block]:
+    said = [
+        f"{row.variant}: {', '.join(f'{name} {text}' for name, text in row.settings.items())}."
+        for row in record.variants
+    ]
+    return [Folded("What each of them sets", [Items(said)])]
+
+
+def differences_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
+    """Each variant minus full on the same images, and where it lies to the curve; None without full."""
+    record = source.record
+    full = record.full
+    rows = [row for row in record.variants if row.difference is not None and row.num_done]
+    if full is None or not rows:
+        return None
+    name = metric_name_in_words(record.primary_metric)
+    has_curve = bool(record.interpolation)
+    columns = [
+        Column("Variant"),
+        Column(f"Minus {full.variant}", numeric=True),
+        Column("95 % interval", numeric=True, csv_titles=("low", "high")),
+        Column("Separable"),
+    ]
+    if has_curve:
+        columns += [
+            Column("Minus curve", numeric=True),
+            Column("95 % interval", numeric=True, csv_titles=("curve low", "curve high")),
+            Column("To the curve"),
+        ]
+    reasons = dict.fromkeys(
+        f"{row.variant}: {found.reason}."
+        for row in rows
+        for found in (row.difference, row.above_curve)
+        if found is not None and found.reason is not None
+    )
+    missing = [] if record.interpolation_reason is None else [f"There is no curve: {record.interpolation_reason}."]
+    table = Table(
+        caption=f"Differences in {name} on the same test images",
+        columns=columns,
+        rows=[_difference(row, has_curve=has_curve) for row in rows],
+        file_name="differences",
+        notes=[*reasons, *missing],
+    )
+    alike = [f"{row.variant}: {joined(row.not_separable_from)}." for row in record.variants if row.not_separable_from]
+    blocks: list[Block] = [table]
+    if alike:
+        blocks.append(Folded("Which of them can not be told apart", [Items(alike)]))
+    return Section(name="differences", title="What differs", part="evidence", blocks=[*blocks, Items(record.notes)])
+
+
+def _difference(row: ComparedVariantRecord, *, has_curve: bool) -> list[Cell]:
+    found = row.difference
+    cells = [words(row.variant)]
+    if found is None:
+        cells += [number(None, NUMBERS), interval(None, None, NUMBERS), words(None)]
+    else:
+        separable = {True: "yes", False: "no, may be chance", None: None}[found.is_separable]
+        cells += [number(found.value, NUMBERS), interval(found.low, found.high, NUMBERS), words(separable)]
+    if has_curve:
+        there = row.above_curve
+        low, high, value = (None, None, None) if there is None else (there.low, there.high, there.value)
+        cells += [number(value, NUMBERS), interval(low, high, NUMBERS), words(curve_in_words(row))]
+    return cells
+
+
+def mixed_weights_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
+    """The curve as a table, and the point that val would pick; None without one."""
+    record = source.record
+    if not record.interpolation:
+        return None
+    first = record.interpolation[0]
+    several = len(record.interpolation) > 1
+    of_seed = f", mean over {len(record.interpolation)} seeds" if several else ""
+    biased, debiased = (_curve(record.interpolation, kind, record.primary_metric) for kind in ("cka", "cka_debiased"))
+    table = Table(
+        caption=f"Networks between {first.start} and full{of_seed}",
+        columns=[
+            Column("Share of full", numeric=True),
+            Column(record.metric_title, numeric=True),
+            Column("CKA", numeric=True),
+            Column("CKA, debiased", numeric=True),
+        ],
+        rows=[
+            [
+                number(point.alpha, NumberFormat(decimals=1)),
+                number(value, NUMBERS),
+                number(alike, NUMBERS),
+                number(also, NUMBERS),
+            ]
+            for point, (alike, value), (also, _) in zip(first.points, biased, debiased, strict=True)
+        ],
+        file_name="mixed-weights",
+    )
+    said = [_picked(each, record.primary_metric) for each in record.interpolation]
+    return Section(
+        name="mixed-weights",
+        title="Mixed weights",
+        part="evidence",
+        blocks=[Items(said), Folded("Every point", [table])],
+    )
+
+
+def _picked(record: InterpolationRecord, metric: str) -> str:
+    point = record.picked
+    found = None if point is None else point.metric(metric)
+    if point is None or found is None:
+        return f"Of the mixed networks, {record.picked_by}."
+    alike = point.similarity.get("cka_debiased")
+    return (
+        f"Val picks the share {point.alpha:g} of full ({record.picked_by}): {found.title.lower()} {NUMBERS(found.value)} on test "
+        f"{NUMBERS.interval(found.low, found.high)}, debiased CKA {NUMBERS(alike)}."
+    )
+
+
+def compared_trainings_section(source: Source[FineTuningComparisonRecord]) -> Section:
+    """One row a training."""
+    record = source.record
+    rows: list[list[Cell]] = []
+    for row in record.trainings:
+        found = row.metric(record.primary_metric)
+        value, low, high = (None, None, None) if found is None else (found.value, found.low, found.high)
+        rows.append(
+            [
+                words(row.variant),
+                whole(row.seed),
+                words(row.state),
+                number(value, NUMBERS),
+                interval(low, high, NUMBERS),
+                number(row.similarity.get("cka"), NUMBERS),
+                number(row.similarity.get("cka_debiased"), NUMBERS),
+                whole(row.num_epochs),
+                whole(row.best_epoch),
+                number(row.seconds, _SECONDS),
+                words(row.folder),
+            ]
+        )
+    columns = [
+        Column("Variant"),
+        Column("Seed", numeric=True),
+        Column("State"),
+        Column(record.metric_title, numeric=True),
+        Column("95 % interval", numeric=True, csv_titles=("low", "high")),
+        Column("CKA", numeric=True),
+        Column("CKA, debiased", numeric=True),
+        Column("Epochs", numeric=True),
+        Column("Best epoch", numeric=True),
+        Column("Seconds", numeric=True),
+        Column("Folder"),
+    ]
+    failed = [f"{row.variant}, seed {row.seed}: {row.reason}" for row in record.trainings if row.reason is not None]
+    table = Table(caption="Trainings", columns=columns, rows=rows, file_name="trainings", notes=failed)
+    title = f"Trainings ({count(len(rows))})"
+    return Section(name="trainings", title=title, part="evidence", blocks=[Folded("Every training", [table])])

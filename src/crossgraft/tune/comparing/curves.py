@@ -1,0 +1,188 @@
+"""The networks between the pretrained one and full: what mixing two sets of weights gives without any training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import safetensors.numpy
+from jaxtyping import Float
+from safetensors import SafetensorError
+
+from crossgraft.compute import limit_threads, resolve_device, reuse_freed_memory
+from crossgraft.errors import CrossgraftError
+from crossgraft.models.classifier import Classifier, make_classifier
+from crossgraft.progress import Reporter
+from crossgraft.records import DifferenceRecord, InterpolationRecord
+from crossgraft.runs import RunDirectory
+from crossgraft.tune.comparing.differences import MeasuredImages, Replicated, difference
+from crossgraft.tune.comparing.study import Study
+from crossgraft.tune.comparing.trainings import Answers, DoneTraining
+from crossgraft.tune.interpolation import interpolation_curve, with_body_of
+from crossgraft.tune.measuring.evaluation import FoldPredictions
+from crossgraft.tune.planning.fold_data import task_of
+from crossgraft.tune.planning.starting_model import load_start
+from crossgraft.tune.saving.saved_model import load_saved_model
+
+_TOLERANCE = 1e-6
+"""Of a similarity: two networks with the same weights may differ in the last digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The way from the pretrained network to full, of one seed.
+
+    Attributes:
+        seed: Of both ends.
+        record: Every number of its points.
+        answers: What each point says about the test images.
+        starts_at_linear: Is its start the variant ``linear``?
+    """
+
+    seed: int
+    record: InterpolationRecord
+    answers: list[Answers]
+    starts_at_linear: bool
+
+    def at(self, similarity: float, images: MeasuredImages) -> Replicated | None:
+        """The metric where the curve has this CKA, between its two nearest points; None where it never has it.
+
+        Where the curve has it more than once, the place with the best metric counts: the comparison is with what mixing
+        weights can do.
+        """
+        found = [point.similarity.get("cka", math.nan) for point in self.record.points]
+        best: Replicated | None = None
+        for place in range(len(found) - 1):
+            low, high = sorted(found[place : place + 2])
+            if not low - _TOLERANCE <= similarity <= high + _TOLERANCE:
+                continue
+            width = found[place + 1] - found[place]
+            share = 0.5 if abs(width) < _TOLERANCE else min(1.0, max(0.0, (similarity - found[place]) / width))
+            ends = [images.measure(answers) for answers in self.answers[place : place + 2]]
+            mixed = (1 - share) * ends[0] + share * ends[1]
+            if best is None or mixed[0] > best[0]:
+                best = mixed
+        return best
+
+
+def draw_curves(
+    study: Study, done: Sequence[DoneTraining], metric: str, run: RunDirectory
+) -> tuple[list[Curve], str | None]:
+    """One curve a seed whose full training is done, and the reason where there is none.
+
+    Cost: one forward pass of the val and test images for each of eleven networks a seed.
+    """
+    fulls = [each for each in done if each.variant.is_full and each.record is not None]
+    if not fulls:
+        return [], "full is not among the variants that were trained, so there is nothing to mix weights with"
+    curves: list[Curve] = []
+    for full in fulls:
+        linear = next(
+            (each for each in done if each.variant.is_linear and each.seed == full.seed and each.record), None
+        )
+        try:
+            curves.append(_curve(study, full, linear, metric, run))
+        except CrossgraftError as error:
+            return [], str(error)
+    return curves, None
+
+
+def _curve(study: Study, full: DoneTraining, linear: DoneTraining | None, metric: str, run: RunDirectory) -> Curve:
+    kept = _read_back(run, full.seed)
+    if kept is not None:
+        return Curve(full.seed, *kept, linear is not None)
+    dataset, parts = study.rows.dataset, study.rows.parts[0]
+    end = load_saved_model(full.folder).classifier
+    pretrained = _pretrained(study, full.seed, end.num_outputs)
+    start = with_body_of(end, pretrained) if linear is None else load_saved_model(linear.folder).classifier
+    task, answers = task_of(dataset), list[Answers]()
+
+    def keep(predictions: FoldPredictions) -> None:
+        answers.append(predictions.test_probabilities(task) if metric == "auc" else predictions.decisions(task))
+
+    head = "full" if linear is None else "the linear probe"
+    num_threads = study.num_threads
+    with limit_threads(num_threads), reuse_freed_memory():
+        record = interpolation_curve(
+            start,
+            end,
+            dataset,
+            parts,
+            pretrained=pretrained,
+            start_in_words=f"the pretrained network with the head of {head}",
+            threshold_rule=study.call["threshold_rule"],
+            device=resolve_device(study.call["device"]),
+            num_threads=num_threads,
+            reporter=study.reporter,
+            on_point=keep,
+        )
+    run.write(_answers_file(full.seed), safetensors.numpy.save({"answers": np.stack(answers)}))
+    run.write_record(_record_file(full.seed), record)
+    return Curve(full.seed, record, answers, linear is not None)
+
+
+def _pretrained(study: Study, seed: int, num_outputs: int) -> Classifier:
+    call = {**study.call, "seed": seed}
+    backbone = load_start(study.spec, call, scratch=False, reporter=Reporter(quiet=True))
+    return make_classifier(backbone, num_outputs, seed=seed)
+
+
+def _read_back(run: RunDirectory, seed: int) -> tuple[InterpolationRecord, list[Answers]] | None:
+    record = run.read_record(_record_file(seed), InterpolationRecord)
+    path = run.path / _answers_file(seed)
+    if record is None or not path.is_file():
+        return None
+    try:
+        return record, list(safetensors.numpy.load_file(path)["answers"])
+    except (SafetensorError, OSError, KeyError):
+        return None
+
+
+def _record_file(seed: int) -> str:
+    return f"interpolation-{seed}.json"
+
+
+def _answers_file(seed: int) -> str:
+    return f"interpolation-{seed}.safetensors"
+
+
+def above_curve(
+    trainings: Sequence[DoneTraining],
+    measured: Sequence[Replicated],
+    curves: Sequence[Curve],
+    images: MeasuredImages,
+) -> DifferenceRecord | None:
+    """A variant minus the network between pretrained and full with the same CKA; None for the ends of the curve.
+
+    The similarity counts as known: the interval has the chance of test images and of seeds, not that of the CKA.
+
+    Args:
+        trainings: Of one variant, one a seed.
+        measured: The metric of each.
+        curves: One a seed.
+        images: What all of them were measured on.
+    """
+    by_seed = {curve.seed: curve for curve in curves}
+    pairs = [
+        (each, value, by_seed[each.seed])
+        for each, value in zip(trainings, measured, strict=True)
+        if each.seed in by_seed
+    ]
+    if not pairs or pairs[0][0].variant.is_full:
+        return None
+    if pairs[0][0].variant.is_linear and pairs[0][2].starts_at_linear:
+        return None
+    ones: list[Float[np.ndarray, " _"]] = []
+    others: list[Float[np.ndarray, " _"]] = []
+    for each, value, curve in pairs:
+        there = curve.at(each.row.similarity.get("cka", math.nan), images)
+        if there is not None:
+            ones.append(value)
+            others.append(there)
+    if not ones:
+        return DifferenceRecord(
+            value=None, reason="no network between pretrained and full has features of the same CKA"
+        )
+    return difference(ones, others, images)

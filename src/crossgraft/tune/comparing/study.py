@@ -1,0 +1,135 @@
+"""What all trainings of a comparison share: rows, model, arguments; and what each of them changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from crossgraft.compute import available_cores
+from crossgraft.errors import UsageError
+from crossgraft.models import ModelSpec
+from crossgraft.progress import Reporter
+from crossgraft.records import CheckRecord, ComparedPlan, ComparisonPlanRecord, PlanRecord
+from crossgraft.report.formatting import count, counted, duration
+from crossgraft.runs import RunDirectory
+from crossgraft.runs.names import portable_name
+from crossgraft.tune.comparing.variants import Variant
+from crossgraft.tune.fine_tune import DEFAULTS
+from crossgraft.tune.planning.grid import read_grid
+from crossgraft.tune.planning.parts import TuningRows
+from crossgraft.tune.planning.plan import Plan
+from crossgraft.tune.planning.preparation import Preparation, prepare_rows
+
+PLANS_FILE = "plan.json"
+"""In the run directory; a resumed comparison keeps the plans that it was started with."""
+TRAININGS_FOLDER = "trainings"
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What all trainings share.
+
+    Attributes:
+        rows: Opened once, with one split for all.
+        checks: What was found in them.
+        call: Arguments of ``fine_tune`` that are the same for all.
+        spec: Of the model.
+        variants: What is compared.
+        seeds: Of each variant.
+        reporter: Told what is going on.
+    """
+
+    rows: TuningRows
+    checks: list[CheckRecord]
+    call: Mapping[str, Any]
+    spec: ModelSpec
+    variants: Sequence[Variant]
+    seeds: Sequence[int]
+    reporter: Reporter
+
+    @property
+    def num_threads(self) -> int:
+        """For images and arithmetic."""
+        return self.call["workers"] or available_cores()
+
+    def call_of(self, variant: Variant, seed: int) -> dict[str, Any]:
+        """Arguments of ``fine_tune`` for one training; only the first seed is a known result of its protocol."""
+        store = self.call["store"] and seed == self.seeds[0]
+        return {**self.call, **variant.settings, "seed": seed, "store": store}
+
+    def prepare(self, variant: Variant, seed: int, run: RunDirectory | None, reporter: Reporter) -> Preparation:
+        """Everything before the first step of one training."""
+        call = self.call_of(variant, seed)
+        given = frozenset(name for name, value in call.items() if name != "seed" and value != DEFAULTS[name])
+        return prepare_rows(
+            self.rows,
+            call,
+            given=given,
+            points=read_grid(call["grid"]),
+            spec=self.spec,
+            run=run,
+            reporter=reporter,
+            checks=self.checks,
+        )
+
+    def folder_of(self, variant: Variant, seed: int) -> str:
+        """Where one training lies in the run directory; two variants never share it."""
+        names = [portable_name(each.name).casefold() for each in self.variants]
+        place = next(number for number, each in enumerate(self.variants) if each is variant)
+        twins = names[:place].count(names[place])
+        again = f"-{twins + 1}" if twins else ""
+        return f"{TRAININGS_FOLDER}/{portable_name(variant.name)}{again}-{seed}"
+
+
+def plan_all(study: Study, run: RunDirectory | None) -> ComparisonPlanRecord:
+    """Plan every variant, so that what contradicts itself comes to light before the first training.
+
+    Raises:
+        UsageError: A variant contradicts itself; the message names it.
+    """
+    kept = None if run is None else run.read_record(PLANS_FILE, ComparisonPlanRecord)
+    if kept is not None:
+        return kept
+    plans = [ComparedPlan(variant=each.name, plan=_plan_one(study, each)) for each in study.variants]
+    times = [each.plan.expected_seconds for each in plans]
+    known = [time for time in times if time is not None]
+    record = ComparisonPlanRecord(
+        variants=plans,
+        seeds=list(study.seeds),
+        num_trainings=len(plans) * len(study.seeds),
+        expected_seconds=sum(known) * len(study.seeds) if len(known) == len(times) else None,
+    )
+    if run is not None:
+        run.write_record(PLANS_FILE, record)
+    return record
+
+
+def _plan_one(study: Study, variant: Variant) -> PlanRecord:
+    study.reporter.say(f"Planning {variant.name}.")
+    try:
+        return study.prepare(variant, study.seeds[0], None, study.reporter).plan.record
+    except UsageError as error:
+        raise UsageError(f"The variant {variant.name}: {error}") from error
+
+
+def plans_in_words(record: ComparisonPlanRecord) -> str:
+    """What ``--plan`` prints: one line a variant, the time of all, then every plan."""
+    width = max(len(each.variant) for each in record.variants)
+    seeds = counted(len(record.seeds), "seed")
+    lines = [f"{counted(record.num_trainings, 'training')}: {counted(len(record.variants), 'variant')} × {seeds}."]
+    for each in record.variants:
+        seconds = each.plan.expected_seconds
+        time = "time not measured" if seconds is None else f"about {duration(seconds)} at most"
+        lines.append(
+            f"  {each.variant:<{width}}  {count(each.plan.num_trained):>13} trained, {count(each.plan.num_steps)} steps, {time}"
+        )
+    total = "not measured" if record.expected_seconds is None else f"about {duration(record.expected_seconds)} at most"
+    lines += [f"Time of all of them, on this machine: {total}.", ""]
+    for each in record.variants:
+        lines += [
+            f"{each.variant}:",
+            *(f"  {line}" if line else "" for line in Plan(each.plan).summary().splitlines()),
+            "",
+        ]
+    return "\n".join(lines).rstrip()

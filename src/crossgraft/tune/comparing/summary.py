@@ -1,0 +1,157 @@
+"""Rows of variants from their trainings: means over seeds, intervals, differences, order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from crossgraft.records import ComparedVariantRecord, DifferenceRecord, MetricRecord, ValueRecord
+from crossgraft.statistics import jackknife_interval
+from crossgraft.tune.choice import spell
+from crossgraft.tune.comparing.curves import Curve, above_curve
+from crossgraft.tune.comparing.differences import MeasuredImages, Replicated, difference
+from crossgraft.tune.comparing.trainings import DoneTraining
+from crossgraft.tune.comparing.variants import Variant
+
+ENOUGH_SEEDS = 3
+"""From so many on the interval of a mean is that of seeds; the spread of two says next to nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The trainings of one variant that are done, with the primary metric of each on all images and without each block."""
+
+    variant: Variant
+    trainings: list[DoneTraining]
+    values: list[Replicated]
+    num_failed: int
+
+    def of_seeds(self, seeds: set[int]) -> list[Replicated]:
+        """Values of these seeds, in their order."""
+        found = {each.seed: value for each, value in zip(self.trainings, self.values, strict=True)}
+        return [found[seed] for seed in sorted(seeds)]
+
+    @property
+    def seeds(self) -> set[int]:
+        """That are done."""
+        return {each.seed for each in self.trainings}
+
+
+def measure_variants(done: Sequence[DoneTraining], images: MeasuredImages) -> list[Measured]:
+    """One entry a variant, in the order in which they were given."""
+    found: list[Measured] = []
+    names = list(images.data.class_names)
+    for variant in dict.fromkeys(each.variant.name for each in done):
+        of_it = [each for each in done if each.variant.name == variant]
+        ended = [each for each in of_it if each.record is not None]
+        values = [images.measure(each.answers(names, metric=images.metric)) for each in ended]
+        found.append(Measured(of_it[0].variant, ended, values, len(of_it) - len(ended)))
+    return found
+
+
+def summarise(
+    measured: Sequence[Measured], curves: Sequence[Curve], images: MeasuredImages
+) -> list[ComparedVariantRecord]:
+    """Every variant with its intervals and differences, the best first, those that failed last."""
+    full = next((each for each in measured if each.variant.is_full and each.trainings), None)
+    pairs = _pairs(measured, images)
+    rows = [_row(each, full, pairs, curves, images) for each in measured]
+    return sorted(rows, key=lambda row: (row.metric.value is None, -(row.metric.value or 0.0)))
+
+
+def _pairs(measured: Sequence[Measured], images: MeasuredImages) -> dict[tuple[str, str], DifferenceRecord]:
+    """Differences of every two variants, on the seeds that both have."""
+    return {
+        (one.variant.name, other.variant.name): difference(
+            one.of_seeds(one.seeds & other.seeds), other.of_seeds(one.seeds & other.seeds), images
+        )
+        for one in measured
+        for other in measured
+        if one is not other
+    }
+
+
+def _row(
+    each: Measured,
+    full: Measured | None,
+    pairs: Mapping[tuple[str, str], DifferenceRecord],
+    curves: Sequence[Curve],
+    images: MeasuredImages,
+) -> ComparedVariantRecord:
+    variant, rows = each.variant, [one.row for one in each.trainings]
+    seconds = float(np.mean([row.seconds for row in rows])) if rows else None
+    of_full = None if full is None else float(np.mean([one.row.seconds for one in full.trainings]))
+    not_separable = [
+        other for (one, other), found in pairs.items() if one == variant.name and found.is_separable is False
+    ]
+    return ComparedVariantRecord(
+        variant=variant.name,
+        settings={name: _in_words(value) for name, value in variant.settings.items() if value not in ((), None)},
+        sweep=variant.sweep,
+        strength=variant.strength,
+        is_full=variant.is_full,
+        num_done=len(rows),
+        num_failed=each.num_failed,
+        metric=_primary(each, images.metric),
+        accuracy=_of_metric([row.metric("accuracy") for row in rows]),
+        cka=_of_numbers([row.similarity.get("cka") for row in rows], at_most=1.0),
+        cka_debiased=_of_numbers([row.similarity.get("cka_debiased") for row in rows], at_most=1.0),
+        seconds=seconds,
+        time_ratio=None if seconds is None or not of_full else seconds / of_full,
+        difference=None if full is None or each is full or not rows else pairs[variant.name, full.variant.name],
+        above_curve=above_curve(each.trainings, each.values, curves, images) if rows else None,
+        not_separable_from=not_separable,
+    )
+
+
+def _primary(each: Measured, metric: str) -> ValueRecord:
+    """With two seeds the interval is that of test images, of the mean over both."""
+    found = _of_metric([one.row.metric(metric) for one in each.trainings])
+    if found.value is None or found.low is not None or len(each.values) != 2:
+        return found
+    mean = np.mean(each.values, axis=0)
+    if len(mean) < 4 or not np.isfinite(mean).all():
+        return found
+    interval = jackknife_interval(float(mean[0]), mean[1:])
+    return found.model_copy(
+        update={"low": max(0.0, interval.low), "high": min(1.0, interval.high), "interval_of": "test images"}
+    )
+
+
+def _of_metric(rows: Sequence[MetricRecord | None]) -> ValueRecord:
+    """Of one seed its own interval, of several that over seeds."""
+    found = [row for row in rows if row is not None and row.value is not None]
+    if len(found) == 1:
+        has_interval = found[0].low is not None
+        return ValueRecord(
+            value=found[0].value,
+            low=found[0].low,
+            high=found[0].high,
+            interval_of="test images" if has_interval else None,
+        )
+    return _of_numbers([row.value for row in found], at_least=0.0, at_most=1.0)
+
+
+def _of_numbers(
+    values: Sequence[float | None], *, at_least: float = -math.inf, at_most: float = math.inf
+) -> ValueRecord:
+    """Mean ± t · s / √S over S seeds; no interval with fewer than three."""
+    found = np.array([value for value in values if value is not None and math.isfinite(value)])
+    if not len(found):
+        return ValueRecord(value=None)
+    mean = float(found.mean())
+    if len(found) < ENOUGH_SEEDS:
+        return ValueRecord(value=mean)
+    half = float(stats.t.ppf(0.975, len(found) - 1) * found.std(ddof=1) / math.sqrt(len(found)))
+    return ValueRecord(value=mean, low=max(at_least, mean - half), high=min(at_most, mean + half), interval_of="seeds")
+
+
+def _in_words(value: object) -> str:
+    """A setting as one would type it."""
+    if isinstance(value, list | tuple):
+        return ",".join(_in_words(each) for each in value)  # pyright: ignore[reportUnknownVariableType]
+    return value if isinstance(value, str) else spell(value) if hasattr(value, "name") else str(value)

@@ -1,0 +1,72 @@
+"""Variants that a list of mappings describes, in Python or in a YAML file: a name, and the settings that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+from pydantic import ValidationError
+
+from crossgraft.config import describe_yaml_error, settings_model
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.tune.fine_tune import fine_tune
+
+MAY_DIFFER = (
+    "method", "regularizer", "batch_transform", "augmentation", "flip", "loss", "class_weights", "sampler", "optimizer",
+    "learning_rate", "head_learning_rate", "weight_decay", "momentum", "schedule", "epochs", "warmup_epochs", "batch_size",
+    "accumulate", "layer_decay", "clip_norm", "patience", "head_first", "head_epochs", "head_patience", "precision",
+    "select_by", "threshold_rule", "grid",
+)  # fmt: skip
+"""What one variant may do otherwise than the others. Images, split, network and input stay the same for all."""
+
+
+def read_variant_file(path: Path) -> list[Mapping[str, object]]:
+    """The mappings of a YAML file.
+
+    Raises:
+        UsageError: The file is missing, is not YAML, or is no list of mappings.
+    """
+    if not path.is_file():
+        raise UsageError(f"--compare: no such file of variants: {path}")
+    try:
+        content: object = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not a YAML file: {describe_yaml_error(error)}.") from error
+    entries = cast(list[object], content) if isinstance(content, list) else []
+    if not entries or not all(isinstance(entry, Mapping) for entry in entries):
+        raise UsageError(
+            f"{path} must hold a list of variants, each with a name and its settings: - {{name: small, batch_size: 4}}"
+        )
+    return [cast(Mapping[str, object], entry) for entry in entries]
+
+
+def settings_of_entry(entry: Mapping[str, object], where: str) -> tuple[str, dict[str, Any]]:
+    """Name and settings of one mapping, with their types checked.
+
+    Raises:
+        UsageError: There is no name, a setting can not differ between variants, or a value has the wrong type.
+        UnknownNameError: A setting is not known.
+    """
+    values = {str(key).replace("-", "_"): value for key, value in entry.items()}
+    name = values.pop("name", None)
+    if not isinstance(name, str | int | float) or not str(name).strip():
+        raise UsageError(f"{where}: a variant has no name. Write for example - {{name: small batches, batch_size: 4}}.")
+    known = settings_model(fine_tune)
+    for setting in values:
+        if setting not in known.model_fields:
+            raise UnknownNameError("setting", setting, MAY_DIFFER, hint=f"In the variant {name} of {where}.")
+        if setting not in MAY_DIFFER:
+            raise UsageError(
+                f"{where}: the variant {name} sets {setting}, which is the same for all variants. Give it beside --compare."
+            )
+    model = settings_model(fine_tune, leave_out=set(known.model_fields) - set(MAY_DIFFER))
+    try:
+        settings = model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(
+            f"{where}: {first['loc'][0]} of the variant {name}: {first['msg']} (got {first.get('input')!r})."
+        ) from error
+    return str(name).strip(), {setting: getattr(settings, setting) for setting in values}
