@@ -72,6 +72,11 @@ class EpochRow(Record):
     val_loss: float | None
     val_metric: float | None
     metric_reason: str | None = Field(default=None, description="Why there is no metric.")
+    val_cka: float | None = Field(
+        default=None,
+        description="Similarity of the features of the validation rows to those of the pretrained network.",
+    )
+    val_cka_debiased: float | None = Field(default=None, description="The same without the bias of few rows.")
     is_best: bool = Field(default=False, description="The epoch whose weights were kept.")
     seconds: float
     images_per_second: float | None = None

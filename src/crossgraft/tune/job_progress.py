@@ -30,6 +30,7 @@ class JobProgress:
         self._reporter, self._tracker, self._rule = reporter, tracker, rule
         self._num_jobs, self._number = num_jobs, 0
         self._stage: Stage | None = None
+        self._title, self._has_begun = "", False
         self._seen = 0
         self._rate = ""
         self._epochs = 0
@@ -42,7 +43,8 @@ class JobProgress:
         batch_size = int(job.point.get("batch_size", settings.batch_size))
         total = steps_per_epoch(len(data.targets), batch_size) * self._epochs
         which = f" {self._number} of {self._num_jobs} ({job.name})" if self._num_jobs > 1 else ""
-        with self._reporter.stage(f"Training{which}", total=total, unit="steps") as stage:
+        self._title, self._has_begun = f"Training{which}", False
+        with self._reporter.stage(self._title, total=total, unit="steps") as stage:
             self._stage = stage
             yield
         self._stage = None
@@ -51,7 +53,15 @@ class JobProgress:
         """For the trainer."""
 
         def told(report: StepReport) -> None:
-            if self._stage is None or report.phase == "head":
+            if self._stage is None:
+                return
+            if not self._has_begun and report.step > 1:
+                of_all = " of the head" if report.phase == "head" else f" of {self._epochs}"
+                self._reporter.say(
+                    f"{self._title}: going on at epoch {report.epoch + 1}{of_all}, where it was stopped."
+                )
+            self._has_begun = True
+            if report.phase == "head":
                 return
             self._stage.advance(max(0, report.step - self._seen))
             self._seen = report.step
@@ -79,6 +89,9 @@ class JobProgress:
         if metric is not None and metric == metric:
             best = " (best so far)" if row.is_best else ""
             parts.append(f"{self._rule.metric.replace('_', ' ')} on val {metric:.3f}{best}")
+        similarity = row.metrics.get("cka")
+        if similarity is not None and similarity == similarity:
+            parts.append(f"CKA {similarity:.2f}")
         return ", ".join([*parts, *([self._rate] if self._rate else [])])
 
 

@@ -242,6 +242,8 @@ def epoch_rows(job: Job, history: Sequence[TrainedEpoch], *, metric: str, best_e
             terms={name: value for name, value in row.terms.items() if "/" in name},
             val_loss=_number(row.metrics.get("loss")),
             val_metric=_number(row.metrics.get(metric)),
+            val_cka=_number(row.metrics.get("cka")),
+            val_cka_debiased=_number(row.metrics.get("cka_debiased")),
             metric_reason=None if _number(row.metrics.get(metric)) is not None else _why_none(row.metrics),
             is_best=row.phase == "all" and number - num_head - 1 == best_epoch,
             seconds=row.seconds,

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from crossgraft.models.classifier import Classifier
+from crossgraft.models.classifier import Classifier, ClassifierOutput
 from crossgraft.tune.engine.contract import Feed
 from crossgraft.tune.feed.batches import BatchMaker, TrainingBatch, evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages
@@ -103,6 +103,10 @@ class EvaluationLogits:
 
     def __call__(self, classifier: Classifier) -> Float[Tensor, "num_samples num_classes"]:
         """Logits of all rows in order, on the CPU."""
+        return self.features_and_logits(classifier).logits
+
+    def features_and_logits(self, classifier: Classifier) -> ClassifierOutput:
+        """Both of all rows in order, from one pass, on the CPU."""
         features = self._features
         if features is None:
             features = features_of(classifier, self._images, batch_size=self._batch_size, device=self._device)
@@ -110,7 +114,8 @@ class EvaluationLogits:
             self._features = features
         with torch.inference_mode():
             parts = features.split(self._batch_size)
-            return torch.cat([classifier.head(part.to(classifier.head.weight.device)).cpu() for part in parts])
+            logits = torch.cat([classifier.head(part.to(classifier.head.weight.device)).cpu() for part in parts])
+        return ClassifierOutput(features, logits)
 
 
 def _in_batches(

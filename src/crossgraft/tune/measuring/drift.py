@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
-from jaxtyping import Float
+import torch
 
 from crossgraft.data import Dataset
 from crossgraft.errors import NotApplicable
 from crossgraft.models.classifier import Classifier
-from crossgraft.similarity import linear_cka
-from crossgraft.tune.engine.cached_features import features_of
+from crossgraft.similarity import StreamingCka
+from crossgraft.tune.feed.batches import evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.saving.inference import BATCH_SIZE
 
-MOST_ROWS = 1000
-"""Of test; the similarity costs the square of them."""
-
 
 def similarity_to_source(
-    source: Classifier,
+    source: Classifier | None,
     tuned: Sequence[tuple[Classifier, np.ndarray]],
     dataset: Dataset,
     *,
@@ -30,32 +28,53 @@ def similarity_to_source(
     """Linear CKA of penultimate features, in eval mode and without augmentation; with folds the mean over them.
 
     Args:
-        source: The pretrained network.
-        tuned: Each fine-tuned one with its test rows, of which the first 1000 are looked at.
+        source: The pretrained network; None where its weights are not here.
+        tuned: Each fine-tuned one with its test rows.
         dataset: All rows.
         device: Where the networks run.
         num_threads: For images.
 
     Returns:
-        ``cka`` (biased, of the paper) and ``cka_debiased``; empty where there are too few rows.
+        ``cka`` (biased, of the paper) and ``cka_debiased``; empty where there are too few rows, or nothing to compare with.
+
+    Cost: two forward passes an image; memory for both networks and O(d²) numbers, however many rows there are.
     """
+    if source is None:
+        return {}
     found: list[tuple[float, float]] = []
     for classifier, rows in tuned:
-        images = TrainingImages(dataset.take(rows[:MOST_ROWS]), source.preprocessing, num_threads=num_threads)
-        before, after = (_features(each, images, device) for each in (source, classifier))
+        images = TrainingImages(dataset.take(rows), source.preprocessing, num_threads=num_threads)
+        with _placed(source, device), _placed(classifier, device):
+            stream = _compare(source, classifier, images, device)
         try:
-            found.append((linear_cka(before, after), linear_cka(before, after, debiased=True)))
+            found.append((stream.compute(), stream.compute(debiased=True)))
         except NotApplicable:
             return {}
     biased, debiased = np.mean(found, axis=0).tolist()
     return {"cka": biased, "cka_debiased": debiased}
 
 
-def _features(classifier: Classifier, images: TrainingImages, device: str) -> Float[np.ndarray, "n d"]:
-    weight = classifier.head.weight
-    place, dtype = weight.device, weight.dtype
+def _compare(source: Classifier, classifier: Classifier, images: TrainingImages, device: str) -> StreamingCka:
+    """Every batch is decoded once and goes through both networks."""
+    stream, nothing = StreamingCka(), torch.zeros(len(images), 1)
+    with torch.no_grad():
+        for batch in evaluation_batches(images, nothing, batch_size=BATCH_SIZE, device=device):
+            before, after = (
+                each.features(batch.images.to(each.head.weight.device, each.head.weight.dtype))
+                for each in (source, classifier)
+            )
+            stream.update(before, after)
+    return stream
+
+
+@contextmanager
+def _placed(classifier: Classifier, device: str) -> Generator[None]:
+    """On ``device`` and in eval mode for a while."""
+    place, modes = classifier.head.weight.device, {name: part.training for name, part in classifier.named_modules()}
     try:
-        classifier.to(device)
-        return features_of(classifier, images, batch_size=BATCH_SIZE, device=device).double().numpy()
+        classifier.to(device).eval()
+        yield
     finally:
-        classifier.to(place, dtype)
+        classifier.to(place)
+        for name, part in classifier.named_modules():
+            part.training = modes[name]

@@ -11,17 +11,21 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from crossgraft.errors import NotApplicable, UnknownNameError, UsageError
+from crossgraft.errors import DataError, NotApplicable, UnknownNameError, UsageError
 from crossgraft.losses import Loss
 from crossgraft.metrics import MetricValue, auc, average_precision, balanced_accuracy, decide, f1
 from crossgraft.models.classifier import Classifier
+from crossgraft.similarity import both_linear_cka
 from crossgraft.tune.engine.cached_features import EvaluationLogits
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.feed.images import TrainingImages
+from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
 from crossgraft.types import Targets, Task
 
 SELECTION_METRICS = ("loss", "accuracy", "balanced_accuracy", "auc", "average_precision", "f1")
 """What ``--select-by`` may name."""
+SIMILARITY = ("cka", "cka_debiased")
+"""How alike the features are to those of the pretrained network: for the eye, nothing is picked by it."""
 
 
 def choose_rule(select_by: str | None, folds: Sequence[Targets], num_classes: int) -> SelectionRule:
@@ -83,6 +87,7 @@ class SelectionMetrics:
         task: What the targets are.
         batch_size: Images at a time.
         device: Where the network is.
+        pretrained: What features are compared with after each epoch; None: they are not.
     """
 
     images: TrainingImages | None
@@ -92,6 +97,7 @@ class SelectionMetrics:
     task: Task
     batch_size: int
     device: str
+    pretrained: PretrainedFeatures | None = None
 
     def __post_init__(self) -> None:
         self._logits = None
@@ -104,12 +110,22 @@ class SelectionMetrics:
             self._logits.keep_features(keep)
 
     def __call__(self, classifier: Classifier) -> dict[str, float]:
-        """Every metric that can pick a model; nan where one has no meaning on these rows."""
+        """Every metric that can pick a model, and the similarity to the pretrained network; nan where one has no meaning."""
         if self._logits is None:
             return dict.fromkeys(SELECTION_METRICS, math.nan)
-        logits = self._logits(classifier)
+        features, logits = self._logits.features_and_logits(classifier)
         loss = self.loss(logits.double(), self.matrix.double()).mean()
-        return {"loss": float(loss), **_metrics_of(logits, self.targets, self.task)}
+        return {"loss": float(loss), **_metrics_of(logits, self.targets, self.task), **self._similarity(features)}
+
+    def _similarity(self, features: Float[Tensor, "num_samples num_features"]) -> dict[str, float]:
+        """From the features of the evaluation itself, so that it costs no further pass through the network."""
+        before = None if self.pretrained is None else self.pretrained()
+        if before is None:
+            return {}
+        try:
+            return dict(zip(SIMILARITY, both_linear_cka(before, features), strict=True))
+        except (NotApplicable, DataError):  # too few rows, or features that have collapsed or overflowed
+            return dict.fromkeys(SIMILARITY, math.nan)
 
 
 def probabilities_of(logits: Float[Tensor, "n c"], task: Task, temperature: float = 1.0) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,7 @@ from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.batch_plan import BatchPlan
 from crossgraft.tune.feed.batches import BatchMaker
 from crossgraft.tune.feed.images import TrainingImages
+from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.parts import Parts
@@ -53,20 +55,33 @@ def make_fold_data(
     settings: TrainerSettings,
     task: Task,
     num_threads: int,
+    *,
+    pretrained: Callable[[], Classifier | None] | None = None,
 ) -> FoldData:
-    """Read the images and count the weights of the loss; where a run computes is in ``settings``."""
+    """Read the images and count the weights of the loss; where a run computes is in ``settings``.
+
+    With ``pretrained``, every evaluation compares features with those of the network that it gives (None if it is not here).
+    """
     train, val = dataset.take(parts.train), dataset.take(parts.val) if parts.val.size else None
     targets = target_matrix(dataset, parts.train)
     loss = plugins.loss.resolve(targets, task=task)
     val_images = None if val is None else TrainingImages(val, classifier.preprocessing, num_threads=num_threads)
+    batch_size = max(settings.batch_size, 32)
+    before = None
+    if val_images is not None and pretrained is not None:
+        number_type = torch.float64 if settings.precision == "64-true" else torch.float32
+        before = PretrainedFeatures(
+            val_images, pretrained, batch_size=batch_size, device=settings.device, number_type=number_type
+        )
     evaluate = SelectionMetrics(
         images=val_images,
         targets=dataset.targets[parts.val],
         matrix=target_matrix(dataset, parts.val),
         loss=loss,
         task=task,
-        batch_size=max(settings.batch_size, 32),
+        batch_size=batch_size,
         device=settings.device if settings.num_processes == 1 else "cpu",
+        pretrained=before,
     )
     images = TrainingImages(train, classifier.preprocessing, num_threads=num_threads)
     return FoldData(parts.fold, images, targets, loss, evaluate, _fingerprint(dataset, parts, classifier))

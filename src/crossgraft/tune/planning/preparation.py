@@ -13,6 +13,7 @@ import torch
 from crossgraft.compute import available_cores
 from crossgraft.data import DATA_OPTIONS, Dataset
 from crossgraft.data.checks import check_rows, check_splits
+from crossgraft.errors import MissingError
 from crossgraft.models import Backbone, ModelSpec
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.progress import Reporter
@@ -79,17 +80,27 @@ class Preparation:
         """A copy of the start."""
         return copy.deepcopy(self.classifier)
 
-    def pretrained(self) -> Classifier:
-        """The network with its pretrained weights, also for a method that starts without them."""
+    def pretrained(self) -> Classifier | None:
+        """The network with its pretrained weights; None where a method starts without them and they are not here."""
         if not self.plugins.method.starts_from_scratch:
             return self.new_classifier()
-        backbone = load_start(self.spec, self.call, scratch=False, reporter=Reporter(quiet=True))
+        try:
+            backbone = load_start(self.spec, self.call, scratch=False, reporter=Reporter(quiet=True))
+        except MissingError:
+            return None
         return make_classifier(backbone, self.classifier.num_outputs, seed=self.settings.seed)
 
     def fold_data(self, parts: Parts) -> FoldData:
-        """Images, targets and evaluation of one fold."""
+        """Images, targets and evaluation of one fold; features are compared with pretrained ones unless they never change."""
         return make_fold_data(
-            self.rows.dataset, parts, self.classifier, self.plugins, self.settings, self.task, self.num_threads
+            self.rows.dataset,
+            parts,
+            self.classifier,
+            self.plugins,
+            self.settings,
+            self.task,
+            self.num_threads,
+            pretrained=None if self.plugins.method.features_are_fixed else self.pretrained,
         )
 
 
