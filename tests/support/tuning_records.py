@@ -104,6 +104,8 @@ def history(job="fit", epochs=12, seed=0):
                 terms={"l2_sp/penalty": 0.02 * (1 - fall)},
                 val_loss=0.25 + 0.45 * fall + 0.02 * float(rng.normal()),
                 val_metric=0.86 - 0.35 * fall + 0.01 * float(rng.normal()),
+                val_cka=1.0 if epoch <= 3 else 0.62 + 0.5 * fall,
+                val_cka_debiased=1.0 if epoch <= 3 else 0.55 + 0.6 * fall,
                 is_best=epoch == 9,
                 seconds=4.2,
                 images_per_second=110.0,

@@ -1,134 +1,20 @@
-"""How a model was fine-tuned: learning curves, folds, grid, and what was trained."""
+"""How a model was fine-tuned: folds, grid, and what was trained."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.records import EpochRow, FoldRecord, GridPointRecord, PlanRow, TuningRecord
-from crossgraft.report.blocks import Block, Facts, Figure, Folded, Items, Paragraph, Section
+from crossgraft.records import FoldRecord, GridPointRecord, PlanRow, TuningRecord
+from crossgraft.report.blocks import Block, Facts, Folded, Items, Paragraph, Section
 from crossgraft.report.formatting import MISSING, NumberFormat, count, counted, duration, joined
-from crossgraft.report.plots import Curve, Interval, IntervalRow, learning_curves_figure
+from crossgraft.report.plots import Interval, IntervalRow
 from crossgraft.report.sections._metrics import metrics_figure
+from crossgraft.report.sections.tuning_curves import curves_section as curves_section
+from crossgraft.report.sections.tuning_curves import selection_title
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words, yes_or_no
 
-_MOST_CURVES = 6
 _METRIC = NumberFormat(decimals=3)
-
-
-def curves_section(source: Source[TuningRecord]) -> Section | None:
-    """Loss and metric by epoch, and the same numbers as a table."""
-    history = source.record.history
-    if not history:
-        return None
-    jobs = _jobs(source.record)
-    figure = _one_job(source, jobs[0]) if len(jobs) == 1 else _many_jobs(source, jobs)
-    blocks: list[Block] = [figure, Folded("Every epoch as a table", [_epochs(history, len(jobs) > 1)])]
-    return Section(name="curves", title="Learning curves", part="evidence", blocks=blocks)
-
-
-def _jobs(record: TuningRecord) -> list[str]:
-    """Jobs with a history, the picked ones first."""
-    picked = [point.job for point in record.grid if point.picked]
-    with_history = dict.fromkeys(row.job for row in record.history)
-    return sorted(with_history, key=lambda job: job not in picked)
-
-
-def _rows(record: TuningRecord, job: str) -> list[EpochRow]:
-    return [row for row in record.history if row.job == job]
-
-
-def _one_job(source: Source[TuningRecord], job: str) -> Figure:
-    rows = _rows(source.record, job)
-    best = next((place for place, row in enumerate(rows, start=1) if row.is_best), None)
-    head = sum(row.stage == "head" for row in rows)
-    loss = [Curve("training", [row.train_loss for row in rows]), Curve("validation", [row.val_loss for row in rows])]
-    metric = [Curve("validation", [row.val_metric for row in rows])]
-    drawings = [
-        learning_curves_figure(
-            curves, y_label=label, best_epoch=best, head_epochs=head, identifier=f"{source.prefix}{name}"
-        )
-        for curves, label, name in (
-            (_with_values(loss), "Loss", "loss"),
-            (_with_values(metric), f"{_metric_title(source.record)} (validation)", "val-metric"),
-        )
-        if curves
-    ]
-    kept = " The dashed line is the epoch whose weights were kept." if best is not None else ""
-    shade = " In the shaded epochs only the head was trained." if head else ""
-    caption = f"What each epoch gave.{kept}{shade} A validation loss that rises while the training loss falls is over-fitting."
-    return Figure(drawings, caption=caption)
-
-
-def _many_jobs(source: Source[TuningRecord], jobs: Sequence[str]) -> Figure:
-    record = source.record
-    picked = {point.job for point in record.grid if point.picked} or set(jobs)
-    named = [job for job in jobs if job in picked][:_MOST_CURVES]
-    drawings = []
-    for label, name in (("Validation loss", "loss"), (f"{_metric_title(record)} (validation)", "val-metric")):
-        curves = _with_values(
-            [
-                Curve(
-                    job,
-                    [row.val_loss if name == "loss" else row.val_metric for row in _rows(record, job)],
-                    job not in named,
-                )
-                for job in jobs
-            ]
-        )
-        if curves:
-            drawings.append(
-                learning_curves_figure(
-                    curves, y_label=label, best_epoch=None, head_epochs=0, identifier=f"{source.prefix}{name}"
-                )
-            )
-    others = len(jobs) - len(named)
-    faint = f" Thin: {counted(others, 'other run')}." if others else ""
-    return Figure(drawings, caption=f"Coloured: the runs that were picked.{faint}")
-
-
-def _with_values(curves: Sequence[Curve]) -> list[Curve]:
-    return [curve for curve in curves if any(value is not None for value in curve.values)]
-
-
-def _metric_title(record: TuningRecord) -> str:
-    """The title of the metric that selection looked at."""
-    found = next((row for row in record.metrics if row.metric == record.selection_metric), None)
-    return found.title if found is not None else record.selection_metric.replace("_", " ").capitalize()
-
-
-def _epochs(history: Sequence[EpochRow], several: bool) -> Table:
-    terms = list(dict.fromkeys(name for row in history for name in row.terms))
-    loss = NumberFormat.for_column([value for row in history for value in (row.train_loss, row.val_loss)], digits=4)
-    rates = NumberFormat(decimals=1, scientific=True)
-    columns = [
-        *([Column("Run")] if several else []),
-        Column("Epoch", numeric=True),
-        Column("Trained"),
-        Column("Learning rate", numeric=True),
-        Column("Training loss", numeric=True),
-        *(Column(name, numeric=True) for name in terms),
-        Column("Validation loss", numeric=True),
-        Column("Validation metric", numeric=True),
-        Column("Kept"),
-        Column("Seconds", numeric=True),
-    ]
-    rows: list[list[Cell]] = [
-        [
-            *([words(row.job)] if several else []),
-            whole(row.epoch),
-            words("head" if row.stage == "head" else "as planned"),
-            number(row.learning_rate, rates),
-            number(row.train_loss, loss),
-            *(number(row.terms.get(name), NumberFormat(decimals=4)) for name in terms),
-            number(row.val_loss, loss),
-            number(row.val_metric, _METRIC),
-            words("kept" if row.is_best else None),
-            number(row.seconds, NumberFormat(decimals=1)),
-        ]
-        for row in history
-    ]
-    return Table(caption="Epochs", columns=columns, rows=rows, file_name="epochs")
 
 
 def folds_section(source: Source[TuningRecord]) -> Section | None:
@@ -205,7 +91,7 @@ def grid_section(source: Source[TuningRecord]) -> Section | None:
     ]
     rows = [[*_identity(point, with_folds, settings), *_outcome(point)] for point in points]
     table = Table(
-        caption=f"Runs: {_metric_title(source.record)} on the validation rows",
+        caption=f"Runs: {selection_title(source.record)} on the validation rows",
         columns=columns,
         rows=rows,
         file_name="grid",
