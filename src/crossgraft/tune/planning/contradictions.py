@@ -81,6 +81,15 @@ class Situation:
         return ", ".join(each.name for each in self.plugins.batch_transforms if not each.accepts_multi_label)
 
     @property
+    def shows_plain_images(self) -> bool:
+        """Is every image shown the same way every time?"""
+        return self.plugins.augmentation.name == "none" and not self.plugins.batch_transforms
+
+    def has_hcs(self, *, cache: tuple[bool | None, ...]) -> bool:
+        """Is there HCS, and its option ``cache`` one of these?"""
+        return any(each.name == "hcs" and getattr(each, "cache", None) in cache for each in self.plugins.regularizers)
+
+    @property
     def mixes(self) -> bool:
         """Are images mixed?"""
         return any(transform.name in ("mixup", "cutmix") for transform in self.plugins.batch_transforms)
@@ -115,6 +124,11 @@ REFUSED: tuple[Rule, ...] = (
         lambda s: s.plugins.method.features_are_fixed and bool(s.plugins.regularizers),
         "--regularizer {regularizers} keeps the pretrained part from drifting, but --method {method} does not move it at "
         "all, so it would only cost time. Leave it out, or choose a method that trains more.",
+    ),
+    Rule(
+        lambda s: s.has_hcs(cache=(True,)) and not s.shows_plain_images,
+        "--regularizer hcs:cache=true looks up the pretrained features of each image, but augmentation or batch transforms "
+        "change the images anew in each epoch. Leave cache out, or give --augmentation none and no --batch-transform.",
     ),
     Rule(
         lambda s: s.task == "multi-label" and bool(s.single_label_transforms),
@@ -232,6 +246,19 @@ SAID: tuple[Rule, ...] = (
     Rule(
         lambda s: s.mixes and s.plugins.sampler == "balanced",
         "Mixed images come from rows that were drawn evenly over the classes.",
+    ),
+    Rule(
+        lambda s: s.has_hcs(cache=(None, True)) and s.shows_plain_images,
+        "hcs: the pretrained features of each image are computed once, before the first step, and looked up.",
+    ),
+    Rule(
+        lambda s: s.has_hcs(cache=(None,)) and not s.shows_plain_images,
+        "hcs: a frozen copy of the pretrained network looks at each batch, about a third more time a step, because augmentation "
+        "and batch transforms change images anew in each epoch. With --augmentation none features are computed once.",
+    ),
+    Rule(
+        lambda s: s.has_hcs(cache=(False,)),
+        "hcs: a frozen copy of the pretrained network looks at each batch, about a third more time a step.",
     ),
     Rule(
         lambda s: not s.has_val,

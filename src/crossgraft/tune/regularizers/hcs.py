@@ -43,15 +43,15 @@ class HCS:
     with itself a step. Otherwise a copy of the network, and a forward pass without gradients a step, about a third more
     time; it computes in full precision whatever ``--precision`` is.
 
-    Reference: Zu, Xie, Chen, Liang and Ma, Keeping Representation Similarity in Finetuning for Medical Image Analysis,
-    definition 4 (equations 7 and 8).
+    Reference: Zu, Xie, Chen, Liang and Ma, Keeping Representation Similarity in Finetuning for Medical Image Analysis
+    (arXiv 2503.07399), definition 4 (equations 7 and 8).
     """
 
     name: ClassVar[str] = "hcs"
     title: ClassVar[str] = "HCS"
     reference: ClassVar[str] = (
-        "Zu, Xie, Chen, Liang, Ma: Keeping Representation Similarity in Finetuning for Medical Image Analysis, eq. 7-8; "
-        "CKA of Kornblith et al. (ICML 2019)"
+        "Zu, Xie, Chen, Liang, Ma: Keeping Representation Similarity in Finetuning for Medical Image Analysis "
+        "(arXiv 2503.07399)"
     )
     keeps_reference: ClassVar[bool] = True
 

@@ -85,6 +85,7 @@ CONTRADICTIONS = {
     "lowers the learning rate of early layers": {"method": "linear", "settings": {"layer_decay": 0.8}},
     "the first would do nothing": {"method": "linear", "given": ["learning_rate", "head_learning_rate"]},
     "protects pretrained early layers": {"method": "scratch", "settings": {"layer_decay": 0.8}},
+    "augmentation none and no --batch-transform": {"regularizer": "hcs:cache=true", "augmentation": "light"},
     "--patience stops when": {"has_val": False, "settings": {"patience": 3}},
     "--select-by picks": {"has_val": False, "given": ["select_by"]},
     "--grid picks the best": {"has_val": False, "num_points": 2},
@@ -118,6 +119,7 @@ def test_every_rule_has_a_case_here_and_sound_choices_pass():
     refuse_contradictions(situation(method="partial:1", regularizer="l2_sp", batch_transform="mixup:0.2,cutmix"))
     refuse_contradictions(situation(task="multi-label", batch_transform="mixup", settings={"head_first": True}))
     refuse_contradictions(situation(method="scratch", regularizer="bss"))  # compares with nothing
+    refuse_contradictions(situation(regularizer="hcs:cache=true", augmentation="none"))
     assert notes_on(situation()) == []
     enough = {"settings": {"batch_size": 64}, "augmentation": "none"}
     assert notes_on(situation(regularizer="repsim", **enough)) == []
@@ -130,6 +132,9 @@ def test_every_rule_has_a_case_here_and_sound_choices_pass():
 NOTES = {
     "are computed once; epochs": {"method": "linear"},
     "many times faster": {"method": "linear", "augmentation": "light"},
+    "computed once, before the first step, and looked up": {"regularizer": "hcs", "augmentation": "none"},
+    "With --augmentation none features": {"regularizer": "hcs", "augmentation": "none", "batch_transform": "mixup"},
+    "third more time a step.": {"regularizer": "hcs:cache=false", "augmentation": "none"},
     "dampen each other": {"loss": "focal", "batch_transform": "mixup"},
     "drawn evenly": {"sampler": "balanced", "batch_transform": "mixup"},
     "the last epoch is kept": {"has_val": False},

@@ -1,0 +1,200 @@
+"""What a regulariser adds to a training step: the engine's step with it against the engine's step without.
+
+    OMP_NUM_THREADS=1 python benchmarks/regularized_step.py           # four networks; an hour on one busy core
+    OMP_NUM_THREADS=1 python benchmarks/regularized_step.py --smoke   # seconds
+
+Images of 64 px lie in memory, all of them in one batch. A round makes one step of full fine-tuning and one with each regulariser,
+in an order that changes from round to round; a ratio is that of the two steps of one round in CPU seconds of the process, because
+other programs may take the processor. Printed are the median over the rounds with a bootstrap interval of 95 % for it, and for a
+regulariser with a target whether that is met: whether the interval's lower end reaches down to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from timm.models.resnet import BasicBlock, ResNet
+from timm.models.vision_transformer import VisionTransformer
+from torch import Tensor, nn
+
+from crossgraft.compute import limit_threads
+from crossgraft.losses import CrossEntropy
+from crossgraft.models import Backbone
+from crossgraft.models.classifier import make_classifier
+from crossgraft.tune.choice import choose
+from crossgraft.tune.engine.launch import make_fabric
+from crossgraft.tune.engine.modes import apply_modes, apply_selection
+from crossgraft.tune.engine.optimizers import make_optimizer
+from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.engine.step import Network, TrainingStep
+from crossgraft.tune.methods import METHODS
+from crossgraft.tune.regularizers import REGULARIZERS
+from crossgraft.types import Preprocessing
+
+SIZE, CLASSES = 64, 10
+RESAMPLES = 2000
+Step = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A regulariser, and at most how many times a plain step its step may take.
+
+    ``shows_plain_images`` False: as if images were augmented, so that nothing can be looked up.
+    """
+
+    label: str
+    choice: str
+    target: float | None = None
+    shows_plain_images: bool = True
+
+
+CASES = (
+    Case("RepSim, covariance of all images", "repsim", 1.03, shows_plain_images=False),
+    Case("RepSim, covariance of the batch by a frozen copy", "repsim:compare_with=batch", shows_plain_images=False),
+    Case("HCS, frozen copy", "hcs", 1.35, shows_plain_images=False),
+    Case("HCS, features looked up", "hcs", 1.02),
+    Case("L2-SP", "l2_sp"),
+    Case("L2-SP, decoupled", "l2_sp:decoupled=true"),
+    Case("DELTA", "delta"),
+    Case("BSS", "bss"),
+)
+
+
+@dataclass(frozen=True)
+class Images:
+    """One batch that is the whole training set."""
+
+    rows: Tensor
+    images: Tensor
+    targets: Tensor
+    is_plain: bool = True
+    fingerprint: str | None = None
+
+    def plain_batches(self) -> Iterator[Tensor]:
+        """The batch."""
+        yield self.images
+
+    def training_batches(self, passes: int) -> Iterator[Tensor]:
+        """The batch, so many times."""
+        for _ in range(passes):
+            yield self.images
+
+
+def networks() -> dict[str, tuple[Callable[[], nn.Module], int]]:
+    """Name → what builds it, and the size of a batch. The stem of timm's ResNet has 64 channels whatever the width."""
+
+    def vit(width: int, depth: int) -> Callable[[], nn.Module]:
+        return lambda: VisionTransformer(
+            img_size=SIZE, patch_size=8, embed_dim=width, depth=depth, num_heads=width // 64, num_classes=CLASSES
+        )
+
+    def resnet(width: int) -> Callable[[], nn.Module]:
+        channels = (width, 2 * width, 4 * width, 8 * width)
+        return lambda: ResNet(BasicBlock, layers=(2, 2, 2, 2), channels=channels, num_classes=CLASSES)
+
+    return {
+        "resnet18-w32": (resnet(32), 32),
+        "resnet18-w64": (resnet(64), 32),
+        "vit-d192-l6": (vit(192, 6), 64),
+        "vit-d384-l3": (vit(384, 3), 32),
+    }
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    print(f"{arguments.threads} thread(s), {arguments.rounds} rounds, CPU seconds")
+    with limit_threads(arguments.threads):
+        for name in arguments.networks.split(","):
+            build, batch_size = networks()[name]
+            measure(name, build, arguments.batch_size or batch_size, arguments.rounds)
+
+
+def measure(name: str, build: Callable[[], nn.Module], batch_size: int, rounds: int) -> None:
+    cases = [case for case in CASES if case.choice.partition(":")[0] in REGULARIZERS.names()]
+    steps = [make_step(build, batch_size, None), *(make_step(build, batch_size, case) for case in cases)]
+    for step in steps:
+        step()
+    seconds = np.array([one_round(steps, number) for number in range(rounds)])
+    print(f"\n{name}, batches of {batch_size}: a step of full fine-tuning takes {np.median(seconds[:, 0]):.3f} s")
+    for case, own in zip(cases, seconds[:, 1:].T, strict=True):
+        ratios = own / seconds[:, 0]
+        low, high = interval_of_median(ratios)
+        verdict = "" if case.target is None else f"   target {case.target}: {'met' if low <= case.target else 'missed'}"
+        print(f"  {case.label:50} {np.median(ratios):.3f}  ({low:.3f} to {high:.3f}){verdict}", flush=True)
+
+
+def one_round(steps: Sequence[Step], number: int) -> list[float]:
+    """CPU seconds of each step; the order is another one in each round."""
+    order = np.random.default_rng(number).permutation(len(steps))
+    seconds = [0.0] * len(steps)
+    for place in order:
+        start = time.process_time()
+        steps[place]()
+        seconds[place] = time.process_time() - start
+    return seconds
+
+
+def interval_of_median(values: np.ndarray) -> tuple[float, float]:
+    drawn = np.random.default_rng(0).choice(values, size=(RESAMPLES, len(values)))
+    low, high = np.quantile(np.median(drawn, axis=1), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def make_step(build: Callable[[], nn.Module], batch_size: int, case: Case | None) -> Step:
+    images = torch.randn(batch_size, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(0))
+    rows = torch.arange(batch_size)
+    targets = torch.eye(CLASSES)[rows % CLASSES]
+    batch = Images(rows, images, targets, is_plain=case is None or case.shows_plain_images)
+    torch.manual_seed(0)
+    facts = {"name": "measured", "architecture": "measured", "source": "factory", "family": "measured"}
+    classifier = make_classifier(Backbone(build(), preprocessing=Preprocessing(SIZE, SIZE), **facts), CLASSES, seed=0)
+    settings = TrainerSettings(device="cpu", learning_rate=1e-5, batch_size=batch_size)
+    fabric = make_fabric(settings)
+    regularizers: list[Any] = [] if case is None else [choose(REGULARIZERS, case.choice)]
+    for regularizer in regularizers:
+        regularizer.attach(classifier, batch)
+    selection = METHODS.get("full")().select(classifier)
+    apply_selection(classifier, selection)
+    apply_modes(classifier, selection)
+    named = make_optimizer(classifier, selection, regularizers, settings)
+    network, optimizer = fabric.setup(Network(classifier, regularizers), named.optimizer)
+    training_step = TrainingStep(
+        fabric,
+        network,
+        optimizer,
+        named=named,
+        classifier=classifier,
+        loss=CrossEntropy(),
+        regularizers=regularizers,
+        settings=settings,
+    )
+    numbers = iter(range(10**9))
+
+    def step() -> None:
+        training_step.run(batch, next(numbers))
+
+    return step
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--smoke", action="store_true", help="a few steps of the smallest network")
+    parser.add_argument("--networks", default=",".join(networks()))
+    parser.add_argument("--batch-size", type=int, help="in place of that of the network")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=40)
+    arguments = parser.parse_args()
+    if arguments.smoke:
+        arguments.networks, arguments.batch_size, arguments.rounds = "resnet18-w32", 4, 3
+    return arguments
+
+
+if __name__ == "__main__":
+    main()
