@@ -125,6 +125,11 @@ class Split(Record):
         """
         try:
             return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise DataError(
+                f"There is no split file {path}. Give the split.json of a run directory of crossgraft tune or check, or draw "
+                "a split with --holdout or --folds."
+            ) from error
         except (OSError, UnicodeDecodeError) as error:
             raise DataError(f"Cannot read the split {path}: {error}.") from error
         except ValidationError as error:

@@ -224,3 +224,10 @@ def test_the_official_split_is_kept(tmp_path, pixels):
 def test_data_without_splits_have_no_official_one(dataset):
     with pytest.raises(DataError, match="ten has no splits"):
         official_split(dataset)
+
+
+def test_a_split_that_is_not_there_is_told_with_what_to_do(tmp_path):
+    with pytest.raises(
+        DataError, match=r"There is no split file .*nothere\.json\. Give the split\.json .* --holdout or --folds"
+    ):
+        Split.load(tmp_path / "nothere.json")

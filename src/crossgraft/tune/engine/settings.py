@@ -84,6 +84,8 @@ class TrainerSettings:
                 raise UsageError(f"{name} must {_range_in_words(float(low), float(high))}, found {value!r}.")
         if self.momentum >= 1:
             raise UsageError(f"momentum must be smaller than 1, found {self.momentum!r}.")
+        if self.learning_rate == 0:
+            raise UsageError("learning_rate must be larger than 0: at 0 nothing is learned.")
         if self.layer_decay == 0:
             raise UsageError("layer_decay must be larger than 0: at 0 only the head would learn (--method linear).")
 

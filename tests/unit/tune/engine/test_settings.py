@@ -12,6 +12,7 @@ from crossgraft.tune.engine.settings import TrainerSettings
         {"epochs": 0},
         {"batch_size": 0},
         {"learning_rate": -1.0},
+        {"learning_rate": 0.0},
         {"learning_rate": float("nan")},
         {"head_learning_rate": -1.0},
         {"weight_decay": -0.1},
