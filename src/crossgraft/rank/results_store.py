@@ -47,8 +47,9 @@ def published_results() -> list[KnownResult]:
 
 
 def known_results(file: Path | None = None) -> list[KnownResult]:
-    """Shipped and own results; an own one replaces a shipped one of the same model, target and protocol."""
-    return list({row.key: row for row in [*published_results(), *read_known_results(file)]}.values())
+    """Own results, newest first, then shipped ones; an own one replaces a shipped one of equal model, target and protocol."""
+    own = {row.key: row for row in reversed(read_known_results(file))}
+    return [*own.values(), *(row for row in published_results() if row.key not in own)]
 
 
 def results_of(

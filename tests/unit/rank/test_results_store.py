@@ -80,3 +80,10 @@ def test_data_sets_of_one_name_are_told_apart_by_their_images():
     assert known.targets == ["train.csv", "train.csv"]
     assert known.results.tolist() == [[0.9, 0.8], [0.2, 0.6]]
     assert results_of(["a/s", "b/s"], [rows[0], others[1]]).targets == []
+
+
+def test_own_results_come_first_the_newest_at_the_top(tmp_path):
+    file = tmp_path / "known.jsonl"
+    add_known_results([own("a", "t", 0.5), own("b", "t", 0.6)], file)
+    assert [row.model for row in known_results(file)[:2]] == ["b", "a"]
+    assert known_results(file)[2:] == published_results()
