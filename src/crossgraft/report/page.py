@@ -81,18 +81,23 @@ def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str |
     if out is None and len(directories) > 1:
         raise UsageError("A page of several runs needs a file to go to: give out=… (--out FILE).")
     target = directories[0] / "report.html" if out is None else Path(out)
-    return write_atomically(target, render_page(directories))
+    return write_atomically(target, render_page(directories, at=target.parent))
 
 
-def render_page(directories: Sequence[Path]) -> str:
-    """The HTML of one page for ``directories``; see ``write_report``."""
+def render_page(directories: Sequence[Path], *, at: Path | None = None) -> str:
+    """The HTML of one page for ``directories``; see ``write_report``.
+
+    Args:
+        directories: Folders of runs.
+        at: Folder that the page is for; links to files of a run are left out elsewhere. None: that of the only run.
+    """
     # Figures bring matplotlib, a second of start-up that a process without a page need not spend.
     from crossgraft.report.sections import KINDS
 
     record_types = {kind: entry.record_type for kind, entry in KINDS.items()}
     prefixes = [""] if len(directories) == 1 else [f"run-{index}-" for index in range(1, len(directories) + 1)]
     sources = [
-        read_run(directory, record_types, prefix=prefix)
+        read_run(directory, record_types, prefix=prefix, is_at_home=_is_home(directory, directories, at))
         for directory, prefix in zip(directories, prefixes, strict=True)
     ]
     parts = [_run_part(source, KINDS[source.record.kind]) for source in sources]
@@ -110,6 +115,10 @@ def render_page(directories: Sequence[Path]) -> str:
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         )
     )
+
+
+def _is_home(directory: Path, directories: Sequence[Path], at: Path | None) -> bool:
+    return len(directories) == 1 and (at is None or at.resolve() == directory.resolve())
 
 
 def _run_part(source: Source[Any], kind: Kind) -> RunPart:

@@ -6,9 +6,9 @@ import base64
 import binascii
 import json
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -30,25 +30,30 @@ class Source(Generic[RecordT]):
         record: What it found.
         thumbnails: Small images, or none.
         prefix: Put before every anchor and every id of a figure; empty for a page of one run.
+        is_at_home: Does the page lie in the run directory, so that links to other files there hold?
     """
 
     run: RunRecord
     record: RecordT
     thumbnails: tuple[Thumbnail, ...]
     prefix: str = ""
+    is_at_home: bool = True
 
     def showing(self, record: OtherT) -> Source[OtherT]:
         """The same run with another record in view."""
-        return Source(run=self.run, record=record, thumbnails=self.thumbnails, prefix=self.prefix)
+        return replace(cast("Source[Any]", self), record=record)
 
 
-def read_run(directory: Path, record_types: dict[str, type[Record]], *, prefix: str = "") -> Source[Any]:
+def read_run(
+    directory: Path, record_types: dict[str, type[Record]], *, prefix: str = "", is_at_home: bool = True
+) -> Source[Any]:
     """Read ``run.json``, ``report.json`` and, when there, ``thumbnails.json``.
 
     Args:
         directory: A run directory.
         record_types: The record of each kind of report.
         prefix: See ``Source``.
+        is_at_home: See ``Source``.
 
     Raises:
         RunDirectoryError: The directory or a file of it is missing.
@@ -67,7 +72,8 @@ def read_run(directory: Path, record_types: dict[str, type[Record]], *, prefix: 
     ranking = record.ranking if isinstance(record, DemoRecord) else record
     if isinstance(ranking, RankingRecord):
         _check_ranking(ranking, report)
-    return Source(run=run, record=record, thumbnails=_thumbnails(directory / "thumbnails.json"), prefix=prefix)
+    thumbnails = _thumbnails(directory / "thumbnails.json")
+    return Source(run=run, record=record, thumbnails=thumbnails, prefix=prefix, is_at_home=is_at_home)
 
 
 def _text(path: Path) -> str:

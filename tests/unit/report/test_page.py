@@ -226,3 +226,17 @@ def test_a_failed_write_leaves_the_old_page_alone(tmp_path, examples, ranking, m
         write_report(directory)
     assert (directory / "report.html").read_bytes() == before
     assert sorted(path.name for path in directory.iterdir()) == ["report.html", "report.json", "run.json"]
+
+
+def test_links_to_files_of_a_run_stand_only_where_they_hold(run, demo, tmp_path):
+    links = {
+        place: set(Outline(write_report(runs, out=out).read_text(encoding="utf-8")).values("href"))
+        for place, runs, out in (
+            ("home", demo, None),
+            ("beside", demo, demo / "again.html"),
+            ("elsewhere", demo, tmp_path / "page.html"),
+            ("several", [demo, run], demo / "both.html"),
+        )
+    }
+    holds = {place: "tune/report.html" in found for place, found in links.items()}
+    assert holds == {"home": True, "beside": True, "elsewhere": False, "several": False}

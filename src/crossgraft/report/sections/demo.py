@@ -80,7 +80,7 @@ def best_model_section(source: Source[DemoRecord]) -> Section | None:
         Paragraph(f"What it says about one digit of each unseen writer: {_right(best.predictions)}."),
         *([Gallery(pictures, noun="digit")] if pictures else []),
         _predictions_table(best.predictions),
-        _pages(best, linked=not source.prefix),
+        _pages(best, linked=source.is_at_home),
         Paragraph("The same by hand, typed in the run directory of this demo:"),
         Code("\n".join(best.commands("."))),
     ]
@@ -137,7 +137,7 @@ def _predictions_table(predictions: Sequence[DemoPrediction]) -> Table:
 
 
 def _pages(best: BestModelRecord, *, linked: bool) -> Table:
-    """Links hold in the run directory only; on a page of several runs only the places are named."""
+    """Links hold in the run directory only; on a page elsewhere only the places are named."""
     places = [
         (f"{best.tune_folder}/report.html", "learning curves, confusion, calibration, how it was made"),
         (f"{best.predict_folder}/report.html", "the most and the least certain of the unseen digits"),

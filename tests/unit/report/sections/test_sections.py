@@ -359,7 +359,7 @@ def test_pictures_of_a_demo_stand_under_what_was_written_and_read(examples, sour
     assert gallery.images == {"5, right": ["5"], "8, read as 9": ["8"]}
 
 
-def test_a_page_of_several_runs_links_to_none_of_their_folders(examples, source_of):
-    source = replace(source_of(examples.demo_record()), prefix="run-2-")
+def test_a_page_elsewhere_links_to_none_of_the_folders(examples, source_of):
+    source = replace(source_of(examples.demo_record()), is_at_home=False)
     *_, places = blocks_of(best_model_section(source), Table)
     assert [row[0].href for row in places.rows] == [None, None, None]
