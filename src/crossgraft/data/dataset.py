@@ -67,8 +67,12 @@ class Dataset:
     @property
     def fingerprint(self) -> str:
         """64 hexadecimal digits: equal only if pixels, labels and groups are equal, in the same order."""
-        digests = [self._images.digests[int(row)] for row in self._image_rows]
-        return dataset_fingerprint(digests, self.labels, self.groups)
+        return dataset_fingerprint(self.image_digests, self.labels, self.groups)
+
+    @property
+    def image_digests(self) -> list[bytes]:
+        """``image_digest`` of each row: equal for equal pixels, whatever the file."""
+        return [self._images.digests[int(row)] for row in self._image_rows]
 
     @property
     def listing_fingerprint(self) -> str:

@@ -69,9 +69,13 @@ class ImageSet:
     @property
     def fingerprint(self) -> str:
         """64 hexadecimal digits: equal only if pixels, labels and groups are equal, in the same order."""
-        digests = [self._images.digests[int(row)] for row in self._image_rows]
         labels = np.full(len(self), NO_LABEL) if self._labels is None else self._labels
-        return dataset_fingerprint(digests, labels, self.groups)
+        return dataset_fingerprint(self.image_digests, labels, self.groups)
+
+    @property
+    def image_digests(self) -> list[bytes]:
+        """``image_digest`` of each image: equal for equal pixels, whatever the file."""
+        return [self._images.digests[int(row)] for row in self._image_rows]
 
     def read(self, index: int) -> np.ndarray:
         """Pixels of one image: (height, width, 1 or 3), uint8, uint16 or float32 in [0, 1]; read-only."""

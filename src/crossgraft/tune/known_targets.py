@@ -14,6 +14,7 @@ from crossgraft.records import MetricRecord, SavedModelRecord
 from crossgraft.report.formatting import counted, joined
 from crossgraft.tune.measuring.metric_records import metric_records
 from crossgraft.tune.saving.inference import in_words, task_of, thresholds_of
+from crossgraft.tune.saving.saved_model import SavedModel
 
 _UNKNOWN = -1
 MEASURED_ON = "these images"
@@ -33,20 +34,34 @@ class KnownTargets(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def true_classes(images: ImageSet, facts: SavedModelRecord, reporter: Reporter) -> KnownTargets:
+def true_classes(images: ImageSet, model: SavedModel, reporter: Reporter) -> KnownTargets:
     """The labels of ``images`` as classes of the model, found by their names."""
+    facts = model.facts
     if images.targets is None:
         return KnownTargets()
     found = _labels(images, facts) if facts.task == "multi-label" else _classes(images, facts)
     warnings = list(found.warnings)
-    if found.targets is not None and images.fingerprint == facts.trained_on.fingerprint:
+    if found.targets is not None and (which := _seen_before(images, model)) is not None:
         warnings.append(
-            "These are the images that the model was fine-tuned on, so the metrics are too high. Predict images that had no "
-            "part in it (for data with splits: --use-split test)."
+            f"{which}, so the metrics are too high. Predict images that had no part in it (for data "
+            "with splits: --use-split test)."
         )
     for warning in warnings:
         reporter.warn(warning)
     return found._replace(warnings=tuple(warnings))
+
+
+def _seen_before(images: ImageSet, model: SavedModel) -> str | None:
+    """How many of the images were seen; of the whole data set where the model was passed on without its run."""
+    if model.known_images is None:
+        same = images.fingerprint == model.facts.trained_on.fingerprint
+        return "These are the images that the model was fine-tuned on" if same else None
+    number = sum(digest.hex() in model.known_images for digest in images.image_digests)
+    return (
+        f"{number} of {counted(len(images), 'image')} had a part in the fine-tuning (training or validation)"
+        if number
+        else None
+    )
 
 
 def _classes(images: ImageSet, facts: SavedModelRecord) -> KnownTargets:

@@ -119,7 +119,7 @@ def predict(
         )
         with run_of_call as directory:
             opened = _open(images, model, call, num_threads=threads, reporter=reporter)
-            known = true_classes(opened, model.facts, reporter)
+            known = true_classes(opened, model, reporter)
             start = time.perf_counter()
             logits = compute_logits(model.classifier, opened, batch_size=size, reporter=reporter)
             seconds = time.perf_counter() - start

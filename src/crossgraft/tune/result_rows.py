@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import fmean
 from typing import Any
 
 from crossgraft.records import KnownResult, TuningRecord
@@ -56,15 +57,25 @@ def protocol_of(record: TuningRecord, call: Mapping[str, Any]) -> str:
         record: Of the fine-tuning.
         call: Arguments of ``fine_tune``; settings that were asked for belong to the protocol.
     """
-    num_train = next((row.num_images for row in record.splits if row.name == "train"), record.dataset.num_images)
-    test = next((row.origin for row in record.splits if row.name == "test"), f"{len(record.folds)} folds")
     slots = [plugin.spelling for plugin in record.plugins]
     head_first = ["head first"] if any(row.stage == "head" for row in record.history) else []
     asked = [f"{name} {call[name]}" for name in _ASKED if call.get(name) not in (None, _USUAL.get(name))]
     points = dict.fromkeys(_in_words(row.values) for row in record.grid if row.values)
     grid = [f"best of {' or '.join(points)}"] if points else []
     how = ", ".join([*slots, *head_first, *asked, *grid])
-    return f"{how}; {counted(num_train, 'training image')}, test {test}, picked by {record.selection_metric}"
+    return f"{how}; {_rows_in_words(record, call)}, picked by {record.selection_metric}"
+
+
+def _rows_in_words(record: TuningRecord, call: Mapping[str, Any]) -> str:
+    """What was trained on, and what was tested; with folds, the training images of one."""
+    if not record.folds:
+        of_part = {row.name: row for row in record.splits}
+        return f"{counted(of_part['train'].num_images, 'training image')}, test {of_part['test'].origin}"
+    of_each = [fold.num_train for fold in record.folds]
+    images = counted(record.dataset.num_images, "image")
+    if call.get("fold") is not None:
+        return f"{counted(of_each[0], 'training image')}, test fold {call['fold']} of {call['folds']} of {images}"
+    return f"{counted(round(fmean(of_each)), 'training image')} a fold, test each of {len(of_each)} folds of {images}"
 
 
 def _in_words(values: Mapping[str, float | int | str]) -> str:

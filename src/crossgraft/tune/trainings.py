@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,18 +17,20 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import MetricRecord, SavedModelRecord, Thumbnail, TuningRecord
 from crossgraft.report import write_report
+from crossgraft.report.formatting import counted
 from crossgraft.runs import RunDirectory, add_known_results
 from crossgraft.tune.assemble import assemble_record, record_of_fold
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Job, JobOutcome, JobRunner, pick
 from crossgraft.tune.measuring.drift import similarity_to_source
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate, evaluate_alone, predict_fold
+from crossgraft.tune.planning.parts import Parts
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import columns_of
 from crossgraft.tune.result_rows import known_result
 from crossgraft.tune.saving.prediction_table import prediction_table
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
-from crossgraft.tune.saving.saved_model import MODEL_FOLDER
+from crossgraft.tune.saving.saved_model import IMAGES_FILE, MODEL_FOLDER
 from crossgraft.tune.tracking import Tracker
 from crossgraft.tune.tuned import Tuned
 
@@ -74,6 +77,8 @@ def train_and_evaluate(
                 reason = outcomes[0][0].record.point.reason
                 raise DataError(f"No training ended with a model. The first one: {reason}")
             similarity = _similarity(prepared, finished, reporter)
+            if call["store"] and (why_not := _why_not_stored(prepared, finished)) is not None:
+                reporter.warn(why_not)
         record = _record(prepared, outcomes, finished, attributes, call)
         record = record.model_copy(update={"similarity": similarity})
         tuned = _write(prepared, record, finished, call, run)
@@ -207,7 +212,7 @@ def _write(
     """Models, tables, record, page, and the row of the results store."""
     is_folded = prepared.rows.num_folds is not None
     classifier = None if is_folded else finished[0].classifier
-    if call["store"]:
+    if call["store"] and _why_not_stored(prepared, finished) is None:
         result = known_result(record, prepared)
         if result is not None:
             add_known_results([result])
@@ -230,6 +235,17 @@ def _write(
     return Tuned(plan=prepared.plan, tuning=record, classifier=classifier, out=run.path, report=write_report(run.path))
 
 
+def _why_not_stored(prepared: Preparation, finished: Sequence[_Finished]) -> str | None:
+    """A result of some folds is none of the data set; None: every fold is there."""
+    missing = len(prepared.rows.parts) - len(finished)
+    if missing == 0:
+        return None
+    return (
+        f"{missing} of {counted(len(prepared.rows.parts), 'fold')} left no model, so the numbers are of the other images only "
+        "and nothing was added to the known results."
+    )
+
+
 def _save_models(
     prepared: Preparation,
     record: TuningRecord,
@@ -242,6 +258,7 @@ def _save_models(
         record = record.model_copy(update={"saved_model": MODEL_FOLDER})
         classifier = finished[0].classifier
         save_model(run.path / MODEL_FOLDER, classifier, _facts(record, classifier, call))
+        run.write(IMAGES_FILE, _known_images(prepared, finished[0].predictions.parts))
         return record
     for fold in finished:
         parts, classifier = fold.predictions.parts, fold.classifier
@@ -249,7 +266,14 @@ def _save_models(
         of_fold = record_of_fold(record, alone)
         folder = run.path / "folds" / parts.name / MODEL_FOLDER
         save_model(folder, classifier, _facts(of_fold, classifier, call))
+        run.write(f"folds/{parts.name}/{IMAGES_FILE}", _known_images(prepared, parts))
     return record.model_copy(update={"saved_model_reason": FOLD_MODELS})
+
+
+def _known_images(prepared: Preparation, parts: Parts) -> str:
+    """Digests of the images that had a part in the fine-tuning, in an order that says nothing."""
+    digests = prepared.rows.dataset.image_digests
+    return json.dumps(sorted({digests[row].hex() for row in (*parts.train, *parts.val)}))
 
 
 def _facts(record: TuningRecord, classifier: Classifier, call: Mapping[str, Any]) -> SavedModelRecord:

@@ -1,5 +1,6 @@
 """The whole way on a tiny network of the user's own: rows, plan, trainings, numbers, files."""
 
+import io
 import json
 import sys
 import textwrap
@@ -11,10 +12,11 @@ import torch
 
 import crossgraft
 from crossgraft.data import dataset_from_arrays
-from crossgraft.errors import DataError, DivergedError, OtherRunError, UnknownNameError, UsageError
+from crossgraft.errors import DataError, DivergedError, OtherRunError, RunDirectoryError, UnknownNameError, UsageError
+from crossgraft.progress import Reporter
 from crossgraft.records import TuningRecord
 from crossgraft.runs import known_results_file, read_known_results
-from crossgraft.tune import fine_tune
+from crossgraft.tune import fine_tune, jobs
 from crossgraft.tune.saving.saved_model import load_saved_model
 from support.tiny import TINY_MODELS
 
@@ -161,6 +163,34 @@ def test_folds_pool_rows_that_their_models_had_not_seen(tmp_path):
     assert "folds/fold-0/model" in record.saved_model_reason
     of_fold = load_saved_model(tmp_path / "run" / "folds" / "fold-1")
     assert of_fold.facts.metrics[0].num_images == 20
+    own = [digest.hex() for digest in data.image_digests]
+    tested = table.row[table.split == "fold 1"] - 1
+    assert of_fold.known_images == {own[row] for row in set(range(60)) - set(tested)}
+    with pytest.raises(RunDirectoryError, match=r"crossgraft predict .*folds/fold-0 IMAGES"):
+        load_saved_model(tmp_path / "run")
+    (row,) = read_known_results()
+    assert "; 32 training images a fold, test each of 3 folds of 60 images, picked by" in row.protocol
+
+
+def test_one_fold_says_which_and_a_set_with_a_failed_fold_is_not_kept(monkeypatch):
+    fine_tune(squares(), **FAST, folds=3, fold=2)
+    (row,) = read_known_results()
+    assert "test fold 2 of 3 of 60 images" in row.protocol
+    train, said = jobs.train, io.StringIO()
+    calls = iter(range(3))
+
+    def fails_once(*arguments, **options):
+        if next(calls) == 1:
+            raise DivergedError("No number.")
+        return train(*arguments, **options)
+
+    monkeypatch.setattr(jobs, "train", fails_once)
+    record = fine_tune(squares(), **{**FAST, "epochs": 1}, folds=3, reporter=Reporter(said)).record
+    assert [fold.reason is None for fold in record.folds] == [True, False, True]
+    assert (
+        "1 of 3 folds left no model" in said.getvalue() and "nothing was added to the known results" in said.getvalue()
+    )
+    assert read_known_results() == [row]
 
 
 def test_the_grid_is_decided_on_val_and_a_failed_point_loses_no_other(tmp_path):

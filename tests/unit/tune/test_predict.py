@@ -11,7 +11,7 @@ from PIL import Image
 import crossgraft
 from crossgraft.compute import limit_threads
 from crossgraft.data import open_dataset, prepare_batch
-from crossgraft.errors import RunDirectoryError, UnreadableImageError, UsageError
+from crossgraft.errors import DataError, RunDirectoryError, UnreadableImageError, UsageError
 from crossgraft.models.classifier import make_classifier
 from crossgraft.models.load import load_backbone
 from crossgraft.models.spec import ModelSpec
@@ -151,6 +151,19 @@ def test_the_training_images_are_recognised(folder, tmp_path):
     data = record.dataset.model_copy(update={"fingerprint": open_dataset(folder).fingerprint})
     own = saved(tmp_path / "model", record.model_copy(update={"dataset": data}))
     assert "too high" in predict(own, folder).record.warnings[0]
+
+
+def test_images_that_were_trained_on_are_counted_one_by_one(folder, tmp_path):
+    own = saved(tmp_path / "model", tuning_record(class_names=CLASSES))
+    known = [digest.hex() for digest in open_dataset(folder).image_digests[:3]]
+    (tmp_path / "training_images.json").write_text(json.dumps(known))
+    (warning,) = predict(tmp_path, folder).record.warnings
+    assert warning.startswith("3 of 10 images had a part in the fine-tuning")
+    (tmp_path / "training_images.json").write_text(json.dumps(["ab" * 32]))
+    assert predict(own, folder).record.warnings == []
+    (tmp_path / "training_images.json").write_text("{")
+    with pytest.raises(DataError, match=r"training_images.json is damaged.*remove it"):
+        predict(own, folder)
 
 
 def test_an_unreadable_image_is_named_or_keeps_a_row(model, tmp_path):

@@ -8,6 +8,7 @@ be moved and passed on.
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 import safetensors.torch
 import torch
 from jaxtyping import Float
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
@@ -29,16 +30,27 @@ from crossgraft.records.base import SCHEMA_VERSION
 
 MODEL_FOLDER = "model"
 """Where the model lies in a run directory."""
+IMAGES_FILE = "training_images.json"
+"""Digests of the images that had a part in the fine-tuning. They lie beside the folder, which is passed on without them: who
+has an image could find out that it was trained on."""
 WEIGHTS_FILE, FACTS_FILE, CARD_FILE = "weights.safetensors", "model.json", "MODEL_CARD.md"
 
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """A model that was read back: its network in eval mode, and everything else about it."""
+    """A model that was read back: its network in eval mode, and everything else about it.
+
+    Attributes:
+        classifier: In eval mode.
+        facts: What ``model.json`` says.
+        device: Where the network is.
+        known_images: Digests of the images that it was trained on or picked with; None for a folder without its run.
+    """
 
     classifier: Classifier
     facts: SavedModelRecord
     device: str
+    known_images: frozenset[str] | None = None
 
     def logits(
         self, images: Float[Tensor, "num_images channels height width"]
@@ -108,7 +120,8 @@ def load_saved_model(
     _load_strictly(classifier, state, facts)
     device = resolve_device(device)
     move_to_device(classifier, device)
-    return SavedModel(classifier=classifier.eval(), facts=facts, device=device)
+    known_images = _read_known_images(folder.parent / IMAGES_FILE)
+    return SavedModel(classifier=classifier.eval(), facts=facts, device=device, known_images=known_images)
 
 
 def find_saved_model(run: Path) -> Path:
@@ -127,7 +140,13 @@ def find_saved_model(run: Path) -> Path:
             return folder
     if not (run / "run.json").is_file():
         raise RunDirectoryError(f"{run} holds no saved model: there is no {FACTS_FILE} in it or in its folder model.")
-    raise RunDirectoryError(f"The run in {run} left no model: {_why_no_model(run)}")
+    raise RunDirectoryError(f"The run in {run} left no model: {_why_no_model(run)}{_models_of_folds(run)}")
+
+
+def _models_of_folds(run: Path) -> str:
+    """The command for the model of one fold, where there are some."""
+    folds = sorted(path.parents[1] for path in run.glob(f"folds/*/{MODEL_FOLDER}/{FACTS_FILE}"))
+    return f" For the first of them: crossgraft predict {shlex.quote(str(folds[0]))} IMAGES" if folds else ""
 
 
 def _why_no_model(run: Path) -> str:
@@ -161,6 +180,16 @@ def _read_facts(path: Path) -> SavedModelRecord:
             f"{path} has schema version {facts.schema_version}; this crossgraft reads up to {SCHEMA_VERSION}. Upgrade it."
         )
     return facts
+
+
+def _read_known_images(path: Path) -> frozenset[str] | None:
+    try:
+        return frozenset(TypeAdapter(list[str]).validate_json(path.read_bytes()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        reason = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else error.strerror
+        raise DataError(f"{path} is damaged: {reason}. Restore the file, or remove it to go on without it.") from error
 
 
 def _read_weights(path: Path, facts: SavedModelRecord) -> dict[str, Tensor]:
