@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Compiled modules and rewritten assertions are kept: workers and child processes read them instead of making them again.
+unexport PYTHONDONTWRITEBYTECODE
 SOURCES := src tests benchmarks recipes examples docs/generate.py
 
 .PHONY: demo test check format docs bench clean help
