@@ -9,6 +9,7 @@ import typer
 
 from crossgraft.cli import options
 from crossgraft.errors import UsageError
+from crossgraft.progress import Reporter
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -20,8 +21,8 @@ def with_comparison(settings: type[BaseModel]) -> type[BaseModel]:
     """The settings of ``fine_tune`` and the two of a comparison, which may stand in the same file."""
     from pydantic import create_model
 
-    compare = (str | list[str | dict[str, Any]] | None, None)
-    return create_model(settings.__name__, __base__=settings, compare=compare, seeds=(int | None, None))
+    added: dict[str, Any] = {"compare": (str | list[str | dict[str, Any]] | None, None), "seeds": (int | None, None)}
+    return create_model(settings.__name__, __base__=settings, **added)
 
 
 def refuse_seeds(seeds: int | None) -> None:
@@ -36,12 +37,13 @@ def refuse_seeds(seeds: int | None) -> None:
         )
 
 
-def compare_and_print(data: str, arguments: Mapping[str, Any], *, as_json: bool) -> None:
+def compare_and_print(data: str, arguments: Mapping[str, Any], *, reporter: Reporter, as_json: bool) -> None:
     """Train all variants and print the table, or the plan.
 
     Args:
         data: As typed.
         arguments: Of ``compare_fine_tunings``; ``seeds`` may be None.
+        reporter: Where progress goes.
         as_json: One document instead of text.
     """
     from crossgraft.cli.comparison_text import comparison_text
@@ -52,7 +54,7 @@ def compare_and_print(data: str, arguments: Mapping[str, Any], *, as_json: bool)
         call["seeds"] = 1
     found = options.in_own_directory(
         options.run_directories(call.pop("out"), "compare", data),
-        lambda directory: compare_fine_tunings(data, out=directory, **call),
+        lambda directory: compare_fine_tunings(data, reporter=reporter, out=directory, **call),
     )
     if as_json:
         options.print_json(found.to_json())

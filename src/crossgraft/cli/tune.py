@@ -168,15 +168,16 @@ def tune(
     given = options.typed_flags(context)
     if "model" not in given and config is None:
         raise UsageError("Name the model to fine-tune, for example: --model mobilenetv2_100.")
-    arguments = resolve(known, file=config, given=given) | {"reporter": options.make_reporter(quiet=quiet)}
+    arguments = resolve(known, file=config, given=given)
+    reporter = options.make_reporter(quiet=quiet)
     if arguments["compare"] is not None:
-        compare_and_print(data, arguments, as_json=json)
+        compare_and_print(data, arguments, reporter=reporter, as_json=json)
         return
     refuse_seeds(arguments.pop("seeds"))
     arguments.pop("compare")
     tuned = options.in_own_directory(
         options.run_directories(arguments.pop("out"), "tune", data),
-        lambda directory: fine_tune(data, out=directory, **arguments),
+        lambda directory: fine_tune(data, reporter=reporter, out=directory, **arguments),
     )
     if json:
         options.print_json(tuned.to_json())

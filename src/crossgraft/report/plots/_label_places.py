@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 _DOT = 5.0  # half a dot with some air, in pixels
-_NEAR, _DISTANCES = 7.0, (7.0, 18.0, 32.0, 48.0, 66.0)
-_DIRECTIONS = 12
+_NEAR, _DISTANCES = 7.0, (7.0, 14.0, 24.0, 36.0, 50.0, 66.0, 84.0, 104.0, 126.0)
+_DIRECTIONS = 16
+_FAR = 0.01  # a pixel away from the dot
+_STILL_READ = 1.2  # nothing is covered but a piece of a line, and the dot is not far
 _ON_A_LINE = 0.35  # a name over a line is still read; one over a dot or a name is not
 
 
@@ -59,10 +61,10 @@ class LabelPlaces:
         for distance in _DISTANCES:
             for number in range(_DIRECTIONS):
                 box = _box_at(dot, 2 * math.pi * number / _DIRECTIONS, distance, width, height)
-                penalty = self._penalty(box) + 0.01 * distance
+                penalty = self._penalty(box) + _FAR * distance
                 if best is None or penalty < best[0]:
                     best = penalty, box, distance > _NEAR
-            if best is not None and best[0] < 0.01 * distance + _ON_A_LINE:
+            if best is not None and best[0] < _STILL_READ:
                 break  # nothing is covered; further away is no better
         box = best[1] if best is not None else _Box(dot.x, dot.y, dot.x, dot.y)
         self._taken.append(box)

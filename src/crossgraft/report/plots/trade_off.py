@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from crossgraft.report.plots._label_places import LabelPlaces, Spot
 from crossgraft.report.plots.scatter import TICK_STEPS, Interval
 from crossgraft.report.plots.style import (
+    FONT_PIXELS,
     INK,
     PAPER,
     PIXELS_PER_CHARACTER,
@@ -27,6 +29,9 @@ from crossgraft.report.plots.svg import POINTS_PER_INCH, draw
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, 16, 54, 46  # pixels
 _LONGEST_LABEL = 22
+_AIR = 5  # between two names
+_ROOM_X, _ROOM_Y = 0.14, 0.3  # of the span, on either side: for names and intervals
+_LEAST_SPAN = 0.02  # of an axis: differences below it are not worth a figure
 CURVE_LABEL = "weights between pretrained and full (free)"
 
 
@@ -81,7 +86,7 @@ def trade_off_figure(
         figure.text(4 / width, 1 - 4 / height, shortened(y_label, int(width / PIXELS_PER_CHARACTER)), va="top")
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
-        axes.margins(0.09)
+        _set_limits(axes, drawable, path)
         if path:
             _draw_curve(axes, path)
         for sweep in dict.fromkeys(each.sweep for each in drawable if each.sweep is not None):
@@ -92,6 +97,18 @@ def trade_off_figure(
 
     names = ", ".join(each.name for each in drawable)
     return draw(width, height, paint, identifier=identifier, label=f"{y_label} against {x_label}: {names}.")
+
+
+def _set_limits(axes: Axes, drawable: Sequence[TradeOff], path: Sequence[tuple[float, float]]) -> None:
+    """Around dots and curve; long intervals are cut off, because they would press all dots into a corner."""
+    xs = [each.x.value or 0.0 for each in drawable] + [x for x, _ in path]
+    ys = [each.y.value or 0.0 for each in drawable] + [y for _, y in path]
+    if not drawable:
+        return
+    for values, set_limits, room in ((xs, axes.set_xlim, _ROOM_X), (ys, axes.set_ylim, _ROOM_Y)):
+        span = max(max(values) - min(values), _LEAST_SPAN)
+        middle = (max(values) + min(values)) / 2
+        set_limits(middle - span * (0.5 + room), middle + span * (0.5 + room))
 
 
 def _is_finite(value: float | None) -> bool:
@@ -159,7 +176,7 @@ def _write_names(
         if each.sweep is not None and each.sweep in named and each.strength is not None:
             text = f"{each.strength:g}"
         named.add(each.sweep or each.name)
-        label_width = len(text) * PIXELS_PER_CHARACTER * SMALL_PIXELS / 12.5
+        label_width = len(text) * PIXELS_PER_CHARACTER * SMALL_PIXELS / FONT_PIXELS + _AIR
         x, y, is_far = places.place(spot, label_width, SMALL_PIXELS + 1)
         mark = marks[each.sweep or each.name]
         axes.annotate(
@@ -187,7 +204,7 @@ def _write_names(
 def _along(path: Sequence[tuple[float, float]]) -> list[Spot]:
     """Points of a line, close enough that no name fits between them."""
     spots: list[Spot] = []
-    for (x0, y0), (x1, y1) in zip(path[:-1], path[1:], strict=True):
+    for (x0, y0), (x1, y1) in itertools.pairwise(path):
         steps = max(1, int(math.hypot(x1 - x0, y1 - y0) / 8))
         spots += [Spot(x0 + (x1 - x0) * step / steps, y0 + (y1 - y0) * step / steps) for step in range(steps)]
     return spots

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -173,7 +173,7 @@ def _run_of(
     *,
     location: str | Path,
     model: Mapping[str, Any],
-) -> Iterator[RunDirectory | None]:
+) -> Generator[RunDirectory | None]:
     """The run directory; without ``out`` one that goes away with the block, and none at all for a plan."""
     configuration = {name: value for name, value in call.items() if name not in NOT_CONFIGURATION}
     settings = [{"name": each.name, **as_typed({**DEFAULTS, **each.settings})} for each in variants]
