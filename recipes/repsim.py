@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import platform
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 
 from data_folders import add_folders, check_folders
 from repsim_page import write_page
-from repsim_rows import CurveRow, TrainingRow, read_table
+from repsim_rows import CurveRow, Decided, TrainingRow, most_probable, read_predictions, read_table
 from studies import SEEDS, SMOKE_TARGETS, Target, mobilenets, noise, short, smoke_specs
 
 from crossgraft import fine_tune
@@ -31,7 +32,6 @@ from crossgraft.data.dataset import Dataset
 from crossgraft.errors import CrossgraftError, DivergedError
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
-from crossgraft.records import InterpolationRecord
 from crossgraft.tune import Tuned, interpolate_runs
 
 SIDE, EPOCHS, BATCH_SIZE = 64, 15, 64
@@ -60,6 +60,8 @@ VARIANTS: dict[str, dict[str, Any]] = {  # in the order in which they are traine
     "bss": {"regularizer": "bss"},
 }
 BATCH_SIZES = (4, 32, 128)
+ENDS = ("full", "linear")
+"""They leave run directories, because the interpolated networks lie between them."""
 ABLATED = ("full", "repsim")
 """Trained with other batch sizes, too: what the size does on its own, and what it does to the covariance."""
 ABLATION_PLACE = ("breastmnist", "mobilenetv1_050")
@@ -152,20 +154,23 @@ def settings_of(job: Job, arguments: argparse.Namespace) -> str:
 def train(job: Job, arguments: argparse.Namespace, settings: str) -> TrainingRow:
     """The row of a training; without numbers where it diverged."""
     known = {"model": short(job.spec), "variant": job.variant, "seed": job.seed, "settings": settings}
+    known["versions"] = versions()
     began = time.process_time()
-    try:
-        tuned = tune(job, arguments)
-    except DivergedError as error:
-        return TrainingRow(**known, versions=versions(), state=f"diverged: {error}")
-    spent = round(time.process_time() - began, 2)
-    return TrainingRow.of_record(tuned.record, **known, cpu_seconds=spent, versions=versions())
+    with tempfile.TemporaryDirectory() as nowhere:
+        out = run_of(job, arguments) if job.variant in ENDS else Path(nowhere) / "run"
+        try:
+            record = tune(job, arguments, out).record
+        except DivergedError as error:
+            return TrainingRow(**known, state=f"diverged: {error}")
+        spent = round(time.process_time() - began, 2)
+        decided = most_probable(*read_predictions(out / "predictions.csv"))
+    return TrainingRow.of_record(record, decided, **known, cpu_seconds=spent)
 
 
-def tune(job: Job, arguments: argparse.Namespace) -> Tuned:
-    """Train; FULL and LINEAR leave run directories, because the curve lies between them."""
-    data: Path | Dataset = noise(job.target.name) if arguments.smoke else arguments.data_dir / job.target.file
+def tune(job: Job, arguments: argparse.Namespace, out: Path) -> Tuned:
+    """Train, or read back what is in ``out``."""
     return fine_tune(
-        data,
+        data_of(job, arguments),
         model=job.spec,
         epochs=1 if arguments.smoke else EPOCHS,
         image_size=None if arguments.smoke else SIDE,
@@ -175,10 +180,14 @@ def tune(job: Job, arguments: argparse.Namespace) -> Tuned:
         device="cpu",
         workers=arguments.threads,
         seed=job.seed,
-        out=run_of(job, arguments) if job.variant in ("full", "linear") else None,
+        out=out,
         reporter=Reporter(quiet=True),
         **{"batch_size": BATCH_SIZE, **job.target.options, **job.options},
     )
+
+
+def data_of(job: Job, arguments: argparse.Namespace) -> Path | Dataset:
+    return noise(job.target.name) if arguments.smoke else arguments.data_dir / job.target.file
 
 
 def run_of(job: Job, arguments: argparse.Namespace) -> Path:
@@ -191,31 +200,34 @@ def make_curve(job: Job, arguments: argparse.Namespace) -> None:
     settings = " ".join([settings_of(job, arguments), "alphas=" + ",".join(f"{alpha:g}" for alpha in ALPHAS)])
     if table.has_curve(short(job.spec), job.seed, settings):
         return
-    ends = [job._replace(variant=name, options=VARIANTS[name]) for name in ("full", "linear")]
+    ends = [job._replace(variant=name, options=VARIANTS[name]) for name in ENDS]
     for end in ends:
-        tune(end, arguments)  # read back where its run directory is there
+        tune(end, arguments, run_of(end, arguments))  # read back where its run directory is there
     rows: list[CurveRow] = []
     for batch_norm in BATCH_NORMS:
-        record = curve(ends, arguments, batch_norm)
-        rows += CurveRow.of_record(record, model=short(job.spec), seed=job.seed, settings=settings, versions=versions())
+        rows += curve(ends, arguments, batch_norm, settings)
     read_table(arguments.rows, job.target.name).with_curve(rows).write(arguments.rows, job.target.name)
     print(f"{job.target.name} {short(job.spec)} curve, seed {job.seed}: {len(rows)} networks", flush=True)
 
 
-def curve(ends: Sequence[Job], arguments: argparse.Namespace, batch_norm: Any) -> InterpolationRecord:
-    full, linear = ends
-    data: Path | Dataset = noise(full.target.name) if arguments.smoke else arguments.data_dir / full.target.file
+def curve(ends: Sequence[Job], arguments: argparse.Namespace, batch_norm: Any, settings: str) -> list[CurveRow]:
+    """Networks between two run directories."""
+    full, linear = (run_of(end, arguments) for end in ends)
+    truth = read_predictions(full / "predictions.csv")[1]
+    decided: list[Decided] = []
     found = interpolate_runs(
-        run_of(full, arguments),
-        run_of(linear, arguments),
-        data=data,
+        full,
+        linear,
+        data=data_of(ends[0], arguments),
         alphas=ALPHAS,
         batch_norm=batch_norm,
-        code_dir=full.spec.folder,
+        code_dir=ends[0].spec.folder,
         device="cpu",
         workers=arguments.threads,
+        on_point=lambda said: decided.append(most_probable(said.test_logits, truth)),
     )
-    return found.record
+    known = {"model": short(ends[0].spec), "seed": ends[0].seed, "settings": settings, "versions": versions()}
+    return CurveRow.of_record(found.record, decided, **known)
 
 
 def versions() -> str:

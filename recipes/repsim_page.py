@@ -106,6 +106,9 @@ sets says which images belong to one patient: **patient leakage not checked**. C
 images, without augmentation, with those of the pretrained network; of two unrelated sets of features the biased estimate is not
 0, the debiased one is.
 
+Accuracy and balanced accuracy are of the most probable class, as in the paper: the threshold that `crossgraft tune` fits to val
+for two classes would add its own noise.
+
 *repsim* is the default of `--regularizer repsim`; *as printed* leaves out the division by the norm of the pretrained covariance
 (`normalize=none`), as in the paper. Intervals are 95 %.
 

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
+import numpy as np
+
+from crossgraft.metrics import MetricRow, evaluate_predictions
 from crossgraft.records import InterpolationRecord, MetricRecord, TuningRecord
 from crossgraft.runs.atomic import write_atomically
 
-METRICS = ("accuracy", "balanced_accuracy", "auc")
+Decided = Mapping[str, MetricRow]
+"""Accuracy and balanced accuracy of the most probable class."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Numbers on test, each metric with the interval of the test images; None where there is no number."""
+    """Numbers on test, each metric with the interval of the test images; None where there is no number.
+
+    Accuracy and balanced accuracy are of the most probable class, as papers have it: the thresholds of ``crossgraft tune`` for
+    two classes are fitted to few images of val, and would add their own noise.
+    """
 
     accuracy: float | None = None
     accuracy_low: float | None = None
@@ -59,10 +67,10 @@ class TrainingRow(Measured):
     state: str = "done"
 
     @classmethod
-    def of_record(cls, record: TuningRecord, **known: Any) -> TrainingRow:
+    def of_record(cls, record: TuningRecord, decided: Decided, **known: Any) -> TrainingRow:
         """From what a training found."""
         return cls(
-            **measured(lambda name: record.metric(name), record.similarity),
+            **measured(decided, record.metric("auc"), record.similarity),
             seconds=round(record.seconds, 2),
             best_epoch=record.grid[0].best_epoch,
             **known,
@@ -104,17 +112,17 @@ class CurveRow(Measured):
     versions: str
 
     @classmethod
-    def of_record(cls, record: InterpolationRecord, **known: Any) -> list[CurveRow]:
+    def of_record(cls, record: InterpolationRecord, decided: Sequence[Decided], **known: Any) -> list[CurveRow]:
         """From a whole curve."""
         return [
             cls(
-                **measured(lambda name, point=point: point.metric(name), point.similarity),
+                **measured(of_point, point.metric("auc"), point.similarity),
                 batch_norm=record.batch_norm,
                 alpha=point.alpha,
                 picked=int(point.alpha == record.picked_alpha),
                 **known,
             )
-            for point in record.points
+            for point, of_point in zip(record.points, decided, strict=True)
         ]
 
     @property
@@ -156,15 +164,34 @@ class Table:
         write_atomically(folder / f"{name}-curve.csv", as_csv(CurveRow, self.curve))
 
 
-def measured(metric: Any, similarity: dict[str, float]) -> dict[str, float | None]:
+def measured(decided: Decided, area: MetricRecord | None, similarity: dict[str, float]) -> dict[str, float | None]:
     """Columns of ``Measured``."""
     found: dict[str, float | None] = {}
-    for name in METRICS:
-        row: MetricRecord | None = metric(name)
+    for name, row in {**decided, "auc": area}.items():
         ends = (None, None, None) if row is None else (row.value, row.low, row.high)
         found |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
     found |= {name: similarity.get(name) for name in ("cka", "cka_debiased")}
     return {name: None if value is None else round(value, 5) for name, value in found.items()}
+
+
+def most_probable(logits: np.ndarray, targets: np.ndarray) -> Decided:
+    """Accuracy and balanced accuracy of the most probable class."""
+    shifted = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
+    names = [str(number) for number in range(logits.shape[1])]
+    rows = evaluate_predictions(
+        shifted / shifted.sum(axis=1, keepdims=True), targets, task="multi-class", class_names=names
+    )
+    overall = {row.metric: row for row in rows if row.class_name is None}
+    return {name: overall[name] for name in ("accuracy", "balanced_accuracy")}
+
+
+def read_predictions(file: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Logits (n, C) and true classes (n,) of ``predictions.csv``."""
+    with file.open(encoding="utf-8", newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    names = [name.removeprefix("logit ") for name in rows[0] if name.startswith("logit ")]
+    logits = np.array([[float(row[f"logit {name}"]) for name in names] for row in rows])
+    return logits, np.array([names.index(row["target"]) for row in rows])
 
 
 def read_table(folder: Path, name: str) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -18,6 +18,7 @@ from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import InterpolationRecord, RunRecord
 from crossgraft.tune.interpolation import ALPHAS, BatchNormRule, interpolation_curve, with_body_of
+from crossgraft.tune.measuring.evaluation import FoldPredictions
 from crossgraft.tune.planning.parts import Parts
 from crossgraft.tune.planning.starting_model import find_model, load_start
 from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model, load_saved_model
@@ -88,7 +89,7 @@ def interpolate_runs(
     run_linear: str | Path | None = None,
     *,
     data: str | Path | Dataset,
-    alphas: Sequence[float] = ALPHAS,
+    alphas: Sequence[float | int] = ALPHAS,
     batch_norm: BatchNormRule = "estimate",
     model: str | Path | ModelSpec | None = None,
     weights_dir: str | Path | None = None,
@@ -98,6 +99,7 @@ def interpolate_runs(
     device: str = "auto",
     workers: int | None = None,
     reporter: Reporter | None = None,
+    on_point: Callable[[FoldPredictions], None] | None = None,
 ) -> Interpolated:
     """Measure the networks between a pretrained and a fine-tuned one (WiSE-FT): accuracy against similarity, for free.
 
@@ -119,6 +121,7 @@ def interpolate_runs(
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
         workers: Threads; one a core by default.
         reporter: Where progress goes; silent when None.
+        on_point: Given what each network says about val and test, in the order of α.
 
     Returns:
         For each α metrics with intervals on test and val, CKA, and which α val picks.
@@ -164,6 +167,7 @@ def interpolate_runs(
             device=device,
             num_threads=threads,
             reporter=reporter,
+            on_point=on_point,
         )
     return Interpolated(record)
 

@@ -44,7 +44,7 @@ _BATCH = 64
 def interpolate(
     start: Classifier,
     end: Classifier,
-    alpha: float,
+    alpha: float | int,
     *,
     images: TrainingImages | None = None,
     batch_norm: BatchNormRule = "estimate",
@@ -124,7 +124,7 @@ def interpolation_curve(
     parts: Parts,
     *,
     pretrained: Classifier | None = None,
-    alphas: Sequence[float] = ALPHAS,
+    alphas: Sequence[float | int] = ALPHAS,
     batch_norm: BatchNormRule = "estimate",
     start_in_words: str = "the pretrained network with the head of the linear probe",
     threshold_rule: str | None = None,
@@ -279,7 +279,7 @@ def _shape(state: dict[str, Tensor], name: str) -> str:
     return "×".join(map(str, state[name].shape)) or "one number" if name in state else "missing"
 
 
-def _in_order(alphas: Sequence[float]) -> list[float]:
+def _in_order(alphas: Sequence[float | int]) -> list[float]:
     chosen = sorted({float(alpha) for alpha in alphas})
     if not chosen or not all(0 <= alpha <= 1 for alpha in chosen):
         given = ", ".join(f"{alpha:g}" for alpha in chosen) or "none"
