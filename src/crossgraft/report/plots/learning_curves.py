@@ -15,7 +15,7 @@ from crossgraft.report.plots.scatter import TICK_STEPS
 from crossgraft.report.plots.style import INK, OKABE_ITO, PAPER, PIXELS_PER_CHARACTER, shortened
 from crossgraft.report.plots.svg import draw
 
-_WIDTH, _HEIGHT = 400, 270
+_WIDTH, _WIDE, _HEIGHT = 400, 828, 270  # two beside each other are as wide as a wide one
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 56, 46
 _MOST_MARKED = 40  # epochs; more dots than this are a thick line
 
@@ -29,7 +29,13 @@ class Curve(NamedTuple):
 
 
 def learning_curves_figure(
-    curves: Sequence[Curve], *, y_label: str, best_epoch: int | None, head_epochs: int, identifier: str
+    curves: Sequence[Curve],
+    *,
+    y_label: str,
+    best_epoch: int | None,
+    head_epochs: int,
+    identifier: str,
+    is_wide: bool = False,
 ) -> Markup:
     """Draw ``curves`` over the epochs, which count from 1.
 
@@ -39,14 +45,16 @@ def learning_curves_figure(
         best_epoch: Gets a vertical line: its weights were kept. None: no line.
         head_epochs: The first epochs, shaded: only the head was trained. 0: none.
         identifier: Unique on the page.
+        is_wide: For a drawing that stands alone.
     """
+    width = _WIDE if is_wide else _WIDTH
 
     def paint(figure: Figure) -> None:
-        size = ((_WIDTH - _LEFT - _RIGHT) / _WIDTH, (_HEIGHT - _BOTTOM - _TOP) / _HEIGHT)
-        axes = figure.add_axes((_LEFT / _WIDTH, _BOTTOM / _HEIGHT, *size))
+        size = ((width - _LEFT - _RIGHT) / width, (_HEIGHT - _BOTTOM - _TOP) / _HEIGHT)
+        axes = figure.add_axes((_LEFT / width, _BOTTOM / _HEIGHT, *size))
         axes.set_xlabel("Epoch")
-        figure.text(4 / _WIDTH, 1 - 4 / _HEIGHT, shortened(y_label, int(_WIDTH / PIXELS_PER_CHARACTER)), va="top")
-        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        figure.text(4 / width, 1 - 4 / _HEIGHT, shortened(y_label, int(width / PIXELS_PER_CHARACTER)), va="top")
+        axes.xaxis.set_major_locator(MaxNLocator(6 * width // _WIDTH, integer=True))
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
         if head_epochs:
             axes.axvspan(0.5, head_epochs + 0.5, color=INK, alpha=0.07, linewidth=0)
@@ -60,7 +68,7 @@ def learning_curves_figure(
             axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=3, borderaxespad=0, handlelength=1.6)
 
     names = ", ".join(curve.name for curve in curves if not curve.faint)
-    return draw(_WIDTH, _HEIGHT, paint, identifier=identifier, label=f"{y_label} by epoch: {names}.")
+    return draw(width, _HEIGHT, paint, identifier=identifier, label=f"{y_label} by epoch: {names}.")
 
 
 def _draw_curve(axes: Axes, curve: Curve, style: tuple[str, str]) -> None:

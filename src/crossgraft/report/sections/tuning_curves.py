@@ -15,8 +15,8 @@ _MOST_CURVES = 6
 _METRIC = NumberFormat(decimals=3)
 _SIMILARITY = "Similarity to the pretrained network (CKA)"
 _DRIFT = (
-    "CKA compares features of the validation images with those of the pretrained network: 1 is the same up to rotation and "
-    "scale. The biased one is above 0 even for unrelated features, the more the fewer images there are."
+    "Linear CKA compares features of the validation images with those of the pretrained network: 1 is the same up to rotation "
+    "and scale. The biased one is above 0 even for unrelated features, the more the fewer images there are."
 )
 
 
@@ -27,7 +27,8 @@ def curves_section(source: Source[TuningRecord]) -> Section | None:
         return None
     jobs = _jobs(source.record)
     figure = _one_job(source, jobs[0]) if len(jobs) == 1 else _many_jobs(source, jobs)
-    blocks: list[Block] = [figure, Folded("Every epoch as a table", [_epochs(history, len(jobs) > 1)])]
+    blocks: list[Block] = [figure, *_similarity(source, jobs)]
+    blocks.append(Folded("Every epoch as a table", [_epochs(history, len(jobs) > 1)]))
     return Section(name="curves", title="Learning curves", part="evidence", blocks=blocks)
 
 
@@ -48,10 +49,6 @@ def _one_job(source: Source[TuningRecord], job: str) -> Figure:
     head = sum(row.stage == "head" for row in rows)
     loss = [Curve("training", [row.train_loss for row in rows]), Curve("validation", [row.val_loss for row in rows])]
     metric = [Curve("validation", [row.val_metric for row in rows])]
-    similarity = [
-        Curve("biased", [row.val_cka for row in rows]),
-        Curve("debiased", [row.val_cka_debiased for row in rows]),
-    ]
     drawings = [
         learning_curves_figure(
             curves, y_label=label, best_epoch=best, head_epochs=head, identifier=f"{source.prefix}{name}"
@@ -59,25 +56,21 @@ def _one_job(source: Source[TuningRecord], job: str) -> Figure:
         for curves, label, name in (
             (_with_values(loss), "Loss", "loss"),
             (_with_values(metric), f"{selection_title(source.record)} (validation)", "val-metric"),
-            (_with_values(similarity), _SIMILARITY, "similarity"),
         )
         if curves
     ]
     kept = " The dashed line is the epoch whose weights were kept." if best is not None else ""
     shade = " In the shaded epochs only the head was trained." if head else ""
-    drift = f" {_DRIFT}" if any(row.val_cka is not None for row in rows) else ""
     caption = f"What each epoch gave.{kept}{shade} A validation loss that rises while the training loss falls is over-fitting."
-    return Figure(drawings, caption=caption + drift)
+    return Figure(drawings, caption=caption)
 
 
 def _many_jobs(source: Source[TuningRecord], jobs: Sequence[str]) -> Figure:
     record = source.record
-    picked = {point.job for point in record.grid if point.picked} or set(jobs)
-    named = [job for job in jobs if job in picked][:_MOST_CURVES]
+    named = _named(record, jobs)
     quantities: list[tuple[str, str, Callable[[EpochRow], float | None]]] = [
         ("Validation loss", "loss", lambda row: row.val_loss),
         (f"{selection_title(record)} (validation)", "val-metric", lambda row: row.val_metric),
-        (_SIMILARITY, "similarity", lambda row: row.val_cka),
     ]
     drawings = []
     for label, name, value in quantities:
@@ -93,6 +86,41 @@ def _many_jobs(source: Source[TuningRecord], jobs: Sequence[str]) -> Figure:
     others = len(jobs) - len(named)
     faint = f" Thin: {counted(others, 'other run')}." if others else ""
     return Figure(drawings, caption=f"Coloured: the runs that were picked.{faint}")
+
+
+def _named(record: TuningRecord, jobs: Sequence[str]) -> list[str]:
+    """The runs that get a colour and a name."""
+    picked = {point.job for point in record.grid if point.picked} or set(jobs)
+    return [job for job in jobs if job in picked][:_MOST_CURVES]
+
+
+def _similarity(source: Source[TuningRecord], jobs: Sequence[str]) -> list[Figure]:
+    """How far features moved away from the pretrained ones; nothing where they were not compared."""
+    record = source.record
+    if len(jobs) == 1:
+        rows = _rows(record, jobs[0])
+        kinds = (("biased", [row.val_cka for row in rows]), ("debiased", [row.val_cka_debiased for row in rows]))
+        curves = [Curve(name, values) for name, values in kinds]
+        best = next((place for place, row in enumerate(rows, start=1) if row.is_best), None)
+        head = sum(row.stage == "head" for row in rows)
+    else:
+        named, best, head = _named(record, jobs), None, 0
+        curves = [Curve(job, [row.val_cka for row in _rows(record, job)], job not in named) for job in jobs]
+    curves = _with_values(curves)
+    if not curves:
+        return []
+    wide, narrow = (
+        learning_curves_figure(
+            curves,
+            y_label=_SIMILARITY,
+            best_epoch=best,
+            head_epochs=head,
+            identifier=f"{source.prefix}similarity{'' if is_wide else '-narrow'}",
+            is_wide=is_wide,
+        )
+        for is_wide in (True, False)
+    )
+    return [Figure([wide], caption=_DRIFT, narrow=[narrow])]
 
 
 def _with_values(curves: Sequence[Curve]) -> list[Curve]:
