@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -77,11 +77,12 @@ class L2SP:
                 "l2_sp does not know where training started. Call attach(classifier) before the first step."
             )
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.decoupled):
-            moved = [(weight - start).square().sum() for weight, start in self._trained_body(context.classifier)]
+            body = self._trained_body(context.classifier)
             head = [weight.square().sum() for weight in context.classifier.head.parameters() if weight.requires_grad]
+            nothing = context.logits.new_zeros(())
             return {
-                "body": 0.5 * self.alpha * _sum(moved, context.logits),
-                "head": 0.5 * self.beta * _sum(head, context.logits),
+                "body": self.alpha * (_half_squared_distance(*zip(*body, strict=True)) if body else nothing),
+                "head": 0.5 * self.beta * (torch.stack(head).sum() if head else nothing),
             }
 
     @torch.no_grad()
@@ -137,5 +138,21 @@ def _body(classifier: Classifier) -> list[tuple[str, nn.Parameter]]:
     ]
 
 
-def _sum(values: list[Tensor], like: Tensor) -> Tensor:
-    return torch.stack(values).sum() if values else like.new_zeros(())
+class _HalfSquaredDistance(torch.autograd.Function):
+    """½ Σ ‖w − w⁰‖² of many tensors at once, whose gradient w − w⁰ is known: half the time of the formula's graph."""
+
+    @staticmethod
+    def forward(ctx: Any, count: int, *tensors: Tensor) -> Tensor:
+        differences = torch._foreach_sub(tensors[:count], tensors[count:])  # pyright: ignore[reportPrivateImportUsage]
+        ctx.save_for_backward(*differences)
+        norms = torch._foreach_norm(differences)  # pyright: ignore[reportPrivateImportUsage]
+        return 0.5 * torch.stack(norms).square().sum()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        pulls = torch._foreach_mul(ctx.saved_tensors, gradients[0])  # pyright: ignore[reportPrivateImportUsage]
+        return None, *pulls, *[None] * len(pulls)
+
+
+def _half_squared_distance(weights: Sequence[Tensor], starts: Sequence[Tensor]) -> Tensor:
+    return _HalfSquaredDistance.apply(len(weights), *weights, *starts)  # pyright: ignore[reportReturnType]

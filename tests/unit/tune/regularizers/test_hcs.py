@@ -7,13 +7,24 @@ import pytest
 import torch
 
 from crossgraft.errors import DivergedError, UsageError
+from crossgraft.losses import CrossEntropy
 from crossgraft.models.classifier import Classifier
 from crossgraft.similarity.linear_cka import linear_cka
 from crossgraft.tune.choice import choose, spell
-from crossgraft.tune.regularizers import HCS, REGULARIZERS, StepUpdate
+from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.planning.step_cost import measure_step
+from crossgraft.tune.regularizers import DELTA, HCS, REGULARIZERS, StepUpdate
 from support.regularizing import PlainImages, context_of, moved
 from support.small_classifiers import small_classifier
-from support.training import DoubleFeed, build_feed, largest_difference, same_bits, train_one
+from support.training import (
+    DoubleFeed,
+    build_classifier,
+    build_feed,
+    everything,
+    largest_difference,
+    same_bits,
+    train_one,
+)
 
 
 def images_of(count, dtype=torch.float32):
@@ -206,6 +217,20 @@ def test_a_training_cut_short_ends_with_the_same_bits(debiased, tmp_path):
         train_one("dropout", **common(), checkpoint_folder=tmp_path, on_step=stop)
     resumed, result = train_one("dropout", **common(), checkpoint_folder=tmp_path)
     assert result.resumed and same_bits(whole, resumed)
+
+
+def test_a_step_is_timed_on_the_images_that_were_looked_at():
+    classifier = build_classifier("dropout")
+    cost = measure_step(
+        classifier,
+        build_feed(count=40),
+        everything(classifier),
+        loss=CrossEntropy(),
+        regularizers=[HCS(), DELTA(attention=True)],
+        settings=TrainerSettings(epochs=2, batch_size=7, device="cpu"),
+        features_are_fixed=False,
+    )
+    assert cost.seconds_per_image > 0
 
 
 @pytest.mark.slow
