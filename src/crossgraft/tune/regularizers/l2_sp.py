@@ -45,6 +45,7 @@ class L2SP:
         "Li, Grandvalet, Davoine: Explicit Inductive Bias for Transfer Learning with Convolutional Networks, ICML 2018 "
         "(arXiv 1802.01483)"
     )
+    keeps_reference: ClassVar[bool] = True
 
     alpha: float = 0.01
     beta: float = 0.01
