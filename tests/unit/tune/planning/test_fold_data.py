@@ -1,0 +1,76 @@
+"""What the trainings of one fold share is a function of rows, labels and network alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from crossgraft.data import dataset_from_arrays
+from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.fine_tune import DEFAULTS
+from crossgraft.tune.planning.fold_data import make_feed, make_fold_data, target_matrix, task_of
+from crossgraft.tune.planning.parts import Parts
+from crossgraft.tune.planning.preparation import plugins_of
+from support.training import build_classifier
+
+SETTINGS = TrainerSettings(batch_size=8, device="cpu", epochs=1)
+PARTS = Parts(np.arange(18), np.arange(18, 24), np.arange(24, 30))
+
+
+def dataset(labels=None):
+    pixels = np.random.default_rng(0).integers(0, 255, (30, 8, 8, 3), dtype=np.uint8)
+    return dataset_from_arrays(pixels, np.arange(30) % 3 if labels is None else labels)
+
+
+def plugins(task="multi-class", **choices):
+    return plugins_of({**DEFAULTS, **choices}, task)
+
+
+def fold_data(data=None, parts=PARTS, **choices):
+    return make_fold_data(data or dataset(), parts, build_classifier(), plugins(**choices), SETTINGS, "multi-class", 1)
+
+
+def test_targets_are_of_the_training_rows_and_weights_are_counted_from_them():
+    labels = np.r_[np.zeros(12), np.ones(4), np.full(2, 2), np.arange(12) % 3].astype(int)
+    data = fold_data(dataset(labels), class_weights="balanced")
+    assert data.targets.sum(0).tolist() == [12, 4, 2]
+    weights = torch.as_tensor(data.loss.class_weights)
+    torch.testing.assert_close(weights / weights[0], torch.tensor([1.0, 3.0, 6.0]))
+
+
+def test_the_fingerprint_tells_rows_labels_and_order_apart():
+    moved = Parts(np.arange(1, 18), np.r_[0, np.arange(18, 24)], PARTS.test)
+    other_labels = dataset(np.roll(np.arange(30) % 3, 1))
+    found = [fold_data(), fold_data(), fold_data(parts=moved), fold_data(other_labels)]
+    prints = [data.fingerprint for data in found]
+    assert prints[0] == prints[1]
+    assert len(set(prints)) == 3
+
+
+def test_a_feed_follows_seed_sampler_and_batch_size():
+    data = fold_data()
+    first, again, other = (
+        torch.cat([batch.rows for batch in make_feed(data, plugins(), replace(SETTINGS, seed=seed)).batches(0)])
+        for seed in (0, 0, 1)
+    )
+    assert first.sort().values.tolist() == list(range(18))
+    assert torch.equal(first, again) and not torch.equal(first, other)
+    assert make_feed(data, plugins(), replace(SETTINGS, batch_size=6)).steps_per_epoch == 3
+
+
+@pytest.mark.parametrize(
+    ("labels", "task"),
+    [
+        (np.arange(30) % 2, "binary"),
+        (np.arange(30) % 3, "multi-class"),
+        (np.eye(3, dtype=int)[np.arange(30) % 3], "multi-label"),
+    ],
+)
+def test_the_task_follows_from_the_labels(labels, task):
+    data = dataset(labels)
+    assert task_of(data) == task
+    matrix = target_matrix(data, np.arange(4))
+    assert matrix.dtype == torch.float32
+    assert matrix.shape == (4, len(data.class_names))
+    assert matrix.sum(1).tolist() == [1, 1, 1, 1]

@@ -1,0 +1,30 @@
+"""One model is named, and comes with its weights or with random ones."""
+
+import pytest
+
+from crossgraft.errors import UsageError
+from crossgraft.models import ModelSpec
+from crossgraft.progress import Reporter
+from crossgraft.tune.fine_tune import DEFAULTS
+from crossgraft.tune.planning.starting_model import find_model, load_start
+
+CALL = {**DEFAULTS, "image_size": 32}
+
+
+def test_exactly_one_is_named():
+    assert find_model("test_resnet", None).name == "test_resnet"
+    spec = ModelSpec("mine", "test_resnet", weights="random")
+    assert find_model(spec, None).name == "mine"
+    with pytest.raises(UsageError, match=r"names 2 models \(resnet18, resnet34\); fine-tune one at a time"):
+        find_model("resnet18,resnet34", None)
+
+
+def test_from_scratch_needs_no_weights_and_follows_the_seed():
+    spec = find_model("test_resnet", None)
+    starts = [
+        load_start(spec, {**CALL, "seed": seed}, scratch=True, reporter=Reporter(quiet=True)) for seed in (0, 0, 1)
+    ]
+    prints = [start.weights_fingerprint for start in starts]
+    assert prints[0] == prints[1] != prints[2]
+    assert starts[0].name == "test_resnet"
+    assert starts[0].preprocessing.height_pixels == 32

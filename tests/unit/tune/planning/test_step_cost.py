@@ -1,0 +1,85 @@
+"""A few steps are timed on a copy; what others do on the machine meanwhile does not count."""
+
+import time
+from unittest.mock import Mock
+
+import pytest
+import torch
+
+from crossgraft.errors import DivergedError
+from crossgraft.losses import CrossEntropy
+from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.planning import step_cost
+from crossgraft.tune.planning.step_cost import _Clock, measure_step
+from support.training import build_classifier, build_feed, everything, only_head
+
+SETTINGS = TrainerSettings(batch_size=7, device="cpu")
+
+
+def measure(classifier, *, fixed=False, settings=SETTINGS, **feed):
+    selection = only_head(classifier) if fixed else everything(classifier)
+    return measure_step(
+        classifier,
+        build_feed(**feed),
+        selection,
+        loss=CrossEntropy(),
+        regularizers=[],
+        settings=settings,
+        features_are_fixed=fixed,
+    )
+
+
+def test_nothing_of_the_network_changes_and_seconds_and_bytes_are_found():
+    classifier = build_classifier()
+    before = {name: tensor.clone() for name, tensor in classifier.state_dict().items()}
+    cost = measure(classifier)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in classifier.state_dict().items())
+    assert 0 < cost.seconds_per_image < 1
+    assert cost.time_reason == "the quickest of 2 timed steps"
+    weights = 4 * sum(p.numel() for p in classifier.parameters())
+    assert cost.peak_bytes > 5 * weights  # weights, gradients, two moments, the best state, and what a step keeps
+
+
+def test_memory_is_that_of_one_step_and_grows_with_the_batch():
+    small, large = (measure(build_classifier(), batch_size=size).peak_bytes for size in (4, 16))
+    held = measure(build_classifier(), batch_size=1).peak_bytes
+    assert (large - held) / (small - held) == pytest.approx(5, rel=0.5)  # 15 images more against 3 more
+
+
+def test_features_are_timed_where_they_are_computed_once():
+    cost = measure(build_classifier(), fixed=True)
+    assert cost.features_once and cost.seconds_of_head_step > 0
+    assert 0 < cost.seconds_per_image < 1
+
+
+def test_a_single_batch_is_timed_more_than_once():
+    assert measure(build_classifier(), count=3, batch_size=7).seconds_per_image > 0
+
+
+def test_a_step_that_diverges_is_told_when_it_is_made_for_real(monkeypatch):
+    monkeypatch.setattr(step_cost, "train", Mock(side_effect=DivergedError("No number.")))
+    cost = measure(build_classifier())
+    assert (cost.seconds_per_image, cost.time_reason) == (None, "not measured: No number.")
+
+
+def test_time_that_a_busy_machine_gives_to_others_is_left_out(monkeypatch):
+    walls, processors = iter([0.0, 10.0, 11.0]), iter([0.0, 2.0, 4.0])
+    monkeypatch.setattr(step_cost.time, "perf_counter", lambda: next(walls))
+    monkeypatch.setattr(step_cost.time, "process_time", lambda: next(processors))
+    clock = _Clock(torch.device("cpu"))
+    for _ in range(3):
+        clock.note()
+    assert clock.seconds == [2.0, 1.0]  # waited for 8 s; two threads at once
+
+
+def test_on_another_device_the_clock_on_the_wall_counts():
+    clock = _Clock(torch.device("mps"))
+    clock.note()
+    time.sleep(0.02)
+    clock.note()
+    assert clock.seconds[0] >= 0.02
+    on_cpu = _Clock(torch.device("cpu"))
+    on_cpu.note()
+    time.sleep(0.02)
+    on_cpu.note()
+    assert on_cpu.seconds[0] < 0.02
