@@ -59,8 +59,10 @@ def read_zoo(
         raise UsageError(f"No such folder of weights: {folder}.")
     if models is None:
         return _default_zoo(folder)
-    if isinstance(models, str | Path):
-        models = [part.strip() for part in str(models).split(",") if part.strip()]
+    if isinstance(models, Path) or (isinstance(models, str) and Path(models).is_file()):
+        models = [models]  # one file, whatever commas are in its path
+    elif isinstance(models, str):
+        models = [part.strip() for part in models.split(",") if part.strip()]
     specs = [resolve_spec(spec, weights_dir=folder) for item in models for spec in _read_item(item)]
     if not specs:
         raise UsageError("The list of models is empty. Name at least one, or leave --models out for the default zoo.")

@@ -26,6 +26,16 @@ def write_zoo(folder, entries):
     return path
 
 
+def test_a_file_is_one_whatever_commas_are_in_its_path(tmp_path):
+    folder = tmp_path / "runs, old"
+    folder.mkdir()
+    path = write_zoo(folder, ["resnet18", "resnet34"])
+    for models in (path, str(path)):
+        assert [spec.name for spec in read_zoo(models)] == ["resnet18", "resnet34"]
+    with pytest.raises(UsageError, match=r"No such zoo file: .*runs, old.gone\.yaml"):
+        read_zoo(folder / "gone.yaml")
+
+
 def test_names_separated_by_commas():
     specs = read_zoo("resnet18, vit_tiny_patch16_224")
     assert [(spec.name, spec.source, spec.weights) for spec in specs] == [
