@@ -15,7 +15,7 @@ _LONGEST_NAME = 22
 
 def comparison_text(record: FineTuningComparisonRecord, report: Path | None) -> str:
     """Data and model, one line a variant, what limits it, the answer, the path of the report."""
-    parts = [_heading(record), _table(record), *_curve(record)]
+    parts = [_heading(record), variants_text(record), *_curve(record)]
     parts += [wrap(f"{check.title}: {check.text}") for check in record.checks if check.severity == "unsound"]
     parts += [wrap(f"Warning: {warning}") for warning in record.warnings]
     parts += [wrap(f"{record.interval_words} {record.leakage}")]
@@ -33,7 +33,8 @@ def _heading(record: FineTuningComparisonRecord) -> str:
     return f"{wrap(first)}\n{wrap(second)}"
 
 
-def _table(record: FineTuningComparisonRecord) -> str:
+def variants_text(record: FineTuningComparisonRecord) -> str:
+    """One line a variant, the best first."""
     header = [record.metric_title.lower(), "value", "95 % interval", "CKA", "debiased", "time", "minus full"]
     rows = [_row(row) for row in record.variants]
     return text_table(header, rows, right=header[1:6])

@@ -1,12 +1,14 @@
-"""What the demo prints: four short chapters, and what to type next."""
+"""What the demo prints: five short chapters, and what to type next."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from crossgraft.cli.comparison_text import variants_text
 from crossgraft.cli.ranking_text import MAX_MODEL_NAME, ranking_text, shorten
 from crossgraft.cli.text_table import text_table, wrap
-from crossgraft.records import BestModelRecord, DemoRecord, MetricRecord
+from crossgraft.records import BestModelRecord, DemoRecord, FineTuningComparisonRecord, MetricRecord
+from crossgraft.report.comparison_words import answer_in_words
 from crossgraft.report.formatting import NumberFormat, counted, joined
 
 NEXT = "On your own images: crossgraft rank my_images/ --group-column patient --models resnet18,mobilenetv2_100"
@@ -14,7 +16,7 @@ _NUMBERS = NumberFormat(decimals=3)
 
 
 def demo_text(record: DemoRecord, report: Path) -> str:
-    """Split comparison, ranking, the check by fine-tuning, the best model tuned, limits, the path of the report."""
+    """Split comparison, ranking, the check by fine-tuning, the best model tuned and compared, limits, the path of the report."""
     best = record.best_model
     chapters = [
         ("1. How the images are split changes what you measure", _split(record)),
@@ -24,6 +26,11 @@ def demo_text(record: DemoRecord, report: Path) -> str:
             []
             if best is None
             else [("4. Fine-tune the best-ranked one with crossgraft tune, and predict", _tuned(best))]
+        ),
+        *(
+            []
+            if best is None or best.comparison is None
+            else [("5. Three ways to fine-tune it: what they give, and what they keep", _compared(best.comparison))]
         ),
         ("What this demo can not show", "\n".join(wrap(f"- {limit}", indent="  ") for limit in record.limits)),
     ]
@@ -71,6 +78,10 @@ def _tuned(best: BestModelRecord) -> str:
     digits = [[row.target, row.decision, _NUMBERS(row.probability)] for row in best.predictions]
     predictions = text_table(["unseen digit", "predicted", "probability"], digits, right=["probability"])
     return f"{wrap(heading)}\n\n{metrics}\n\n{predictions}"
+
+
+def _compared(comparison: FineTuningComparisonRecord) -> str:
+    return f"{variants_text(comparison)}\n\n{wrap(answer_in_words(comparison))}"
 
 
 def _title(row: MetricRecord) -> str:

@@ -11,6 +11,7 @@ from pydantic import Field
 from crossgraft.records.base import SCHEMA_VERSION, Record
 from crossgraft.records.ranking import RankingRecord
 from crossgraft.records.tuning import MetricRecord, SplitRow
+from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
 
 
 class SplitComparison(Record):
@@ -66,12 +67,16 @@ class BestModelRecord(Record):
     tune_folder: str = Field(description="Run directory of the fine-tuning.")
     predict_folder: str = Field(description="Run directory of the predictions.")
     tune_options: list[str] = Field(description="What to type after data and model to get the same fine-tuning.")
+    compared: str | None = Field(default=None, description="Ways to fine-tune; None: written by an earlier version.")
+    compare_folder: str | None = Field(default=None, description="Run directory of all of them.")
+    comparison: FineTuningComparisonRecord | None = Field(default=None, description="What they gave and kept.")
 
     def commands(self, run_directory: str | PurePath) -> list[str]:
-        """What to type to fine-tune and to predict, where ``run_directory`` is how the demo's folder is reached.
+        """What to type to fine-tune, to predict and to compare ways to fine-tune, where ``run_directory`` is how the demo's folder is reached.
 
         >>> best = BestModelRecord.model_construct(
-        ...     data_file="digits.npz", model_file="best.yaml", unseen_folder="new", tune_folder="tune", tune_options=[]
+        ...     data_file="digits.npz", model_file="best.yaml", unseen_folder="new", tune_folder="tune", tune_options=[],
+        ...     compared=None,
         ... )
         >>> best.commands("runs/demo")[1]
         'crossgraft predict runs/demo/tune runs/demo/new'
@@ -83,7 +88,8 @@ class BestModelRecord(Record):
 
         tune = ["crossgraft", "tune", inside(self.data_file), "--model", inside(self.model_file), *self.tune_options]
         predict = ["crossgraft", "predict", inside(self.tune_folder), inside(self.unseen_folder)]
-        return [shlex.join(tune), shlex.join(predict)]
+        compare = [] if self.compared is None else [[*tune, "--compare", self.compared]]
+        return [shlex.join(words) for words in (tune, predict, *compare)]
 
 
 class DemoRecord(Record):

@@ -30,7 +30,7 @@ def answer_in_words(record: FineTuningComparisonRecord) -> str:
     if len(done) > 1:
         said.append(_rivals_in_words(best, rivals, done))
     keeper = _keeper([best, *rivals])
-    if keeper is not None and len(done) > 1:
+    if keeper is not None and rivals:
         said.append(_kept_in_words(keeper, best, record))
     return " ".join(said)
 

@@ -15,7 +15,7 @@ from crossgraft.demo.toy_models import toy_cnn
 from crossgraft.demo.training import seeded_initialisation
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
-from crossgraft.records import RankingByScore, RankRow
+from crossgraft.records import FineTuningComparisonRecord, RankingByScore, RankRow
 from crossgraft.runs import known_results_file
 from unit.demo.test_limits import make_ranking
 
@@ -74,8 +74,8 @@ def test_training_writers_train_and_pick_and_unseen_writers_measure(made, demo_d
 
 
 def test_digits_are_not_mirrored(made):
-    folder, _ = made
-    plan = json.loads((folder / "tune" / "plan.json").read_text(encoding="utf-8"))
+    folder, record = made
+    plan = json.loads((folder / record.tune_folder / "plan.json").read_text(encoding="utf-8"))
     assert plan["settings"]["mirroring"] == "no"
 
 
@@ -104,10 +104,23 @@ def test_the_printed_commands_run_and_give_the_same_numbers(made, tmp_path, monk
     finally:
         moved.rename(folder)
     again = rows_of(tmp_path / "runs" / "tune-digits_5_to_9" / "metrics.csv")
-    assert again == rows_of(folder / "tune" / "metrics.csv")
+    assert again == rows_of(folder / record.tune_folder / "metrics.csv")
     again = rows_of(tmp_path / "runs" / "predict-unseen_digits" / "predictions.csv")
     assert again == rows_of(folder / "predict" / "predictions.csv")
+    again = FineTuningComparisonRecord.model_validate_json(
+        (tmp_path / "runs" / "compare-digits_5_to_9" / "report.json").read_bytes()
+    )
+    assert [row.metrics for row in again.trainings] == [row.metrics for row in record.comparison.trainings]
     assert not known_results_file().exists()
+
+
+def test_three_ways_to_fine_tune_are_compared_on_the_unseen_writers(made):
+    _, record = made
+    comparison = record.comparison
+    assert {row.variant for row in comparison.variants} == {"full", "linear", "repsim"}
+    assert comparison.full.metric.value == next(r.value for r in record.metrics if r.metric == record.primary_metric)
+    assert comparison.variant("linear").cka.value == pytest.approx(1)
+    assert [point.alpha for point in comparison.interpolation[0].points][::10] == [0, 1]
 
 
 def test_what_is_typed_says_only_what_is_not_the_default():

@@ -83,7 +83,7 @@ def test_results_are_written_as_a_table_only_where_asked(short, tmp_path, monkey
     assert [(row["model"], float(row["full_accuracy"])) for row in rows] == [
         (row.model, row.full_accuracy) for row in record.fine_tuned
     ]
-    assert (tmp_path / "run" / "tune" / "model" / "MODEL_CARD.md").is_file()
+    assert (tmp_path / "run" / record.best_model.tune_folder / "model" / "MODEL_CARD.md").is_file()
 
 
 @pytest.mark.slow

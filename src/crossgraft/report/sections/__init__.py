@@ -33,6 +33,7 @@ from crossgraft.report.sections.data_check import (
 )
 from crossgraft.report.sections.demo import (
     best_model_section,
+    compared_section,
     demo_heading,
     fine_tuned_section,
     of_its_ranking,
@@ -140,6 +141,7 @@ KINDS: Mapping[str, Kind] = {
             split_section,
             fine_tuned_section,
             best_model_section,
+            compared_section,
             *(of_its_ranking(builder) for builder in _RANKING),
         ),
     ),

@@ -7,12 +7,14 @@ from dataclasses import replace
 
 from crossgraft.records import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, RankingRecord
 from crossgraft.report.blocks import Block, Code, Figure, Gallery, Heading, Items, Paragraph, Section
+from crossgraft.report.comparison_words import answer_in_words
 from crossgraft.report.formatting import NumberFormat, counted, joined
 from crossgraft.report.metric_words import metric_in_words
 from crossgraft.report.plots import Interval, scatter_figure, split_figure
 from crossgraft.report.sections._lookup import score_title
 from crossgraft.report.sections._metrics import metrics_table
 from crossgraft.report.sections._points import against_primary
+from crossgraft.report.sections.tuning_comparison import trade_off, variants_table
 from crossgraft.report.sections.verdict import ranking_heading
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
@@ -85,6 +87,28 @@ def best_model_section(source: Source[DemoRecord]) -> Section | None:
         Code("\n".join(best.commands("."))),
     ]
     return Section(name="best-model", title="Fine-tune the best-ranked model", part="evidence", blocks=blocks)
+
+
+def compared_section(source: Source[DemoRecord]) -> Section | None:
+    """Three ways to fine-tune the best-ranked model: what each gives, and what it keeps; None in older records."""
+    best = source.record.best_model
+    if best is None or best.comparison is None:
+        return None
+    page = f"{best.compare_folder}/report.html"
+    record = best.comparison
+    blocks: list[Block] = [
+        Paragraph(
+            "The whole network was trained, the head alone, and the whole network while its features are held near those of the "
+            "start (RepSim)."
+        ),
+        Paragraph(answer_in_words(record)),
+        *trade_off(record, prefix=source.prefix),
+        variants_table(record),
+        Paragraph(
+            f"{record.interval_words} More, and every number: {page} in the run directory of this demo.", tone="quiet"
+        ),
+    ]
+    return Section(name="compared", title="Three ways to fine-tune it", part="evidence", blocks=blocks)
 
 
 def _result(best: BestModelRecord) -> str:

@@ -140,10 +140,20 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def variants_section(source: Source[FineTuningComparisonRecord]) -> Section:
-    """Every variant with all that was measured, the best first."""
+    """Every variant with all that was measured, the best first, and what it sets."""
     record = source.record
+    return Section(
+        name="variants",
+        title="Every way to fine-tune",
+        part="evidence",
+        blocks=[variants_table(record), *_settings(record)],
+    )
+
+
+def variants_table(record: FineTuningComparisonRecord) -> Table:
+    """Every variant with all that was measured, the best first."""
     title = record.metric_title
-    table = Table(
+    return Table(
         caption="Ways to fine-tune, the best first",
         columns=[
             Column("Variant"),
@@ -173,7 +183,6 @@ def variants_section(source: Source[FineTuningComparisonRecord]) -> Section:
         file_name="variants",
         notes=[f"Trained in {duration(record.seconds)} in all."],
     )
-    return Section(name="variants", title="Every way to fine-tune", part="evidence", blocks=[table, *_settings(record)])
 
 
 def _settings(record: FineTuningComparisonRecord) -> list[Block]:
