@@ -64,10 +64,11 @@ def test_large_features_do_not_overflow_float32():
 
 @pytest.mark.parametrize("width", [3, 20])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [0, 100, 1e9])
 @pytest.mark.parametrize("constant", ["features", "reference"])
-def test_without_variance_it_is_zero_without_a_gradient(constant, dtype, width):
+def test_without_variance_it_is_zero_without_a_gradient(constant, size, dtype, width):
     varied = drawn(7, width, dtype=dtype).requires_grad_()
-    same = (drawn(1, width, 1, dtype=dtype) * 100).expand(7, -1).clone().requires_grad_()
+    same = (drawn(1, width, 1, dtype=dtype) * size).expand(7, -1).clone().requires_grad_()
     pair = (same, varied) if constant == "features" else (varied, same)
     found = batch_cka(*pair)
     assert found.value == 0 and not found.is_defined
