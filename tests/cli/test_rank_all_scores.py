@@ -48,6 +48,7 @@ def test_every_score_reaches_the_report_with_its_warnings_and_cost(workspace, cr
     assert len(page.encode()) < 2e6
 
 
+@pytest.mark.slow
 def test_a_killed_run_with_adaptive_options_gives_the_same_numbers(workspace, crossgraft, monkeypatch):
     from crossgraft.rank import zoo
 

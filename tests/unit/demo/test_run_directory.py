@@ -25,6 +25,7 @@ def read_run(folder):
     return RunRecord.model_validate_json((folder / "run.json").read_bytes())
 
 
+@pytest.mark.slow
 def test_the_run_directory_tells_how_the_demo_was_made(short, tmp_path):
     out = tmp_path / "demo"
     record, report = write_demo(out=out, fast=True)

@@ -1,0 +1,26 @@
+"""Shapes and types of signatures are checked in every test but the slow ones."""
+
+import numpy as np
+import pytest
+from jaxtyping import TypeCheckError
+
+from crossgraft.data.fingerprint import dataset_fingerprint
+
+
+def test_a_wrong_type_is_caught():
+    with pytest.raises(TypeCheckError):
+        dataset_fingerprint([b"1"], [0], None)
+
+
+@pytest.mark.slow
+def test_a_slow_test_goes_without():
+    with pytest.raises(AttributeError, match="ndim"):
+        dataset_fingerprint([b"1"], [0], None)
+    assert len(dataset_fingerprint([b"1"], np.zeros(1), None)) == 64
+
+
+@pytest.mark.slow
+@pytest.mark.real_data
+def test_real_data_are_looked_at_closely():
+    with pytest.raises(TypeCheckError):
+        dataset_fingerprint([b"1"], [0], None)
