@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import torch
 from jaxtyping import Float, Int
 
@@ -61,11 +61,12 @@ class DoneTraining:
         """
         path = self.folder / "predictions.csv"
         try:
-            table = pd.read_csv(path, dtype={"decision": str}, keep_default_na=False, float_precision="round_trip")
+            with path.open(newline="", encoding="utf-8") as file:
+                rows = list(csv.DictReader(file))
             if metric == "auc":
-                return table[[f"probability {name}" for name in class_names]].to_numpy(dtype=np.float64)
+                return np.array([[float(row[f"probability {name}"]) for name in class_names] for row in rows])
             places = {name: place for place, name in enumerate(class_names)}
-            return np.array([places[decision] for decision in table["decision"]], dtype=np.int64)
+            return np.array([places[row["decision"]] for row in rows], dtype=np.int64)
         except (OSError, KeyError, ValueError) as error:
             raise DataError(f"{path} is damaged ({error}). Remove that folder to train it again.") from error
 
