@@ -1,6 +1,6 @@
 """What a regulariser adds to a training step: the engine's step with it against the engine's step without.
 
-    OMP_NUM_THREADS=1 python benchmarks/regularized_step.py           # four networks; an hour on one busy core
+    OMP_NUM_THREADS=1 python benchmarks/regularized_step.py           # four networks; a quarter of an hour of one idle core
     OMP_NUM_THREADS=1 python benchmarks/regularized_step.py --smoke   # seconds
 
 Images of 64 px lie in memory, all of them in one batch. A round makes one step of full fine-tuning and one with each regulariser,
@@ -109,20 +109,30 @@ def networks() -> dict[str, tuple[Callable[[], nn.Module], int]]:
 
 def main() -> None:
     arguments = parse_arguments()
-    print(f"{arguments.threads} thread(s), {arguments.rounds} rounds, CPU seconds")
+    print(f"{arguments.threads} thread(s), CPU seconds")
+    chosen = [case for case in CASES if case.choice.startswith(tuple(arguments.only.split(",")))]
+    cases = [case for case in chosen if case.choice.partition(":")[0] in REGULARIZERS.names()]
     with limit_threads(arguments.threads):
         for name in arguments.networks.split(","):
             build, batch_size = networks()[name]
-            measure(name, build, arguments.batch_size or batch_size, arguments.rounds)
+            measure(name, build, arguments.batch_size or batch_size, cases, arguments.rounds)
 
 
-def measure(name: str, build: Callable[[], nn.Module], batch_size: int, rounds: int) -> None:
-    cases = [case for case in CASES if case.choice.partition(":")[0] in REGULARIZERS.names()]
+def measure(name: str, build: Callable[[], nn.Module], batch_size: int, cases: Sequence[Case], num_rounds: int) -> None:
     steps = [make_step(build, batch_size, None), *(make_step(build, batch_size, case) for case in cases)]
     for step in steps:
         step()
-    seconds = np.array([one_round(steps, number) for number in range(rounds)])
-    print(f"\n{name}, batches of {batch_size}: a step of full fine-tuning takes {np.median(seconds[:, 0]):.3f} s")
+    rounds: list[list[float]] = []
+    try:
+        rounds.extend(one_round(steps, number) for number in range(num_rounds))
+    finally:  # Ctrl-C shows what there is
+        if rounds:
+            report(f"{name}, batches of {batch_size}, {len(rounds)} rounds", cases, np.array(rounds))
+
+
+def report(title: str, cases: Sequence[Case], seconds: np.ndarray) -> None:
+    """One line a case; the first column is the plain step."""
+    print(f"\n{title}: a step of full fine-tuning takes {np.median(seconds[:, 0]):.3f} s")
     for case, own in zip(cases, seconds[:, 1:].T, strict=True):
         ratios = own / seconds[:, 0]
         low, high = interval_of_median(ratios)
@@ -187,6 +197,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="a few steps of the smallest network")
     parser.add_argument("--networks", default=",".join(networks()))
+    parser.add_argument("--only", default="", help="regularisers with these names, separated by commas")
     parser.add_argument("--batch-size", type=int, help="in place of that of the network")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=40)
