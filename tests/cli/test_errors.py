@@ -311,6 +311,10 @@ def contradicting_flags(folder, _):
 TUNE = ("tune", "images", "--model", "tiny_models:tiny", "--epochs", "1", "--workers", "1", "--out", "run")
 
 
+def split_not_there(folder, _):
+    return *PLAIN, "--split", "nothere.json"
+
+
 def tune_without_a_model(folder, _):
     return "tune", "images"
 
@@ -333,6 +337,10 @@ def tune_patience_without_val(folder, _):
 
 def tune_grid_typo(folder, _):
     return *TUNE, "--grid", "learning_rat=1e-3,1e-4"
+
+
+def tune_learns_nothing(folder, _):
+    return *TUNE, "--learning-rate", "0"
 
 
 def tune_diverges(folder, _):
