@@ -215,8 +215,8 @@ def _refuse_strangers(full: SavedModel, linear: SavedModel, run_full: Path, run_
         )
     if one.preprocessing != other.preprocessing:
         raise UsageError(
-            f"The runs prepare images differently: {one.preprocessing.description} in {run_full}, "
-            f"{other.preprocessing.description} in {run_linear}. Use the same --image-size and --resize-policy."
+            f"The runs prepare images differently: {one.preprocessing.describe()} in {run_full}, "
+            f"{other.preprocessing.describe()} in {run_linear}. Use the same --image-size and --resize-policy."
         )
     same_data = full.facts.trained_on.fingerprint == linear.facts.trained_on.fingerprint
     if not same_data or full.facts.class_names != linear.facts.class_names:
