@@ -20,7 +20,7 @@ from crossgraft.runs import RunDirectory
 from crossgraft.tune.comparing.differences import MeasuredImages, Replicated, difference
 from crossgraft.tune.comparing.study import Study
 from crossgraft.tune.comparing.trainings import Answers, DoneTraining
-from crossgraft.tune.interpolation import interpolation_curve, with_body_of
+from crossgraft.tune.interpolation import ALPHAS, interpolation_curve, with_body_of
 from crossgraft.tune.measuring.evaluation import FoldPredictions
 from crossgraft.tune.planning.fold_data import task_of
 from crossgraft.tune.planning.starting_model import load_start
@@ -111,6 +111,7 @@ def _curve(study: Study, full: DoneTraining, linear: DoneTraining | None, metric
             dataset,
             parts,
             pretrained=pretrained,
+            alphas=ALPHAS,
             start_in_words=f"the pretrained network with the head of {head}",
             threshold_rule=study.call["threshold_rule"],
             device=resolve_device(study.call["device"]),

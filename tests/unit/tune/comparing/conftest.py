@@ -1,0 +1,46 @@
+"""A tiny network of the user's own in the current folder, and images that it can nearly learn."""
+
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from crossgraft.data import dataset_from_arrays
+from crossgraft.tune import trainings
+from crossgraft.tune.comparing import compare, curves
+from support.tiny import TINY_MODELS
+
+
+@pytest.fixture
+def tiny_models(tmp_path, monkeypatch):
+    """The module of the user's network, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "tiny_models", raising=False)
+    (tmp_path / "tiny_models.py").write_text(textwrap.dedent(TINY_MODELS))
+    yield tmp_path
+    sys.modules.pop("tiny_models", None)
+
+
+@pytest.fixture
+def squares():
+    """Noise that is a little brighter from class to class; six images a group."""
+    rng = np.random.default_rng(0)
+    of_row = np.arange(90) % 2
+    pixels = rng.integers(0, 200, (90, 16, 16, 3)) + 12 * of_row[:, None, None, None]
+    return dataset_from_arrays(pixels.astype(np.uint8), of_row, groups=np.arange(90) // 6)
+
+
+@pytest.fixture(autouse=True)
+def few_pages(request, monkeypatch):
+    """Pages of single trainings are tested elsewhere and take half the time; that of the comparison is written where asked."""
+    monkeypatch.setattr(trainings, "write_report", lambda path: path / "report.html")
+    monkeypatch.setattr(curves, "ALPHAS", (0.0, 0.5, 1.0))
+    if "page" not in request.fixturenames:
+        monkeypatch.setattr(compare, "write_report", lambda path: path / "report.html")
+
+
+@pytest.fixture
+def page():
+    """Asks for the page of the comparison."""

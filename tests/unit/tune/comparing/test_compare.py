@@ -1,0 +1,175 @@
+"""The whole way on a tiny network: same rows for all, rows with reasons, resume, files."""
+
+import inspect
+import json
+
+import pandas as pd
+import pytest
+
+import crossgraft
+from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.records import FineTuningComparisonRecord, RunRecord, TuningRecord
+from crossgraft.tune import compare_fine_tunings, fine_tune
+from crossgraft.tune.comparing import trainings as module
+
+pytestmark = pytest.mark.usefixtures("tiny_models")
+FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu", "store": False, "no_images": True}
+
+
+def without_time(record):
+    return json.loads(
+        record.model_dump_json(exclude={"seconds": True}), parse_float=lambda text: round(float(text), 12)
+    ) | {
+        "trainings": [row.model_dump(exclude={"seconds"}) for row in record.trainings],
+        "variants": [row.model_dump(exclude={"seconds", "time_ratio"}) for row in record.variants],
+        "interpolation": [row.model_dump(exclude={"seconds"}) for row in record.interpolation],
+    }
+
+
+def test_every_number_is_in_every_file_and_each_training_is_that_of_fine_tune(squares, tmp_path):
+    found = compare_fine_tunings(squares, compare="full,linear,l2_sp:10,1", **FAST, out=tmp_path / "run")
+    record = FineTuningComparisonRecord.model_validate_json((tmp_path / "run" / "report.json").read_bytes())
+    assert record == found.record
+    assert {path.name for path in (tmp_path / "run").iterdir()} >= {
+        "run.json", "comparison.csv", "trainings.csv", "split.json", "plan.json", "trainings",
+    }  # fmt: skip
+    frame = pd.read_csv(tmp_path / "run" / "comparison.csv")
+    assert frame.variant.tolist() == [row.variant for row in record.variants]
+    assert frame.metric.tolist() == pytest.approx([row.metric.value for row in record.variants])
+    assert frame.metric.is_monotonic_decreasing
+    alone = fine_tune(squares, regularizer="l2_sp:10", **FAST).record
+    row = next(row for row in record.trainings if row.variant == "l2_sp:10")
+    assert row.metrics == [each for each in alone.metrics if each.class_name is None and each.split == "test"]
+    assert row.similarity == alone.similarity
+    own = TuningRecord.model_validate_json((tmp_path / "run" / row.folder / "report.json").read_bytes())
+    assert (tmp_path / "run" / row.folder / "model" / "model.json").is_file()
+    assert [split.num_images for split in own.splits] == [split.num_images for split in alone.splits]
+
+
+def test_similarity_time_differences_and_curve_are_about_full_and_linear(squares):
+    record = compare_fine_tunings(squares, compare="full,linear,scratch", **FAST, learning_rate=0.01).record
+    full, linear = record.full, record.variant("linear")
+    assert linear.cka.value == pytest.approx(1)
+    assert full.cka.value < 1
+    assert full.time_ratio == 1
+    assert full.difference is None
+    assert linear.difference.value == pytest.approx(linear.metric.value - full.metric.value)
+    points = record.interpolation[0].points
+    ends = [points[0].metric(record.primary_metric).value, points[-1].metric(record.primary_metric).value]
+    assert ends == pytest.approx([linear.metric.value, full.metric.value])
+    assert linear.above_curve is None
+    assert record.variant("scratch").above_curve is not None
+    assert "linear probe" in record.interpolation[0].start
+
+
+def test_without_full_there_is_no_curve_and_a_reason(squares):
+    record = compare_fine_tunings(squares, compare="linear,partial:1", **FAST).record
+    assert record.interpolation == []
+    assert "full is not among" in record.interpolation_reason
+    assert all(row.difference is None and row.time_ratio is None for row in record.variants)
+
+
+def test_all_seeds_see_one_split_and_three_give_intervals_of_seeds(squares, tmp_path):
+    found = compare_fine_tunings(squares, compare="full,linear", seeds=3, seed=5, **FAST, out=tmp_path / "run")
+    record = found.record
+    assert record.seeds == [5, 6, 7]
+    splits = {path.read_text() for path in (tmp_path / "run").rglob("split.json")}
+    assert len(splits) == 1
+    assert {row.metric.interval_of for row in record.variants} == {"seeds"}
+    assert len(record.interpolation) == 3
+    of_linear = [row.metric(record.primary_metric).value for row in record.trainings if row.variant == "linear"]
+    assert len(set(of_linear)) > 1, "seeds change nothing"
+    assert record.variant("linear").metric.value == pytest.approx(sum(of_linear) / 3)
+    assert record.variant("linear").cka_debiased.low is not None
+
+
+def test_the_same_call_gives_the_same_numbers(squares):
+    one, two = (compare_fine_tunings(squares, compare="full,l2_sp", **FAST).record for _ in range(2))
+    assert without_time(one) == without_time(two)
+
+
+def test_what_fails_becomes_a_row_with_a_reason_and_the_rest_goes_on(squares, tmp_path, page):
+    variants = ["full", {"name": "far <too> big", "optimizer": "sgd", "learning_rate": 1e30}]
+    found = compare_fine_tunings(squares, compare=variants, **FAST, out=tmp_path / "run")
+    failed = found.record.variant("far <too> big")
+    assert (failed.num_done, failed.num_failed, failed.metric.value) == (0, 1, None)
+    assert found.record.variants[-1] == failed
+    reason = next(row.reason for row in found.record.trainings if row.variant == failed.variant)
+    assert reason in found.record.warnings[0]
+    html = found.report.read_text(encoding="utf-8")
+    assert "far <too>" not in html
+    assert "far &lt;too&gt; big" in html
+    with pytest.raises(DataError, match="None of 2 trainings"):
+        compare_fine_tunings(squares, compare=[variants[1], {**variants[1], "name": "b", "momentum": 0.5}], **FAST)
+
+
+def test_contradictions_of_the_last_variant_come_before_the_first_training(squares, monkeypatch):
+    monkeypatch.setattr(module, "train_all", lambda *_: pytest.fail("something was trained"))
+    with pytest.raises(UsageError, match=r"variant linear\+l2_sp"):
+        compare_fine_tunings(squares, compare="full,linear+l2_sp", **FAST)
+    with pytest.raises(UnknownNameError, match="learning_rate"):
+        compare_fine_tunings(squares, compare="full,linear", **FAST, learning_rat=0.1)
+    for name, value in {"folds": 3, "fold": 1, "method": "linear", "regularizer": "l2_sp"}.items():
+        with pytest.raises(UsageError, match=f"--{name} does not go with --compare"):
+            compare_fine_tunings(squares, compare="full,linear", **FAST, **{name: value})
+
+
+def test_a_plan_trains_and_writes_nothing(squares, tmp_path):
+    found = compare_fine_tunings(squares, compare="full,linear", seeds=2, **FAST, plan=True, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    assert found.plan.num_trainings == 4
+    times = [each.plan.expected_seconds for each in found.plan.variants]
+    assert found.plan.expected_seconds == pytest.approx(2 * sum(times))
+    assert "4 trainings: 2 variants × 2 seeds." in found.summary()
+    assert "only the head is trained" in found.summary()
+    with pytest.raises(UsageError, match="Only the plan"):
+        found.record  # noqa: B018 - raises
+
+
+def test_a_stopped_comparison_goes_on_with_what_is_missing(squares, tmp_path, monkeypatch):
+    whole = compare_fine_tunings(squares, compare="full,linear,l2_sp", **FAST, out=tmp_path / "whole").record
+    trained = []
+    train = module.train_and_evaluate
+
+    def stops_at_the_third(prepared, call, **others):
+        trained.append("l2_sp" if call["regularizer"] else call["method"])
+        if len(trained) == 3:
+            raise KeyboardInterrupt
+        return train(prepared, call, **others)
+
+    monkeypatch.setattr(module, "train_and_evaluate", stops_at_the_third)
+    with pytest.raises(KeyboardInterrupt):
+        compare_fine_tunings(squares, compare="full,linear,l2_sp", **FAST, out=tmp_path / "run")
+    assert RunRecord.model_validate_json((tmp_path / "run" / "run.json").read_bytes()).state == "interrupted"
+    record = compare_fine_tunings(squares, compare="full,linear,l2_sp", **FAST, out=tmp_path / "run").record
+    assert trained == ["full", "linear", "l2_sp", "l2_sp"]
+    assert without_time(record) == without_time(whole)
+
+
+def test_a_grid_is_tried_in_every_variant(squares):
+    record = compare_fine_tunings(squares, compare="full,linear", **FAST, grid="learning_rate=0.01,0.001").record
+    assert all(set(row.picked) == {"learning_rate"} for row in record.trainings)
+
+
+def test_the_command_line_of_a_run_gives_it_again(squares, tmp_path):
+    (tmp_path / "a.yaml").write_text("- {name: small, batch_size: 4}\n")
+    compare_fine_tunings(squares, compare=["full", tmp_path / "a.yaml"], seeds=2, **FAST, out=tmp_path / "run")
+    run = RunRecord.model_validate_json((tmp_path / "run" / "run.json").read_bytes())
+    assert "--compare full,a.yaml --seeds 2" in run.command_line
+    assert run.config["compare"][1] == {"name": "small", "batch_size": 4}
+    assert not any(str(tmp_path) in path.read_text(errors="ignore") for path in (tmp_path / "run").rglob("*.json"))
+
+
+def test_the_arguments_of_fine_tune_are_shown_by_name():
+    theirs, own = (inspect.signature(each).parameters for each in (fine_tune, compare_fine_tunings))
+    assert set(theirs) - set(own) == {"method", "regularizer", "folds", "fold"}
+    assert set(own) - set(theirs) == {"compare", "seeds"}
+    assert crossgraft.compare_fine_tunings is compare_fine_tunings
+
+
+def test_notebooks_see_the_table_and_names_are_escaped(squares):
+    found = compare_fine_tunings(squares, compare=["full", {"name": "<b>x</b>", "batch_size": 4}], **FAST)
+    assert "<b>x" not in found._repr_html_()
+    assert "&lt;b&gt;x" in found._repr_html_()
+    assert FineTuningComparisonRecord.model_validate_json(found.to_json()) == found.record
+    assert repr(found).startswith("FineTuningComparison(2 variants of 'tiny'")

@@ -1,0 +1,108 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.tune.comparing.variants import read_variants
+
+STRENGTHS = st.floats(1e-6, 1e6, allow_nan=False).map(lambda value: f"{value:.6g}")
+
+
+def settings(text):
+    return {each.name: (each.settings["method"], each.settings["regularizer"]) for each in read_variants(text)}
+
+
+def test_a_method_stands_alone_and_a_regulariser_is_added_to_full():
+    assert settings("linear,l2_sp:0.1,partial:3+l2_sp") == {
+        "linear": ("linear", ()),
+        "l2_sp:0.1": ("full", ("l2_sp:0.1",)),
+        "partial:3+l2_sp": ("partial:3", ("l2_sp",)),
+    }
+
+
+def test_options_stay_with_their_plugin():
+    assert settings("l2_sp:alpha=0.1,beta=0.2,full")["l2_sp:alpha=0.1,beta=0.2"] == (
+        "full",
+        ("l2_sp:alpha=0.1,beta=0.2",),
+    )
+
+
+@given(st.lists(STRENGTHS, min_size=2, max_size=5, unique_by=float))
+def test_a_number_repeats_the_plugin_before_it(strengths):
+    text = "full,l2_sp:" + ",".join(strengths)
+    found = read_variants(text)
+    assert [each.name for each in found] == ["full", *(f"l2_sp:{value}" for value in strengths)]
+    assert [each.strength for each in found[1:]] == [float(value) for value in strengths]
+    assert len({each.sweep for each in found[1:]}) == 1
+    assert (found[0].sweep, found[0].strength) == (None, None)
+
+
+def test_a_repeated_plugin_keeps_its_other_options_and_its_method():
+    assert list(settings("partial:2+l2_sp:0.1,beta=0.5,0.2")) == [
+        "partial:2+l2_sp:0.1,beta=0.5",
+        "partial:2+l2_sp:0.2,beta=0.5",
+    ]
+    assert list(settings("l2_sp:alpha=0.1,beta=0.5,0.2"))[1] == "l2_sp:0.2,beta=0.5"
+
+
+def test_the_plus_of_a_number_joins_nothing():
+    assert settings("full,l2_sp:1e+2")["l2_sp:1e+2"] == ("full", ("l2_sp:1e+2",))
+
+
+def test_variants_that_differ_in_more_than_one_strength_are_no_sweep():
+    found = read_variants("l2_sp:alpha=0.1,beta=0.5,l2_sp:alpha=0.2,beta=0.7,partial:1,partial:2+l2_sp:0.3")
+    assert {each.sweep for each in found} == {None}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [
+        ("ful,linear", UnknownNameError, "Did you mean full?"),
+        ("full", UsageError, "at least two"),
+        ("full,full", UsageError, "full is given twice"),
+        ("l2_sp,l2_sp:0.01", UsageError, "l2_sp and l2_sp:0.01 are the same"),
+        ("0.3,full", UsageError, "no plug-in before 0.3"),
+        ("full,,linear", UsageError, "a name is missing"),
+        ("full+linear,full", UsageError, "both methods"),
+        ("full,linear:3", UsageError, "no options"),
+        ("full,l2_sp:nix=3", UnknownNameError, "option of l2_sp"),
+        ("full,nix.yaml", UsageError, "no such file"),
+    ],
+)
+def test_what_is_wrong_is_said(text, kind, said):
+    with pytest.raises(kind, match=said):
+        read_variants(text)
+
+
+@pytest.mark.parametrize(
+    ("entry", "kind", "said"),
+    [
+        ({"batch_size": 4}, UsageError, "has no name"),
+        ({"name": "a", "batch_sze": 4}, UnknownNameError, "Did you mean batch_size.*variant a"),
+        ({"name": "a", "seed": 4}, UsageError, "the same for all variants"),
+        ({"name": "a", "batch_size": "four"}, UsageError, "batch_size of the variant a"),
+        ({"name": "a", "regularizer": "l2_spp"}, UnknownNameError, "l2_sp"),
+        ({"name": "full", "batch_size": 4}, UsageError, "full is given twice"),
+    ],
+)
+def test_what_is_wrong_with_a_mapping_is_said(entry, kind, said):
+    with pytest.raises(kind, match=said):
+        read_variants(["full", entry])
+
+
+def test_a_file_may_set_whatever_fine_tune_takes(tmp_path):
+    (tmp_path / "a.yaml").write_text(
+        "- {name: small, batch-size: 4}\n- {name: both, regularizer: [l2_sp], epochs: 3}\n"
+    )
+    found = read_variants(["full", tmp_path / "a.yaml"])
+    assert [each.name for each in found] == ["full", "small", "both"]
+    assert found[1].settings == {"batch_size": 4, "method": "full", "regularizer": ()}
+    assert found[2].settings["regularizer"] == ("l2_sp",)
+    assert [each.is_full for each in found] == [True, False, False]
+
+
+@pytest.mark.parametrize("content", ["", "name: a\n", "- a\n", "- {name: a\n"])
+def test_a_file_that_is_no_list_of_mappings_is_refused(tmp_path, content):
+    (tmp_path / "a.yaml").write_text(content)
+    with pytest.raises(UsageError, match=r"a\.yaml"):
+        read_variants(f"full,{tmp_path / 'a.yaml'}")
