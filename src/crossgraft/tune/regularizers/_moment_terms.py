@@ -49,20 +49,21 @@ class MomentMatching(nn.Module):
             target, target_mean = self.alpha.square() * target, self.alpha * target_mean
         residual = ours.covariance - target
         product = target.detach() @ residual.detach() if self.rotation is not None else residual
-        terms = {"covariance": self._term(residual, -4 * product, start.covariance)}
+        terms = {"covariance": self._term(residual, product, -4, start.covariance)}
         if self.mean_weight:
             residual = ours.mean - target_mean
             product = torch.outer(target_mean.detach(), residual.detach())
-            terms["mean"] = self.mean_weight * self._term(residual, -2 * product, start.mean)
+            terms["mean"] = self.mean_weight * self._term(residual, product, -2, start.mean)
         return terms
 
-    def _term(self, residual: Tensor, product: Tensor, start: Tensor) -> Float[Tensor, ""]:
-        term = residual.square().sum()
+    def _term(self, residual: Tensor, product: Tensor, factor: int, start: Tensor) -> Float[Tensor, ""]:
+        """‖residual‖² + ⟨δ, W⟩ with W = factor · (product − productᵀ), divided where that is asked for."""
+        term = _inner(residual, residual)
         if self.rotation is not None:
-            term = term + (self.rotation.skew * (product - product.T)).sum()
+            term = term + factor * _inner(self.rotation.skew, product - product.T)
         if self.normalize == "none":
             return term
-        size = start.square().sum()
+        size = _inner(start, start)
         return term / torch.where(size > 0, size, 1)
 
     def without_images(self, nothing: Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
@@ -79,3 +80,8 @@ class MomentMatching(nn.Module):
         """Q and α themselves, not copies."""
         found = {} if self.rotation is None else {"q": self.rotation.value}
         return found if self.alpha is None else {**found, "alpha": self.alpha.detach()}
+
+
+def _inner(first: Tensor, second: Tensor) -> Float[Tensor, ""]:
+    """Σ aᵢ bᵢ in one pass over both: passes over d × d numbers cost as much as one of the products."""
+    return torch.dot(first.flatten(), second.flatten())

@@ -42,8 +42,9 @@ class OrthogonalMap(nn.Module):
     def move(self) -> None:
         """Q ← Q exp(δ), δ ← 0, without a gradient."""
         with torch.no_grad():
-            step = (self.skew - self.skew.T) / 2  # sums of several processes may round differently above and below
-            self.value.copy_(nearest_orthogonal(self.value @ _exponential(step)))
+            step = _exponential_less_one(self.skew)
+            # What rounding made of it that is not skew, the polish takes away.
+            self.value.copy_(nearest_orthogonal(torch.addmm(self.value, self.value, step)))
             self.skew.zero_()
 
 
@@ -56,19 +57,18 @@ def nearest_orthogonal(matrix: Square) -> Square:
     for _ in range(_MOST_POLISHES):
         error = matrix.T @ matrix
         error.diagonal().sub_(1)
-        matrix = matrix - matrix @ error / 2
+        matrix = torch.addmm(matrix, matrix, error, alpha=-0.5)
         if not float(error.norm()) ** 2 > rounding:
             break
     return matrix
 
 
-def _exponential(step: Square) -> Square:
-    """exp(δ) to second order for a small δ, else of a part of it, squared as often as it was halved."""
+def _exponential_less_one(step: Square) -> Square:
+    """exp(δ) − I to second order for a small δ, else of a part of it, squared as often as it was halved."""
     norm = float(step.norm())
     halvings = max(0, math.ceil(math.log2(norm / _LARGEST_PIECE))) if norm > 0 and math.isfinite(norm) else 0
-    step = step / 2**halvings
-    power = step + step @ step / 2
-    power.diagonal().add_(1)
+    piece = step / 2**halvings if halvings else step
+    power = torch.addmm(piece, piece, piece, alpha=0.5)
     for _ in range(halvings):
-        power = nearest_orthogonal(power @ power)
+        power = torch.addmm(power, power, power, beta=2)
     return power

@@ -66,14 +66,15 @@ class RepSim:
     d × d matrices a step; with ``batch`` or ``procrustes`` a pass of the frozen copy instead, unless training shows images
     the same way every time.
 
-    Reference: Zu et al., Keeping Representation Similarity in Finetuning for Medical Image Analysis (arXiv 2503.07399),
-    equations 10–14.
+    Reference: Zu, Xie, Chen, Liang, Ma, Keeping Representation Similarity in Finetuning for Medical Image Analysis (arXiv
+    2503.07399), equations 10–14.
     """
 
     name: ClassVar[str] = "repsim"
     title: ClassVar[str] = "RepSim"
     reference: ClassVar[str] = (
-        "Zu et al.: Keeping Representation Similarity in Finetuning for Medical Image Analysis (arXiv 2503.07399)"
+        "Zu, Xie, Chen, Liang, Ma: Keeping Representation Similarity in Finetuning for Medical Image Analysis (arXiv "
+        "2503.07399)"
     )
     keeps_reference: ClassVar[bool] = True
 
