@@ -46,11 +46,12 @@ def test_it_is_chosen_by_name():
     for options in (
         {"alpha": -1.0},
         {"beta": float("nan")},
-        {"reduction": "sum"},
         {"attention": True, "layers": "a+b"},
     ):
         with pytest.raises(UsageError):
             DELTA(**options)
+    with pytest.raises(UsageError, match="reduction"):
+        choose(REGULARIZERS, "delta:reduction=sum")
 
 
 @pytest.mark.parametrize("reduction", ["mean", "tllib"])
