@@ -74,6 +74,17 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
         assert code == FAILS_ON_PURPOSE.get(command, 0), f"{command}\n{capsys.readouterr().err}"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("zoo", sorted((REPOSITORY / "examples").glob("*/*.yaml")), ids=lambda path: path.name)
+def test_every_entry_of_a_printed_zoo_loads(zoo, documented):
+    """The commands above rank three of them."""
+    from crossgraft.models import load_backbone, read_zoo
+
+    specs = read_zoo(zoo, weights_dir=documented / "weights")
+    assert [spec.name for spec in specs] == re.findall(r"(?m)^- name: (.+)$", zoo.read_text(encoding="utf-8"))
+    assert all(load_backbone(spec, image_size=32).num_features for spec in specs)
+
+
 BENCHMARKS = sorted((REPOSITORY / "benchmarks").glob("*.py"))
 
 
