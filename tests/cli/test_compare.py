@@ -1,0 +1,64 @@
+import json
+
+import pytest
+
+from crossgraft.records import ComparisonPlanRecord, FineTuningComparisonRecord, RunRecord
+from crossgraft.tune import trainings
+from crossgraft.tune.comparing import curves
+
+FAST = ("--model", "tiny_models:tiny", "--epochs", "1", "--workers", "1", "--no-store")
+
+
+@pytest.fixture(autouse=True)
+def few_pages(monkeypatch):
+    """Pages of single trainings take half the time, and are tested elsewhere."""
+    monkeypatch.setattr(trainings, "write_report", lambda path: path / "report.html")
+    monkeypatch.setattr(curves, "ALPHAS", (0.0, 1.0))
+
+
+def test_the_answer_comes_last_and_the_command_line_gives_it_again(workspace, crossgraft):
+    outcome = crossgraft("tune", "images", *FAST, "--compare", "full,linear,l2_sp:1,0.1", "--quiet")
+    assert outcome.code == 0, outcome.err
+    assert max(map(len, outcome.out.splitlines())) <= 100
+    assert outcome.out.splitlines()[-1] == "Report: runs/compare-images/report.html"
+    folder = workspace / "runs" / "compare-images"
+    record = FineTuningComparisonRecord.model_validate_json((folder / "report.json").read_bytes())
+    assert {row.variant for row in record.variants} == {"full", "linear", "l2_sp:1", "l2_sp:0.1"}
+    run = RunRecord.model_validate_json((folder / "run.json").read_bytes())
+    again = crossgraft(*run.command_line.split()[1:], "--workers", "1", "--json", "--quiet")
+    assert again.code == 0, again.err
+    assert FineTuningComparisonRecord.model_validate_json(again.out).variants == record.variants
+    predicted = crossgraft("predict", str(folder / "trainings" / "linear-0"), "images", "--quiet", "--workers", "1")
+    assert predicted.code == 0, predicted.err
+
+
+def test_a_file_of_flags_may_hold_the_variants(workspace, crossgraft):
+    (workspace / "c.yaml").write_text(
+        "model: tiny_models:tiny\nepochs: 1\nseeds: 2\ncompare:\n- linear\n- {name: slow, learning_rate: 1.0e-5}\n"
+    )
+    planned = crossgraft("tune", "images", "--config", "c.yaml", "--plan", "--json", "--quiet", "--workers", "1")
+    assert planned.code == 0, planned.err
+    plan = ComparisonPlanRecord.model_validate_json(planned.out)
+    assert [each.variant for each in plan.variants] == ["linear", "slow"]
+    assert plan.num_trainings == 4
+    assert not (workspace / "runs").exists()
+
+
+def test_a_failed_variant_ends_with_code_6(workspace, crossgraft):
+    (workspace / "a.yaml").write_text(json.dumps([{"name": "too fast", "optimizer": "sgd", "learning_rate": 1e30}]))
+    outcome = crossgraft("tune", "images", *FAST, "--compare", "linear,a.yaml", "--out", "run", "--quiet")
+    assert outcome.code == 6
+    assert "1 failed" in outcome.out
+    assert "too fast with seed 0 failed" in " ".join(outcome.out.split())
+
+
+def test_what_contradicts_itself_is_a_usage_error(workspace, crossgraft):
+    for flags, said in {
+        ("--seeds", "2"): "--compare",
+        ("--compare", "full,linear", "--method", "linear"): "--method does not go with --compare",
+        ("--compare", "full,linear", "--folds", "3"): "--folds does not go with --compare",
+        ("--compare", "full,lienar"): "Did you mean linear?",
+    }.items():
+        outcome = crossgraft("tune", "images", *FAST, *flags, "--out", "run")
+        assert outcome.code == 2
+        assert said in outcome.err

@@ -1,0 +1,56 @@
+"""A comparison that is killed while its second variant trains ends like one that was not."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crossgraft.records import TuningRecord
+from crossgraft.tune import compare_fine_tunings
+from unit.tune.comparing.test_compare import FAST, without_time
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs a signal that nothing survives"),
+    pytest.mark.usefixtures("tiny_models"),
+]
+
+KILLS_ITSELF = """
+import os, signal, sys
+from crossgraft.tune import compare_fine_tunings
+from crossgraft.tune.comparing import trainings
+
+train = trainings.train_and_evaluate
+
+def kills(prepared, call, **others):
+    if call["method"] == "linear":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return train(prepared, call, **others)
+
+trainings.train_and_evaluate = kills
+compare_fine_tunings("squares.npz", compare="full,linear", out="run", **FAST)
+"""
+
+
+def test_a_killed_comparison_ends_like_a_whole_one(squares, tmp_path):
+    pixels = np.stack([squares.read(row) for row in range(len(squares))])
+    np.savez(tmp_path / "squares.npz", images=pixels, labels=squares.targets, patient=squares.groups)
+    call = {**FAST, "group_column": "patient"}
+    support = Path(__file__).parents[3]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([".", str(support), *sys.path])}
+    script = KILLS_ITSELF.replace("**FAST", f"**{call!r}")
+    killed = subprocess.run([sys.executable, "-c", script], env=environment, cwd=tmp_path, timeout=600, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    first = tmp_path / "run" / "trainings" / "full-0" / "report.json"
+    before = first.stat().st_mtime_ns
+    TuningRecord.model_validate_json(first.read_bytes())
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["state"] == "running"
+    record = compare_fine_tunings("squares.npz", compare="full,linear", out="run", **call).record
+    assert first.stat().st_mtime_ns == before, "a finished training was done again"
+    whole = compare_fine_tunings("squares.npz", compare="full,linear", out="whole", **call).record
+    assert without_time(record) == without_time(whole)
