@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -17,6 +18,18 @@ class Moments(NamedTuple):
 
     mean: Float[Tensor, " num_features"]
     covariance: Float[Tensor, "num_features num_features"]
+
+
+class FactoredMoments(NamedTuple):
+    """Those of fewer rows than features: Σ = CᵀC is best never made."""
+
+    mean: Float[Tensor, " num_features"]
+    rows: Float[Tensor, "num_rows num_features"]  # C: centred, divided by the root of n − 1
+
+    @property
+    def covariance(self) -> Float[Tensor, "num_features num_features"]:
+        """Σ."""
+        return self.rows.T @ self.rows
 
 
 def moments_of_all(batches: Iterable[Float[Tensor, "_ num_features"]]) -> Moments:
@@ -43,7 +56,7 @@ def moments_of_all(batches: Iterable[Float[Tensor, "_ num_features"]]) -> Moment
     return Moments(shift + mean, covariance)
 
 
-def moments_of_batch(context: StepContext, features: Float[Tensor, "batch num_features"]) -> Moments:
+def moments_of_batch(context: StepContext, features: Float[Tensor, "batch num_features"]) -> Moments | FactoredMoments:
     """Of the batch of all processes, in the graph, in float32 or float64.
 
     With fewer images than features the processes exchange the rows (n d numbers), otherwise sums (d² numbers).
@@ -54,11 +67,10 @@ def moments_of_batch(context: StepContext, features: Float[Tensor, "batch num_fe
     """
     rows = wide(features)
     count = context.num_images_of_all
-    if context.num_processes == 1 or count < features.shape[1]:
+    if count < features.shape[1]:
         rows = context.of_all_processes(rows)
         mean = rows.mean(0)
-        centred = rows - mean
-        return Moments(mean, centred.T @ centred / (count - 1))
+        return FactoredMoments(mean, (rows - mean) / math.sqrt(count - 1))
     rows = rows[: context.num_images]
     mean = context.sum_over_processes(rows.sum(0)) / count
     # The scatter does not change with the mean to first order, because centred rows add up to zero.

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from crossgraft.tune.regularizers._covariance import Moments
-from crossgraft.tune.regularizers._orthogonal import OrthogonalMap
+from crossgraft.tune.regularizers._covariance import FactoredMoments, Moments
+from crossgraft.tune.regularizers._orthogonal import OrthogonalMap, Square
 
 Normalize = Literal["ref", "none"]
 
@@ -18,8 +18,11 @@ class MomentMatching(nn.Module):
     """R = Σ − α² Qᵀ Σ₀ Q and r = μ − α Qᵀ μ₀, and the gradients of ‖R‖² and ‖r‖² for Q in closed form.
 
     With G = ∂‖R‖²/∂Q = −4 α² Σ₀ Q R and M = α² QᵀΣ₀Q, the gradient along the skew-symmetric step of ``OrthogonalMap`` is
-    W = QᵀG − GᵀQ = −4 (M R − (M R)ᵀ): one matrix product. For the means it is −2 (m rᵀ − r mᵀ) with m = α Qᵀμ₀. A term
-    carries it as ⟨δ, W⟩, which is 0 because δ is: no graph is kept over Q.
+    W = QᵀG − GᵀQ = −4 (M R − (M R)ᵀ) = −4 (M Σ − (M Σ)ᵀ), because M commutes with itself. For the means it is
+    −2 (m rᵀ − r mᵀ) with m = α Qᵀμ₀. A term carries it as ⟨δ, W⟩, which is 0 because δ is: no graph is kept over Q.
+
+    Of b < d images Σ = CᵀC has rank b, and all of it follows from C M = C Qᵀ Σ₀ Q without a product of two d × d matrices:
+    ‖R‖² = ‖C Cᵀ‖² − 2 ⟨C M, C⟩ + ‖M‖² with ‖M‖ = α² ‖Σ₀‖, and M Σ = (C M)ᵀ C.
 
     Args:
         size: d.
@@ -39,27 +42,52 @@ class MomentMatching(nn.Module):
         self.normalize: Normalize = normalize
         self.mean_weight = mean_weight
 
-    def terms(self, ours: Moments, start: Moments) -> dict[str, Float[Tensor, ""]]:
+    def terms(self, ours: Moments | FactoredMoments, start: Moments) -> dict[str, Float[Tensor, ""]]:
         """``covariance``, and ``mean`` where it has a weight; the gradient flows into ``ours``, Q and α."""
-        target, target_mean = start.covariance, start.mean
-        if self.rotation is not None:
-            q = self.rotation.value
-            target, target_mean = q.T @ target @ q, target_mean @ q
-        if self.alpha is not None:
-            target, target_mean = self.alpha.square() * target, self.alpha * target_mean
-        residual = ours.covariance - target
-        product = target.detach() @ residual.detach() if self.rotation is not None else residual
-        terms = {"covariance": self._term(residual, product, -4, start.covariance)}
+        if isinstance(ours, FactoredMoments):
+            square, product = self._of_rows(ours.rows, start.covariance)
+        else:
+            square, product = self._of_matrices(ours.covariance, start.covariance)
+        terms = {"covariance": self._term(square, product, -4, start.covariance)}
         if self.mean_weight:
-            residual = ours.mean - target_mean
-            product = torch.outer(target_mean.detach(), residual.detach())
-            terms["mean"] = self.mean_weight * self._term(residual, product, -2, start.mean)
+            target = start.mean if self.rotation is None else start.mean @ self.rotation.value
+            target = target if self.alpha is None else self.alpha * target
+            residual = ours.mean - target
+            product = torch.outer(target.detach(), residual.detach())
+            terms["mean"] = self.mean_weight * self._term(_inner(residual, residual), product, -2, start.mean)
         return terms
 
-    def _term(self, residual: Tensor, product: Tensor, factor: int, start: Tensor) -> Float[Tensor, ""]:
-        """‖residual‖² + ⟨δ, W⟩ with W = factor · (product − productᵀ), divided where that is asked for."""
-        term = _inner(residual, residual)
+    def _of_matrices(self, ours: Square, start: Square) -> tuple[Float[Tensor, ""], Square | None]:
+        """‖R‖², and M Σ where Q is learned."""
+        target = start
         if self.rotation is not None:
+            target = self.rotation.value.T @ target @ self.rotation.value
+        if self.alpha is not None:
+            target = self.alpha.square() * target
+        residual = ours - target
+        product = target.detach() @ ours.detach() if self.rotation is not None else None
+        return _inner(residual, residual), product
+
+    def _of_rows(self, rows: Float[Tensor, "b d"], start: Square) -> tuple[Float[Tensor, ""], Square | None]:
+        """The same of Σ = CᵀC, for the rows C."""
+        scale = 1 if self.alpha is None else self.alpha.square()
+        with torch.no_grad():
+            turned = rows @ start
+            if self.rotation is not None:
+                turned = rows @ self.rotation.value.T @ start @ self.rotation.value
+        gram = rows @ rows.T
+        # ⟨C M, C⟩, whose gradient for C is 2 C M because M is symmetric.
+        overlap = 2 * _inner(turned, rows) - _inner(turned, rows.detach())
+        square = _inner(gram, gram) - 2 * scale * overlap + scale * scale * _inner(start, start)
+        product = None if self.rotation is None else turned.T @ rows.detach()
+        if product is not None and self.alpha is not None:
+            product = self.alpha.detach().square() * product
+        return square, product
+
+    def _term(self, square: Tensor, product: Tensor | None, factor: int, start: Tensor) -> Float[Tensor, ""]:
+        """Adds ⟨δ, W⟩ to it, with W = factor · (product − productᵀ), divided where that is asked for."""
+        term = square
+        if self.rotation is not None and product is not None:
             term = term + factor * _inner(self.rotation.skew, product - product.T)
         if self.normalize == "none":
             return term

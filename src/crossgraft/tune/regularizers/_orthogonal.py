@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-_LARGEST_PIECE = 0.5
+# Of ‖δ‖_F: its largest rotation is then by at most 1.06, and Newton–Schulz converges from the second order.
+_LARGEST_PIECE = 1.5
 _MOST_POLISHES = 10
 
 Square = Float[Tensor, "d d"]

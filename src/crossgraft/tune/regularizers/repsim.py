@@ -62,9 +62,9 @@ class RepSim:
         mean_weight: Strength ≥ 0 of a term ``mean``, ‖μ − α Qᵀ μ₀‖² (times ``weight``), which the paper leaves out.
         passes: Epochs that ``dataset_aug`` looks at.
 
-    Cost: one pass over the training images, kept on disk for the next run where they are plain, and about seven products of
-    d × d matrices a step; with ``batch`` or ``procrustes`` a pass of the frozen copy instead, unless training shows images
-    the same way every time.
+    Cost: one pass over the training images, kept on disk for the next run where they are plain, and about four products of
+    d × d matrices a step (seven where a batch has more than d images). With ``batch`` or ``procrustes`` a pass of the frozen
+    copy instead, unless training shows images the same way every time.
 
     Reference: Zu, Xie, Chen, Liang, Ma, Keeping Representation Similarity in Finetuning for Medical Image Analysis (arXiv
     2503.07399), equations 10–14.
@@ -184,7 +184,8 @@ class RepSim:
             return {"procrustes": procrustes_distance(*context.of_all_processes(both).tensor_split(2, dim=1))}
         if isinstance(start, PairedReference):
             with torch.no_grad():
-                start = moments_of_batch(context, start.features(context))
+                theirs = moments_of_batch(context, start.features(context))
+                start = Moments(theirs.mean, theirs.covariance)
         return self._matching.terms(moments_of_batch(context, context.features), start)
 
     def after_step(self, update: StepUpdate) -> None:

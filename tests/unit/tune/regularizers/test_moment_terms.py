@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from crossgraft.tune.regularizers._covariance import Moments
+from crossgraft.tune.regularizers._covariance import FactoredMoments, Moments
 from crossgraft.tune.regularizers._moment_terms import MomentMatching
 
 SIZE = 6
@@ -24,6 +24,10 @@ def features(seed, count=20):
 
 def moments(rows):
     return Moments(rows.mean(0), rows.T.cov())
+
+
+def factored(rows):
+    return FactoredMoments(rows.mean(0), (rows - rows.mean(0)) / (len(rows) - 1) ** 0.5)
 
 
 def rotation(seed):
@@ -65,6 +69,26 @@ def test_gradients_of_features_step_and_scale_are_those_of_differences(normalize
     assert found[0][4, 2].item() == pytest.approx(difference(shifted, shifted), rel=1e-7)
     rows.data[4, 2] += 1e-5
     assert found[2].item() == pytest.approx(difference(scaled, scaled), rel=1e-7)
+
+
+@pytest.mark.parametrize("options", [{}, {"normalize": "none"}, {"learn_alpha": False}, {"learn_q": False}])
+@pytest.mark.parametrize("count", [2, 5, 20])
+def test_rows_give_what_their_covariance_gives(options, count):
+    made, start = matching(**options), moments(features(0))
+    if made.rotation is not None:
+        made.rotation.value.copy_(rotation(2))
+    if made.alpha is not None:
+        made.alpha.data.fill_(1.3)
+    found = []
+    for of in (moments, factored):
+        rows = features(1, count).requires_grad_(True)
+        terms = made.terms(of(rows), start)
+        leaves = [rows, *made.parameters()]
+        found.append([*terms.values(), *torch.autograd.grad(sum(terms.values()), leaves)])
+    assert len(found[0]) == 3 + sum(1 for _ in made.parameters())
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-11 * float(one.detach().abs().max()))
+        assert one.any()
 
 
 def test_rotated_features_with_a_rotated_q_have_the_same_terms():

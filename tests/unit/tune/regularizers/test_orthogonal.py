@@ -28,7 +28,7 @@ def test_a_step_is_the_exponential_to_second_order():
     generator = torch.Generator().manual_seed(0)
     step = torch.randn(5, 5, generator=generator, dtype=torch.float64)
     step = (step - step.T) / (step - step.T).norm()
-    for size, tolerance in ((0.01, 1e-6), (0.1, 1e-3), (3.0, 0.2)):
+    for size, tolerance in ((0.01, 1e-6), (0.1, 1e-3), (3.0, 0.5)):
         q = OrthogonalMap(5, torch.zeros((), dtype=torch.float64))
         with torch.no_grad():
             q.skew.copy_(size * step)
