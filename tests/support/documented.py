@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 
 import numpy as np
 from PIL import Image
@@ -38,10 +37,14 @@ def make_documented_workspace(folder, repository):
 
 def examples(folder, originals):
     """The examples, their zoos with the first two entries and the last: tests of the examples try every entry."""
-    shutil.copytree(originals, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for zoo in folder.glob("*/*.yaml"):
-        heading, *entries = re.split(r"(?m)^(?=- name:)", zoo.read_text(encoding="utf-8"))
-        zoo.write_text("".join([heading, *entries[:2], *entries[2:][-1:]]), encoding="utf-8")
+    for original in originals.glob("*/*.*"):
+        file = folder / original.relative_to(originals)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if original.suffix == ".yaml":
+            heading, *entries = re.split(r"(?m)^(?=- name:)", original.read_text(encoding="utf-8"))
+            file.write_text("".join([heading, *entries[:2], *entries[2:][-1:]]), encoding="utf-8")
+        else:
+            file.symlink_to(original)  # the same module, wherever it is imported from
 
 
 def several_labels(folder):

@@ -72,7 +72,7 @@ class BestModelRecord(Record):
     comparison: FineTuningComparisonRecord | None = Field(default=None, description="What they gave and kept.")
 
     def commands(self, run_directory: str | PurePath) -> list[str]:
-        """What to type to fine-tune, to predict and to compare ways to fine-tune, where ``run_directory`` is how the demo's folder is reached.
+        """What to type to fine-tune, to predict and to compare, where ``run_directory`` is how the demo's folder is reached.
 
         >>> best = BestModelRecord.model_construct(
         ...     data_file="digits.npz", model_file="best.yaml", unseen_folder="new", tune_folder="tune", tune_options=[],

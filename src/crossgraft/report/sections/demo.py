@@ -14,7 +14,8 @@ from crossgraft.report.plots import Interval, scatter_figure, split_figure
 from crossgraft.report.sections._lookup import score_title
 from crossgraft.report.sections._metrics import metrics_table
 from crossgraft.report.sections._points import against_primary
-from crossgraft.report.sections.tuning_comparison import trade_off, variants_table
+from crossgraft.report.sections._trade_off import trade_off
+from crossgraft.report.sections.tuning_comparison import variants_table
 from crossgraft.report.sections.verdict import ranking_heading
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words

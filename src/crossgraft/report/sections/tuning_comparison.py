@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
-from markupsafe import Markup
-
 from crossgraft.records import (
     CheckRecord,
     ComparedVariantRecord,
     FineTuningComparisonRecord,
-    InterpolationPoint,
     InterpolationRecord,
-    ValueRecord,
 )
-from crossgraft.report.blocks import Block, Checks, Figure, Folded, Heading, Items, Paragraph, Section
+from crossgraft.report.blocks import Block, Checks, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.comparison_words import NUMBERS, answer_in_words, curve_in_words
 from crossgraft.report.formatting import NumberFormat, count, counted, describe_classes, duration, joined
 from crossgraft.report.metric_words import metric_name_in_words
-from crossgraft.report.plots import Interval, TradeOff, trade_off_figure
+from crossgraft.report.sections._trade_off import curve_of, trade_off
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
 
 _SECONDS = NumberFormat(decimals=1)
 _RATIO = NumberFormat(decimals=2)
-_SMALL_SCREEN = 340
 
 
 def comparison_heading(source: Source[FineTuningComparisonRecord]) -> Heading:
@@ -49,94 +41,6 @@ def comparison_verdict_section(source: Source[FineTuningComparisonRecord]) -> Se
         blocks.append(Checks(checks))
     blocks += trade_off(record, prefix=source.prefix)
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
-
-
-def trade_off(record: FineTuningComparisonRecord, *, prefix: str) -> list[Block]:
-    """Quality against similarity, biased as in the literature, then debiased; nothing without two variants to draw.
-
-    Args:
-        record: The comparison.
-        prefix: Of every id on the page.
-    """
-    if sum(row.metric.value is not None and row.cka.value is not None for row in record.variants) < 2:
-        return []
-    biased = _trade_off(record, "cka", "Similarity to the pretrained features (CKA)", prefix)
-    debiased = _trade_off(record, "cka_debiased", "Similarity to the pretrained features (debiased CKA)", prefix)
-    return [
-        Figure(biased[:1], caption=_caption(record), narrow=biased[1:]),
-        Folded(
-            "The same against the debiased CKA", [Figure(debiased[:1], caption=_DEBIASED_CAPTION, narrow=debiased[1:])]
-        ),
-    ]
-
-
-_DEBIASED_CAPTION = (
-    "The CKA that papers report is biased: that of unrelated features is not 0, the less so the fewer images there are. The "
-    "debiased one of unrelated features is about 0."
-)
-
-
-def _trade_off(record: FineTuningComparisonRecord, kind: str, label: str, prefix: str) -> list[Markup]:
-    """The figure for wide screens and for phones."""
-    points = [
-        TradeOff(row.variant, _interval(_similarity(row, kind)), _interval(row.metric), row.sweep, row.strength)
-        for row in record.variants
-    ]
-    curve = _curve(record.interpolation, kind, record.primary_metric)
-    title, place = f"{record.metric_title} on test", f"{prefix}trade-off-{kind}"
-    short = label.replace("Similarity to the pretrained features", "Similarity")
-    return [
-        trade_off_figure(points, curve, x_label=label, y_label=title, identifier=place),
-        trade_off_figure(
-            points, curve, x_label=short, y_label=title, identifier=f"{place}-narrow", width=_SMALL_SCREEN, height=330
-        ),
-    ]
-
-
-def _caption(record: FineTuningComparisonRecord) -> str:
-    several = len(record.seeds) > 1
-    dot = f"the mean over {len(record.seeds)} seeds" if several else "one training"
-    text = f"Each dot is one way to fine-tune ({dot}): up is better, right is more like the pretrained network. "
-    text += "Thin lines are 95 % intervals, cut off at the frame. Lines join one plug-in with different strengths. "
-    if record.interpolation:
-        text += (
-            "The dashed curve mixes the weights of the pretrained network and of full, which costs no training: a way to "
-            "fine-tune is worth its time where it lies above. "
-        )
-    return text.rstrip()
-
-
-def _similarity(row: ComparedVariantRecord, kind: str) -> ValueRecord:
-    return row.cka if kind == "cka" else row.cka_debiased
-
-
-def _interval(value: ValueRecord) -> Interval:
-    return Interval(value.value, value.low, value.high)
-
-
-def _curve(records: Sequence[InterpolationRecord], kind: str, metric: str) -> list[tuple[float, float]]:
-    """The mean over seeds of similarity and metric at each α."""
-    alphas = [point.alpha for point in records[0].points] if records else []
-    return [
-        (
-            _mean([_at(record, alpha).similarity.get(kind, math.nan) for record in records]),
-            _mean([_value(record, alpha, metric) for record in records]),
-        )
-        for alpha in alphas
-    ]
-
-
-def _at(record: InterpolationRecord, alpha: float) -> InterpolationPoint:
-    return next(point for point in record.points if point.alpha == alpha)
-
-
-def _value(record: InterpolationRecord, alpha: float, metric: str) -> float:
-    found = _at(record, alpha).metric(metric)
-    return math.nan if found is None or found.value is None else found.value
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def variants_section(source: Source[FineTuningComparisonRecord]) -> Section:
@@ -258,7 +162,7 @@ def mixed_weights_section(source: Source[FineTuningComparisonRecord]) -> Section
     first = record.interpolation[0]
     several = len(record.interpolation) > 1
     of_seed = f", mean over {len(record.interpolation)} seeds" if several else ""
-    biased, debiased = (_curve(record.interpolation, kind, record.primary_metric) for kind in ("cka", "cka_debiased"))
+    biased, debiased = (curve_of(record.interpolation, kind, record.primary_metric) for kind in ("cka", "cka_debiased"))
     table = Table(
         caption=f"Networks between {first.start} and full{of_seed}",
         columns=[

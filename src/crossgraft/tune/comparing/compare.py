@@ -19,15 +19,15 @@ from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
 from crossgraft.records import FineTuningComparisonRecord, Reference, Thumbnail
 from crossgraft.report import write_report
-from crossgraft.report.formatting import counted
 from crossgraft.runs import RunDirectory, open_command_run, read_known_results
 from crossgraft.runs.command_line import display_value
 from crossgraft.tune.assemble import PRIMARY_METRICS
 from crossgraft.tune.comparing.comparison import FineTuningComparison
-from crossgraft.tune.comparing.curves import Curve, draw_curves
+from crossgraft.tune.comparing.curves import draw_curves
 from crossgraft.tune.comparing.differences import MeasuredImages
+from crossgraft.tune.comparing.limits import intervals_in_words, notes_on
 from crossgraft.tune.comparing.study import Study, plan_all
-from crossgraft.tune.comparing.summary import ENOUGH_SEEDS, measure_variants, summarise
+from crossgraft.tune.comparing.summary import measure_variants, summarise
 from crossgraft.tune.comparing.trainings import DoneTraining, train_all
 from crossgraft.tune.comparing.variants import Entry, Variant, read_variants
 from crossgraft.tune.fine_tune import DEFAULTS, NOT_CONFIGURATION, as_typed, fine_tune
@@ -221,48 +221,13 @@ def _record(study: Study, done: Sequence[DoneTraining], run: RunDirectory) -> Fi
         trainings=[each.row for each in done],
         interpolation=[curve.record for curve in curves],
         interpolation_reason=reason,
-        interval_words=_intervals_in_words(len(study.seeds)),
+        interval_words=intervals_in_words(len(study.seeds)),
         seconds=sum(each.row.seconds for each in done),
         checks=study.checks,
         warnings=[f"{each.variant.name} with seed {each.seed} failed: {each.row.reason}" for each in failed],
-        notes=_notes(study, curves),
+        notes=notes_on(study, curves),
         references=[*references.values(), _JACKKNIFE],
     )
-
-
-def _intervals_in_words(num_seeds: int) -> str:
-    if num_seeds >= ENOUGH_SEEDS:
-        return (
-            f"Intervals of a variant are those of its mean over {num_seeds} seeds (Student's t): how much other seeds would "
-            "change it, on these test images. Intervals of differences count test images and seeds."
-        )
-    runs = "one training each" if num_seeds == 1 else "two trainings each, too few to see how much seeds change"
-    return f"There is {runs}, so intervals are those of test images; another seed may change more than they say."
-
-
-def _notes(study: Study, curves: Sequence[Curve]) -> list[str]:
-    number = len(study.variants)
-    notes = [
-        f"Every difference has its own 95 % interval: of {number - 1} variants that are no better than full, about one in "
-        "twenty would look better or worse by chance.",
-        "Which variant is best was seen on the test images. The value of the best of many is a little too high; new images say "
-        "how it really is.",
-    ]
-    if any(each.starts_from_scratch for each in study.variants):
-        notes.append("Scratch starts from random weights; its similarity, too, is to the pretrained network.")
-    if curves:
-        layers = curves[0].record.num_batch_norms
-        own = (
-            f" The statistics of {counted(layers, 'BatchNorm layer')} were estimated anew on the training images."
-            if layers
-            else ""
-        )
-        notes.append(
-            "The curve mixes the weights of the pretrained network and of full, without any training (WiSE-FT)."
-            f"{own} A variant is compared with the network on the curve that is equally similar by the biased CKA, which "
-            "counts as known."
-        )
-    return notes
 
 
 def _write(result: FineTuningComparison, study: Study, run: RunDirectory, *, is_kept: bool) -> FineTuningComparison:

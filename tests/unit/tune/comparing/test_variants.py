@@ -1,5 +1,6 @@
 import pytest
 from hypothesis import given
+from hypothesis import settings as of_hypothesis
 from hypothesis import strategies as st
 
 from crossgraft.errors import UnknownNameError, UsageError
@@ -27,6 +28,7 @@ def test_options_stay_with_their_plugin():
     )
 
 
+@of_hypothesis(deadline=None)  # the first look-up reads entry points
 @given(st.lists(STRENGTHS, min_size=2, max_size=5, unique_by=float))
 def test_a_number_repeats_the_plugin_before_it(strengths):
     text = "full,l2_sp:" + ",".join(strengths)

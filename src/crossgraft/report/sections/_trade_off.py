@@ -1,0 +1,108 @@
+"""Quality against similarity: the figure of a comparison of fine-tunings, also on the page of the demo."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from crossgraft.records import (
+    ComparedVariantRecord,
+    FineTuningComparisonRecord,
+    InterpolationPoint,
+    InterpolationRecord,
+    ValueRecord,
+)
+from crossgraft.report.blocks import Block, Figure, Folded
+from crossgraft.report.plots import Interval, TradeOff, trade_off_figure
+
+_SMALL_SCREEN = 340
+
+
+def trade_off(record: FineTuningComparisonRecord, *, prefix: str) -> list[Block]:
+    """Quality against similarity, biased as in the literature, then debiased; nothing without two variants to draw.
+
+    Args:
+        record: The comparison.
+        prefix: Of every id on the page.
+    """
+    if sum(row.metric.value is not None and row.cka.value is not None for row in record.variants) < 2:
+        return []
+    biased = _trade_off(record, "cka", "Similarity to the pretrained features (CKA)", prefix)
+    debiased = _trade_off(record, "cka_debiased", "Similarity to the pretrained features (debiased CKA)", prefix)
+    return [
+        Figure(biased[:1], caption=_caption(record), narrow=biased[1:]),
+        Folded(
+            "The same against the debiased CKA", [Figure(debiased[:1], caption=_DEBIASED_CAPTION, narrow=debiased[1:])]
+        ),
+    ]
+
+
+_DEBIASED_CAPTION = (
+    "The CKA that papers report is biased: that of unrelated features is not 0, the less so the fewer images there are. The "
+    "debiased one of unrelated features is about 0."
+)
+
+
+def _trade_off(record: FineTuningComparisonRecord, kind: str, label: str, prefix: str) -> list[Markup]:
+    """The figure for wide screens and for phones."""
+    points = [
+        TradeOff(row.variant, _interval(_similarity(row, kind)), _interval(row.metric), row.sweep, row.strength)
+        for row in record.variants
+    ]
+    curve = curve_of(record.interpolation, kind, record.primary_metric)
+    title, place = f"{record.metric_title} on test", f"{prefix}trade-off-{kind}"
+    short = label.replace("Similarity to the pretrained features", "Similarity")
+    return [
+        trade_off_figure(points, curve, x_label=label, y_label=title, identifier=place),
+        trade_off_figure(
+            points, curve, x_label=short, y_label=title, identifier=f"{place}-narrow", width=_SMALL_SCREEN, height=330
+        ),
+    ]
+
+
+def _caption(record: FineTuningComparisonRecord) -> str:
+    several = len(record.seeds) > 1
+    dot = f"the mean over {len(record.seeds)} seeds" if several else "one training"
+    text = f"Each dot is one way to fine-tune ({dot}): up is better, right is more like the pretrained network. "
+    text += "Thin lines are 95 % intervals, cut off at the frame. Lines join one plug-in with different strengths. "
+    if record.interpolation:
+        text += (
+            "The dashed curve mixes the weights of the pretrained network and of full, which costs no training: a way to "
+            "fine-tune is worth its time where it lies above. "
+        )
+    return text.rstrip()
+
+
+def _similarity(row: ComparedVariantRecord, kind: str) -> ValueRecord:
+    return row.cka if kind == "cka" else row.cka_debiased
+
+
+def _interval(value: ValueRecord) -> Interval:
+    return Interval(value.value, value.low, value.high)
+
+
+def curve_of(records: Sequence[InterpolationRecord], kind: str, metric: str) -> list[tuple[float, float]]:
+    """The mean over seeds of similarity (``cka`` or ``cka_debiased``) and metric at each α."""
+    alphas = [point.alpha for point in records[0].points] if records else []
+    return [
+        (
+            _mean([_at(record, alpha).similarity.get(kind, math.nan) for record in records]),
+            _mean([_value(record, alpha, metric) for record in records]),
+        )
+        for alpha in alphas
+    ]
+
+
+def _at(record: InterpolationRecord, alpha: float) -> InterpolationPoint:
+    return next(point for point in record.points if point.alpha == alpha)
+
+
+def _value(record: InterpolationRecord, alpha: float, metric: str) -> float:
+    found = _at(record, alpha).metric(metric)
+    return math.nan if found is None or found.value is None else found.value
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
