@@ -57,7 +57,7 @@ class Case:
 
 CASES = (
     Case("RepSim, covariance of all images", "repsim", 1.03, shows_plain_images=False),
-    Case("RepSim, covariance of the batch by a frozen copy", "repsim:compare_with=batch", shows_plain_images=False),
+    Case("RepSim, covariance of the batch by a frozen copy", "repsim:reference=batch", shows_plain_images=False),
     Case("HCS, frozen copy", "hcs", 1.35, shows_plain_images=False),
     Case("HCS, features looked up", "hcs", 1.02),
     Case("L2-SP", "l2_sp"),

@@ -50,7 +50,7 @@ def slots_page() -> str:
         folder = kind.replace("_", "-")
         rows = [
             f"| `{name}` | {_linked(plugin.title, f'{folder}/{name}.md')} | {options_in_words(plugin) or 'none'} "
-            f"| {plugin.reference} |"
+            f"| {plugin.citation} |"
             for name, plugin in registry
             if registry.origin(name) == "crossgraft"
         ]

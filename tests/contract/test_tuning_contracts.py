@@ -44,7 +44,7 @@ SLOTS = {
 }
 OPTIONS = {
     "method": ["partial:1", "partial:names=*"],
-    "regularizer": ["l2_sp:beta=0.0", "repsim:compare_with=batch", "repsim:mode=procrustes"],
+    "regularizer": ["l2_sp:beta=0.0", "repsim:reference=batch", "repsim:mode=procrustes"],
     "batch transform": ["mixup:0.4", "cutmix:probability=1.0", "label_smoothing:0.2"],
     "augmentation": ["thesis:4", "thesis:6", "light:flip=false"],
     "loss": ["focal:0.0", "focal:0.5", "cross_entropy:balanced", "multi_label:balanced"],

@@ -138,7 +138,7 @@ class PullToStart:
     strength: float = 0.1
     name: ClassVar[str] = "pull"
     title: ClassVar[str] = "Pull"
-    reference: ClassVar[str] = "test"
+    citation: ClassVar[str] = "test"
     task_weight: ClassVar[float] = 1.0
 
     def attach(self, classifier, training_set=None):

@@ -126,7 +126,7 @@ def _slot(kind: str) -> Rows:
             "title": plugin.title,
             "options": options_in_words(plugin) or "none",
             "from": registry.origin(name),
-            "reference": plugin.reference,
+            "reference": plugin.citation,
         }
         for name, plugin in registry
     ]

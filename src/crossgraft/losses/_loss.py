@@ -25,13 +25,13 @@ class Loss(Protocol):
     Attributes:
         name: On the command line and in tables.
         title: In print.
-        reference: Where it is described.
+        citation: Where it is described.
         tasks: The kinds of targets that it has a meaning for.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    reference: ClassVar[str]
+    citation: ClassVar[str]
     tasks: ClassVar[tuple[Task, ...]]
 
     def resolve(self, targets: LossTargets, *, task: Task) -> Loss:

@@ -45,7 +45,7 @@ class CrossEntropy:
 
     name: ClassVar[str] = "cross_entropy"
     title: ClassVar[str] = "Cross-entropy"
-    reference: ClassVar[str] = "Good, Rational Decisions, J. R. Stat. Soc. B 14 (1952) 107"
+    citation: ClassVar[str] = "Good, Rational Decisions, J. R. Stat. Soc. B 14 (1952) 107"
     tasks: ClassVar[tuple[Task, ...]] = ("multi-class", "binary")
 
     class_weights: Weights = None

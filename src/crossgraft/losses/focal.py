@@ -46,7 +46,7 @@ class Focal:
 
     name: ClassVar[str] = "focal"
     title: ClassVar[str] = "Focal loss"
-    reference: ClassVar[str] = (
+    citation: ClassVar[str] = (
         "Lin, Goyal, Girshick, He and Dollár, Focal Loss for Dense Object Detection, ICCV 2017, eq. 5"
     )
     tasks: ClassVar[tuple[Task, ...]] = ("multi-class", "binary", "multi-label")

@@ -38,7 +38,7 @@ class MultiLabel:
 
     name: ClassVar[str] = "multi_label"
     title: ClassVar[str] = "Binary cross-entropy summed over labels"
-    reference: ClassVar[str] = "Good, Rational Decisions, J. R. Stat. Soc. B 14 (1952) 107, for every label"
+    citation: ClassVar[str] = "Good, Rational Decisions, J. R. Stat. Soc. B 14 (1952) 107, for every label"
     tasks: ClassVar[tuple[Task, ...]] = ("multi-label",)
 
     positive_weights: Weights = None

@@ -25,11 +25,11 @@ def require(kept: bool, plugin: object, what: str) -> None:
 
 
 def declares_its_facts(plugin: Any, **extra: Any) -> None:
-    """It has a name in snake_case, a title, a reference and a docstring of its own."""
+    """It has a name in snake_case, a title, a citation and a docstring of its own."""
     del extra
     own_docstring = type(plugin).__dict__.get("__doc__") or ""
     written = not own_docstring.startswith(f"{type(plugin).__name__}(")  # what dataclass makes up where there is none
-    facts = {name: getattr(plugin, name, "") for name in ("name", "title", "reference")}
+    facts = {name: getattr(plugin, name, "") for name in ("name", "title", "citation")}
     facts["docstring"] = own_docstring if written else ""
     missing = [name for name, fact in facts.items() if not str(fact).strip()]
     require(not missing, plugin, f"it has no {', no '.join(missing)}")

@@ -19,13 +19,13 @@ class Augmentation(Protocol):
     Attributes:
         name: On the command line and in tables.
         title: In print.
-        reference: Where it is described.
+        citation: Where it is described.
         flip: Whether images may be mirrored left to right (``--no-flip`` turns it off: a heart is on one side).
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    reference: ClassVar[str]
+    citation: ClassVar[str]
 
     @property
     def flip(self) -> bool:

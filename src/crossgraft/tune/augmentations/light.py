@@ -35,7 +35,7 @@ class Light:
 
     name: ClassVar[str] = "light"
     title: ClassVar[str] = "Light (mirror, window, brightness)"
-    reference: ClassVar[str] = "windows after Szegedy et al., Going Deeper with Convolutions, CVPR 2015, §6"
+    citation: ClassVar[str] = "windows after Szegedy et al., Going Deeper with Convolutions, CVPR 2015, §6"
 
     smallest_side: float = 0.8
     brightness: float = 0.1

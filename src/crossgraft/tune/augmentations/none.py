@@ -20,7 +20,7 @@ class NoAugmentation:
 
     name: ClassVar[str] = "none"
     title: ClassVar[str] = "No augmentation"
-    reference: ClassVar[str] = ""
+    citation: ClassVar[str] = ""
 
     flip: bool = True
 

@@ -57,7 +57,7 @@ class Thesis:
 
     name: ClassVar[str] = "thesis"
     title: ClassVar[str] = "Of the thesis on cross-domain transfer"
-    reference: ClassVar[str] = "thesis on cross-domain transfer in medical images, §3.4.1, §4.2.2, §6.4.2"
+    citation: ClassVar[str] = "thesis on cross-domain transfer in medical images, §3.4.1, §4.2.2, §6.4.2"
 
     chapter: Literal[3, 4, 6] = 3
     flip: bool = True

@@ -19,13 +19,13 @@ class BatchTransform(Protocol):
     Attributes:
         name: On the command line and in tables.
         title: In print.
-        reference: The paper that defines it.
+        citation: The paper that defines it.
         accepts_multi_label: Whether targets with several labels an image keep a meaning.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    reference: ClassVar[str]
+    citation: ClassVar[str]
     accepts_multi_label: ClassVar[bool]
 
     def __call__(self, images: Images, targets: SoftTargets, generator: torch.Generator) -> tuple[Images, SoftTargets]:

@@ -33,7 +33,7 @@ class CutMix:
 
     name: ClassVar[str] = "cutmix"
     title: ClassVar[str] = "CutMix"
-    reference: ClassVar[str] = (
+    citation: ClassVar[str] = (
         "Yun et al., CutMix: Regularization Strategy to Train Strong Classifiers with Localizable Features, ICCV 2019"
     )
     accepts_multi_label: ClassVar[bool] = True

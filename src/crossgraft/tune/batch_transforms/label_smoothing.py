@@ -27,9 +27,7 @@ class LabelSmoothing:
 
     name: ClassVar[str] = "label_smoothing"
     title: ClassVar[str] = "Label smoothing"
-    reference: ClassVar[str] = (
-        "Szegedy et al., Rethinking the Inception Architecture for Computer Vision, CVPR 2016, §7"
-    )
+    citation: ClassVar[str] = "Szegedy et al., Rethinking the Inception Architecture for Computer Vision, CVPR 2016, §7"
     accepts_multi_label: ClassVar[bool] = False
 
     epsilon: float = 0.1

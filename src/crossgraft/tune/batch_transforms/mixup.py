@@ -30,7 +30,7 @@ class Mixup:
 
     name: ClassVar[str] = "mixup"
     title: ClassVar[str] = "Mixup"
-    reference: ClassVar[str] = (
+    citation: ClassVar[str] = (
         "Zhang, Cissé, Dauphin and Lopez-Paz, mixup: Beyond Empirical Risk Minimization, ICLR 2018"
     )
     accepts_multi_label: ClassVar[bool] = True

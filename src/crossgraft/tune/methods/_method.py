@@ -33,14 +33,14 @@ class Method(Protocol):
     Attributes:
         name: On the command line and in tables.
         title: In print.
-        reference: The paper that defines it.
+        citation: The paper that defines it.
         starts_from_scratch: Whether the pretrained weights are replaced by random ones first.
         features_are_fixed: Whether the features of an image never change, so that they may be computed once.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    reference: ClassVar[str]
+    citation: ClassVar[str]
     starts_from_scratch: ClassVar[bool]
     features_are_fixed: ClassVar[bool]
 

@@ -16,7 +16,7 @@ class Full:
 
     name: ClassVar[str] = "full"
     title: ClassVar[str] = "Full fine-tuning"
-    reference: ClassVar[str] = (
+    citation: ClassVar[str] = (
         "Yosinski, Clune, Bengio, Lipson: How transferable are features in deep neural networks?, NIPS 2014"
     )
     starts_from_scratch: ClassVar[bool] = False

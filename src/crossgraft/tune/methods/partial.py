@@ -31,7 +31,7 @@ class Partial:
 
     name: ClassVar[str] = "partial"
     title: ClassVar[str] = "Partial fine-tuning"
-    reference: ClassVar[str] = "Jia et al.: Visual Prompt Tuning, ECCV 2022 (arXiv 2203.12119), Partial-k"
+    citation: ClassVar[str] = "Jia et al.: Visual Prompt Tuning, ECCV 2022 (arXiv 2203.12119), Partial-k"
     starts_from_scratch: ClassVar[bool] = False
     features_are_fixed: ClassVar[bool] = False
 

@@ -16,7 +16,7 @@ class Scratch:
 
     name: ClassVar[str] = "scratch"
     title: ClassVar[str] = "Training from scratch"
-    reference: ClassVar[str] = "He, Girshick, Dollár: Rethinking ImageNet Pre-training, ICCV 2019 (arXiv 1811.08883)"
+    citation: ClassVar[str] = "He, Girshick, Dollár: Rethinking ImageNet Pre-training, ICCV 2019 (arXiv 1811.08883)"
     starts_from_scratch: ClassVar[bool] = True
     features_are_fixed: ClassVar[bool] = False
 

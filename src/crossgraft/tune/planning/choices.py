@@ -64,7 +64,7 @@ class Plugins:
             ("loss", [self.loss]),
         ]
         return [
-            PluginRecord(kind=kind, spelling=spell(plugin), title=plugin.title, reference=plugin.reference)
+            PluginRecord(kind=kind, spelling=spell(plugin), title=plugin.title, reference=plugin.citation)
             for kind, plugins in slots
             for plugin in plugins
         ]

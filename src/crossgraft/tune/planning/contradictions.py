@@ -66,12 +66,12 @@ class Situation:
         """Images of one part of a batch, of all processes together."""
         return min(self.settings.batch_size, self.num_train) // self.settings.accumulate
 
-    def matches_covariances(self, *, compare_with: str | None = None) -> bool:
-        """Does RepSim look at covariances (and, if that is asked, take the pretrained one from ``compare_with``)?"""
+    def matches_covariances(self, *, reference: str | None = None) -> bool:
+        """Does RepSim look at covariances (and, if that is asked, take the pretrained one from ``reference``)?"""
         return any(
             each.name == "repsim"
             and getattr(each, "mode", None) == "covariance"
-            and compare_with in (None, getattr(each, "compare_with", None))
+            and reference in (None, getattr(each, "reference", None))
             for each in self.plugins.regularizers
         )
 
@@ -279,13 +279,13 @@ SAID: tuple[Rule, ...] = (
     Rule(
         lambda s: s.matches_covariances() and s.images_at_once < _FEWEST_FOR_A_COVARIANCE,
         "RepSim's covariance comes from {images_at_once} images at a time, which says little about it (and one image says "
-        "nothing: its term is 0). Use a larger --batch-size or a smaller --accumulate, or repsim:compare_with=batch, which "
+        "nothing: its term is 0). Use a larger --batch-size or a smaller --accumulate, or repsim:reference=batch, which "
         "sees the same images in both networks.",
     ),
     Rule(
-        lambda s: s.matches_covariances(compare_with="dataset") and (s.mixes or s.plugins.augmentation.name != "none"),
+        lambda s: s.matches_covariances(reference="dataset") and (s.mixes or s.plugins.augmentation.name != "none"),
         "RepSim compares augmented or mixed images with the training images as they are, so part of its term is what that "
-        "does to an image. repsim:compare_with=dataset_aug looks at them augmented and mixed at the start, too.",
+        "does to an image. repsim:reference=dataset_aug looks at them augmented and mixed at the start, too.",
     ),
     Rule(
         lambda s: s.num_jobs > 30,

@@ -117,13 +117,13 @@ class Regularizer(Protocol):
     Attributes:
         name: On the command line and in tables.
         title: In print.
-        reference: The paper that defines it.
+        citation: The paper that defines it.
         task_weight: Factor of the task loss.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    reference: ClassVar[str]
+    citation: ClassVar[str]
 
     @property
     def task_weight(self) -> float:

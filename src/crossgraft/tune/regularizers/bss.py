@@ -37,7 +37,7 @@ class BSS:
 
     name: ClassVar[str] = "bss"
     title: ClassVar[str] = "BSS"
-    reference: ClassVar[str] = (
+    citation: ClassVar[str] = (
         "Chen, Wang, Fu, Long, Wang: Catastrophic Forgetting Meets Negative Transfer: Batch Spectral Shrinkage for Safe "
         "Transfer Learning, NeurIPS 2019"
     )

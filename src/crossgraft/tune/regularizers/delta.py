@@ -51,7 +51,7 @@ class DELTA:
 
     name: ClassVar[str] = "delta"
     title: ClassVar[str] = "DELTA"
-    reference: ClassVar[str] = (
+    citation: ClassVar[str] = (
         "Li et al.: DELTA: Deep Learning Transfer using Feature Map with Attention for Convolutional Networks, ICLR 2019 "
         "(arXiv 1901.09229)"
     )

@@ -49,7 +49,7 @@ class HCS:
 
     name: ClassVar[str] = "hcs"
     title: ClassVar[str] = "HCS"
-    reference: ClassVar[str] = (
+    citation: ClassVar[str] = (
         "Zu, Xie, Chen, Liang, Ma: Keeping Representation Similarity in Finetuning for Medical Image Analysis "
         "(arXiv 2503.07399)"
     )

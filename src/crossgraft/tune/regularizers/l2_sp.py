@@ -41,7 +41,7 @@ class L2SP:
 
     name: ClassVar[str] = "l2_sp"
     title: ClassVar[str] = "L2-SP"
-    reference: ClassVar[str] = (
+    citation: ClassVar[str] = (
         "Li, Grandvalet, Davoine: Explicit Inductive Bias for Transfer Learning with Convolutional Networks, ICML 2018 "
         "(arXiv 1802.01483)"
     )

@@ -52,7 +52,7 @@ class RepSim:
     Attributes:
         weight: Strength ≥ 0; 0 trains exactly as without.
         mode: ``covariance``, or ``procrustes``, which sees the same images in both networks.
-        compare_with: Where Σ₀ comes from: ``dataset`` (all training images as evaluation shows them), ``dataset_aug``
+        reference: Where Σ₀ comes from: ``dataset`` (all training images as evaluation shows them), ``dataset_aug``
             (``passes`` epochs of them augmented and mixed as in training), or ``batch`` (the images of the step, by a
             frozen copy of the network).
         normalize: ``ref`` divides by ‖Σ₀‖²_F, and the term of the means by ‖μ₀‖²; ``none`` does not.
@@ -72,7 +72,7 @@ class RepSim:
 
     name: ClassVar[str] = "repsim"
     title: ClassVar[str] = "RepSim"
-    reference: ClassVar[str] = (
+    citation: ClassVar[str] = (
         "Zu, Xie, Chen, Liang, Ma: Keeping Representation Similarity in Finetuning for Medical Image Analysis (arXiv "
         "2503.07399)"
     )
@@ -80,7 +80,7 @@ class RepSim:
 
     weight: float = 1.0
     mode: Literal["covariance", "procrustes"] = "covariance"
-    compare_with: Literal["dataset", "dataset_aug", "batch"] = "dataset"
+    reference: Literal["dataset", "dataset_aug", "batch"] = "dataset"
     normalize: Normalize = "ref"
     learn_q: bool = True
     q_learning_rate: float | None = None
@@ -129,7 +129,7 @@ class RepSim:
                 normalize=self.normalize,
                 mean_weight=self.mean_weight,
             )
-        if self.mode == "procrustes" or self.compare_with == "batch":
+        if self.mode == "procrustes" or self.reference == "batch":
             self._start = PairedReference(classifier, training_set)
         elif training_set is not None:
             moments = self._moments_of(classifier, training_set)
@@ -141,12 +141,12 @@ class RepSim:
         def compute() -> Moments:
             shown = (
                 training_set.plain_batches()
-                if self.compare_with == "dataset"
+                if self.reference == "dataset"
                 else training_set.training_batches(self.passes)
             )
             return moments_of_all(features_of_batches(frozen_copy(classifier), shown))
 
-        data = training_set.fingerprint if self.compare_with == "dataset" else None
+        data = training_set.fingerprint if self.reference == "dataset" else None
         moments = kept_or_computed(classifier, data, compute)
         if not all(bool(tensor.isfinite().all()) for tensor in moments):
             raise DataError(
@@ -159,13 +159,13 @@ class RepSim:
         """The term ``covariance`` (and ``mean``), or ``procrustes``; 0 of fewer than two images.
 
         Raises:
-            UsageError: ``attach`` was not called, or ``compare_with`` needs training images and it was given none.
+            UsageError: ``attach`` was not called, or ``reference`` needs training images and it was given none.
         """
         start = self._start
         if start is None:
             raise UsageError(
                 "repsim does not know the features that training starts from. Call attach(classifier, training_set) before "
-                "the first step; compare_with=batch needs no training set."
+                "the first step; reference=batch needs no training set."
             )
         with torch.autocast(context.features.device.type, enabled=False):
             terms = self._terms(context, start)

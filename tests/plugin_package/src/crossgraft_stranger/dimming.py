@@ -19,7 +19,7 @@ class Dimming:
 
     name: ClassVar[str] = "dimming"
     title: ClassVar[str] = "Dimming"
-    reference: ClassVar[str] = "Example of a third-party augmentation; no paper"
+    citation: ClassVar[str] = "Example of a third-party augmentation; no paper"
 
     depth: float = 0.3
     flip: bool = True

@@ -20,7 +20,7 @@ class QuietLogits:
 
     name: ClassVar[str] = "quiet_logits"
     title: ClassVar[str] = "Quiet logits"
-    reference: ClassVar[str] = "Example of a third-party regulariser; no paper"
+    citation: ClassVar[str] = "Example of a third-party regulariser; no paper"
 
     strength: float = 0.01
 

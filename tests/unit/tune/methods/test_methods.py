@@ -41,7 +41,7 @@ def test_every_method_is_checked_here_and_is_a_method():
         assert isinstance(method, Method)
         assert choose(METHODS, spell(method)) == method
         assert METHODS.get(method.name) is type(method)
-        assert method.title and method.reference
+        assert method.title and method.citation
 
 
 def test_flags():

@@ -124,9 +124,9 @@ def test_every_rule_has_a_case_here_and_sound_choices_pass():
     enough = {"settings": {"batch_size": 64}, "augmentation": "none"}
     assert notes_on(situation(regularizer="repsim", **enough)) == []
     assert notes_on(situation(regularizer="repsim:mode=procrustes")) == []
-    assert notes_on(situation(regularizer="repsim:compare_with=batch", settings={"batch_size": 64})) == []
+    assert notes_on(situation(regularizer="repsim:reference=batch", settings={"batch_size": 64})) == []
     (said,) = notes_on(situation(regularizer="repsim", batch_transform="mixup", **enough))
-    assert "compare_with=dataset_aug" in said
+    assert "reference=dataset_aug" in said
 
 
 NOTES = {
@@ -142,7 +142,7 @@ NOTES = {
     "changes results a little": {"trained_batch_norms": ("body.bn",), "settings": {"accumulate": 2}},
     "will be noisy": {"trained_batch_norms": ("body.bn",), "settings": {"batch_size": 4}},
     "comes from 8 images at a time": {"regularizer": "repsim", "settings": {"batch_size": 64, "accumulate": 8}},
-    "compare_with=dataset_aug": {"regularizer": "repsim", "settings": {"batch_size": 64}, "augmentation": "light"},
+    "reference=dataset_aug": {"regularizer": "repsim", "settings": {"batch_size": 64}, "augmentation": "light"},
     "looks better on validation rows than it is": {"num_jobs": 40},
 }
 

@@ -103,5 +103,5 @@ def test_repsim_looks_at_plain_images_once_and_at_augmented_ones_each_time(folde
         RepSim().attach(classifier, feed)
     assert seen == ["plain"]
     for _ in range(2):
-        RepSim(compare_with="dataset_aug", passes=3).attach(classifier, feed)
+        RepSim(reference="dataset_aug", passes=3).attach(classifier, feed)
     assert seen == ["plain", 3, 3]

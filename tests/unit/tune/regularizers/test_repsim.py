@@ -31,9 +31,9 @@ def terms_of(result, name="repsim/covariance"):
 def test_it_is_a_regularizer_with_plain_options():
     assert isinstance(RepSim(), Regularizer)
     assert REGULARIZERS.get("repsim") is RepSim
-    asked = choose(REGULARIZERS, "repsim:0.5,compare_with=batch,normalize=none,learn_q=false")
-    assert asked == RepSim(0.5, compare_with="batch", normalize="none", learn_q=False)
-    assert spell(asked) == "repsim:weight=0.5,compare_with=batch,normalize=none,learn_q=False"
+    asked = choose(REGULARIZERS, "repsim:0.5,reference=batch,normalize=none,learn_q=false")
+    assert asked == RepSim(0.5, reference="batch", normalize="none", learn_q=False)
+    assert spell(asked) == "repsim:weight=0.5,reference=batch,normalize=none,learn_q=False"
     assert RepSim().task_weight == 1
 
 
@@ -67,7 +67,7 @@ def test_at_weight_0_a_training_ends_with_the_bits_of_one_without(network):
     assert not same_bits(plain, pulled)
 
 
-@pytest.mark.parametrize("options", [{}, {"compare_with": "batch"}, {"compare_with": "dataset_aug"}])
+@pytest.mark.parametrize("options", [{}, {"reference": "batch"}, {"reference": "dataset_aug"}])
 def test_looking_at_the_images_changes_neither_network_nor_random_state(options):
     classifier = build_classifier("dropout").train()
     before = {name: value.clone() for name, value in classifier.state_dict().items()}
@@ -80,7 +80,7 @@ def test_looking_at_the_images_changes_neither_network_nor_random_state(options)
 
 @pytest.mark.parametrize(
     "regularizer",
-    [RepSim(100.0), RepSim(100.0, compare_with="batch"), RepSim(10.0, mode="procrustes"), RepSim(100.0, learn_q=False)],
+    [RepSim(100.0), RepSim(100.0, reference="batch"), RepSim(10.0, mode="procrustes"), RepSim(100.0, learn_q=False)],
 )
 def test_the_term_stays_smaller_than_it_is_without(regularizer):
     """Started again at what a training without it ends with, measured by the same term."""
@@ -97,7 +97,7 @@ def test_images_that_are_shown_the_same_way_every_time_are_looked_up():
     known = DoubleSet()
     copied = DoubleSet()
     copied.is_plain = False
-    for options in ({"compare_with": "batch"}, {"mode": "procrustes"}):
+    for options in ({"reference": "batch"}, {"mode": "procrustes"}):
         ends = [
             train_one("plain", feed=feed, precision="64-true", epochs=1, regularizers=[RepSim(3.0, **options)])[0]
             for feed in (known, copied)
@@ -112,7 +112,7 @@ def test_without_training_images_it_says_what_it_needs():
         regularizer.loss(context_of(classifier))
     regularizer.attach(classifier)
     assert sum(p.numel() for module in regularizer.modules() for p in module.parameters()) == 64
-    with pytest.raises(UsageError, match="compare_with=batch"):
+    with pytest.raises(UsageError, match="reference=batch"):
         regularizer.loss(context_of(classifier))
     regularizer.detach()
     assert regularizer.modules() == regularizer.parameter_groups() == [] and regularizer.state_dict() == {}
@@ -141,7 +141,7 @@ def test_one_image_has_no_covariance_and_no_pull():
         assert total == 0 and not any(gradient.any() for gradient in gradients if gradient is not None)
 
 
-@pytest.mark.parametrize("options", [{}, {"compare_with": "batch"}, {"mode": "procrustes"}])
+@pytest.mark.parametrize("options", [{}, {"reference": "batch"}, {"mode": "procrustes"}])
 def test_features_that_are_no_numbers_stop_the_training(options):
     class Broken(DoubleSet):
         def batches(self, epoch, *, start=0):
@@ -206,7 +206,7 @@ def test_q_moves_and_stays_orthogonal_in_a_training(tmp_path):
 def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(batch_size):
     """Eight features: below them rows go from process to process, above them sums."""
     parts = [RepSim(3.0, mean_weight=0.5, learn_alpha=True, q_learning_rate=0.05)]
-    parts += [_Second(2.0, compare_with="batch"), _Third(1.0, mode="procrustes")]
+    parts += [_Second(2.0, reference="batch"), _Third(1.0, mode="procrustes")]
     common = {"feed": DoubleSet(batch_size), "precision": "64-true", "regularizers": parts, "epochs": 1}
     one, alone = train_one("plain", **common)
     two, together = train_one("plain", num_processes=2, **common)
