@@ -42,7 +42,7 @@ TARGETS = (
     Target("pneumoniamnist", "PneumoniaMNIST", "pneumoniamnist.npz", {"per_class": 300}),
 )
 FOLDS = 5
-FOLDED = {"lesion": {"group_column": "lesion_id"}, "image": {}}
+FOLDED = {"lesion": {"group_column": "lesion_id"}, "image": {"group_column": "none"}}
 """HAM10000 holds several pictures of some lesions: folds of whole lesions, and of single pictures."""
 FOLDED_MODEL = "mobilenetv2_035 · ImageNet"
 

@@ -228,8 +228,8 @@ def _folds(folded: Mapping[str, TuningRecord]) -> str:
     some = next(iter(folded.values()))
     lines = [
         f"{some.model.name}, {some.dataset.num_images} images, five folds; each image is a test image once, of a model that was "
-        "picked without it. The same call, once with `--group-column lesion_id` and once without it, which leaves pictures of "
-        "one lesion in train and test.",
+        "picked without it. The same call, once with `--group-column lesion_id` and once with `--group-column none`, which "
+        "leaves pictures of one lesion in train and test.",
         "",
         f"| Folds of | {' | '.join(FOLDED_METRICS.values())} | Leakage |",
         "|---" * (len(FOLDED_METRICS) + 2) + "|",

@@ -43,7 +43,9 @@ Strict = Annotated[bool, typer.Option("--strict", help="Refuse unsound data inst
 ShowNames = Annotated[bool, typer.Option("--show-names", help="Write names of image files into the run directory.")]
 GroupColumn = Annotated[
     str | None,
-    typer.Option("--group-column", help="Column of patients: groups stay together in splits and intervals."),
+    typer.Option(
+        "--group-column", help="Column of patients, who stay together in splits and intervals; none: no groups."
+    ),
 ]
 PathColumn = Annotated[str | None, typer.Option("--path-column", help="Column of image paths of a table.")]
 ImageRoot = Annotated[Path | None, typer.Option("--image-root", help="Folder that the paths of a table start from.")]

@@ -15,6 +15,7 @@ from crossgraft.data.dataset import Dataset
 from crossgraft.data.inspection import InspectedImages, inspect_images
 from crossgraft.data.selection import RowSelection
 from crossgraft.data.sources import SOURCES, DataSource, SourceRequest, SourceRows
+from crossgraft.data.sources._column_names import NO_GROUPS
 from crossgraft.data.sources._locations import location_error
 from crossgraft.data.splits import Split
 from crossgraft.errors import DataError, UsageError
@@ -66,7 +67,8 @@ def open_dataset(
             numbers, name k belongs to label k; where they are words, the list gives their order.
         ordinal: Say that the order of the classes means something, as with grades; reports then say what does not
             use it.
-        group_column: Column of the patient, writer or lesion.
+        group_column: Column of the patient, writer or lesion; by default one with a usual name. ``none``: there are no
+            groups.
         path_column: Column of the image files.
         image_root: Folder that the image files of a table are relative to; by default the folder of the
             table.
@@ -218,6 +220,8 @@ def list_rows(location: str, request: SourceRequest, reporter: Reporter) -> tupl
         reporter.say(sentence)
     for notice in rows.notices:
         reporter.warn(notice)
+    if request.group_column == NO_GROUPS:
+        rows = replace(rows, groups=None, group_column=None)
     return source.name, rows
 
 

@@ -21,7 +21,8 @@ class SourceRequest:
         label_columns: Names of the columns (or arrays) of labels; empty: a column with a usual name. Several columns are
             several labels an image, one a column, each 0 or 1.
         label_separator: What stands between the labels of one cell; None: a cell holds one label.
-        group_column: Name of the column (or array) of patients, writers, lesions.
+        group_column: Name of the column (or array) of patients, writers, lesions; ``none``: there are no groups, whatever
+            columns are called.
         path_column: Name of the column of image files.
         image_root: Folder that the image files of a table are relative to.
         window: Which intensities of a DICOM or NIfTI image become black and white; None: the default.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crossgraft.data._letters import whole_letters
+from crossgraft.data.sources._column_names import GROUP_COLUMNS, NO_GROUPS
 from crossgraft.errors import DataError, nearest_names
 
 _DELIMITERS = (",", "\t", ";")
@@ -103,6 +104,23 @@ def find_column(table: Table, wanted: str | None, *, kind: str, usual_names: Seq
     if len(found) > 1:
         raise DataError(f"Several columns of {table.name} could hold the {kind}: {', '.join(found)}. {choose} {listed}")
     return found[0] if found else None
+
+
+def find_group_column(table: Table, wanted: str | None) -> str | None:
+    """The column of patients; None where there is none, or where the user says so.
+
+    Raises:
+        DataError: As ``find_column``; the message names the way out.
+    """
+    if wanted == NO_GROUPS:
+        return None
+    return find_column(
+        table,
+        wanted,
+        kind="groups",
+        usual_names=GROUP_COLUMNS,
+        choose=f"Name it with --group-column, or say {NO_GROUPS}.",
+    )
 
 
 def require_column(table: Table, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str) -> str:

@@ -7,13 +7,13 @@ from pathlib import Path, PurePath
 
 import numpy as np
 
-from crossgraft.data.sources._column_names import GROUP_COLUMNS, LABEL_COLUMNS, PATH_COLUMNS, SPLIT_COLUMNS
+from crossgraft.data.sources._column_names import LABEL_COLUMNS, PATH_COLUMNS, SPLIT_COLUMNS
 from crossgraft.data.sources._image_files import open_image_files
 from crossgraft.data.sources._label_sets import label_set_from_cells, label_set_from_columns, separator_notices
 from crossgraft.data.sources._labels import labels_from_text
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
-from crossgraft.data.sources._table import Table, find_column, read_table, require_column
+from crossgraft.data.sources._table import Table, find_column, find_group_column, read_table, require_column
 from crossgraft.data.sources._table_files import find_image_files
 from crossgraft.errors import DataError, UsageError
 
@@ -76,13 +76,7 @@ class _Columns:
             )
             for wanted in request.label_columns or (None,)
         ]
-        self.group = find_column(
-            table,
-            request.group_column,
-            kind="groups",
-            usual_names=GROUP_COLUMNS,
-            choose="Name it with --group-column.",
-        )
+        self.group = find_group_column(table, request.group_column)
         self.split = find_column(table, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one.")
         taken = (self.path, *self.labels, self.group, self.split)
         self.attributes = [name for name in table.columns if name not in taken]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.datasets import load_digits
 
+from crossgraft.data.sources._column_names import NO_GROUPS
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import refuse_missing_split
 from crossgraft.errors import UsageError
@@ -40,7 +41,7 @@ class Digits(DataSource):
             unused=("label_columns", "label_separator", "path_column", "image_root", "window", "slices"),
             advice="Leave it out.",
         )
-        if request.group_column not in (None, "writer"):
+        if request.group_column not in (None, "writer", NO_GROUPS):
             raise UsageError(
                 f"The built-in digits have no column {request.group_column}. Their only group column is writer."
             )

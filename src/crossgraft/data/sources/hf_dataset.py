@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from crossgraft.data.decoding import decode_bytes, decode_file
-from crossgraft.data.sources._column_names import GROUP_COLUMNS, LABEL_COLUMNS, SPLIT_COLUMNS
+from crossgraft.data.sources._column_names import LABEL_COLUMNS, SPLIT_COLUMNS
 from crossgraft.data.sources._hf_columns import (
     HfLabels,
     kind_of,
@@ -34,7 +34,7 @@ from crossgraft.data.sources._hf_tables import (
 from crossgraft.data.sources._label_sets import label_set_from_cells
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
-from crossgraft.data.sources._table import Table, find_column
+from crossgraft.data.sources._table import Table, find_column, find_group_column
 from crossgraft.errors import DataError, UnreadableImageError, UsageError
 
 _LABEL_KINDS = ("class", "list of class")
@@ -198,13 +198,7 @@ class _Rows:
 
 def _find_columns(name: str, features: Mapping[str, Any], request: SourceRequest, *, with_split: bool) -> _Columns:
     header = Table(name, tuple(features), (), ())
-    by_name = find_column(
-        header,
-        request.group_column,
-        kind="groups",
-        usual_names=GROUP_COLUMNS,
-        choose="Name it with --group-column.",
-    )
+    by_name = find_group_column(header, request.group_column)
     split = find_column(header, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one.")
     return _Columns(
         image=_image_column(header, features, request.path_column),

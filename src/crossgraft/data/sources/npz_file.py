@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from crossgraft.data.sources._column_names import NO_GROUPS
 from crossgraft.data.sources._label_sets import label_set_from_numbers
 from crossgraft.data.sources._labels import labels_from_numbers, labels_from_text
 from crossgraft.data.sources._npz_arrays import NpzArrays
@@ -115,8 +116,10 @@ class _Columns:
         self.prefix = prefix
         self.label_names = request.label_columns
         self.label_keys = [prefix + name for name in request.label_columns or ("labels",)]
-        if request.group_column is not None:
-            self.group_key: str | None = prefix + request.group_column
+        if request.group_column == NO_GROUPS:
+            self.group_key: str | None = None
+        elif request.group_column is not None:
+            self.group_key = prefix + request.group_column
         else:
             self.group_key = arrays.first_of([prefix + key for key in _GROUP_KEYS])
 

@@ -216,3 +216,16 @@ def test_an_unreadable_image_is_named_as_in_the_table(table, tmp_path):
     (tmp_path / "1.png").write_bytes(b"")
     with pytest.raises(DataError, match=r"image 1\.png: the file is empty"):
         open_dataset(path)
+
+
+def test_a_column_that_is_called_like_a_group_can_be_told_to_be_none(table):
+    rows = table("path,label,patient,lesion_id\n0.png,a,p,x\n1.png,b,p,y\n2.png,a,q,z\n")
+    dataset = open_dataset(rows, group_column="none")
+    assert dataset.groups is None and dataset.group_column is None
+    assert set(dataset.attributes) == {"patient", "lesion_id"}
+    assert open_dataset(rows, group_column="patient").groups is not None
+
+
+def test_where_patients_are_known_otherwise_they_are_forgotten_as_well():
+    assert open_dataset("digits", group_column="none").groups is None
+    assert open_dataset("digits").groups is not None
