@@ -40,9 +40,7 @@ PAGE = """\
 python recipes/fine_tuning.py --data-dir datasets --weights-dir weights --out docs/results/fine-tuning.md
 ```
 
-{progress}
-
-Each set has its own train, val and test split. The epoch is picked on val ({rule}); test is looked at once. Images are
+{progress}Each set has its own train, val and test split. The epoch with the best {rule} on val is picked; test is looked at once. Images are
 {side}, much smaller than the networks were pretrained with. PneumoniaMNIST is trained on 300 images of each class, with the whole
 val and test parts. None of the sets says which images belong to one patient: **patient leakage not checked**. {settings}
 
@@ -115,18 +113,18 @@ def page_of(
     results: Sequence[Result], folded: Mapping[str, TuningRecord], *, titles: Mapping[str, str], wanted: int
 ) -> str:
     there = len(results) + len(folded)
-    progress = "" if there >= wanted else f"**The study is not finished: {there} of {wanted} trainings are there.**"
+    progress = "" if there >= wanted else f"**The study is not finished: {there} of {wanted} trainings are there.**\n\n"
     some = results[0].record if results else None
     return PAGE.format(
         progress=progress,
-        rule=some.selection_rule if some else "",
         side=f"{some.model.preprocessing.height_pixels} pixels a side" if some else "small",
         settings=_settings(some) if some else "",
+        rule=METRICS.get(some.selection_metric, some.selection_metric) if some else "value",
         seeds=len({result.seed for result in results}),
         tables="\n\n".join(_target_table(results, name, title) for name, title in titles.items()),
         orderings=_orderings(results),
-        thesis=_published(THESIS, ("No freeze", "Head first", "Random")),
-        repsim=_published(REPSIM, ("FULL", "LINEAR", "SCRATCH")),
+        thesis=_published(THESIS, ("No freeze", "Head first", "Random"), decimals=1),
+        repsim=_published(REPSIM, ("FULL", "LINEAR", "SCRATCH"), decimals=2),
         verdict=_verdict(results),
         ham=_folds(folded),
     )
@@ -205,9 +203,11 @@ def _orderings(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def _published(table: Mapping[str, Sequence[float]], columns: Sequence[str]) -> str:
+def _published(table: Mapping[str, Sequence[float]], columns: Sequence[str], *, decimals: int) -> str:
     lines = [f"| Set | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
-    lines += [f"| {name} | {' | '.join(f'{value:g}' for value in values)} |" for name, values in table.items()]
+    lines += [
+        f"| {name} | {' | '.join(f'{value:.{decimals}f}' for value in values)} |" for name, values in table.items()
+    ]
     means = [statistics.fmean(column) for column in zip(*table.values(), strict=True)]
     return "\n".join([*lines, f"| mean | {' | '.join(f'{mean:.2f}' for mean in means)} |"])
 

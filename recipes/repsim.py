@@ -46,6 +46,8 @@ VARIANTS: dict[str, dict[str, Any]] = {  # in the order in which they are traine
     "linear": {"method": "linear"},
     "full": {},
     "repsim": {"regularizer": "repsim"},
+    "repsim, weight 10": {"regularizer": "repsim:10"},
+    "repsim, weight 100": {"regularizer": "repsim:100"},
     "hcs 0.8": {"regularizer": "hcs:0.8"},
     "scratch": {"method": "scratch"},
     "l2_sp": {"regularizer": "l2_sp"},

@@ -17,6 +17,8 @@ LOOKS = {  # variant: colour (safe for the colour-blind), marker
     "linear": ("#000000", "o"),
     "scratch": ("#999999", "x"),
     "repsim": ("#D55E00", "*"),
+    "repsim, weight 10": ("#D55E00", "*"),
+    "repsim, weight 100": ("#D55E00", "*"),
     "repsim, Q fixed": ("#D55E00", "v"),
     "repsim, with μ": ("#D55E00", "^"),
     "repsim, as printed": ("#D55E00", "D"),
