@@ -78,8 +78,8 @@ SIZE_ORDERINGS = (
 )
 HCS_LINE = ("full", "hcs 0.8", "hcs 0.6", "hcs 0.4", "hcs 0.2", "linear")
 JUDGED = (
-    "repsim", "repsim, weight 10", "repsim, weight 100", "repsim, Q fixed", "repsim, with μ", "repsim, as printed", "repsim, procrustes", "hcs 0.8", "hcs 0.6", "hcs 0.4",
-    "hcs 0.2", "l2_sp", "delta", "bss",
+    "repsim", "repsim, weight 10", "repsim, weight 100", "repsim, Q fixed", "repsim, with μ", "repsim, as printed",
+    "repsim, procrustes", "hcs 0.8", "hcs 0.6", "hcs 0.4", "hcs 0.2", "l2_sp", "delta", "bss",
 )  # fmt: skip
 LINES = {
     "interpolation": "WiSE-FT, statistics of BatchNorm estimated",
