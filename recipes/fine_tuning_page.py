@@ -42,8 +42,9 @@ python recipes/fine_tuning.py --data-dir datasets --weights-dir weights --out do
 
 {progress}\
 Each set has its own train, val and test split. The epoch with the best {rule} on val is picked; test is looked at once.
-Images are {side}, much smaller than the networks were pretrained with. PneumoniaMNIST is trained on 300 images of each class, with the whole
-val and test parts. None of the sets says which images belong to one patient: **patient leakage not checked**. {settings}
+Images are {side}, much smaller than the networks were pretrained with. PneumoniaMNIST is trained on
+300 images of each class, with the whole val and test parts. None of the sets says which images belong to one patient:
+**patient leakage not checked**. {settings}
 
 *Head first*: the head alone until val gets no better, then everything. Intervals are 95 %.
 

@@ -68,3 +68,10 @@ def test_differences_are_of_pairs_that_have_both_methods(page):
 )
 def test_an_ordering_holds_only_where_the_interval_excludes_zero(page, low, high, says):
     assert page.verdict(page.Difference((low + high) / 2, low, high, ahead=3, pairs=6)).startswith(says)
+
+
+def test_the_published_page_is_of_the_whole_study():
+    text = (RECIPES.parent / "docs" / "results" / "fine-tuning.md").read_text(encoding="utf-8")
+    assert "not finished" not in text
+    assert len([line for line in text.splitlines() if line.startswith("| mobilenet")]) == 3 * 2 * 4
+    assert "| lesions | " in text and "| images | " in text
