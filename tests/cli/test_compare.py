@@ -45,7 +45,9 @@ def test_a_file_of_flags_may_hold_the_variants(workspace, crossgraft):
 
 
 def test_a_failed_variant_ends_with_code_6(workspace, crossgraft):
-    (workspace / "a.yaml").write_text(json.dumps([{"name": "too fast", "optimizer": "sgd", "learning_rate": 1e6}]))
+    (workspace / "a.yaml").write_text(
+        json.dumps([{"name": "too fast", "optimizer": "sgd", "learning_rate": 1e6, "epochs": 3}])
+    )
     outcome = crossgraft("tune", "images", *FAST, "--compare", "linear,a.yaml", "--out", "run", "--quiet")
     assert outcome.code == 6
     assert "1 failed" in outcome.out

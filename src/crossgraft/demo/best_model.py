@@ -40,8 +40,11 @@ from crossgraft.tune.predictions import Predictions
 DATA_FILE = "digits_5_to_9.npz"
 MODEL_FILE, WEIGHTS_FILE = "best_model.yaml", "best_model.safetensors"
 UNSEEN_FOLDER = "unseen_digits"
-COMPARED = "full,linear,repsim"
-"""Everything is trained, only the head, and everything while the features are held near those of the start."""
+COMPARED = "full,linear,repsim:mode=procrustes"
+"""Everything is trained, only the head, and everything while the features of each image are held near those of the start.
+
+RepSim image by image: its covariance form needs larger batches than the eight images of 34.
+"""
 COMPARE_FOLDER, PREDICT_FOLDER = "compare", "predict"
 
 

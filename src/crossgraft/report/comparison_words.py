@@ -82,10 +82,12 @@ def _rivals_in_words(
         return "Nothing is known about whether the others are worse: there are no intervals of the differences."
     if not rivals:
         others = joined([row.variant for row in done[1:]])
-        return f"It is better than {others}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
+        return (
+            f"{best.variant} is better than {others}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
+        )
     others = joined([row.variant for row in rivals])
     rest = [row.variant for row in done[1:] if row not in rivals and row.variant not in unknown]
-    excluded = f" It is better than {joined(rest)}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
+    excluded = f" {best.variant} is better than {joined(rest)}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
     better = excluded if rest else ""
     verb = "is" if len(rivals) == 1 else "are"
     return f"{others} {verb} not separable from it: the difference may be chance.{better}"

@@ -117,7 +117,7 @@ def test_the_printed_commands_run_and_give_the_same_numbers(made, tmp_path, monk
 def test_three_ways_to_fine_tune_are_compared_on_the_unseen_writers(made):
     _, record = made
     comparison = record.comparison
-    assert {row.variant for row in comparison.variants} == {"full", "linear", "repsim"}
+    assert {row.variant for row in comparison.variants} == {"full", "linear", "repsim:mode=procrustes"}
     assert comparison.full.metric.value == next(r.value for r in record.metrics if r.metric == record.primary_metric)
     assert comparison.variant("linear").cka.value == pytest.approx(1)
     assert [point.alpha for point in comparison.interpolation[0].points][::10] == [0, 1]

@@ -99,8 +99,8 @@ def compared_section(source: Source[DemoRecord]) -> Section | None:
     record = best.comparison
     blocks: list[Block] = [
         Paragraph(
-            "The whole network was trained, the head alone, and the whole network while its features are held near those of the "
-            "start (RepSim)."
+            "The whole network was trained, the head alone, and the whole network while the features of each image are held near "
+            "those of the start (RepSim in its paired form; the covariance form needs larger batches than there are here)."
         ),
         Paragraph(answer_in_words(record)),
         *trade_off(record, prefix=source.prefix),
