@@ -9,7 +9,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 _FEWEST_DEBIASED = 4
-# Of HSIC(K, K) / trace(K)²: what is smaller is rounding.
+# Of HSIC(K, K) / trace(K)²: what is smaller, or some roundings of its number type, says nothing. The unbiased one is 0
+# where all images but one have the same features.
 _SMALLEST_SCALE = 1e-12
 # Of the norm of features: equal rows minus their mean are as large as the rounding of that mean.
 _ROUNDING = 10.0
@@ -53,7 +54,8 @@ def batch_cka(
     measure = _hsic_of_grams if count < min(first.shape[1], second.shape[1]) else _hsic_of_features
     cross, own, other = measure(first, second, debiased)
     # nan is not "too small": it goes on into the value
-    is_defined = ~(own <= _SMALLEST_SCALE) & ~(other <= _SMALLEST_SCALE) & first_varies & second_varies
+    smallest = max(_SMALLEST_SCALE, _ROUNDING * torch.finfo(features.dtype).eps)
+    is_defined = ~(own <= smallest) & ~(other <= smallest) & first_varies & second_varies
     scale = (
         torch.where(is_defined, own, torch.ones_like(own)).sqrt()
         * torch.where(is_defined, other, torch.ones_like(other)).sqrt()

@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-# Of ‖δ‖_F: its largest rotation is then by at most 1.06, and Newton–Schulz converges from the second order.
+# Of ‖δ‖_F: its largest rotation θ is then by at most 1.06, and Newton–Schulz converges from the second order, whose
+# singular values are up to 1 + θ⁴/8. They grow with every squaring, which is why halvings are more than pieces ask for.
 _LARGEST_PIECE = 1.5
 _MOST_POLISHES = 10
 
@@ -67,7 +68,7 @@ def nearest_orthogonal(matrix: Square) -> Square:
 def _exponential_less_one(step: Square) -> Square:
     """exp(δ) − I to second order for a small δ, else of a part of it, squared as often as it was halved."""
     norm = float(step.norm())
-    halvings = max(0, math.ceil(math.log2(norm / _LARGEST_PIECE))) if norm > 0 and math.isfinite(norm) else 0
+    halvings = max(0, math.ceil(4 / 3 * math.log2(norm / _LARGEST_PIECE))) if norm > 0 and math.isfinite(norm) else 0
     piece = step / 2**halvings if halvings else step
     power = torch.addmm(piece, piece, piece, alpha=0.5)
     for _ in range(halvings):

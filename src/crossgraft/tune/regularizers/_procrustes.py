@@ -10,6 +10,9 @@ from torch import Tensor
 
 Features = Float[Tensor, "batch num_features"]
 
+# Of the norm of features: equal rows minus their mean are as large as the rounding of that mean.
+_ROUNDING = 10.0
+
 
 def procrustes_distance(features: Features, reference: Features) -> Float[Tensor, ""]:
     """1 − ‖FᵀF₀‖_* / (‖F‖ ‖F₀‖) of centred features, in [0, 1]; 0 if F is F₀ rotated and scaled.
@@ -26,12 +29,19 @@ def procrustes_distance(features: Features, reference: Features) -> Float[Tensor
 
     Reference: Ding, Denain, Steinhardt, *Grounding Representation Similarity with Statistical Testing*, NeurIPS 2021.
     """
-    centred, target = features - features.mean(0), (reference - reference.mean(0)).detach()
+    centred, target = _centred(features), _centred(reference.detach())
     if not bool(centred.isfinite().all()):
         return features.sum() * float("nan")
     scale = torch.linalg.vector_norm(centred) * torch.linalg.vector_norm(target)
     shared: Tensor = _NuclearNormOfProduct.apply(centred, target)  # pyright: ignore[reportAssignmentType]
     return 1 - shared / scale.clamp_min(torch.finfo(features.dtype).tiny)
+
+
+def _centred(features: Features) -> Features:
+    """Zeros where all rows are the same: there the mean is rounded, and what it leaves is no variance."""
+    centred = features - features.mean(0)
+    smallest = _ROUNDING * torch.finfo(features.dtype).eps * torch.linalg.vector_norm(features.detach())
+    return torch.where(torch.linalg.vector_norm(centred.detach()) <= smallest, 0, centred)
 
 
 class _NuclearNormOfProduct(torch.autograd.Function):

@@ -76,6 +76,16 @@ def test_without_variance_it_is_zero_without_a_gradient(constant, size, dtype, w
     assert not pair[0].grad.any() and not pair[1].grad.any()
 
 
+@pytest.mark.parametrize("width", [3, 20])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_one_image_that_differs_from_equal_others_has_no_debiased_cka(dtype, width):
+    """The unbiased HSIC of such features is 0: what is computed is rounding, and its gradient would be huge."""
+    first = drawn(2, width, dtype=dtype)[[0, 0, 0, 0, 0, 1]].requires_grad_(True)
+    found = batch_cka(first, drawn(6, width, seed=1, dtype=dtype), debiased=True)
+    assert not found.is_defined and found.value == 0
+    assert not torch.autograd.grad(found.value, first)[0].any()
+
+
 def test_too_few_images_for_the_debiased_form_are_not_defined():
     first, second = drawn(3, 5).requires_grad_(), drawn(3, 5, 1)
     assert batch_cka(first, second).is_defined

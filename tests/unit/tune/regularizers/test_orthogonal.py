@@ -37,6 +37,16 @@ def test_a_step_is_the_exponential_to_second_order():
         assert error(q.value) < 1e-12
 
 
+@pytest.mark.parametrize("size", [2, 9])
+@pytest.mark.parametrize("norm", [1.5, 3.1, 12, 50, 1000])
+def test_a_step_of_any_length_leads_to_an_orthogonal_matrix(size, norm):
+    step = torch.randn(size, size, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    q = OrthogonalMap(size, step)
+    q.skew.data = norm * (step - step.T) / (step - step.T).norm()
+    q.move()
+    assert error(q.value) < 1e-12
+
+
 def test_the_step_of_adamw_stays_skew_and_a_little_that_is_not_does_not_count():
     q = OrthogonalMap(6, torch.zeros(()))
     generator = torch.Generator().manual_seed(0)

@@ -49,11 +49,14 @@ def test_features_of_low_rank_have_a_finite_gradient(shape):
     assert 0 < found.item() < 1
 
 
-@pytest.mark.parametrize("shape", [WIDE, TALL])
-def test_features_that_do_not_vary_are_as_far_as_can_be_and_pull_nowhere(shape):
-    for ours, reference in ((torch.ones(shape), features(shape, 1)), (features(shape, 1), torch.ones(shape))):
-        ours = ours.double().requires_grad_(True)
-        found = procrustes_distance(ours, reference.double())
+@pytest.mark.parametrize("shape", [WIDE, TALL, (3, 1), (7, 4)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [0, 1, 0.1, 7.7])  # 0.1 + 0.1 + 0.1 is not 0.3: the mean is rounded
+def test_features_that_do_not_vary_are_as_far_as_can_be_and_pull_nowhere(shape, dtype, size):
+    equal, varied = torch.full(shape, size, dtype=dtype), features(shape, 1).to(dtype)
+    for ours, reference in ((equal, varied), (varied, equal)):
+        ours = ours.clone().requires_grad_(True)
+        found = procrustes_distance(ours, reference)
         (gradient,) = torch.autograd.grad(found, [ours])
         assert found.item() == 1 and not gradient.any()
 
