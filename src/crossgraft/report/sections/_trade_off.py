@@ -66,11 +66,13 @@ def _caption(record: FineTuningComparisonRecord) -> str:
     several = len(record.seeds) > 1
     dot = f"the mean over {len(record.seeds)} seeds" if several else "one training"
     text = f"Each dot is one way to fine-tune ({dot}): up is better, right is more like the pretrained network. "
-    text += "Thin lines are 95 % intervals, cut off at the frame. Lines join one plug-in with different strengths. "
+    text += "Thin lines are 95 % intervals, cut off at the frame. "
+    if any(row.sweep is not None for row in record.variants):
+        text += "Lines join one plug-in with different strengths; a number alone is such a strength. "
     if record.interpolation:
         text += (
             "The dashed curve mixes the weights of the pretrained network and of full, which costs no training: a way to "
-            "fine-tune is worth its time where it lies above. "
+            "fine-tune is worth its time where it lies above. Its small dots were measured; between them it is only drawn. "
         )
     return text.rstrip()
 
