@@ -40,7 +40,7 @@ def trade_off(record: FineTuningComparisonRecord, *, prefix: str) -> list[Block]
 
 
 _DEBIASED_CAPTION = (
-    "The CKA that papers report is biased: that of unrelated features is not 0, the less so the fewer images there are. The "
+    "The CKA that papers report is biased: that of unrelated features is above 0, the more the fewer images there are. The "
     "debiased one of unrelated features is about 0."
 )
 

@@ -125,3 +125,8 @@ def test_the_terminal_has_100_columns_and_the_answer_last():
     assert lines[0].split()[1] == "0.840"
     assert "1 failed" in text
     assert "Better than that at the same CKA: hcs:0.6." in " ".join(text.split())
+    without_full = [variant("linear", 0.7, 1.0), variant("partial:1", 0.6, 0.9)]
+    of_two = comparison_text(comparison_record(variants=without_full, interpolation=[]), None)
+    assert "minus full" in text
+    assert "minus full" not in of_two
+    assert "—" not in of_two
