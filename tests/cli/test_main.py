@@ -77,6 +77,9 @@ def test_list_shows_scores_sources_and_models(crossgraft, tmp_path):
     assert scores.out.splitlines()[0].split() == ["score", "title", "needs", "default", "from"]
     assert "regularized_h_score: Ibrahim" in scores.out
     assert max(map(len, scores.out.splitlines())) <= 100
+    regularizers = crossgraft("list", "regularizers")
+    assert "l2_sp: alpha=0.01" in regularizers.out
+    assert max(map(len, regularizers.out.splitlines())) <= 100
     names = [row["source"] for row in json.loads(crossgraft("list", "sources", "--json").out)["sources"]]
     assert names == ["digits", "csv_table", "npz_file", "hf_dataset", "image_folder"]
     models = json.loads(crossgraft("list", "models", "--json", "--weights-dir", tmp_path).out)

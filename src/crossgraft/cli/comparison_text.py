@@ -35,12 +35,13 @@ def _heading(record: FineTuningComparisonRecord) -> str:
 
 def variants_text(record: FineTuningComparisonRecord) -> str:
     """One line a variant, the best first."""
-    header = [record.metric_title.lower(), "value", "95 % interval", "CKA", "debiased", "time", "minus full"]
-    rows = [_row(row) for row in record.variants]
+    header = [record.metric_title.lower(), "value", "95 % interval", "CKA", "debiased", "time"]
+    header.append("" if record.full is None else "minus full")
+    rows = [_row(row, has_full=record.full is not None) for row in record.variants]
     return text_table(header, rows, right=header[1:6])
 
 
-def _row(row: ComparedVariantRecord) -> list[str]:
+def _row(row: ComparedVariantRecord, *, has_full: bool) -> list[str]:
     ratio = MISSING if row.time_ratio is None else f"×{row.time_ratio:.2f}"
     failed = f"{row.num_failed} failed" if row.num_failed else ""
     return [
@@ -50,7 +51,7 @@ def _row(row: ComparedVariantRecord) -> list[str]:
         NUMBERS(row.cka.value),
         NUMBERS(row.cka_debiased.value),
         ratio if row.time_ratio is not None or row.seconds is None else duration(row.seconds),
-        failed or ("" if row.is_full else difference_in_words(row.difference)),
+        failed or (difference_in_words(row.difference) if has_full and not row.is_full else ""),
     ]
 
 

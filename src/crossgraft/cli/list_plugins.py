@@ -13,7 +13,7 @@ from crossgraft.cli.text_table import text_table, wrap
 app = typer.Typer(rich_markup_mode=None)
 
 Rows = list[dict[str, object]]
-_TOO_LONG = ("cost", "reference")
+_TOO_LONG = ("options", "cost", "reference")
 """What is shown below the table, because it is too long for a column."""
 
 

@@ -28,7 +28,9 @@ def answer_in_words(record: FineTuningComparisonRecord) -> str:
         said.append(doubt)
     rivals = [row for row in done if row.variant in best.not_separable_from]
     if len(done) > 1:
-        said.append(_rivals_in_words(best, rivals, done))
+        said.append(
+            _rivals_in_words(best, rivals, done, "It is" if len(record.seeds) > 1 else "With this one seed it is")
+        )
     keeper = _keeper([best, *rivals])
     if keeper is not None and rivals:
         said.append(_kept_in_words(keeper, best, record))
@@ -75,19 +77,18 @@ def curve_in_words(row: ComparedVariantRecord) -> str:
 
 
 def _rivals_in_words(
-    best: ComparedVariantRecord, rivals: list[ComparedVariantRecord], done: list[ComparedVariantRecord]
+    best: ComparedVariantRecord, rivals: list[ComparedVariantRecord], done: list[ComparedVariantRecord], it_is: str
 ) -> str:
+    """``it_is`` claims no more than was drawn: the interval of one seed is that of test images alone."""
     unknown = [row.variant for row in done[1:] if _is_unknown(row, best)]
     if unknown and len(unknown) == len(done) - 1:
         return "Nothing is known about whether the others are worse: there are no intervals of the differences."
     if not rivals:
         others = joined([row.variant for row in done[1:]])
-        return (
-            f"{best.variant} is better than {others}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
-        )
+        return f"{it_is} better than {others}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
     others = joined([row.variant for row in rivals])
     rest = [row.variant for row in done[1:] if row not in rivals and row.variant not in unknown]
-    excluded = f" {best.variant} is better than {joined(rest)}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
+    excluded = f" {it_is} better than {joined(rest)}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
     better = excluded if rest else ""
     verb = "is" if len(rivals) == 1 else "are"
     return f"{others} {verb} not separable from it: the difference may be chance.{better}"

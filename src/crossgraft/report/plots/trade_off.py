@@ -89,11 +89,11 @@ def trade_off_figure(
         _set_limits(axes, drawable, path)
         if path:
             _draw_curve(axes, path)
-        for sweep in dict.fromkeys(each.sweep for each in drawable if each.sweep is not None):
-            _draw_sweep(axes, [each for each in drawable if each.sweep == sweep], marks[sweep])
+        sweeps = dict.fromkeys(each.sweep for each in drawable if each.sweep is not None)
+        lines = [_draw_sweep(axes, [each for each in drawable if each.sweep == name], marks[name]) for name in sweeps]
         for each in drawable:
             _draw_variant(axes, each, marks[each.sweep or each.name])
-        _write_names(axes, drawable, path, marks)
+        _write_names(axes, drawable, [path, *lines], marks)
 
     names = ", ".join(each.name for each in drawable)
     return draw(width, height, paint, identifier=identifier, label=f"{y_label} against {x_label}: {names}.")
@@ -118,8 +118,10 @@ def _is_finite(value: float | None) -> bool:
 def _draw_curve(axes: Axes, path: Sequence[tuple[float, float]]) -> None:
     look: dict[str, Any] = {"color": INK, "alpha": 0.55, "linewidth": 1.4, "linestyle": (0, (4, 3))}
     axes.plot([x for x, _ in path], [y for _, y in path], zorder=1, **look)
+    measured: dict[str, Any] = {"marker": "o", "markersize": 3.2, "markerfacecolor": INK, "markeredgecolor": "none"}
+    axes.plot([x for x, _ in path], [y for _, y in path], zorder=1, linestyle="none", alpha=0.55, **measured)
     axes.legend(
-        [Line2D([], [], **look)],
+        [Line2D([], [], **look, **measured)],
         [CURVE_LABEL],
         loc="lower left",
         bbox_to_anchor=(-0.02, 1),
@@ -128,16 +130,12 @@ def _draw_curve(axes: Axes, path: Sequence[tuple[float, float]]) -> None:
     )
 
 
-def _draw_sweep(axes: Axes, points: Sequence[TradeOff], mark: Mark) -> None:
+def _draw_sweep(axes: Axes, points: Sequence[TradeOff], mark: Mark) -> list[tuple[float, float]]:
+    """Join the dots by strength, and say where the line runs."""
     ordered = sorted(points, key=lambda each: each.strength or 0.0)
-    axes.plot(
-        [each.x.value for each in ordered],  # pyright: ignore[reportArgumentType] - those without a value were left out
-        [each.y.value for each in ordered],  # pyright: ignore[reportArgumentType]
-        color=mark.colour,
-        alpha=0.6,
-        linewidth=1.4,
-        zorder=2,
-    )
+    line = [(each.x.value or 0.0, each.y.value or 0.0) for each in ordered]
+    axes.plot([x for x, _ in line], [y for _, y in line], color=mark.colour, alpha=0.6, linewidth=1.4, zorder=2)
+    return line
 
 
 def _draw_variant(axes: Axes, each: TradeOff, mark: Mark) -> None:
@@ -151,9 +149,9 @@ def _draw_variant(axes: Axes, each: TradeOff, mark: Mark) -> None:
 
 
 def _write_names(
-    axes: Axes, drawable: Sequence[TradeOff], path: Sequence[tuple[float, float]], marks: dict[str, Mark]
+    axes: Axes, drawable: Sequence[TradeOff], lines: Sequence[Sequence[tuple[float, float]]], marks: dict[str, Mark]
 ) -> None:
-    """Each name where it covers no dot, no other name and as little as possible of the curve."""
+    """Each name where it covers no dot, no other name and as little as possible of the lines."""
     scale = POINTS_PER_INCH / axes.get_figure().dpi  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
 
     def pixels(x: float, y: float) -> tuple[float, float]:
@@ -168,7 +166,7 @@ def _write_names(
         bottom=box.y0 * scale,
         top=box.y1 * scale,
         dots=spots,
-        avoided=_along([pixels(x, y) for x, y in path]),
+        avoided=[spot for line in lines for spot in _along([pixels(x, y) for x, y in line])],
     )
     named: set[str] = set()
     for each, spot in zip(drawable, spots, strict=True):
@@ -188,6 +186,8 @@ def _write_names(
             va="bottom",
             size=SMALL_PIXELS,
             zorder=5,
+            # Behind the letters, so that they are read where an interval crosses them.
+            bbox={"boxstyle": "square,pad=0", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.7},
             arrowprops={
                 "arrowstyle": "-",
                 "color": mark.colour,

@@ -40,7 +40,7 @@ def trade_off(record: FineTuningComparisonRecord, *, prefix: str) -> list[Block]
 
 
 _DEBIASED_CAPTION = (
-    "The CKA that papers report is biased: that of unrelated features is not 0, the less so the fewer images there are. The "
+    "The CKA that papers report is biased: that of unrelated features is above 0, the more the fewer images there are. The "
     "debiased one of unrelated features is about 0."
 )
 
@@ -68,11 +68,11 @@ def _caption(record: FineTuningComparisonRecord) -> str:
     text = f"Each dot is one way to fine-tune ({dot}): up is better, right is more like the pretrained network. "
     text += "Thin lines are 95 % intervals, cut off at the frame. "
     if any(row.sweep is not None for row in record.variants):
-        text += "Thick lines join one plug-in with different strengths. "
+        text += "Thick lines join one plug-in with different strengths; a number alone is such a strength. "
     if record.interpolation:
         text += (
             "The dashed curve mixes the weights of the pretrained network and of full, which costs no training: a way to "
-            "fine-tune is worth its time where it lies above. "
+            "fine-tune is worth its time where it lies above. Its small dots were measured; between them it is only drawn. "
         )
     return text.rstrip()
 

@@ -19,6 +19,8 @@ _DRIFT = (
     "and scale. The biased one is above 0 even for unrelated features, the more the fewer images there are."
 )
 
+_KEPT = " The dashed line is the epoch whose weights were kept."
+
 
 def curves_section(source: Source[TuningRecord]) -> Section | None:
     """Loss and metric by epoch, and the same numbers as a table."""
@@ -59,7 +61,7 @@ def _one_job(source: Source[TuningRecord], job: str) -> Figure:
         )
         if curves
     ]
-    kept = " The dashed line is the epoch whose weights were kept." if best is not None else ""
+    kept = _KEPT if best is not None else ""
     shade = " In the shaded epochs only the head was trained." if head else ""
     caption = f"What each epoch gave.{kept}{shade} A validation loss that rises while the training loss falls is over-fitting."
     return Figure(drawings, caption=caption)
@@ -120,7 +122,7 @@ def _similarity(source: Source[TuningRecord], jobs: Sequence[str]) -> list[Figur
         )
         for is_wide in (True, False)
     )
-    return [Figure([wide], caption=_DRIFT, narrow=[narrow])]
+    return [Figure([wide], caption=_DRIFT + (_KEPT if best is not None else ""), narrow=[narrow])]
 
 
 def _with_values(curves: Sequence[Curve]) -> list[Curve]:

@@ -157,7 +157,8 @@ def above_curve(
 ) -> DifferenceRecord | None:
     """A variant minus the network between pretrained and full with the same CKA; None for the ends of the curve.
 
-    The similarity counts as known: the interval has the chance of test images and of seeds, not that of the CKA.
+    The similarity counts as known: the interval has the chance of test images and of seeds, not that of the CKA. There is
+    no value unless every seed has such a network: the seeds that have one are not drawn by chance.
 
     Args:
         trainings: Of one variant, one a seed.
@@ -182,8 +183,9 @@ def above_curve(
         if there is not None:
             ones.append(value)
             others.append(there)
-    if not ones:
+    if len(ones) < len(pairs):
+        where = "" if len(pairs) == 1 else f" (in {len(pairs) - len(ones)} of {len(pairs)} seeds)"
         return DifferenceRecord(
-            value=None, reason="no network between pretrained and full has features of the same CKA"
+            value=None, reason=f"no network between pretrained and full has features of the same CKA{where}"
         )
     return difference(ones, others, images)

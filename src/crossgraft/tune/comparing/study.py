@@ -18,7 +18,7 @@ from crossgraft.tune.comparing.variants import Variant
 from crossgraft.tune.fine_tune import DEFAULTS
 from crossgraft.tune.planning.grid import read_grid
 from crossgraft.tune.planning.parts import TuningRows
-from crossgraft.tune.planning.plan import Plan
+from crossgraft.tune.planning.plan import Plan, settings_table
 from crossgraft.tune.planning.preparation import Preparation, prepare_rows
 
 PLANS_FILE = "plan.json"
@@ -114,7 +114,7 @@ def _plan_one(study: Study, variant: Variant) -> PlanRecord:
 
 
 def plans_in_words(record: ComparisonPlanRecord) -> str:
-    """What ``--plan`` prints: one line a variant, the time of all, then every plan."""
+    """What ``--plan`` prints: one line a variant, the time of all, what all share, then the rest of every plan."""
     width = max(len(each.variant) for each in record.variants)
     seeds = counted(len(record.seeds), "seed")
     lines = [f"{counted(record.num_trainings, 'training')}: {counted(len(record.variants), 'variant')} × {seeds}."]
@@ -126,10 +126,23 @@ def plans_in_words(record: ComparisonPlanRecord) -> str:
         )
     total = "not measured" if record.expected_seconds is None else f"about {duration(record.expected_seconds)} at most"
     lines += [f"Time of all of them, on this machine: {total}.", ""]
+    settings, notes = _shared([each.plan for each in record.variants])
+    lines += ["The same in all of them, settings that were chosen for you too:", *settings_table(settings)]
+    lines += ["", *(f"Note: {note}" for note in notes)] if notes else []
     for each in record.variants:
-        lines += [
-            f"{each.variant}:",
-            *(f"  {line}" if line else "" for line in Plan(each.plan).summary().splitlines()),
-            "",
-        ]
-    return "\n".join(lines).rstrip()
+        own = {
+            "settings": {name: text for name, text in each.plan.settings.items() if name not in settings},
+            "notes": [note for note in each.plan.notes if note not in notes],
+        }
+        summary = Plan(each.plan.model_copy(update=own)).summary()
+        lines += ["", f"{each.variant}:", *(f"  {line}" if line else "" for line in summary.splitlines())]
+    return "\n".join(lines)
+
+
+def _shared(plans: Sequence[PlanRecord]) -> tuple[dict[str, str], list[str]]:
+    """Settings and notes that are in every plan, in the order of the first."""
+    first = plans[0]
+    settings = {
+        name: text for name, text in first.settings.items() if all(plan.settings.get(name) == text for plan in plans)
+    }
+    return settings, [note for note in first.notes if all(note in plan.notes for plan in plans)]

@@ -107,6 +107,8 @@ def _of_text(text: str) -> list[Variant]:
 def _items(text: str) -> list[str]:
     """What stands between commas, with options at the plug-in that they belong to, and numbers as plug-ins."""
     items: list[str] = []
+    if not text.strip():
+        raise UsageError("--compare is empty. Name at least two ways to fine-tune, for example full,linear,l2_sp.")
     for part in (part.strip() for part in text.split(",")):
         if not part:
             raise UsageError(f"--compare {text}: a name is missing at a comma. Write it, or remove the comma.")

@@ -39,10 +39,9 @@ class Plan:
             + (f" × {record.num_jobs} trainings" if record.num_jobs > 1 else "")
             + f" = {count(record.num_steps)} at most.",
             f"Memory: {_memory(record)}. Time: {_time(record)}.",
-            "",
-            "Settings, those that were chosen for you too:",
-            *_settings(record),
         ]
+        if record.settings:
+            lines += ["", "Settings, those that were chosen for you too:", *settings_table(record.settings)]
         if record.notes:
             lines += ["", *(f"Note: {note}" for note in record.notes)]
         return "\n".join(lines)
@@ -167,9 +166,10 @@ def _images(record: PlanRecord) -> list[str]:
     return [f"Images: {count(record.num_train)} to train on, {picks}{each}."]
 
 
-def _settings(record: PlanRecord) -> list[str]:
-    width = max(map(len, record.settings), default=0)
-    return [f"  {name:<{width}}  {value}" for name, value in record.settings.items()]
+def settings_table(settings: Mapping[str, str]) -> list[str]:
+    """One line a setting, names and values below each other."""
+    width = max(map(len, settings), default=0)
+    return [f"  {name:<{width}}  {value}" for name, value in settings.items()]
 
 
 def _memory(record: PlanRecord) -> str:

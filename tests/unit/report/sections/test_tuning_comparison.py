@@ -35,13 +35,14 @@ def test_the_record_is_read_back_as_it_was():
 
 
 def test_the_answer_names_the_best_what_may_be_as_good_and_what_keeps_most():
-    said = plain(answer_in_words(comparison_record()))
+    said = plain(answer_in_words(comparison_record(seeds=[0, 1])))
     assert said == (
         "The best balanced accuracy on test is that of hcs:0.6: 0.840 (95 % interval over test images 0.790 to 0.890). full is "
         "not separable from it: the difference may be chance. hcs:0.6 is better than hcs:0.8 and linear: the 95 % interval of "
         "each difference excludes 0. Of those that may be best, hcs:0.6 also keeps most of the pretrained features (debiased CKA "
         "0.700 against 0.400 of full)."
     )
+    assert "With this one seed it is better than hcs:0.8 and linear" in answer_in_words(comparison_record())
 
 
 def test_nothing_is_claimed_where_nothing_separates_or_is_known():
@@ -84,6 +85,10 @@ def test_the_figures_are_there_with_every_variant_and_the_curve(source_of):
         assert ">0.8<" in drawing  # of a sweep, all but the first say their strength alone
         assert "alert" not in drawing  # it failed
     assert "debiased" in debiased.drawings[0]
+    assert "Lines join" in wide.caption
+    without_sweep = [row.model_copy(update={"sweep": None}) for row in comparison_record().variants]
+    of_none = comparison_verdict_section(source_of(comparison_record(variants=without_sweep)))
+    assert "Lines join" not in blocks_of(of_none, Figure)[0].caption
     without = comparison_verdict_section(source_of(comparison_record(interpolation=[])))
     assert "weights between" not in blocks_of(without, Figure)[0].drawings[0]
     alone = comparison_record(variants=[variant("full", 0.5, 0.5, is_full=True)])
@@ -120,3 +125,8 @@ def test_the_terminal_has_100_columns_and_the_answer_last():
     assert lines[0].split()[1] == "0.840"
     assert "1 failed" in text
     assert "Better than that at the same CKA: hcs:0.6." in " ".join(text.split())
+    without_full = [variant("linear", 0.7, 1.0), variant("partial:1", 0.6, 0.9)]
+    of_two = comparison_text(comparison_record(variants=without_full, interpolation=[]), None)
+    assert "minus full" in text
+    assert "minus full" not in of_two
+    assert "—" not in of_two

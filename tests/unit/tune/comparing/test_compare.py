@@ -122,6 +122,9 @@ def test_a_plan_trains_and_writes_nothing(squares, tmp_path):
     assert found.plan.expected_seconds == pytest.approx(2 * sum(times))
     assert "4 trainings: 2 variants × 2 seeds." in found.summary()
     assert "only the head is trained" in found.summary()
+    assert found.summary().count("optimizer") == 1  # what all share stands once
+    assert found.summary().count("learning rate") in (1, 2)
+    assert found.summary().count("  method  ") == 2
     with pytest.raises(UsageError, match="Only the plan"):
         found.record  # noqa: B018 - raises
 

@@ -65,6 +65,7 @@ def test_variants_that_differ_in_more_than_one_strength_are_no_sweep():
         ("l2_sp,l2_sp:0.01", UsageError, "l2_sp and l2_sp:0.01 are the same"),
         ("0.3,full", UsageError, "no plug-in before 0.3"),
         ("full,,linear", UsageError, "a name is missing"),
+        (" ", UsageError, "--compare is empty"),
         ("full+linear,full", UsageError, "both methods"),
         ("full,linear:3", UsageError, "no options"),
         ("full,l2_sp:nix=3", UnknownNameError, "option of l2_sp"),
