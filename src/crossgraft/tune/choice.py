@@ -49,9 +49,14 @@ def choose(registry: Registry[Any], choice: str | Mapping[str, object] | T) -> T
         if option not in known:
             raise UnknownNameError(f"option of {name}", option, known)
     try:
-        return TypeAdapter(plugin).validate_python(options)
+        made = TypeAdapter(plugin).validate_python(options)
     except ValidationError as error:
         raise UsageError(f"The {registry.kind} {name}: {_refusal(error.errors()[0])}") from error
+    for option, value in options.items():
+        # "yes" is true, and true would be the number 1
+        if isinstance(value, bool) and not isinstance(getattr(made, option), bool):
+            raise UsageError(f"The {registry.kind} {name}: {option} is not yes or no. See the options of {name}.")
+    return made
 
 
 def spell(plugin: object) -> str:

@@ -4,6 +4,7 @@ from crossgraft.errors import UsageError
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS
 from crossgraft.tune.choice import choose
 from crossgraft.tune.methods import METHODS
+from crossgraft.tune.regularizers import REGULARIZERS
 
 
 def test_a_refused_option_is_said_in_the_words_of_the_plugin_alone():
@@ -17,3 +18,13 @@ def test_a_refused_option_is_said_in_the_words_of_the_plugin_alone():
 def test_a_value_of_the_wrong_type_names_option_and_value():
     with pytest.raises(UsageError, match=r"The batch transform mixup: alpha: .*number.* \(got 'abc'\)"):
         choose(BATCH_TRANSFORMS, "mixup:abc")
+
+
+@pytest.mark.parametrize("text", ["hcs:yes", "hcs:lam=true", "bss:k=on", "repsim:mean_weight=no"])
+def test_yes_is_no_number(text):
+    with pytest.raises(UsageError, match="is not yes or no"):
+        choose(REGULARIZERS, text)
+
+
+def test_yes_is_an_answer_where_one_is_asked_for():
+    assert choose(REGULARIZERS, "hcs:0.5,debiased=yes,cache=no") == REGULARIZERS.get("hcs")(0.5, True, False)

@@ -103,6 +103,18 @@ class RepSim:
                 "repsim:mode=procrustes has its best rotation and scale in closed form; mean_weight, learn_alpha and "
                 "q_learning_rate are of mode=covariance. Leave them out."
             )
+        if self.mode == "procrustes" and self.reference == "dataset_aug":
+            raise UsageError(
+                "repsim:mode=procrustes compares the images of each step one by one, so that reference=dataset_aug has no "
+                "meaning there. Leave it out."
+            )
+        if rate is not None and not self.learn_q:
+            raise UsageError("repsim:learn_q=false never moves Q. Leave out q_learning_rate, or learn_q=false.")
+        if self.passes > 1 and self.reference != "dataset_aug":
+            raise UsageError(
+                f"repsim:passes={self.passes} is of reference=dataset_aug; other references look at each image once. Leave "
+                "passes out, or add reference=dataset_aug."
+            )
         self._matching: MomentMatching | None = None
         self._start: Moments | PairedReference | None = None
 

@@ -48,6 +48,10 @@ def test_it_is_a_regularizer_with_plain_options():
         ({"mode": "procrustes", "mean_weight": 0.1}, "closed form"),
         ({"mode": "procrustes", "learn_alpha": True}, "closed form"),
         ({"mode": "procrustes", "q_learning_rate": 0.1}, "closed form"),
+        ({"mode": "procrustes", "reference": "dataset_aug"}, "no meaning"),
+        ({"learn_q": False, "q_learning_rate": 0.1}, "never moves Q"),
+        ({"passes": 2}, "is of reference=dataset_aug"),
+        ({"passes": 2, "reference": "batch"}, "is of reference=dataset_aug"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(options, message):
