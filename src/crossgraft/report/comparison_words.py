@@ -29,7 +29,12 @@ def answer_in_words(record: FineTuningComparisonRecord) -> str:
     rivals = [row for row in done if row.variant in best.not_separable_from]
     if len(done) > 1:
         said.append(
-            _rivals_in_words(best, rivals, done, "It is" if len(record.seeds) > 1 else "With this one seed it is")
+            _rivals_in_words(
+                best,
+                rivals,
+                done,
+                f"{best.variant} is" if len(record.seeds) > 1 else f"With this one seed {best.variant} is",
+            )
         )
     keeper = _keeper([best, *rivals])
     if keeper is not None and rivals:

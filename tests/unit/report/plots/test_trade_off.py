@@ -15,8 +15,9 @@ def test_names_keep_away_from_the_lines_of_sweeps_too(monkeypatch):
     avoided = []
 
     class Watched(trade_off.LabelPlaces):
-        def __post_init__(self):
-            avoided.extend(self.avoided)
+        def __init__(self, **room):
+            avoided.extend(room["avoided"])
+            super().__init__(**room)
 
     monkeypatch.setattr(trade_off, "LabelPlaces", Watched)
     trade_off_figure(SWEEP, [], **LABELS)

@@ -24,6 +24,7 @@ from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.scores import rankings_section, scores_section
 from crossgraft.report.sections.verdict import ranking_heading, verdict_section
 from crossgraft.report.tables import Table
+from support.comparison_records import comparison_record
 from support.tuning_records import prediction_record, tuning_record
 
 PARTS = ["verdict", "evidence", "checks", "how it was made", "references"]
@@ -51,6 +52,7 @@ def test_sections_follow_the_order_of_the_page_and_have_names_of_their_own(kind,
         "published": lambda: evaluate_published("thesis"),
         "tuning": lambda: tuning_record(num_folds=2),
         "prediction": prediction_record,
+        "tuning-comparison": comparison_record,
     }[kind]()
     sections = [section for builder in KINDS[kind].builders if (section := builder(source_of(record)))]
     positions = [PARTS.index(section.part) for section in sections]

@@ -42,7 +42,7 @@ def test_the_answer_names_the_best_what_may_be_as_good_and_what_keeps_most():
         "each difference excludes 0. Of those that may be best, hcs:0.6 also keeps most of the pretrained features (debiased CKA "
         "0.700 against 0.400 of full)."
     )
-    assert "With this one seed it is better than hcs:0.8 and linear" in answer_in_words(comparison_record())
+    assert "With this one seed hcs:0.6 is better than hcs:0.8 and linear" in answer_in_words(comparison_record())
 
 
 def test_nothing_is_claimed_where_nothing_separates_or_is_known():
@@ -85,10 +85,10 @@ def test_the_figures_are_there_with_every_variant_and_the_curve(source_of):
         assert ">0.8<" in drawing  # of a sweep, all but the first say their strength alone
         assert "alert" not in drawing  # it failed
     assert "debiased" in debiased.drawings[0]
-    assert "Lines join" in wide.caption
+    assert "lines join" in wide.caption
     without_sweep = [row.model_copy(update={"sweep": None}) for row in comparison_record().variants]
     of_none = comparison_verdict_section(source_of(comparison_record(variants=without_sweep)))
-    assert "Lines join" not in blocks_of(of_none, Figure)[0].caption
+    assert "lines join" not in blocks_of(of_none, Figure)[0].caption
     without = comparison_verdict_section(source_of(comparison_record(interpolation=[])))
     assert "weights between" not in blocks_of(without, Figure)[0].drawings[0]
     alone = comparison_record(variants=[variant("full", 0.5, 0.5, is_full=True)])
