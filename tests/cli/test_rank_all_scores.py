@@ -119,7 +119,7 @@ def test_own_results_are_asked_by_the_fingerprint_of_the_weights(workspace, cros
     add_known_results(rows)
     crossgraft("rank", "images", *FLAGS, "--scores", "logme", "--out", "second")
     prior = read(workspace, "second").prior
-    assert (prior.rows[0].model, prior.rows[0].num_targets, prior.targets) == ("wide", 3, ["t0", "t1", "t2"])
+    assert (prior.rows[0].model, prior.rows[0].num_targets, prior.targets) == ("wide", 3, ["t2", "t1", "t0"])
 
 
 def test_a_name_that_is_not_known_stops_before_the_work(workspace, crossgraft):

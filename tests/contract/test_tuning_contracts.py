@@ -54,7 +54,7 @@ CASES = [
     for slot, (registry, contracts, _) in SLOTS.items()
     for choice in [*registry.names(), *OPTIONS[slot]]
     for contract in contracts
-    if (choice, contract) != ("none", promises.declares_its_facts)  # to do nothing has no reference
+    if (choice, contract) != ("none", promises.declares_its_facts)  # to do nothing has no citation
 ]
 
 
@@ -319,7 +319,7 @@ def test_contract_finds_a_loss_that_takes_any_task():
     ("make", "message"),
     [
         (lambda: plain(Full, title=" ")(), "no title"),
-        (lambda: plain(Full, reference="")(), "no reference"),
+        (lambda: plain(Full, citation="")(), "no citation"),
         (lambda: plain(Full, __doc__=None)(), "no docstring"),
         (lambda: plain(Full, name="Full-Speed")(), "snake_case"),
     ],

@@ -76,10 +76,10 @@ def test_seed_0_of_everything_comes_first_and_pieces_can_be_asked_for(recipe, mo
     asked = arguments(recipe)
     asked.smoke = False
     jobs = list(recipe.jobs(recipe.TARGETS, specs, asked))
-    assert len(jobs) == recipe.wanted(recipe.TARGETS, asked) == 3 * (15 * 6 + 6)
+    assert len(jobs) == recipe.wanted(recipe.TARGETS, asked) == 3 * (len(recipe.VARIANTS) * 6 + 6)
     assert [job.seed for job in jobs] == sorted(job.seed for job in jobs)
     variants = [job.variant for job in jobs if job.seed == 0]
-    assert list(dict.fromkeys(variants))[:4] == ["linear", "full", "repsim", "hcs 0.8"]
+    assert list(dict.fromkeys(variants))[:3] == ["linear", "full", "repsim"]
     of_sizes = {(job.target.name, job.spec.name, job.variant) for job in jobs if "b=" in job.variant}
     assert {place[:2] for place in of_sizes} == {("breastmnist", "mobilenetv1_050 · x")}
     asked.only, asked.variants, asked.seeds = ["retinamnist"], ["hcs 0.8"], [2]

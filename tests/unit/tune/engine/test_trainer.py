@@ -238,7 +238,7 @@ def test_a_checkpoint_is_never_written_with_broken_weights(tmp_path):
 class BreaksTheHead:
     """A finite loss whose gradient is not."""
 
-    name = title = reference = "breaks"
+    name = title = citation = "breaks"
     tasks = ("multi-class",)
 
     def resolve(self, targets, *, task):

@@ -51,7 +51,7 @@ class Spy:
 
     seen: list = dataclasses.field(default_factory=list)
     seeds: list = dataclasses.field(default_factory=list)
-    name = title = reference = "spy"
+    name = title = citation = "spy"
     flip = True
     accepts_multi_label = True
 

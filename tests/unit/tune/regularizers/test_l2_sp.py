@@ -177,7 +177,7 @@ def test_decoupled_logs_the_same_terms_without_a_graph():
 
 
 def sgd(regularizers, rate, **changes):
-    common = {"optimizer": "sgd", "momentum": 0.0, "weight_decay": 0.0, "warmup_epochs": 0, "precision": "64-true"}
+    common = {"optimizer": "sgd", "momentum": 0.0, "weight_decay": 0.0, "warmup_epochs": 0.0, "precision": "64-true"}
     facts = {**common, "epochs": 1, "schedule": "constant", "learning_rate": rate, "feed": DoubleFeed(7), **changes}
     return train_one("plain", regularizers=regularizers, **facts)[0]
 
