@@ -191,6 +191,16 @@ def test_pooled_numbers_are_means_of_seeds_with_their_interval_and_time_is_a_mul
     assert "not finished" not in text
 
 
+def test_a_variant_that_is_not_on_every_set_has_no_pooled_number(page, rows):
+    tables = made_up_study(rows)
+    kept = [row for row in tables["a"].trainings if row.variant != "repsim"]
+    tables["a"] = table_of(rows, kept)
+    text = page.page_of(tables, titles={"a": "Set A", "b": "Set B"}, wanted=12, figure="f.svg")
+    pooled = text.partition("## All sets")[2].partition("##")[0]
+    assert next(line for line in pooled.splitlines() if line.startswith("| repsim |")).startswith("| repsim | – | – |")
+    assert next(line for line in pooled.splitlines() if line.startswith("| full |")).startswith("| full | 0.")
+
+
 def test_a_variant_is_compared_with_the_line_at_its_own_similarity(page, rows):
     tables = made_up_study(rows)
     above = page.above_line(tables, "repsim", "interpolation")
