@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.regularizers._regularizer import StepContext, StepUpdate, TrainingSet
+from crossgraft.tune.regularizers._nothing_learned import NothingLearned
+from crossgraft.tune.regularizers._regularizer import StepContext, TrainingSet
 
 
 @dataclass
-class BSS:
+class BSS(NothingLearned):
     """The k smallest squared singular values of the features of a batch.
 
         weakest = w · Σ_{i ≤ k} σ²_{−i}(F)
@@ -66,26 +66,8 @@ class BSS:
             features = context.features.to(torch.promote_types(context.features.dtype, torch.float32))
             return {"weakest": self.weight * smallest_squares(context.of_all_processes(features), self.k)}
 
-    def after_step(self, update: StepUpdate) -> None:
-        """Nothing."""
-
     def detach(self) -> None:
         """Nothing was left anywhere."""
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        """None."""
-        return []
-
-    def modules(self) -> list[nn.Module]:
-        """None."""
-        return []
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """Nothing."""
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Nothing."""
 
 
 def smallest_squares(features: Float[Tensor, "batch num_features"], k: int) -> Float[Tensor, ""]:

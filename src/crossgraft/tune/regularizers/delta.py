@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
@@ -17,15 +17,16 @@ from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.positions import find_layout
 from crossgraft.tune.regularizers._channel_attention import HasTargets, channel_attention
+from crossgraft.tune.regularizers._nothing_learned import NothingLearned
 from crossgraft.tune.regularizers._reference import features_of_batches, frozen_copy
-from crossgraft.tune.regularizers._regularizer import StepContext, StepUpdate, TrainingSet
+from crossgraft.tune.regularizers._regularizer import StepContext, TrainingSet
 
 Reduction = Literal["mean", "tllib"]
 _BETWEEN_NAMES = "+"
 
 
 @dataclass
-class DELTA:
+class DELTA(NothingLearned):
     """Two terms; FM are outputs of chosen layers for the images of a step, FM⁰ those of a frozen copy for the same images.
 
         maps = α/2 · mean over images of Σ (FM − FM⁰)²        head = β/2 · Σ_head ‖w‖²
@@ -133,9 +134,6 @@ class DELTA:
             )
         return weighed_distance(ours, theirs, self._weights, axis)
 
-    def after_step(self, update: StepUpdate) -> None:
-        """Nothing."""
-
     def detach(self) -> None:
         """Stop watching the network that is trained, and forget the other."""
         for hook in self._hooks:
@@ -143,21 +141,6 @@ class DELTA:
         self._hooks, self._names = [], []
         self._network = self._weights = None
         self._maps.clear()
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        """None."""
-        return []
-
-    def modules(self) -> list[nn.Module]:
-        """None: the frozen copy is nobody's module."""
-        return []
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """Nothing: a resumed run attaches to the starting weights again."""
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Nothing."""
 
 
 def squared_distance(ours: Float[Tensor, "batch ..."], theirs: Float[Tensor, "batch ..."]) -> Float[Tensor, ""]:

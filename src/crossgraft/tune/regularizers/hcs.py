@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.regularizers._batch_cka import batch_cka
+from crossgraft.tune.regularizers._nothing_learned import NothingLearned
 from crossgraft.tune.regularizers._paired_reference import PairedReference
 from crossgraft.tune.regularizers._regularizer import StepContext, StepUpdate, TrainingSet
 
 
 @dataclass
-class HCS:
+class HCS(NothingLearned):
     """A convex combination of the loss of the task and of what is lost of the similarity to the pretrained features.
 
         L = λ · L_task + (1 − λ) · (1 − CKA(F₀, F))
@@ -124,21 +124,6 @@ class HCS:
     def detach(self) -> None:
         """Forget the pretrained network; nothing was left on the one that is trained."""
         self._pretrained = self._undefined = None
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        """None."""
-        return []
-
-    def modules(self) -> list[nn.Module]:
-        """None: the frozen copy is nobody's module."""
-        return []
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """Nothing: a resumed run attaches to the starting weights again."""
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Nothing."""
 
 
 def _precise(features: Tensor) -> Tensor:
