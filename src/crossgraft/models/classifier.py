@@ -14,6 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
 from crossgraft.errors import DataError, UsageError
+from crossgraft.models.adapters import AdapterRecipe, adapters_of
+from crossgraft.models.adapters.insertion import put_adapters_back
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.blocks import building_blocks, parameter_depths
 from crossgraft.models.penultimate import features_along
@@ -53,6 +55,7 @@ class ClassifierRecipe:
         cut: What was done to the network.
         num_features: Length d of the features.
         num_outputs: Number C of classes or labels.
+        adapters: Small parts that were put beside layers of the network.
     """
 
     name: str
@@ -66,6 +69,7 @@ class ClassifierRecipe:
     cut: Cut
     num_features: int
     num_outputs: int
+    adapters: tuple[AdapterRecipe, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Values that ``json`` can write and ``read_recipe`` reads."""
@@ -91,8 +95,9 @@ def read_recipe(values: Mapping[str, object]) -> ClassifierRecipe:
 class Classifier(nn.Module):
     """A network without its own head, and a new linear head.
 
-    Parameters are called ``body.<name in the original network>`` and ``head.weight``, ``head.bias``. It keeps no hooks, and can
-    be copied, pickled and loaded strictly.
+    Parameters are called ``body.<name in the original network>`` and ``head.weight``, ``head.bias``; those of an adapter
+    ``body.<name of the layer it stands beside>.<its kind>.…``. It keeps no hooks but those of adapters, and can be copied,
+    pickled and loaded strictly.
 
     Args:
         body: The network, its head taken out by ``take_head_out``.
@@ -130,6 +135,11 @@ class Classifier(nn.Module):
     def preprocessing(self) -> Preprocessing:
         """How images become inputs."""
         return self.recipe.preprocessing
+
+    @property
+    def adapter_parameters(self) -> set[str]:
+        """Names of the parameters of adapters."""
+        return {f"{name}.{key}" for name, (_, part) in adapters_of(self).items() for key, _ in part.named_parameters()}
 
     @property
     def untrainable(self) -> dict[str, str]:
@@ -242,12 +252,13 @@ def rebuild_classifier(
         network = _build(recipe, folders)
     try:
         repeat_cut(network, recipe.cut)
+        classifier = Classifier(network, recipe).eval()
+        put_adapters_back(classifier)
     except AttributeError as error:
         raise UsageError(
             f"The network that is built for {recipe.name} today is another one than was fine-tuned: {error}. Install the "
             "versions that run.json names."
         ) from error
-    classifier = Classifier(network, recipe).eval()
     draw_head(classifier, 0)
     return classifier
 

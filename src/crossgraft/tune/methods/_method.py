@@ -30,6 +30,8 @@ class Selection:
 class Method(Protocol):
     """One way to choose what is trained; a frozen dataclass whose fields are its options.
 
+    A method that trains small parts beside the network's layers puts them there first; see ``AddsAdapters``.
+
     Attributes:
         name: On the command line and in tables.
         title: In print.
@@ -49,5 +51,21 @@ class Method(Protocol):
 
         Raises:
             UsageError: The network has no such part; the message names the parts it has.
+        """
+        ...
+
+
+@runtime_checkable
+class AddsAdapters(Protocol):
+    """A method that trains adapters, and nothing else of the body.
+
+    So the pretrained network is always there: it is this one with its adapters off, which is what regularisers compare with.
+    """
+
+    def add_adapters(self, classifier: Classifier, *, seed: int) -> None:
+        """Put adapters into ``classifier``, which gives what it gave before; called once, before ``select``.
+
+        Raises:
+            UsageError: The network has no place for them; the message says why.
         """
         ...

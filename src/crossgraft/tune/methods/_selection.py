@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from torch import nn
 
+from crossgraft.errors import UsageError
+from crossgraft.models.adapters import adapters_of
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.methods._method import Selection
 
@@ -42,6 +44,28 @@ def sort_parameters(
         else:
             frozen_names[name] = frozen
     return Selection(trained_names, frozen_names, train_mode)
+
+
+def adapters_and_head(classifier: Classifier, *, trained: str) -> Selection:
+    """The parameters of adapters and the head, and nothing else.
+
+    Args:
+        classifier: Its adapters are in place.
+        trained: Why those of the adapters are trained.
+
+    Raises:
+        UsageError: It has no adapters.
+    """
+    modules = tuple(adapters_of(classifier))
+    if not modules:
+        raise UsageError(f"{classifier.recipe.name} has no adapters yet. Call the method's add_adapters first.")
+    return sort_parameters(
+        classifier,
+        classifier.adapter_parameters.__contains__,
+        trained=trained,
+        frozen="only adapters and head are trained",
+        train_mode=(*modules, "head"),
+    )
 
 
 def fully_trained_modules(

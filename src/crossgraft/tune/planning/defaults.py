@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.methods._method import AddsAdapters
 from crossgraft.tune.planning.choices import Plugins
 
 STEPS_IN_ALL = 600
@@ -22,7 +23,7 @@ _BATCH_SIZES = ((64, 8), (256, 16), (2000, 32), (10_000, 64))
 _LARGEST_BATCH = 128
 
 _SMALL_NETWORK, _LARGE_NETWORK = 10_000_000, 50_000_000
-_ADAMW_RATES = {"head": 3e-3, "scratch": 1e-3, "small": 1e-3, "medium": 3e-4, "large": 1e-4}
+_ADAMW_RATES = {"head": 3e-3, "scratch": 1e-3, "small": 1e-3, "medium": 3e-4, "large": 1e-4, "adapter": 1e-3}
 _SGD_FACTOR = 10.0
 """SGD needs steps about this much larger than AdamW, which divides by the size of the gradient."""
 
@@ -34,8 +35,8 @@ def choose_settings(
 
     - ``batch_size``: 8 below 64 training images, 16 below 256, 32 below 2000, 64 below 10 000, then 128.
     - ``epochs``: about 600 steps in all, but 10 to 50 epochs. A CPU makes 600 steps of a MobileNet at 64 pixels in minutes.
-    - ``learning_rate`` of AdamW: 3e-3 for the head alone, 1e-3 from scratch and for networks below 10 million parameters, 3e-4
-      below 50 million, 1e-4 above; ten times that for SGD.
+    - ``learning_rate`` of AdamW: 3e-3 for the head alone, 1e-3 from scratch, for adapters and for networks below 10 million
+      parameters, 3e-4 below 50 million, 1e-4 above; ten times that for SGD.
     - ``weight_decay``: 0.05; 0 beside L2-SP, which is a decay of its own (toward the pretrained weights).
     - ``warmup_epochs``: 5, at most a tenth of the epochs. The learning rate then falls along a cosine.
 
@@ -65,6 +66,8 @@ def _learning_rate(plugins: Plugins, num_parameters: int, optimizer: str) -> flo
         kind = "head"
     elif plugins.method.starts_from_scratch:
         kind = "scratch"
+    elif isinstance(plugins.method, AddsAdapters):
+        kind = "adapter"
     elif num_parameters < _SMALL_NETWORK:
         kind = "small"
     else:

@@ -46,7 +46,9 @@ def channel_attention(
     Cost: a forward pass of ten batches, and a linear regression on their features.
     """
     batches = islice(training_set.plain_batches(), _MOST_BATCHES)
-    features = torch.cat([part.double().cpu() for part in features_of_batches(network, batches)])
+    features = torch.cat(
+        [part.double().cpu() for part in features_of_batches(network, batches, like=network.head.weight)]
+    )
     targets = targets[: len(features)].double().cpu()
     weight, bias = _fit_head(features, targets)
     logits = features @ weight.T + bias

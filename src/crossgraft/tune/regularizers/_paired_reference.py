@@ -6,7 +6,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.regularizers._reference import features_of_batches, features_of_training_set, frozen_copy
+from crossgraft.tune.regularizers._reference import (
+    Reference,
+    features_of_batches,
+    features_of_training_set,
+    starting_network,
+)
 from crossgraft.tune.regularizers._regularizer import StepContext, TrainingSet
 
 
@@ -14,25 +19,26 @@ class PairedReference:
     """Features that the starting network gives the images of a step.
 
     Where training shows an image the same way every time they are computed once and looked up by row; otherwise a frozen
-    copy looks at each batch.
+    copy, or the network itself with its adapters off, looks at each batch.
 
     Args:
         classifier: As it is now.
         training_set: None: a frozen copy is kept.
 
-    Cost: one pass over the training images and n × d numbers in memory; or a second set of weights, and a forward pass of
-    each batch.
+    Cost: one pass over the training images and n × d numbers in memory; or a forward pass of each batch, and a second set of
+    weights where there are no adapters.
     """
 
     def __init__(self, classifier: Classifier, training_set: TrainingSet | None) -> None:
-        network = frozen_copy(classifier)
-        self._source: Classifier | Tensor = network
+        network = starting_network(classifier)
+        self._like = classifier.head.weight
+        self._source: Reference | Tensor = network
         if training_set is not None and training_set.is_plain:
-            self._source = features_of_training_set(network, training_set)
+            self._source = features_of_training_set(network, training_set, like=self._like)
 
     def features(self, context: StepContext) -> Float[Tensor, "batch num_features"]:
         """One row an image of this process, without a gradient."""
         if isinstance(self._source, Tensor):
             return self._source[context.rows.cpu()].to(context.features.device)
-        (features,) = features_of_batches(self._source, [context.images])
+        (features,) = features_of_batches(self._source, [context.images], like=self._like)
         return features

@@ -110,7 +110,7 @@ class DELTA(NothingLearned):
         if self._network is None or (self.attention and self._weights is None):
             raise UsageError("delta does not know the pretrained network. Call attach(classifier, training_set) first.")
         with _watched(self._network, self._names) as theirs:
-            next(features_of_batches(self._network, [context.images]))
+            next(features_of_batches(self._network, [context.images], like=context.classifier.head.weight))
         with torch.autocast(context.features.device.type, enabled=False):
             distances = [self._distance(context.classifier, name, theirs[name]) for name in self._names]
             images = 1 if self.reduction == "mean" else context.num_images_of_all

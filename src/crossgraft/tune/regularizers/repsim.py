@@ -17,7 +17,7 @@ from crossgraft.tune.regularizers._kept_moments import kept_or_computed
 from crossgraft.tune.regularizers._moment_terms import MomentMatching, Normalize
 from crossgraft.tune.regularizers._paired_reference import PairedReference
 from crossgraft.tune.regularizers._procrustes import procrustes_distance
-from crossgraft.tune.regularizers._reference import features_of_batches, frozen_copy
+from crossgraft.tune.regularizers._reference import features_of_batches, starting_network
 from crossgraft.tune.regularizers._regularizer import StepContext, StepUpdate, TrainingSet
 
 _FEWEST_IMAGES = 2
@@ -156,7 +156,8 @@ class RepSim:
                 if self.reference == "dataset"
                 else training_set.training_batches(self.passes)
             )
-            return moments_of_all(features_of_batches(frozen_copy(classifier), shown))
+            network = starting_network(classifier)
+            return moments_of_all(features_of_batches(network, shown, like=classifier.head.weight))
 
         data = training_set.fingerprint if self.reference == "dataset" else None
         moments = kept_or_computed(classifier, data, compute)

@@ -1,0 +1,104 @@
+"""AdaptFormer: a bottleneck beside the MLP of a transformer block.
+
+Source: Chen et al., *AdaptFormer: Adapting Vision Transformers for Scalable Visual Recognition*, NeurIPS 2022
+(arXiv 2205.13535), equations 1 and 2, with the defaults of the published recipe.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self, cast, get_args
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.models.adapters._adapter import Adapter, in_type_of
+from crossgraft.models.adapters.transformer_blocks import norm_of_mlp
+
+Norm = Literal["none", "in", "out"]
+
+
+class AdaptFormer(Adapter):
+    """``x₂ = x₁ + MLP(norm(x₁)) + s · Up(dropout(ReLU(Down(x₁))))``, with x₁ what goes into the norm of the MLP.
+
+    The term is added to what the block gives, and not to what its MLP gives, because a learned scale or a dropped path may
+    stand between the two.
+
+    Attributes:
+        down: From d to the bottleneck; drawn as a linear layer is, its bias zero.
+        up: Back to d; begins as zero.
+        norm: A layer norm of its own, or None.
+    """
+
+    kind: ClassVar[str] = "adaptformer"
+
+    down: nn.Linear
+    up: nn.Linear
+
+    def __init__(self, width: int, *, bottleneck: int, scale: float, dropout: float, norm: Norm) -> None:
+        super().__init__()
+        if norm not in get_args(Norm):
+            raise UnknownNameError("norm of adaptformer", norm, get_args(Norm))
+        self.down = cast(nn.Linear, nn.utils.skip_init(nn.Linear, width, bottleneck))
+        self.up = cast(nn.Linear, nn.utils.skip_init(nn.Linear, bottleneck, width))
+        self.norm = None if norm == "none" else nn.LayerNorm(width)
+        self.place, self.scale, self.dropout = norm, scale, dropout
+        self._x1: Tensor | None = None
+
+    @classmethod
+    def make(cls, host: nn.Module, options: Mapping[str, Any], *, name: str) -> Self:
+        """One that fits a block of a transformer.
+
+        Args:
+            host: The block.
+            options: ``bottleneck``, ``scale``, ``dropout`` and ``norm``.
+            name: Of the block.
+
+        Raises:
+            UsageError: The block has no norm in front of an MLP.
+        """
+        found = norm_of_mlp(host)
+        if found is None:
+            raise UsageError(f"AdaptFormer can not adapt {name}: it has no norm in front of an MLP.")
+        weight = next(iter(found[1].parameters()))
+        return cls(len(weight), **options).to(weight.device, weight.dtype)
+
+    def draw(self, generator: torch.Generator) -> None:
+        """Down as a linear layer is drawn, everything else zero: the block gives what it gave."""
+        drawn = torch.empty(self.down.weight.shape)
+        nn.init.kaiming_uniform_(drawn, a=math.sqrt(5), generator=generator)
+        in_type_of(drawn, self.down.weight)
+        for parameter in (self.down.bias, self.up.weight, self.up.bias):
+            in_type_of(torch.zeros(parameter.shape), parameter)
+
+    def watch(self, host: nn.Module) -> None:
+        """Take x₁ from the norm of the MLP, and add to what the block gives."""
+        found = norm_of_mlp(host)
+        if found is None:
+            raise UsageError("AdaptFormer stands in a block without a norm in front of an MLP.")
+        found[1].register_forward_pre_hook(self._take)
+        host.register_forward_hook(self._add)
+
+    def addition(self, x1: Tensor) -> Tensor:
+        """``s · Up(dropout(ReLU(Down(x₁))))``, of the shape of ``x1`` (…, d); with ``norm`` as in the authors' code."""
+        inner = self.norm(x1) if self.norm is not None and self.place == "in" else x1
+        inner = F.dropout(F.relu(self.down(inner)), self.dropout, self.training)
+        added = self.scale * self.up(inner)
+        return self.norm(added) if self.norm is not None and self.place == "out" else added
+
+    def _take(self, _norm: nn.Module, inputs: tuple[Any, ...]) -> None:
+        if self.is_on:
+            self._x1 = inputs[0]
+
+    def _add(self, _block: nn.Module, _inputs: tuple[Any, ...], output: Tensor) -> Tensor | None:
+        x1, self._x1 = self._x1, None  # part of a graph, which is not kept
+        # some blocks work on a row of tokens and give a map (Swin)
+        return None if x1 is None else output + self.addition(x1).reshape(output.shape)
+
+    @classmethod
+    def why_not_mergeable(cls) -> str | None:
+        """There is a ReLU between its two layers."""
+        return "its bottleneck is not linear and stands beside the MLP, so no weight of the network can hold it"
