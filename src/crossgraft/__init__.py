@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from crossgraft.tune import FineTuningComparison as FineTuningComparison
     from crossgraft.tune import compare_fine_tunings as compare_fine_tunings
     from crossgraft.tune import fine_tune as fine_tune
+    from crossgraft.tune.exporting import export_model as export_model
     from crossgraft.tune.predict import predict as predict
 
 _HOME = {
@@ -26,6 +27,7 @@ _HOME = {
     "FineTuningComparison": "crossgraft.tune",
     "check_data": "crossgraft.data.checks",
     "compare_fine_tunings": "crossgraft.tune",
+    "export_model": "crossgraft.tune.exporting",
     "fine_tune": "crossgraft.tune",
     "open_dataset": "crossgraft.data",
     "predict": "crossgraft.tune.predict",
@@ -39,6 +41,7 @@ __all__ = [
     "FineTuningComparison",
     "check_data",
     "compare_fine_tunings",
+    "export_model",
     "fine_tune",
     "open_dataset",
     "predict",

@@ -87,6 +87,10 @@ class OutOfMemoryError(CrossgraftError, MemoryError):
     """Not even one image at a time fits into memory."""
 
 
+class ExportError(CrossgraftError, RuntimeError):
+    """A model can not be exported, gives other outputs once it was loaded again, or can not be sent to the hub."""
+
+
 class DivergedError(CrossgraftError, ArithmeticError):
     """A loss, a gradient or a weight is no longer a finite number; the message says in which step and what to try."""
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "rank": "crossgraft.cli.rank",
     "tune": "crossgraft.cli.tune",
     "predict": "crossgraft.cli.predict",
+    "export": "crossgraft.cli.export",
     "report": "crossgraft.cli.report",
     "list": "crossgraft.cli.list_plugins",
 }

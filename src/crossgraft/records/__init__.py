@@ -9,6 +9,7 @@ from crossgraft.records.base import SCHEMA_VERSION, Record, Reference, StageReco
 from crossgraft.records.checks import CheckRecord, ColumnRecord, DataCheckRecord, FindingRecord, Severity
 from crossgraft.records.data import DatasetRecord, Thumbnail
 from crossgraft.records.demo import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
+from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
 from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
 from crossgraft.records.models import ModelRecord, PreprocessingRecord, Role
 from crossgraft.records.prediction import PredictionRecord, PredictionRow
@@ -82,6 +83,9 @@ __all__ = [
     "DemoRecord",
     "DifferenceRecord",
     "EpochRow",
+    "ExportRecord",
+    "ExportedFileRecord",
+    "ExportedModelRecord",
     "FindingRecord",
     "FineTunedRow",
     "FineTuningComparisonRecord",
@@ -96,6 +100,7 @@ __all__ = [
     "MethodRecord",
     "MetricRecord",
     "ModelRecord",
+    "OutputAgreementRecord",
     "PairRecord",
     "PlanRecord",
     "PlanRow",

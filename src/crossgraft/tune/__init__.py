@@ -1,4 +1,4 @@
-"""Fine-tuning: what is trained, what is added to the loss, what is done to batches and images; and predicting with the result."""
+"""Fine-tuning: what is trained, what is added to the loss, what is done to images; predicting with the result, handing it on."""
 
 from crossgraft.tune.augmentations import AUGMENTATIONS as AUGMENTATIONS
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS as BATCH_TRANSFORMS
@@ -8,6 +8,8 @@ from crossgraft.tune.comparing import compare_fine_tunings as compare_fine_tunin
 from crossgraft.tune.engine.settings import TrainerSettings as TrainerSettings
 from crossgraft.tune.engine.trainer import train as train
 from crossgraft.tune.estimator import FineTunedClassifier as FineTunedClassifier
+from crossgraft.tune.exporting import Exported as Exported
+from crossgraft.tune.exporting import export_model as export_model
 from crossgraft.tune.fine_tune import fine_tune as fine_tune
 from crossgraft.tune.interpolated_runs import Interpolated as Interpolated
 from crossgraft.tune.interpolated_runs import interpolate_runs as interpolate_runs

@@ -29,7 +29,7 @@ from crossgraft.types import Preprocessing
 _CHANNELS = 3
 _AUXILIARY_HEADS = {"aux1", "aux2", "AuxLogits"}
 # Both were trained on inputs that they normalise once more; torchvision sets this whenever it loads their weights.
-_ARGUMENTS: dict[str, dict[str, object]] = {
+BUILD_ARGUMENTS: dict[str, dict[str, object]] = {
     name: {"aux_logits": False, "init_weights": True, "transform_input": True} for name in ("googlenet", "inception_v3")
 }
 # Files from before 2018 have a dot inside a module's name: denselayer1.norm.1 is today's denselayer1.norm1.
@@ -111,7 +111,7 @@ class TorchvisionLibrary:
             raise UsageError(
                 f"{source} always has a head: leave num_classes: 0 out. Features are taken in front of the head."
             )
-        arguments = {**_ARGUMENTS.get(architecture, {}), **kwargs}
+        arguments = {**BUILD_ARGUMENTS.get(architecture, {}), **kwargs}
         try:
             return models.get_model(architecture, weights=None, **arguments)
         except (TypeError, ValueError) as error:

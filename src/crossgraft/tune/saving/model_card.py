@@ -13,11 +13,17 @@ from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
 from crossgraft.report.formatting import MISSING, NumberFormat, count, counted, short_fingerprint
 
 NOT_STATED = "not stated"
+_WITH_CROSSGRAFT = "```\ncrossgraft predict FOLDER_OF_THIS_CARD IMAGES\n```"
 _MARKS = re.compile(r"([\\`*_\[\]<>|#])")
 
 
-def model_card(facts: SavedModelRecord) -> str:
-    """The card in Markdown; the same facts give the same text."""
+def model_card(facts: SavedModelRecord, *, how_to_use: str = _WITH_CROSSGRAFT) -> str:
+    """The card in Markdown; the same facts give the same text.
+
+    Args:
+        facts: What ``model.json`` says.
+        how_to_use: Its last paragraph, in Markdown.
+    """
     parts = [
         f"# {_text(facts.model.name)}, fine-tuned on {_text(facts.trained_on.name)}",
         "**Research use, not a medical device.** The model has not been tested for any clinical use. Its output is a "
@@ -29,7 +35,7 @@ def model_card(facts: SavedModelRecord) -> str:
         _heading("What fine-tuning changed", _similarity(facts)),
         _heading("Limits", _limits(facts)),
         _heading("Licence", _licence(facts.model)),
-        _heading("Use it", "```\ncrossgraft predict FOLDER_OF_THIS_CARD IMAGES\n```"),
+        _heading("Use it", how_to_use),
     ]
     return "\n\n".join(parts) + "\n"
 

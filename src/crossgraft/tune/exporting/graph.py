@@ -1,0 +1,55 @@
+"""The graph of a served network with any number of images a batch; the programs of PyTorch and ONNX are both made of it."""
+
+from __future__ import annotations
+
+import torch
+from torch.export import Dim, ExportedProgram
+
+from crossgraft.errors import ExportError
+from crossgraft.tune.exporting.checking import example_images
+from crossgraft.tune.exporting.quietly import quietly
+from crossgraft.tune.exporting.served_network import ServedNetwork
+from crossgraft.tune.exporting.source_model import SourceModel
+
+INPUT, OUTPUTS = "images", ("logits", "probabilities")
+_TRACED_BATCH = 2  # of 0 and 1 torch makes constants
+_PLACES = ("stack_trace", "from_node", "source_fn_stack")
+
+
+def trace(source: SourceModel) -> ExportedProgram:
+    """Export with a dynamic batch.
+
+    Raises:
+        ExportError: The network does something that can not be part of a graph.
+
+    Cost: seconds, more for deep networks.
+    """
+    network = ServedNetwork(source).eval()
+    images = example_images(source.classifier.preprocessing, _TRACED_BATCH)
+    try:
+        with torch.no_grad(), quietly():
+            network(images)  # layers that keep something of their weights (LeViT) do it now, not while they are traced
+            shapes = {INPUT: {0: Dim("batch", min=1)}}
+            program = torch.export.export(network, (images,), dynamic_shapes=shapes, strict=False)
+    except Exception as error:  # exporters raise errors of many kinds, all about the network
+        raise refusal(source, "torch.export", error) from error
+    _forget_places(program)
+    return program
+
+
+def refusal(source: SourceModel, exporter: str, error: Exception) -> ExportError:
+    """In the first line of the exporter's words."""
+    reason = (str(error).strip().splitlines() or [""])[0].rstrip(".") or type(error).__name__
+    return ExportError(
+        f"{exporter} can not make a graph of {source.facts.model.name}: {reason}. Use --format safetensors, which holds the "
+        "weights alone."
+    )
+
+
+def _forget_places(program: ExportedProgram) -> None:
+    """Lines and files of this machine's Python code, and the images of the trace, are nobody's business."""
+    for module in program.graph_module.modules():
+        for node in getattr(getattr(module, "graph", None), "nodes", ()):
+            for key in _PLACES:
+                node.meta.pop(key, None)
+    program.example_inputs = None

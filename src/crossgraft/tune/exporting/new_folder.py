@@ -1,0 +1,65 @@
+"""A folder that appears whole or not at all."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from crossgraft.errors import CrossgraftError, RunDirectoryError, StorageError
+from crossgraft.runs.atomic import describe_os_error
+
+RECORD_FILE = "export.json"
+"""In every export; says that a folder may be replaced by another one."""
+
+
+def refuse_existing(out: Path, *, overwrite: bool) -> None:
+    """Look before the work is done.
+
+    Raises:
+        RunDirectoryError: ``out`` is there, and is not to be replaced or is no export.
+    """
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    if not (out / RECORD_FILE).is_file():
+        raise RunDirectoryError(f"{out} holds files that are not an export. Choose another folder with --out.")
+    if not overwrite:
+        raise RunDirectoryError(f"{out} holds an export already. Use --overwrite to replace it, or another --out.")
+
+
+@contextmanager
+def new_folder(out: Path) -> Generator[Path]:
+    """A folder to write into, beside ``out``; takes its place when the block ends well, and is removed when it does not.
+
+    Raises:
+        StorageError: It can not be written; an older ``out`` stays as it was.
+    """
+    missing = [folder for folder in out.parents if not folder.exists()]
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as beside:
+            fresh = Path(beside, "fresh")
+            fresh.mkdir()
+            yield fresh
+            _put_in_place(fresh, out, before=Path(beside, "before"))
+    except BaseException as error:
+        for folder in missing:
+            with suppress(OSError):  # not empty: somebody else uses it
+                folder.rmdir()
+        if isinstance(error, OSError) and not isinstance(error, CrossgraftError):
+            raise StorageError(
+                f"Cannot write the export into {out}: {describe_os_error(error)}. Free some space or choose another --out."
+            ) from error
+        raise
+
+
+def _put_in_place(fresh: Path, out: Path, *, before: Path) -> None:
+    if out.exists():
+        out.rename(before)
+    try:
+        fresh.rename(out)
+    except OSError:
+        if before.exists():
+            before.rename(out)
+        raise

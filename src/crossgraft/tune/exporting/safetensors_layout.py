@@ -1,0 +1,57 @@
+"""``model.safetensors`` with the names of the network's own library, laid out as on the hub of Hugging Face."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import safetensors.torch
+
+from crossgraft.models.spec import is_factory_source, library_name
+from crossgraft.runs.atomic import write_atomically
+from crossgraft.tune.exporting.checking import logits_of_network
+from crossgraft.tune.exporting.hub_card import hub_header
+from crossgraft.tune.exporting.own_layout import own_layout
+from crossgraft.tune.exporting.source_model import SourceModel
+from crossgraft.tune.exporting.timm_layout import timm_layout
+from crossgraft.tune.exporting.torchvision_layout import torchvision_layout
+from crossgraft.tune.exporting.weights_layout import FILE, Layout
+from crossgraft.tune.exporting.written import Written
+
+_OF_LIBRARY = {"timm": timm_layout, "torchvision": torchvision_layout}
+
+
+@dataclass(frozen=True)
+class SafetensorsLayout:
+    """For timm, torchvision, or whoever has the code of the network."""
+
+    name: str = "safetensors"
+    as_graph: bool = False
+
+    def require(self) -> None:
+        """All of the libraries are always there."""
+
+    def write(self, source: SourceModel, folder: Path) -> Written:
+        """Weights under their original names, what the library needs beside them, and a network loaded from both."""
+        layout = _layout(source)
+        state = {name: tensor.contiguous().clone() for name, tensor in layout.network.state_dict().items()}
+        write_atomically(folder / FILE, safetensors.torch.save(state, metadata={"format": "pt"}))
+        for name, text in layout.more_files.items():
+            write_atomically(folder / name, text)
+        return Written(
+            answer=logits_of_network(layout.load(folder).eval(), source.classifier.preprocessing),
+            checked_with=layout.checked_with,
+            loads_with=layout.loads_with,
+            how_to_load=layout.how_to_load,
+            how_to_use=layout.how_to_use,
+            card_name="README.md",
+            card_header=hub_header(source, library=layout.loads_with),
+            notes=layout.notes,
+        )
+
+
+def _layout(source: SourceModel) -> Layout:
+    recipe = source.classifier.recipe.network
+    if recipe is None or is_factory_source(recipe.source):
+        return own_layout(source)
+    return _OF_LIBRARY[library_name(recipe.source)](source, recipe)

@@ -1,0 +1,121 @@
+"""The model that is exported: a copy of the classifier as plain float32 on the CPU, and what there is to say about it."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import torch
+
+from crossgraft.models.classifier import Classifier
+from crossgraft.models.describe import describe_preprocessing
+from crossgraft.records import ExportedModelRecord, SavedModelRecord
+from crossgraft.tune.saving.inference import task_of, thresholds_of
+from crossgraft.tune.saving.saved_model import SavedModel
+from crossgraft.types import Preprocessing
+from crossgraft.version import __version__
+
+_GRAPH_OUTPUT = "logits and probabilities, both float32 (batch, {outputs}); the temperature is inside probabilities"
+_NETWORK_OUTPUT = "logits float32 (batch, {outputs}); probabilities are {activation} of logits / temperature"
+
+
+@dataclass(frozen=True, eq=False)
+class SourceModel:
+    """What every format is made of; nobody else holds this copy.
+
+    Attributes:
+        classifier: In eval mode, float32, on the CPU, its adapters merged where that is possible.
+        facts: What ``model.json`` of the run says.
+        notes: What was changed on the way, in words.
+    """
+
+    classifier: Classifier
+    facts: SavedModelRecord
+    notes: tuple[str, ...]
+
+    @property
+    def several_labels(self) -> bool:
+        """May an image have several labels, or none?"""
+        return self.facts.task == "multi-label"
+
+    @property
+    def temperature(self) -> float:
+        """What logits are divided by; 1 where none was fitted."""
+        return 1.0 if self.facts.temperature is None else self.facts.temperature
+
+    @property
+    def licence(self) -> str | None:
+        """Of the pretrained weights, if there were any and it is known."""
+        return None if self.facts.model.from_scratch else self.facts.model.licence
+
+    def describe(self, *, as_graph: bool) -> ExportedModelRecord:
+        """``description.json``.
+
+        Args:
+            as_graph: Normalisation and probabilities are inside; otherwise it is the bare network.
+        """
+        facts, preprocessing = self.facts, self.classifier.preprocessing
+        output = _GRAPH_OUTPUT if as_graph else _NETWORK_OUTPUT
+        activation = "the sigmoid" if self.several_labels else "the softmax"
+        return ExportedModelRecord(
+            crossgraft_version=__version__,
+            name=facts.model.name,
+            architecture=facts.model.architecture,
+            trained_on=facts.trained_on.name,
+            task=facts.task,
+            class_names=facts.class_names,
+            input=_input_in_words(preprocessing, as_graph=as_graph),
+            output=output.format(outputs=len(facts.class_names), activation=activation),
+            preprocessing=describe_preprocessing(preprocessing),
+            temperature=facts.temperature,
+            thresholds=_thresholds(facts),
+            decision=_decision_in_words(facts),
+            licence=self.licence,
+            weights_fingerprint=facts.weights_fingerprint,
+        )
+
+
+def prepare_source(model: SavedModel) -> SourceModel:
+    """A copy of the classifier that can be exported; ``model`` stays as it is.
+
+    Cost: a copy of the weights.
+    """
+    classifier = copy.deepcopy(model.classifier).to("cpu")
+    saved_as = classifier.head.weight.dtype
+    notes = []
+    if saved_as != torch.float32:
+        notes.append(f"The weights were {str(saved_as).removeprefix('torch.')} and are exported as float32.")
+    classifier = _merged(classifier.float().eval())
+    for parameter in classifier.parameters():
+        parameter.requires_grad_(False)
+    return SourceModel(classifier, model.facts, tuple(notes))
+
+
+def _merged(classifier: Classifier) -> Classifier:
+    """Adapters that are maps of weights become part of the weights; others stay modules of the network."""
+    return classifier
+
+
+def _input_in_words(preprocessing: Preprocessing, *, as_graph: bool) -> str:
+    height, width = preprocessing.height_pixels, preprocessing.width_pixels
+    shape = f"float32 (batch, {preprocessing.channels}, {height}, {width})"
+    colours = "grey" if preprocessing.channels == 1 else "red, green and blue"
+    inside = "mean and standard deviation are inside" if as_graph else "then normalised by mean and std"
+    return f"images {shape}, {colours} from 0 to 1, already resized to {height}×{width} as preprocessing says; {inside}"
+
+
+def _thresholds(facts: SavedModelRecord) -> dict[str, float]:
+    values = thresholds_of(facts)
+    if values is None:
+        return {}
+    asked = facts.class_names[-1:] if task_of(facts) == "binary" else facts.class_names
+    return dict(zip(asked, values, strict=True))
+
+
+def _decision_in_words(facts: SavedModelRecord) -> str:
+    task, fitted = task_of(facts), thresholds_of(facts) is not None
+    if task == "multi-label":
+        return "every label whose probability reaches " + ("its threshold" if fitted else "0.5")
+    if task == "binary" and fitted:
+        return f"{facts.class_names[-1]} where its probability reaches its threshold, else {facts.class_names[0]}"
+    return "the most probable class"

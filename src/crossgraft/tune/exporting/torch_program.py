@@ -1,0 +1,63 @@
+"""``model.pt2``: a program of ``torch.export`` that runs without the Python code of the network."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from crossgraft.runs.atomic import write_atomically
+from crossgraft.tune.exporting.checking import Outputs
+from crossgraft.tune.exporting.graph import trace
+from crossgraft.tune.exporting.quietly import quietly
+from crossgraft.tune.exporting.source_model import SourceModel
+from crossgraft.tune.exporting.written import DESCRIPTION, Written, python_block
+
+FILE = "model.pt2"
+_HOW_TO_LOAD = f'torch.export.load("{FILE}").module()'
+_HOW_TO_USE = f"""
+import json, torch
+
+inside = {{"{DESCRIPTION}": ""}}
+model = torch.export.load("{FILE}", extra_files=inside).module()
+class_names = json.loads(inside["{DESCRIPTION}"])["class_names"]
+logits, probabilities = model(images)  # float32 (batch, channels, height, width) from 0 to 1, already resized
+"""
+
+
+@dataclass(frozen=True)
+class TorchProgram:
+    """For PyTorch, C++ and what else reads exported programs."""
+
+    name: str = "torch"
+    as_graph: bool = True
+
+    def require(self) -> None:
+        """PyTorch is always there."""
+
+    def write(self, source: SourceModel, folder: Path) -> Written:
+        """Trace, save with the description inside, load again."""
+        program = trace(source)
+        content = io.BytesIO()
+        description = source.describe(as_graph=True).model_dump_json(indent=1)
+        with quietly():
+            torch.export.save(program, content, extra_files={DESCRIPTION: description})
+        write_atomically(folder / FILE, content.getvalue())
+        with quietly():
+            module = torch.export.load(folder / FILE).module()
+
+        def answer(images: Tensor) -> Outputs:
+            with torch.no_grad():
+                logits, probabilities = module(images)
+            return Outputs(logits.numpy(), probabilities.numpy())
+
+        return Written(
+            answer=answer,
+            checked_with=f"torch.export.load of PyTorch {torch.__version__}",
+            loads_with="PyTorch",
+            how_to_load=_HOW_TO_LOAD,
+            how_to_use=python_block(_HOW_TO_USE),
+        )

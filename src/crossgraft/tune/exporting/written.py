@@ -1,0 +1,72 @@
+"""What every format says after it has written its files and loaded them again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from crossgraft.tune.exporting.checking import Answer
+from crossgraft.tune.exporting.source_model import SourceModel
+
+DESCRIPTION = "description.json"
+"""Of the file beside the model, and of the same document inside it."""
+
+
+class Written(NamedTuple):
+    """Files that are there, and how to use them.
+
+    Attributes:
+        answer: Of the model that was loaded from the files.
+        checked_with: The package that loaded them, with its version.
+        loads_with: The package in a word.
+        how_to_load: One line of Python.
+        how_to_use: For the card, in Markdown.
+        card_name: File of the card.
+        card_header: In front of the card.
+        notes: What the reader should know.
+    """
+
+    answer: Answer
+    checked_with: str
+    loads_with: str
+    how_to_load: str
+    how_to_use: str
+    card_name: str = "MODEL_CARD.md"
+    card_header: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Format(Protocol):
+    """One way to write a model."""
+
+    @property
+    def name(self) -> str:
+        """As ``--format`` takes it."""
+        ...
+
+    @property
+    def as_graph(self) -> bool:
+        """Are normalisation and probabilities inside?"""
+        ...
+
+    def require(self) -> None:
+        """Import what is needed before any work is done.
+
+        Raises:
+            MissingExtraError: A package is not installed.
+        """
+        ...
+
+    def write(self, source: SourceModel, folder: Path) -> Written:
+        """Write the model into ``folder`` and load it again.
+
+        Raises:
+            ExportError: It can not be written in this format; the message says why.
+            StorageError: Disk full, no permission …
+        """
+        ...
+
+
+def python_block(code: str) -> str:
+    """Code for a card."""
+    return f"```python\n{code.strip()}\n```"
