@@ -13,4 +13,7 @@ from crossgraft.models.adapters.insertion import merged_copy as merged_copy
 from crossgraft.models.adapters.insertion import unmerge_adapters as unmerge_adapters
 from crossgraft.models.adapters.insertion import without_adapters as without_adapters
 from crossgraft.models.adapters.lora import Lora as Lora
+from crossgraft.models.adapters.peft_read import PeftAdapter as PeftAdapter
+from crossgraft.models.adapters.peft_read import read_peft_adapter as read_peft_adapter
+from crossgraft.models.adapters.peft_write import write_peft_adapter as write_peft_adapter
 from crossgraft.models.adapters.registry import ADAPTERS as ADAPTERS

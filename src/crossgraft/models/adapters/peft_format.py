@@ -1,0 +1,209 @@
+"""The files of a LoRA adapter of PEFT: ``adapter_config.json`` and ``adapter_model.safetensors``.
+
+What they mean is PEFT's (github.com/huggingface/peft); the package itself is not needed to read or write them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import safetensors.torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from safetensors import SafetensorError
+from timm.layers.conv2d_same import Conv2dSame
+from torch import Tensor, nn
+
+from crossgraft.errors import DataError, MissingWeightsError, UsageError
+from crossgraft.models.adapters.lora import Convolution, TransposedConvolution
+
+CONFIG_FILE, WEIGHTS_FILE = "adapter_config.json", "adapter_model.safetensors"
+PREFIX = "base_model.model."
+"""In front of the name of every tensor; PEFT wraps the network twice."""
+_PICKLE = "adapter_model.bin"
+
+_CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, Conv2dSame)
+_STARTS = ("gaussian", "orthogonal", "eva")
+_WITHOUT_EFFECT = {
+    # what the adapter was made for, and how it began
+    "auto_mapping", "base_model_name_or_path", "revision", "task_type", "inference_mode", "peft_version", "runtime_config",
+    "init_lora_weights", "loftq_config", "eva_config", "corda_config", "lora_ga_config", "megatron_core",
+    # which layers: the names of the tensors say it
+    "target_modules", "exclude_modules", "layers_to_transform", "layers_pattern", "modules_to_save",
+    # only with use_qalora
+    "qalora_group_size",
+}  # fmt: skip
+
+
+class PeftConfig(BaseModel):
+    """What of ``adapter_config.json`` decides about the outputs."""
+
+    model_config = ConfigDict(extra="allow", strict=False)
+
+    peft_type: str
+    r: int = Field(ge=1)
+    lora_alpha: float = Field(default=8, allow_inf_nan=False)
+    lora_dropout: float = Field(default=0.0, ge=0, lt=1)
+    use_rslora: bool = False
+    bias: str = "none"
+    init_lora_weights: bool | str | None = True
+    rank_pattern: dict[str, int] | None = None
+    alpha_pattern: dict[str, float] | None = None
+
+    def rank(self, name: str) -> int:
+        """Of the layer called ``name``."""
+        return of_pattern(self.rank_pattern or {}, name, self.r)
+
+    def alpha(self, name: str) -> float:
+        """α of the layer called ``name``, by which α / r is the factor in front of B A, also where PEFT says α / √r."""
+        alpha = of_pattern(self.alpha_pattern or {}, name, self.lora_alpha)
+        return alpha * math.sqrt(self.rank(name)) if self.use_rslora else alpha
+
+
+@dataclass(frozen=True, eq=False)
+class PeftFiles:
+    """An adapter as it lies in a folder.
+
+    Attributes:
+        config: Checked: nothing in it that is not computed here.
+        tensors: By their names without ``base_model.model.``.
+        fingerprint: SHA-256 of both files; says nothing of where they lie.
+    """
+
+    config: PeftConfig
+    tensors: Mapping[str, Tensor]
+    fingerprint: str
+
+
+def of_pattern(pattern: Mapping[str, Any], name: str, default: Any) -> Any:
+    """The value of the first key that is, as a regular expression, the name or its last words."""
+    for key, value in pattern.items():
+        try:
+            if re.match(rf"(.*\.)?({key})$", name):
+                return value
+        except re.error as error:
+            raise DataError(f"{CONFIG_FILE} holds a pattern that is no regular expression: {key} ({error}).") from error
+    return default
+
+
+def pattern_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys by which each name finds its own value first: a name may end like another one."""
+    longest_first = sorted(values, key=lambda name: (-len(name), name.count("."), name))
+    return {_escaped(name): values[name] for name in longest_first}
+
+
+def targets_of(names: Iterable[str], network: nn.Module) -> list[str] | str:
+    """``target_modules`` that means these layers only: their names, or a regular expression where another name ends like one."""
+    names = sorted(names)
+    endings = tuple(f".{name}" for name in names)
+    if any(other.endswith(endings) for other, _ in network.named_modules() if other not in names):
+        return "|".join(map(re.escape, names))
+    return names
+
+
+def _escaped(name: str) -> str:
+    """As a regular expression; dots stay, as everybody writes them."""
+    return re.escape(name).replace(r"\.", ".")
+
+
+def why_peft_differs(layer: nn.Module) -> str | None:
+    """Why PEFT's LoRA of this layer is another than ours, or there is none; None: they are the same.
+
+    PEFT makes A as a layer of the same class, from its channels, kernel, stride and padding alone.
+    """
+    if isinstance(layer, TransposedConvolution):
+        return "PEFT has no LoRA for a transposed convolution"
+    if not isinstance(layer, Convolution):
+        return None
+    if type(layer) not in _CONVOLUTIONS:
+        return f"PEFT would build another {type(layer).__name__} beside it, from arguments that it may not take"
+    if any(step != 1 for step in layer.dilation):
+        return (
+            f"it looks at every {max(layer.dilation)}th pixel (dilation), which PEFT's convolution beside it does not"
+        )
+    if layer.padding_mode != "zeros":
+        return f"it is padded by {layer.padding_mode}, PEFT's convolution beside it with zeros"
+    return None
+
+
+def read_files(folder: str | Path) -> PeftFiles:
+    """Both files, checked for everything that can be told without the network.
+
+    Raises:
+        DataError: There is no adapter in ``folder``, or a file is damaged.
+        MissingWeightsError: Only the file of weights is missing.
+        UsageError: It is no LoRA, or one that computes something else.
+    """
+    folder = Path(folder)
+    text = _read_config(folder)
+    path = folder / WEIGHTS_FILE
+    if not path.is_file():
+        if (folder / _PICKLE).is_file():
+            raise UsageError(
+                f"{folder} holds its weights as {_PICKLE}, a pickle, which may run any code when read. If you trust it, let "
+                "PEFT load it and save it again: save_pretrained(folder, safe_serialization=True)."
+            )
+        raise MissingWeightsError(f"The weights of the adapter are missing: {path}. Copy the whole folder.")
+    content = path.read_bytes()
+    try:
+        found = safetensors.torch.load(content)
+    except SafetensorError as error:
+        raise DataError(f"{path} can not be read as safetensors: {error}. Copy it again.") from error
+    config = _check_config(text, folder / CONFIG_FILE)
+    tensors = {name.removeprefix(PREFIX): tensor for name, tensor in found.items()}
+    if len(tensors) < len(found):
+        raise DataError(f"{path} holds a tensor twice, with and without {PREFIX}. Save the adapter again.")
+    return PeftFiles(config, tensors, hashlib.sha256(hashlib.sha256(text).digest() + content).hexdigest())
+
+
+def _read_config(folder: Path) -> bytes:
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "does not exist"
+        raise DataError(f"The folder of the adapter {folder} {what}. Give the folder that holds {CONFIG_FILE}.")
+    try:
+        return (folder / CONFIG_FILE).read_bytes()
+    except FileNotFoundError as error:
+        raise DataError(f"{folder} holds no adapter of PEFT: there is no {CONFIG_FILE} in it.") from error
+    except OSError as error:
+        raise DataError(f"Cannot read {folder / CONFIG_FILE}: {error.strerror or error}.") from error
+
+
+def _check_config(text: bytes, path: Path) -> PeftConfig:
+    try:
+        values: object = json.loads(text)
+    except ValueError as error:
+        raise DataError(f"{path} is damaged: {error}. Copy it again.") from error
+    kind = cast("dict[str, object]", values).get("peft_type") if isinstance(values, dict) else None
+    if kind != "LORA":
+        what = f"peft_type is {kind}" if isinstance(kind, str) else "it says no peft_type"
+        raise UsageError(f"{path} is not of a LoRA adapter: {what}. Only LORA can be read.")
+    try:
+        config = PeftConfig.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise DataError(f"{path} is damaged: {'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
+    _refuse_other_computations(config, path)
+    return config
+
+
+def _refuse_other_computations(config: PeftConfig, path: Path) -> None:
+    """Also settings of a later PEFT that nobody here knows, unless they are switched off."""
+    if config.bias != "none":
+        raise UsageError(
+            f"{path} says bias={config.bias}: biases of the network were trained too, which lora does not. Only bias=none can "
+            "be read."
+        )
+    if isinstance(config.init_lora_weights, str) and config.init_lora_weights not in _STARTS:
+        raise UsageError(
+            f"{path} says init_lora_weights={config.init_lora_weights}: such an adapter began by changing the network's own "
+            "weights. Let PEFT convert it: save_pretrained(…, path_initial_model_for_weight_conversion=…)."
+        )
+    for name, value in (config.model_extra or {}).items():
+        if value and name not in _WITHOUT_EFFECT:
+            raise UsageError(f"{path} says {name}={json.dumps(value)}, which crossgraft does not compute.")

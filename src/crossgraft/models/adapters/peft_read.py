@@ -1,0 +1,222 @@
+"""``read_peft_adapter``: a LoRA adapter that PEFT saved becomes one of ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor, nn
+
+from crossgraft.errors import UnknownNameError, UsageError, WeightsMismatchError
+from crossgraft.models.adapters._adapter import AdapterRecipe
+from crossgraft.models.adapters.insertion import add_adapters, called_modules
+from crossgraft.models.adapters.lora import Convolution, Lora, why_no_lora
+from crossgraft.models.adapters.peft_format import WEIGHTS_FILE, PeftConfig, PeftFiles, read_files, why_peft_differs
+from crossgraft.models.head_place import head_places
+
+if TYPE_CHECKING:
+    from crossgraft.models.classifier import Classifier
+
+_FACTOR = re.compile(r"(?P<layer>.+)\.lora_(?P<factor>[AB])\.weight")
+_OTHER_FACTOR = re.compile(r"\.lora_\w+")
+
+
+@dataclass(frozen=True)
+class PeftAdapter:
+    """What was read.
+
+    Attributes:
+        recipes: Of the adapters, in the order of the network.
+        why_no_head: Why the head stayed as it was; None: it was read, too.
+        fingerprint: SHA-256 of the files.
+    """
+
+    recipes: tuple[AdapterRecipe, ...]
+    why_no_head: str | None
+    fingerprint: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Factors:
+    """Of one layer, checked: they fit a ``Lora`` beside it."""
+
+    recipe: AdapterRecipe
+    A: Tensor
+    B: Tensor
+
+
+def read_peft_adapter(classifier: Classifier, source: str | Path | PeftFiles) -> PeftAdapter:
+    """Put the adapters of a folder that PEFT saved into ``classifier``, and its head where it has as many classes.
+
+    Each layer gets one A and one B for all of its outputs, those of a fused layer included. Names of tensors may begin with
+    ``base_model.model.`` or not.
+
+    Args:
+        classifier: Without adapters, of the network that the adapter was trained on; changed in place, or not at all.
+        source: A folder, or what ``read_files`` found in it.
+
+    Raises:
+        DataError: There is no adapter, or a file is damaged.
+        MissingWeightsError: Only the file of weights is missing.
+        UnknownNameError: A layer is none of the network; the message gives the nearest names.
+        UsageError: It is no LoRA, or a LoRA that computes something else; the message says what.
+        WeightsMismatchError: Tensors are missing, have wrong shapes, or are not finite.
+
+    Cost: one forward pass of one image.
+    """
+    files = source if isinstance(source, PeftFiles) else read_files(source)
+    by_layer, others = _sorted_tensors(files.tensors)
+    heads, why_no_head = _find_head(classifier, others)
+    found = _fit_all(classifier, by_layer, files.config)
+    add_adapters(classifier, [factors.recipe for factors in found], seed=0)
+    with torch.no_grad():
+        for factors in found:
+            lora = cast(Lora, classifier.get_submodule(f"{factors.recipe.host}.{Lora.kind}"))
+            lora.A.copy_(factors.A)
+            lora.B.copy_(factors.B)
+        for name, tensor in heads.items():
+            classifier.head.get_parameter(name).copy_(tensor)
+    return PeftAdapter(tuple(factors.recipe for factors in found), why_no_head, files.fingerprint)
+
+
+def _sorted_tensors(tensors: Mapping[str, Tensor]) -> tuple[dict[str, dict[str, Tensor]], dict[str, Tensor]]:
+    """Those of LoRA by layer and factor; all others by name."""
+    by_layer: dict[str, dict[str, Tensor]] = {}
+    others: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        if not bool(torch.isfinite(tensor).all()):
+            raise WeightsMismatchError(
+                f"{name} in {WEIGHTS_FILE} holds NaN or infinite values. Train the adapter again."
+            )
+        match = _FACTOR.fullmatch(name)
+        if match is not None:
+            by_layer.setdefault(match["layer"], {})[match["factor"]] = tensor
+        elif _OTHER_FACTOR.search(name):
+            raise UsageError(
+                f"The adapter holds {name}, which is no matrix of a plain LoRA; crossgraft does not compute it."
+            )
+        else:
+            others[name] = tensor
+    if not by_layer:
+        raise WeightsMismatchError(f"{WEIGHTS_FILE} holds no matrices of LoRA. Save the adapter again.")
+    return by_layer, others
+
+
+def _find_head(classifier: Classifier, others: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], str | None]:
+    """What of the other tensors is the new head; equal heads of one network are one."""
+    places = head_places(classifier, classifier.body)
+    strangers = [name for name in others if name.rpartition(".")[0] not in places]
+    if strangers:
+        raise UsageError(
+            f"The adapter replaces {strangers[0].rpartition('.')[0]}, which is not the head of {classifier.recipe.name} "
+            f"({', '.join(places) or 'a head that can not be exchanged'}). Only LoRA and the head can be read."
+        )
+    found = [
+        {name: others[f"{place}.{name}"] for name in ("weight", "bias") if f"{place}.{name}" in others}
+        for place in places
+    ]
+    found = [each for each in found if each]
+    if not found:
+        return {}, "it holds none"
+    head = found[0]
+    if len(found) > 1 and any(
+        not torch.equal(each[name], head[name]) for each in found for name in head if name in each
+    ):
+        raise UsageError(f"The heads {' and '.join(places)} of the adapter differ; crossgraft has one head for both.")
+    expected = {name: tuple(parameter.shape) for name, parameter in classifier.head.named_parameters()}
+    shapes = {name: tuple(tensor.shape) for name, tensor in head.items()}
+    rows, columns = (*shapes.get("weight", ()), 0, 0)[:2]
+    if columns == expected["weight"][1] and rows != expected["weight"][0]:
+        return {}, f"it has {rows} classes, not {expected['weight'][0]}"
+    if shapes != expected:
+        raise WeightsMismatchError(
+            f"The head {places[0]} of the adapter does not fit {classifier.recipe.name}: {_in_words(shapes)} in the file, "
+            f"{_in_words(expected)} in the model."
+        )
+    return head, None
+
+
+def _in_words(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+
+
+def _fit_all(
+    classifier: Classifier, by_layer: Mapping[str, Mapping[str, Tensor]], config: PeftConfig
+) -> list[_Factors]:
+    """In the order of the network."""
+    layers = dict(classifier.body.named_modules())
+    model, called = classifier.recipe.name, called_modules(classifier)
+    places = head_places(classifier, classifier.body)
+    for name in by_layer:
+        if name in places:
+            raise UsageError(
+                f"The adapter has a LoRA on {name}, the head of {model}, which is new for each data set here. Train one with the "
+                f"head in modules_to_save, as a whole."
+            )
+        if name not in layers:
+            raise UnknownNameError(
+                f"layer of {model}", name, [n for n, layer in layers.items() if why_no_lora(layer) is None]
+            )
+        reason = why_no_lora(layers[name]) or why_peft_differs(layers[name])
+        if reason is None and (f"body.{name}" not in called or f"body.{name}.weight" in classifier.untrainable):
+            reason = "the features do not go through this layer"
+        if reason is not None:
+            raise UsageError(f"The adapter's LoRA of {name} can not be put into {model}: {reason}.")
+    return [_fit(name, layer, by_layer[name], config) for name, layer in layers.items() if name in by_layer]
+
+
+def _fit(name: str, layer: nn.Module, factors: Mapping[str, Tensor], config: PeftConfig) -> _Factors:
+    """Compare with what PEFT makes for such a layer, and take groups apart."""
+    missing = [factor for factor in ("A", "B") if factor not in factors]
+    if missing:
+        raise WeightsMismatchError(f"{WEIGHTS_FILE} holds no {name}.lora_{missing[0]}.weight. Copy the file again.")
+    A, B, rank = factors["A"], factors["B"], config.rank(name)
+    expected_A, expected_B = _shapes(layer, rank)
+    wrong = [
+        f"{name}.lora_{factor}.weight is {tuple(tensor.shape)} in the file and {expected} in the model"
+        for factor, tensor, expected in (("A", A, expected_A), ("B", B, expected_B))
+        if tuple(tensor.shape) != expected
+    ]
+    if wrong:
+        raise WeightsMismatchError(
+            f"The adapter does not fit: {'; '.join(wrong)}. Is it of another network, or was {WEIGHTS_FILE} exchanged?"
+        )
+    groups = layer.groups if isinstance(layer, Convolution) else 1
+    options = {"r": rank, "alpha": config.alpha(name), "dropout": config.lora_dropout}
+    return _Factors(AdapterRecipe(Lora.kind, f"body.{name}", options), _into_groups(A, groups, name), B)
+
+
+def _shapes(layer: nn.Module, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Of PEFT's A, which is never in groups, and of its B."""
+    if isinstance(layer, nn.Linear):
+        return (rank, layer.in_features), (layer.out_features, rank)
+    convolution = cast(Convolution, layer)
+    ones = (1,) * len(convolution.kernel_size)
+    return (
+        (rank, convolution.in_channels, *convolution.kernel_size),
+        (convolution.out_channels, rank // convolution.groups, *ones),
+    )
+
+
+def _into_groups(A: Tensor, groups: int, name: str) -> Tensor:
+    """The blocks of A that stay in one group.
+
+    Raises:
+        UsageError: There is more in it than these blocks.
+    """
+    per_group, channels = len(A) // groups, A.shape[1] // groups
+    blocks = [
+        A[i * per_group : (i + 1) * per_group, i * channels : (i + 1) * channels]
+        for i in range(groups if per_group else 0)
+    ]
+    inside = sum(int(torch.count_nonzero(block)) for block in blocks)
+    if len(A) % groups or inside != int(torch.count_nonzero(A)):
+        raise UsageError(
+            f"The A of {name} mixes its {groups} groups of channels, as PEFT trains it; a convolution in groups can not hold "
+            "that, so crossgraft does not compute it. Train an adapter without this layer."
+        )
+    return torch.cat(blocks)
