@@ -43,7 +43,14 @@ SLOTS = {
     "loss": (LOSSES, LOSS_CONTRACTS, Loss),
 }
 OPTIONS = {
-    "method": ["partial:1", "partial:names=*"],
+    "method": [
+        "partial:1",
+        "partial:names=*",
+        "lora:r=2,alpha=3,dropout=0.5",
+        "lora:targets=fc1+blocks.*,fused=q+k+v",
+        "adaptformer:bottleneck=3,norm=in",
+        "adaptformer:norm=out,scale=1.0",
+    ],
     "regularizer": ["l2_sp:beta=0.0", "repsim:reference=batch", "repsim:mode=procrustes"],
     "batch transform": ["mixup:0.4", "cutmix:probability=1.0", "label_smoothing:0.2"],
     "augmentation": ["thesis:4", "thesis:6", "light:flip=false"],

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from crossgraft.cli.text_table import text_table, wrap
 from crossgraft.records import CalibrationRecord, FoldRecord, GridPointRecord, MetricRecord, TuningRecord
-from crossgraft.report.formatting import MISSING, NumberFormat, count, counted, describe_classes, duration
+from crossgraft.report.formatting import MISSING, NumberFormat, counted, describe_classes, duration
 from crossgraft.report.metric_words import doubt_in_words, metric_name_in_words
+from crossgraft.report.plan_words import trained_in_words
 
 _MOST_ROWS = 20
 _NUMBERS = NumberFormat(decimals=3)
@@ -35,7 +36,7 @@ def _heading(record: TuningRecord) -> str:
 
 def _trained(record: TuningRecord) -> str:
     plan = record.plan
-    trained = f"{count(plan.num_trained)} of {count(plan.num_trained + plan.num_frozen)} parameters trained"
+    trained = trained_in_words(plan)
     epochs = [row.num_epochs for row in record.grid if row.num_epochs is not None]
     many = f" in each of {len(record.grid)} trainings" if len(record.grid) > 1 else ""
     ran = f"at most {max(epochs)}" if many and len(set(epochs)) > 1 else f"{max(epochs)}" if epochs else "no"

@@ -38,6 +38,8 @@ class PlanRecord(Record):
     num_trained: int = Field(description="Parameters that are trained.")
     num_frozen: int
     num_own_parameters: int = Field(default=0, description="Parameters of regularisers.")
+    num_adapter_parameters: int = Field(default=0, description="Of adapters, which are among the trained ones.")
+    adapter_bytes: int = Field(default=0, description="Of those parameters alone, as they are saved.")
     num_train: int | None = Field(default=None, description="Training images of one job.")
     num_val: int | None = Field(default=None, description="Images that pick the epoch, of one job.")
     num_jobs: int = Field(description="Folds × grid points.")

@@ -114,6 +114,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
 
 
+def small_percent(share: float) -> str:
+    """A share of 1 in percent with two digits that count.
+
+    >>> [small_percent(share).replace("\N{NO-BREAK SPACE}", " ") for share in (0.00041, 0.0333, 0.5, 1.0)]
+    ['0.041 %', '3.3 %', '50 %', '100 %']
+    """
+    return f"{100 * share:.{2 if share < 0.995 else 3}g}\N{NO-BREAK SPACE}%"
+
+
 def duration(seconds: float) -> str:
     """Seconds in words of a useful size.
 
@@ -131,6 +140,19 @@ def duration(seconds: float) -> str:
         return f"{minutes} min {rest:02d} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min"
+
+
+def size(num_bytes: int) -> str:
+    """Bytes in the unit that leaves few digits.
+
+    >>> size(900), size(75_000), size(5_300_000), size(3 * 2**30)
+    ('900 B', '73 KiB', '5 MiB', '3.0 GiB')
+    """
+    if num_bytes < 2**10:
+        return f"{num_bytes} B"
+    if num_bytes < 2**20:
+        return f"{round(num_bytes / 2**10)} KiB"
+    return f"{num_bytes / 2**30:.1f} GiB" if num_bytes >= 2**30 else f"{round(num_bytes / 2**20)} MiB"
 
 
 def short_fingerprint(fingerprint: str, *, length: int = 12) -> str:

@@ -12,6 +12,7 @@ One ``check_…`` a slot raises ``ContractError`` for the first promise that is 
 
 from __future__ import annotations
 
+from crossgraft.testing.adapters import ADAPTER_CONTRACTS as ADAPTER_CONTRACTS
 from crossgraft.testing.augmentations import AUGMENTATION_CONTRACTS as AUGMENTATION_CONTRACTS
 from crossgraft.testing.augmentations import check_augmentation as check_augmentation
 from crossgraft.testing.batch_transforms import BATCH_TRANSFORM_CONTRACTS as BATCH_TRANSFORM_CONTRACTS

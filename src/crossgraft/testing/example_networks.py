@@ -1,8 +1,9 @@
-"""A small classifier with everything that a method or a regulariser may meet: blocks, BatchNorm, dropout, a fixed part."""
+"""Small classifiers with what a method or a regulariser may meet: blocks, BatchNorm, dropout, attention, a fixed part."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -13,6 +14,9 @@ from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.seeding import derive_seed, torch_generator
 from crossgraft.tune.regularizers import StepContext
 from crossgraft.types import Preprocessing
+
+ExampleKind = Literal["convolutions", "transformer"]
+"""Three residual blocks with BatchNorm, or two pre-norm blocks with attention."""
 
 SIZE, NUM_CLASSES, NUM_IMAGES = 16, 3, 6
 _WIDTH = 6
@@ -43,13 +47,54 @@ class _Network(nn.Module):
         return self.fc(self.dropout(features))
 
 
-def example_classifier() -> Classifier:
-    """Three blocks of six channels, images of 16 × 16, three classes; the same weights each time."""
+class _Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(_WIDTH, 3 * _WIDTH)
+        self.proj = nn.Linear(_WIDTH, _WIDTH)
+
+    def forward(self, tokens: Float[Tensor, "n t d"]) -> Float[Tensor, "n t d"]:
+        queries, keys, values = self.qkv(tokens).chunk(3, dim=-1)
+        return self.proj(nn.functional.scaled_dot_product_attention(queries, keys, values))
+
+
+class _TransformerBlock(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(_WIDTH), nn.LayerNorm(_WIDTH)
+        self.attn = _Attention()
+        self.mlp = nn.Sequential(nn.Linear(_WIDTH, 2 * _WIDTH), nn.GELU(), nn.Linear(2 * _WIDTH, _WIDTH))
+
+    def forward(self, tokens: Float[Tensor, "n t d"]) -> Float[Tensor, "n t d"]:
+        tokens = tokens + self.attn(self.norm1(tokens))
+        return tokens + self.mlp(self.norm2(tokens))
+
+
+class _Transformer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, _WIDTH, 4, 4)
+        self.blocks = nn.Sequential(_TransformerBlock(), _TransformerBlock())
+        self.norm = nn.LayerNorm(_WIDTH)
+        self.dropout = nn.Dropout(0.2)
+        self.fc = nn.Linear(_WIDTH, 5)
+
+    def forward(self, images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n classes"]:
+        tokens = self.blocks(self.patches(images).flatten(2).transpose(1, 2))
+        return self.fc(self.dropout(self.norm(tokens).mean(1)))
+
+
+def example_network(kind: ExampleKind = "convolutions") -> nn.Module:
+    """The network of an example classifier with its own head; the same weights each time."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(0, "example network"))
-        network = _Network()
+        return _Network() if kind == "convolutions" else _Transformer()
+
+
+def example_classifier(kind: ExampleKind = "convolutions") -> Classifier:
+    """Blocks of six channels, images of 16 × 16, three classes; the same weights each time."""
     backbone = Backbone(
-        network,
+        example_network(kind),
         name="example",
         architecture="example",
         source="factory",

@@ -1,4 +1,7 @@
-"""What every method promises; a method that needs another network gets it by ``classifier=``."""
+"""What every method promises; a method that needs another network gets it by ``classifier=``.
+
+A method that adds adapters promises more: see ``testing.adapters``.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ import copy
 import torch
 
 from crossgraft.models.classifier import Classifier
-from crossgraft.testing.example_networks import example_classifier
+from crossgraft.testing.adapters import ADAPTER_CONTRACTS, network_for
 from crossgraft.testing.promises import Contract, declares_its_facts, is_written_and_read_again, require
 from crossgraft.tune.methods import Method
 
 
 def sorts_every_parameter_once(method: Method, *, classifier: Classifier | None = None) -> None:
     """Each parameter is trained or frozen, for a reason; the head is trained, what can not be trained is frozen."""
-    network = classifier or example_classifier()
+    network = network_for(method, classifier)
     selection = method.select(network)
     found = sorted([*selection.trained, *selection.frozen])
     expected = sorted(name for name, _ in network.named_parameters())
@@ -30,7 +33,7 @@ def sorts_every_parameter_once(method: Method, *, classifier: Classifier | None 
 
 def names_modules_that_exist(method: Method, *, classifier: Classifier | None = None) -> None:
     """Every name in ``train_mode`` is a module of the network."""
-    network = classifier or example_classifier()
+    network = network_for(method, classifier)
     known = {name for name, _ in network.named_modules()}
     strangers = [name for name in method.select(network).train_mode if name not in known]
     require(not strangers, method, f"train_mode names {', '.join(strangers)}, which the network does not have")
@@ -38,7 +41,7 @@ def names_modules_that_exist(method: Method, *, classifier: Classifier | None = 
 
 def only_looks_at_the_network(method: Method, *, classifier: Classifier | None = None) -> None:
     """``select`` changes no weight, no ``requires_grad`` and no mode."""
-    network = copy.deepcopy(classifier or example_classifier())
+    network = network_for(method, classifier)
     before = copy.deepcopy(network.state_dict())
     flags = [parameter.requires_grad for parameter in network.parameters()]
     modes = [module.training for module in network.modules()]
@@ -53,7 +56,7 @@ def keeps_features_where_it_says_so(method: Method, *, classifier: Classifier | 
     """With ``features_are_fixed``, nothing of the body is trained or in train mode: features are computed only once."""
     if not method.features_are_fixed:
         return
-    selection = method.select(classifier or example_classifier())
+    selection = method.select(network_for(method, classifier))
     moving = [name for name in selection.trained if not name.startswith("head.")]
     moving += [name or "the whole network" for name in selection.train_mode if name.partition(".")[0] != "head"]
     require(not moving, method, f"features_are_fixed, but {', '.join(moving)} would change them")
@@ -66,6 +69,7 @@ METHOD_CONTRACTS: tuple[Contract, ...] = (
     names_modules_that_exist,
     only_looks_at_the_network,
     keeps_features_where_it_says_so,
+    *ADAPTER_CONTRACTS,
 )
 """All promises of a method."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -49,7 +49,7 @@ class Adapter(nn.Module, ABC):
 
     @classmethod
     @abstractmethod
-    def make(cls, host: nn.Module, options: Mapping[str, Any], *, name: str) -> Self:
+    def make(cls, host: nn.Module, options: Mapping[str, Any], *, name: str) -> Adapter:
         """An adapter that fits ``host``; the host stays as it is.
 
         Args:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self, cast, get_args
+from typing import Any, ClassVar, Literal, cast, get_args
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -49,7 +49,7 @@ class AdaptFormer(Adapter):
         self._x1: Tensor | None = None
 
     @classmethod
-    def make(cls, host: nn.Module, options: Mapping[str, Any], *, name: str) -> Self:
+    def make(cls, host: nn.Module, options: Mapping[str, Any], *, name: str) -> Adapter:
         """One that fits a block of a transformer.
 
         Args:

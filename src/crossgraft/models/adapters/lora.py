@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -74,7 +74,7 @@ class Lora(Adapter):
         self._base: Tensor | None = None
 
     @classmethod
-    def make(cls, host: nn.Module, options: Mapping[str, Any], *, name: str) -> Self:
+    def make(cls, host: nn.Module, options: Mapping[str, Any], *, name: str) -> Adapter:
         """One that fits a linear layer, a convolution or a transposed convolution.
 
         Args:
@@ -90,7 +90,7 @@ class Lora(Adapter):
         if reason is not None:
             raise UsageError(f"LoRA can not adapt {name}: {reason}.")
         if isinstance(host, nn.Linear):
-            return cast(Self, LoraLinear(host, **options))
+            return LoraLinear(host, **options)
         layer = cast(Convolution | TransposedConvolution, host)
         if options["r"] % layer.groups:
             raise UsageError(
@@ -98,8 +98,8 @@ class Lora(Adapter):
                 f"{layer.groups}, asked for {options['r']}. Name other layers with targets=."
             )
         if isinstance(layer, Convolution):
-            return cast(Self, LoraConvolution(layer, **options))
-        return cast(Self, LoraTransposedConvolution(layer, **options))
+            return LoraConvolution(layer, **options)
+        return LoraTransposedConvolution(layer, **options)
 
     def draw(self, generator: torch.Generator) -> None:
         """A as a linear layer is drawn (uniform within 1 / √fan-in), B = 0."""

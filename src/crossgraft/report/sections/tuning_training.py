@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from crossgraft.records import FoldRecord, GridPointRecord, PlanRow, TuningRecord
 from crossgraft.report.blocks import Block, Facts, Folded, Items, Paragraph, Section
 from crossgraft.report.formatting import MISSING, NumberFormat, count, counted, duration, joined
+from crossgraft.report.plan_words import adapters_in_words, memory_in_words, trained_in_words
 from crossgraft.report.plots import Interval, IntervalRow
 from crossgraft.report.sections._metrics import metrics_figure
 from crossgraft.report.sections.tuning_curves import curves_section as curves_section
@@ -122,7 +123,6 @@ def plan_section(source: Source[TuningRecord]) -> Section:
     """What was trained and what was frozen, why, and with which settings."""
     record = source.record
     plan, model = record.plan, record.model
-    share = f"{count(plan.num_trained)} of {count(plan.num_trained + plan.num_frozen)}"
     own = f", and {count(plan.num_own_parameters)} of regularisers" if plan.num_own_parameters else ""
     facts = [
         ("Pretrained model", f"{model.name}: {model.architecture} ({model.source})"),
@@ -132,7 +132,9 @@ def plan_section(source: Source[TuningRecord]) -> Section:
             (plugin.kind.capitalize(), _plugin(plugin.title, plugin.spelling, plugin.reference))
             for plugin in record.plugins
         ),
-        ("Parameters trained", share + own),
+        ("Parameters", trained_in_words(plan) + own),
+        *([("Adapters", adapters_in_words(plan))] if plan.num_adapter_parameters else []),
+        ("Memory of training", memory_in_words(plan)),
         (
             "Steps",
             f"{counted(plan.epochs, 'epoch')} of {count(plan.steps_per_epoch)} steps at most, batches of {plan.batch_size}",

@@ -11,6 +11,7 @@ from crossgraft.registry import Registry
 from crossgraft.tune.methods._method import AddsAdapters as AddsAdapters
 from crossgraft.tune.methods._method import Method as Method
 from crossgraft.tune.methods._method import Selection as Selection
+from crossgraft.tune.methods._method import put_adapters_in as put_adapters_in
 from crossgraft.tune.methods.adaptformer import AdaptFormer as AdaptFormer
 from crossgraft.tune.methods.full import Full as Full
 from crossgraft.tune.methods.linear import Linear as Linear

@@ -69,3 +69,18 @@ class AddsAdapters(Protocol):
             UsageError: The network has no place for them; the message says why.
         """
         ...
+
+
+def put_adapters_in(method: Method, classifier: Classifier, *, seed: int) -> None:
+    """Put the method's adapters into ``classifier``; nothing for a method without.
+
+    Args:
+        method: Any.
+        classifier: Changed in place; gives what it gave.
+        seed: Of the first weights of adapters.
+
+    Raises:
+        UsageError: The network has no place for them.
+    """
+    if isinstance(method, AddsAdapters):
+        method.add_adapters(classifier, seed=seed)

@@ -6,9 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from crossgraft.models.adapters import adapters_of
 from crossgraft.models.classifier import Classifier
 from crossgraft.records import PlanRecord, PlanRow
 from crossgraft.report.formatting import count, counted, duration
+from crossgraft.report.plan_words import adapters_in_words, memory_in_words
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.planning.grid import GridPoint
@@ -32,13 +34,15 @@ class Plan:
         lines += [_row_in_words(row) for row in record.rows]
         if record.num_own_parameters:
             lines.append(f"  trained  {count(record.num_own_parameters):>13}  of regularisers")
+        if record.num_adapter_parameters:
+            lines.append(f"Adapters: {adapters_in_words(record)}.")
         lines += [
             "",
             *_images(record),
             f"Steps: {record.epochs} epochs × {counted(record.steps_per_epoch, 'step')} of {record.batch_size} images"
             + (f" × {record.num_jobs} trainings" if record.num_jobs > 1 else "")
             + f" = {count(record.num_steps)} at most.",
-            f"Memory: {_memory(record)}. Time: {_time(record)}.",
+            f"Memory: {memory_in_words(record)}. Time: {_time(record)}.",
         ]
         if record.settings:
             lines += ["", "Settings, those that were chosen for you too:", *settings_table(record.settings)]
@@ -85,6 +89,7 @@ def make_plan(
         notes: What should be known.
     """
     rows = plan_rows(classifier, selection)
+    adapters = [part for _, adapter in adapters_of(classifier).values() for part in adapter.parameters()]
     steps, seconds = 0, 0.0
     for point in points:
         batch_size = int(point.get("batch_size", settings.batch_size))
@@ -102,6 +107,8 @@ def make_plan(
         num_trained=sum(row.num_parameters for row in rows if row.trained) + own_parameters,
         num_frozen=sum(row.num_parameters for row in rows if not row.trained),
         num_own_parameters=own_parameters,
+        num_adapter_parameters=sum(parameter.numel() for parameter in adapters),
+        adapter_bytes=sum(parameter.numel() * parameter.element_size() for parameter in adapters),
         num_train=num_train,
         num_val=num_val,
         num_jobs=len(points) * num_folds,
@@ -170,17 +177,6 @@ def settings_table(settings: Mapping[str, str]) -> list[str]:
     """One line a setting, names and values below each other."""
     width = max(map(len, settings), default=0)
     return [f"  {name:<{width}}  {value}" for name, value in settings.items()]
-
-
-def _memory(record: PlanRecord) -> str:
-    if record.peak_bytes is None:
-        return record.peak_reason or "not measured"
-    return f"about {_size_in_words(record.peak_bytes)}"
-
-
-def _size_in_words(num_bytes: int) -> str:
-    """Bytes in words of a useful size."""
-    return f"{num_bytes / 2**30:.1f} GiB" if num_bytes >= 2**30 else f"{max(1, round(num_bytes / 2**20))} MiB"
 
 
 def _time(record: PlanRecord) -> str:

@@ -23,7 +23,7 @@ from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.measuring.selection_metrics import choose_rule
-from crossgraft.tune.methods._method import AddsAdapters, Selection
+from crossgraft.tune.methods._method import Selection, put_adapters_in
 from crossgraft.tune.planning.choices import Plugins, choose_plugins
 from crossgraft.tune.planning.contradictions import Situation, notes_on, refuse_contradictions
 from crossgraft.tune.planning.fold_data import FoldData, make_fold_data, task_of
@@ -153,8 +153,7 @@ def prepare_rows(
     plugins = plugins_of(call, task)
     backbone = load_start(spec, call, scratch=plugins.method.starts_from_scratch, reporter=reporter)
     classifier = make_classifier(backbone, len(dataset.class_names), seed=call["seed"])
-    if isinstance(plugins.method, AddsAdapters):
-        plugins.method.add_adapters(classifier, seed=call["seed"])
+    put_adapters_in(plugins.method, classifier, seed=call["seed"])
     parts = rows.parts[0]
     settings = settings_of_call(call, plugins, num_train=len(parts.train), num_parameters=backbone.num_parameters)
     selection = plugins.method.select(classifier)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -15,6 +15,7 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.tune.regularizers._regularizer import TrainingSet
 
 
+@runtime_checkable
 class Reference(Protocol):
     """Gives the features that the starting network gives."""
 

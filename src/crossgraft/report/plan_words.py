@@ -1,0 +1,24 @@
+"""What a plan of fine-tuning says in words, on the terminal and on the page."""
+
+from __future__ import annotations
+
+from crossgraft.records import PlanRecord
+from crossgraft.report.formatting import count, counted, size, small_percent
+
+
+def adapters_in_words(plan: PlanRecord) -> str:
+    """How large the adapters are, and beside what."""
+    share = plan.num_adapter_parameters / (plan.num_trained + plan.num_frozen - plan.num_own_parameters)
+    parameters = counted(plan.num_adapter_parameters, "parameter")
+    return f"{parameters}, {small_percent(share)} of the network, {size(plan.adapter_bytes)} on their own"
+
+
+def trained_in_words(plan: PlanRecord) -> str:
+    """How many parameters are trained, of how many, and their share."""
+    everything = plan.num_trained + plan.num_frozen
+    return f"{count(plan.num_trained)} of {count(everything)} parameters trained ({small_percent(plan.num_trained / everything)})"
+
+
+def memory_in_words(plan: PlanRecord) -> str:
+    """The largest memory of training, or why it is not known."""
+    return plan.peak_reason or "not measured" if plan.peak_bytes is None else f"about {size(plan.peak_bytes)}"
