@@ -376,6 +376,43 @@ def tune_tracker_not_installed(folder, monkeypatch):
     return *TUNE, "--track", "mlflow"
 
 
+def export_format_typo(folder, _):
+    return "export", "run", "--format", "onx"
+
+
+def export_without_a_model(folder, _):
+    return "export", "images"
+
+
+def export_package_missing(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    return "export", "run", "--format", "onnx"
+
+
+def export_already_there(folder, _):
+    from crossgraft.cli.main import main
+
+    assert main([*TUNE, "--quiet"]) == 0
+    assert main(["export", "run", "--quiet"]) == 0
+    return "export", "run"
+
+
+def export_other_outputs(folder, monkeypatch):
+    from crossgraft.cli.main import main
+    from crossgraft.tune.exporting import checking
+
+    assert main([*TUNE, "--quiet"]) == 0
+    monkeypatch.setattr(checking, "TOLERANCE", -1.0)
+    return "export", "run"
+
+
+def export_push_without_token(folder, monkeypatch):
+    import huggingface_hub
+
+    monkeypatch.setattr(huggingface_hub, "get_token", lambda: None)
+    return "export", "run", "--push-to", "me/net"
+
+
 def unknown_command(folder, _):
     return ("rnk",)
 

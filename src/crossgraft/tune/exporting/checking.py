@@ -68,7 +68,7 @@ def check_agreement(source: SourceModel, answer: Answer, *, checked_with: str) -
     largest logit after the temperature: no change of a softmax or sigmoid is larger than that of its logits.
 
     Args:
-        source: The classifier as it is now, in memory.
+        source: Its ``reference`` is what is compared with.
         answer: Of what was written and loaded again.
         checked_with: For the record and the message.
 
@@ -77,11 +77,11 @@ def check_agreement(source: SourceModel, answer: Answer, *, checked_with: str) -
 
     Cost: two forward passes of eight images.
     """
-    images = example_images(source.classifier.preprocessing, sum(BATCH_SIZES))
+    images = example_images(source.reference.preprocessing, sum(BATCH_SIZES))
     expected, found = [], []
     for batch in images.split(BATCH_SIZES):
-        prepared = normalise_images(batch, source.classifier.preprocessing, full_range=1)
-        expected.append(logits_of_batch(source.classifier, prepared).numpy())
+        prepared = normalise_images(batch, source.reference.preprocessing, full_range=1)
+        expected.append(logits_of_batch(source.reference, prepared).numpy())
         found.append(answer(batch))
     logits = np.concatenate(expected)
     allowed = _allowed(logits)

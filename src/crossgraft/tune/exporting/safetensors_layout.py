@@ -16,6 +16,7 @@ from crossgraft.tune.exporting.source_model import SourceModel
 from crossgraft.tune.exporting.timm_layout import timm_layout
 from crossgraft.tune.exporting.torchvision_layout import torchvision_layout
 from crossgraft.tune.exporting.weights_layout import FILE, Layout
+from crossgraft.tune.exporting.whole_network import refuse_adapters
 from crossgraft.tune.exporting.written import Written
 
 _OF_LIBRARY = {"timm": timm_layout, "torchvision": torchvision_layout}
@@ -51,6 +52,7 @@ class SafetensorsLayout:
 
 
 def _layout(source: SourceModel) -> Layout:
+    refuse_adapters(source)
     recipe = source.classifier.recipe.network
     if recipe is None or is_factory_source(recipe.source):
         return own_layout(source)

@@ -1,4 +1,4 @@
-"""The model that is exported: a copy of the classifier as plain float32 on the CPU, and what there is to say about it."""
+"""The model that is exported: copies of the classifier in float32 on the CPU, and what there is to say about it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from crossgraft.models.adapters.insertion import merged_copy, why_not_mergeable
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.describe import describe_preprocessing
 from crossgraft.records import ExportedModelRecord, SavedModelRecord
@@ -21,15 +22,17 @@ _NETWORK_OUTPUT = "logits float32 (batch, {outputs}); probabilities are {activat
 
 @dataclass(frozen=True, eq=False)
 class SourceModel:
-    """What every format is made of; nobody else holds this copy.
+    """What every format is made of, and what it is compared with; nobody else holds these copies.
 
     Attributes:
         classifier: In eval mode, float32, on the CPU, its adapters merged where that is possible.
+        reference: The same as the run saved it, adapters beside their layers.
         facts: What ``model.json`` of the run says.
         notes: What was changed on the way, in words.
     """
 
     classifier: Classifier
+    reference: Classifier
     facts: SavedModelRecord
     notes: tuple[str, ...]
 
@@ -76,24 +79,29 @@ class SourceModel:
 
 
 def prepare_source(model: SavedModel) -> SourceModel:
-    """A copy of the classifier that can be exported; ``model`` stays as it is.
+    """Copies of the classifier that can be exported; ``model`` stays as it is.
 
-    Cost: a copy of the weights.
+    Cost: a copy of the weights, two with adapters.
     """
-    classifier = copy.deepcopy(model.classifier).to("cpu")
-    saved_as = classifier.head.weight.dtype
+    reference = copy.deepcopy(model.classifier).to("cpu")
+    saved_as = reference.head.weight.dtype
     notes = []
     if saved_as != torch.float32:
         notes.append(f"The weights were {str(saved_as).removeprefix('torch.')} and are exported as float32.")
-    classifier = _merged(classifier.float().eval())
-    for parameter in classifier.parameters():
+    reference = reference.float().eval()
+    classifier = _merged(reference)
+    if classifier is not reference:
+        notes.append("The adapters are part of the exported weights.")
+    for parameter in [*reference.parameters(), *classifier.parameters()]:
         parameter.requires_grad_(False)
-    return SourceModel(classifier, model.facts, tuple(notes))
+    return SourceModel(classifier, reference, model.facts, tuple(notes))
 
 
 def _merged(classifier: Classifier) -> Classifier:
-    """Adapters that are maps of weights become part of the weights; others stay modules of the network."""
-    return classifier
+    """A copy whose adapters are part of its weights; where one can not be that (AdaptFormer), ``classifier`` as it is."""
+    if not classifier.recipe.adapters or why_not_mergeable(classifier) is not None:
+        return classifier
+    return merged_copy(classifier).eval()
 
 
 def _input_in_words(preprocessing: Preprocessing, *, as_graph: bool) -> str:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from crossgraft.errors import CrossgraftError, ExportError
+from crossgraft.models.adapters.insertion import why_not_mergeable
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.random_weights import build_seeded
 from crossgraft.models.recipe import NetworkRecipe
@@ -17,6 +18,19 @@ from crossgraft.tune.exporting.checking import TOLERANCE, example_images
 from crossgraft.tune.exporting.source_model import SourceModel
 
 _OTHER_FORMATS = "Use --format torch or onnx, which contain the head as it is, or hand on the folder model of the run."
+
+
+def refuse_adapters(source: SourceModel) -> None:
+    """Weights alone can not hold what stands beside them.
+
+    Raises:
+        ExportError: The classifier still has adapters.
+    """
+    reason = why_not_mergeable(source.classifier)
+    if reason is not None:
+        raise ExportError(
+            f"The adapters of {source.facts.model.name} can not become part of its weights. {reason}. {_OTHER_FORMATS}"
+        )
 
 
 def library_network(source: SourceModel, recipe: NetworkRecipe) -> nn.Module:

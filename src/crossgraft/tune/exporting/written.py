@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from crossgraft.tune.exporting.checking import Answer
 from crossgraft.tune.exporting.source_model import SourceModel
@@ -36,6 +36,7 @@ class Written(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+@runtime_checkable
 class Format(Protocol):
     """One way to write a model."""
 
