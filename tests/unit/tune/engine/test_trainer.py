@@ -11,7 +11,7 @@ from crossgraft.tune.choice import choose
 from crossgraft.tune.engine.phase import Phase
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.step import Network
-from crossgraft.tune.methods import METHODS
+from crossgraft.tune.methods import METHODS, put_adapters_in
 from support.training import (
     DoubleFeed,
     LossOnFeed,
@@ -43,10 +43,18 @@ def holds(classifier, state):
 @pytest.mark.parametrize("network", ["cnn", "vit", "convnext"])
 @pytest.mark.parametrize("name", [name for name, _ in METHODS])
 def test_exactly_the_declared_parameters_move(name, network):
+    if (name, network) in {("adaptformer", "cnn"), ("adaptformer", "convnext")}:
+        return  # it has no place there
     method = METHODS.get(name)() if name != "partial" else choose(METHODS, "partial:1")
-    before = build_classifier(network).state_dict()
-    classifier, _ = train_one(network, selection=method.select, epochs=1, learning_rate=0.05, warmup_epochs=0.0)
-    selection = method.select(build_classifier(network))
+
+    def select(classifier):
+        put_adapters_in(method, classifier, seed=0)
+        return method.select(classifier)
+
+    first = build_classifier(network)
+    selection, before = select(first), first.state_dict()
+    # factors of a product that begins as zero move from the second step on
+    classifier, _ = train_one(network, selection=select, epochs=1, learning_rate=0.05, warmup_epochs=0.0)
     parameters = {n for n, _ in classifier.named_parameters()}
     moved = {n for n, value in classifier.state_dict().items() if not torch.equal(value, before[n])}
     assert moved & parameters == set(selection.trained)
