@@ -26,14 +26,14 @@ from torch import Tensor, nn
 from crossgraft.compute import limit_threads
 from crossgraft.losses import CrossEntropy
 from crossgraft.models import Backbone
-from crossgraft.models.classifier import make_classifier
+from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.tune.choice import choose
 from crossgraft.tune.engine.launch import make_fabric
 from crossgraft.tune.engine.modes import apply_modes, apply_selection
 from crossgraft.tune.engine.optimizers import make_optimizer
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.step import Network, TrainingStep
-from crossgraft.tune.methods import METHODS
+from crossgraft.tune.methods import METHODS, Selection, put_adapters_in
 from crossgraft.tune.regularizers import REGULARIZERS
 from crossgraft.types import Preprocessing
 
@@ -157,20 +157,17 @@ def interval_of_median(values: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def make_step(build: Callable[[], nn.Module], batch_size: int, case: Case | None) -> Step:
+def make_step(build: Callable[[], nn.Module], batch_size: int, case: Case | None, method: str = "full") -> Step:
     images = torch.randn(batch_size, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(0))
     rows = torch.arange(batch_size)
     targets = torch.eye(CLASSES)[rows % CLASSES]
     batch = Images(rows, images, targets, is_plain=case is None or case.shows_plain_images)
-    torch.manual_seed(0)
-    facts = {"name": "measured", "architecture": "measured", "source": "factory", "family": "measured"}
-    classifier = make_classifier(Backbone(build(), preprocessing=Preprocessing(SIZE, SIZE), **facts), CLASSES, seed=0)
+    classifier, selection = make_network(build, method)
     settings = TrainerSettings(device="cpu", learning_rate=1e-5, batch_size=batch_size)
     fabric = make_fabric(settings)
     regularizers: list[Any] = [] if case is None else [choose(REGULARIZERS, case.choice)]
     for regularizer in regularizers:
         regularizer.attach(classifier, batch)
-    selection = METHODS.get("full")().select(classifier)
     apply_selection(classifier, selection)
     apply_modes(classifier, selection)
     named = make_optimizer(classifier, selection, regularizers, settings)
@@ -191,6 +188,16 @@ def make_step(build: Callable[[], nn.Module], batch_size: int, case: Case | None
         training_step.run(batch, next(numbers))
 
     return step
+
+
+def make_network(build: Callable[[], nn.Module], method: str) -> tuple[Classifier, Selection]:
+    """With the adapters of the method, and what of it is trained."""
+    torch.manual_seed(0)
+    facts = {"name": "measured", "architecture": "measured", "source": "factory", "family": "measured"}
+    classifier = make_classifier(Backbone(build(), preprocessing=Preprocessing(SIZE, SIZE), **facts), CLASSES, seed=0)
+    chosen: Any = choose(METHODS, method)
+    put_adapters_in(chosen, classifier, seed=0)
+    return classifier, chosen.select(classifier)
 
 
 def parse_arguments() -> argparse.Namespace:
