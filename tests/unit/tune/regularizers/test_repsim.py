@@ -226,3 +226,21 @@ class _Second(RepSim):
 
 class _Third(RepSim):
     name = "third"
+
+
+def test_a_process_with_one_image_takes_part_in_the_covariance_of_all():
+    classifier, regularizer = build_classifier("plain").double(), RepSim()
+    regularizer.attach(classifier, DoubleSet())
+    features = torch.rand(10, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    others, mean = features[1:], features.mean(0)
+    of_others = iter([others.sum(0), (others - mean).T @ (others - mean)])
+    share = context_of(
+        classifier,
+        features=features[:1],
+        num_processes=2,
+        num_images=1,
+        num_images_of_all=10,
+        sum_over_processes=lambda mine: mine + next(of_others),
+    )
+    whole = regularizer.loss(context_of(classifier, features=features))["covariance"]
+    assert regularizer.loss(share)["covariance"].item() == pytest.approx(whole.item(), rel=1e-12)
