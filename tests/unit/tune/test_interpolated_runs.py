@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crossgraft.data import dataset_from_arrays
+from crossgraft.data import dataset_from_arrays, open_dataset
 from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsMismatchError
 from crossgraft.records import InterpolationRecord
 from crossgraft.tune import fine_tune, interpolate_runs
@@ -118,5 +118,8 @@ def test_data_are_opened_as_the_run_did(folder):
     found = interpolate_runs(
         folder / "limited full", folder / "limited linear" / "model", data=folder / "images", alphas=[1], workers=1
     )
+    opened = open_dataset(folder / "images", class_names=["light", "dark"])
+    same = interpolate_runs(folder / "limited full", folder / "limited linear", data=opened, alphas=[1], workers=1)
+    assert same.record.points == found.record.points
     table = pd.read_csv(folder / "limited full" / "metrics.csv").set_index(["split", "metric"])
     assert found.record.points[0].metric("auc").num_images == table.num_images["test", "auc"].max() == 12
