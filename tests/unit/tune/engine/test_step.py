@@ -84,6 +84,36 @@ def test_terms_are_named_and_add_up():
     assert terms["loss"] == pytest.approx(0.25 * terms["task"] + terms["pull/factor"] + terms["pull/spread"], abs=1e-12)
 
 
+def test_weights_of_the_task_are_multiplied():
+    class Tenth(HalfTask):
+        name = "tenth"
+        task_weight = 0.1
+
+    _, step = build(regularizers=[HalfTask(), Tenth()])
+    terms = step.run(the_batch(), 0)
+    rest = sum(value for name, value in terms.items() if "/" in name)
+    assert terms["loss"] == pytest.approx(0.025 * terms["task"] + rest, abs=1e-12)
+
+
+def test_every_part_of_every_step_has_random_numbers_of_its_own_for_each_regularizer():
+    class Drawing(PullToStart):
+        def loss(self, context):
+            drawn.append(torch.rand((), generator=context.generator).item())
+            return super().loss(context)
+
+    class Other(Drawing):
+        name = "other"
+
+    seen = []
+    for _ in range(2):
+        drawn = []
+        _, step = build(regularizers=[Drawing(), Other()], accumulate=2)
+        for number in (0, 1):
+            step.run(the_batch(), number)
+        seen.append(drawn)
+    assert seen[0] == seen[1] and len(set(seen[0])) == 8
+
+
 def test_clipping_bounds_the_whole_gradient():
     start, (classifier, step) = build_classifier("plain").double(), build(clip_norm=0.01)
     step.run(the_batch(), 0)
