@@ -148,7 +148,7 @@ def test_learning_q_alone_goes_down_to_the_difference_of_the_spectra():
     least = (spectra[0] - spectra[1]).square().sum().item()
     stepper = torch.optim.AdamW([{"params": list(made.parameters()), "weight_decay": 0.0}], lr=0.05)
     found = []
-    for _ in range(600):
+    for _ in range(300):
         stepper.zero_grad()
         term = made.terms(now, start)["covariance"]
         term.backward()
