@@ -2,6 +2,7 @@
 
 import math
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -82,6 +83,15 @@ def test_terms_are_named_and_add_up():
     terms = step.run(the_batch(), 0)
     assert list(terms) == ["loss", "task", "pull/distance", "pull/factor", "pull/spread"]
     assert terms["loss"] == pytest.approx(0.25 * terms["task"] + terms["pull/factor"] + terms["pull/spread"], abs=1e-12)
+
+
+@pytest.mark.parametrize(("rank", "counts"), [(0, 1), (1, 0)])
+def test_a_process_without_a_share_looks_at_an_image_that_counts_nothing(rank, counts):
+    _, step = build()
+    step.fabric = SimpleNamespace(world_size=2, global_rank=rank, to_device=lambda tensor: tensor)
+    (part,) = step._parts(the_batch(1))
+    assert len(part.images) == part.num_images_of_all == 1
+    assert (part.num_images, part.image_weight, part.term_weight) == (counts, counts, counts)
 
 
 def test_weights_of_the_task_are_multiplied():
