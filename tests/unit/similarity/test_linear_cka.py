@@ -126,3 +126,18 @@ def test_what_has_no_meaning_is_named(d):
             linear_cka(constant, x, debiased=debiased)
         with pytest.raises(NotApplicable, match="same features in y"):
             linear_cka(x, constant, debiased=debiased)
+
+
+@pytest.mark.parametrize("d", [2, 40])
+def test_rounding_never_leads_above_1(d):
+    turned = [(x, x @ np.linalg.qr(features(d, d, s))[0]) for s in range(12) for x in [features(12, d, s)]]
+    assert all(value <= 1 for pair in turned for value in both_linear_cka(*pair))
+
+
+@pytest.mark.parametrize("d", [2, 9])
+def test_a_mean_far_from_zero_costs_no_digits(d):
+    """Of four images the debiased form is a difference of sums that nearly cancel."""
+    for seed in range(5):
+        x, y = features(4, d, seed) + 1e9, features(4, d, seed + 50) - 1e9
+        for debiased in (False, True):
+            assert linear_cka(x, y, debiased=debiased) == pytest.approx(literal(x, y, debiased=debiased), abs=1e-10)

@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crossgraft.data import dataset_from_arrays
+from crossgraft.data import dataset_from_arrays, open_dataset
 from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsMismatchError
 from crossgraft.records import InterpolationRecord
 from crossgraft.tune import fine_tune, interpolate_runs
 from support.tiny import TINY_MODELS, make_images
 
 FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu", "store": False}
+REFUSED = {**FAST, "epochs": 1}  # of these runs no number is looked at
 
 
 def squares(n=60, *, level=80):
@@ -86,26 +87,26 @@ def test_runs_that_do_not_belong_together_are_named(folder):
         interpolate_runs(folder / "full", folder / "full", data=squares())
     with pytest.raises(DataError, match=r"is not what the run in .*full was made on"):
         interpolate_runs(folder / "full", folder / "linear", data=squares(level=81))
-    fine_tune(squares(), **FAST, out=folder / "other rows", method="linear", val_fraction=0.3)
+    fine_tune(squares(), **REFUSED, out=folder / "other rows", method="linear", val_fraction=0.3)
     with pytest.raises(UsageError, match="have other rows in train, val or test"):
         interpolate_runs(folder / "full", folder / "other rows", data=squares())
-    fine_tune(squares(level=81), **FAST, out=folder / "other data", method="linear")
+    fine_tune(squares(level=81), **REFUSED, out=folder / "other data", method="linear")
     with pytest.raises(UsageError, match="The runs were made on different data"):
         interpolate_runs(folder / "full", folder / "other data", data=squares())
-    fine_tune(squares(), **FAST, out=folder / "larger", method="linear", image_size=20)
+    fine_tune(squares(), **REFUSED, out=folder / "larger", method="linear", image_size=20)
     with pytest.raises(UsageError, match="prepare images differently"):
         interpolate_runs(folder / "full", folder / "larger", data=squares())
 
 
 def test_other_networks_folds_and_random_starts_are_refused(folder):
     (folder / "other_models.py").write_text("from tiny_models import tiny\n\n\ndef wide():\n    return tiny(12)\n")
-    fine_tune(squares(), **{**FAST, "model": "other_models:wide"}, out=folder / "wide", method="linear")
+    fine_tune(squares(), **{**REFUSED, "model": "other_models:wide"}, out=folder / "wide", method="linear")
     with pytest.raises(UsageError, match=r"start from different networks: .*tiny.* in .*full, .*wide.* in"):
         interpolate_runs(folder / "full", folder / "wide", data=squares())
-    fine_tune(squares(), **FAST, out=folder / "folds", folds=3)
+    fine_tune(squares(), **REFUSED, out=folder / "folds", folds=2)
     with pytest.raises(RunDirectoryError, match="left no model: with folds there is one model a fold"):
         interpolate_runs(folder / "folds", folder / "linear", data=squares())
-    fine_tune(squares(), **FAST, out=folder / "scratch", method="scratch")
+    fine_tune(squares(), **REFUSED, out=folder / "scratch", method="scratch")
     with pytest.raises(UsageError, match="started from random weights"):
         interpolate_runs(folder / "scratch", folder / "linear", data=squares())
 
@@ -118,5 +119,8 @@ def test_data_are_opened_as_the_run_did(folder):
     found = interpolate_runs(
         folder / "limited full", folder / "limited linear" / "model", data=folder / "images", alphas=[1], workers=1
     )
+    opened = open_dataset(folder / "images", class_names=["light", "dark"])
+    same = interpolate_runs(folder / "limited full", folder / "limited linear", data=opened, alphas=[1], workers=1)
+    assert same.record.points == found.record.points
     table = pd.read_csv(folder / "limited full" / "metrics.csv").set_index(["split", "metric"])
     assert found.record.points[0].metric("auc").num_images == table.num_images["test", "auc"].max() == 12

@@ -6,6 +6,8 @@ import inspect
 import numpy as np
 import pytest
 import torch
+from torch import nn
+from torch.optim.swa_utils import update_bn
 
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import UsageError
@@ -21,8 +23,9 @@ from crossgraft.tune.interpolation import (
     pick_alpha,
     with_body_of,
 )
+from crossgraft.tune.measuring.drift import similarity_to_source
 from crossgraft.tune.planning.parts import Parts
-from support.small_classifiers import SIZE, small_classifier
+from support.small_classifiers import SIZE, small_classifier, wrap
 
 NAMES = ("cnn", "dropout", "vit", "convnext")
 
@@ -114,6 +117,46 @@ def test_statistics_are_the_plain_average_over_batches_of_the_training_images():
     assert torch.equal(again.body.norm.running_var, found.body.norm.running_var)
 
 
+class TwoNorms(nn.Module):
+    """What the second normalises depends on statistics of the first."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.first = nn.Conv2d(3, 6, 3, 2), nn.BatchNorm2d(6)
+        self.block, self.second = nn.Conv2d(6, 8, 3, 2), nn.BatchNorm2d(8)
+        self.fc = nn.Linear(8, 5)
+
+    def forward(self, images):
+        maps = torch.relu(self.second(self.block(torch.relu(self.first(self.stem(images))))))
+        return self.fc(maps.mean((2, 3)))
+
+
+def test_it_is_the_literal_recipe_average_the_weights_and_estimate_the_statistics_anew():
+    """With torch's own ``update_bn``, which resets all statistics and averages them over batches in train mode."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        start = wrap(TwoNorms())
+    end, images = copy.deepcopy(start), images_of(squares(150), start)
+    draw = torch.Generator().manual_seed(1)
+    end.load_state_dict(
+        {
+            name: value + torch.rand(value.shape, generator=draw) if value.is_floating_point() else value
+            for name, value in end.state_dict().items()
+        }
+    )
+    found = interpolate(start, end, 0.25, images=images)
+    literal = copy.deepcopy(start)
+    for name, weight in literal.named_parameters():
+        weight.data = 0.75 * start.get_parameter(name).data + 0.25 * end.get_parameter(name).data
+    order = torch.randperm(150, generator=torch_generator(0, "statistics of BatchNorm"))
+    update_bn([images.normalise(images.read(rows)) for rows in order.split(75)], literal)
+    for name, value in literal.state_dict().items():
+        if "num_batches" not in name:
+            torch.testing.assert_close(found.state_dict()[name], value, rtol=1e-5, atol=1e-5)
+    ends = torch.stack([start.body.second.running_var, end.body.second.running_var])
+    assert (found.body.second.running_var - torch.lerp(*ends, 0.25)).abs().max() > 0.01
+
+
 def test_dropout_is_off_and_no_random_state_is_touched():
     start = small_classifier("dropout")
     end, data = copy.deepcopy(start), squares()
@@ -195,6 +238,17 @@ def test_the_curve_measures_each_network_as_it_is():
     assert record.points[0].similarity == {"cka": pytest.approx(1), "cka_debiased": pytest.approx(1)}
     assert record.points[2].similarity["cka"] < 0.999
     assert (record.num_batch_norms, record.batch_norm) == (1, "estimate")
+
+
+def test_features_and_weights_are_compared_with_the_pretrained_network_that_is_given():
+    start, end, data, parts = moved("vit", scale=0.1), moved("vit"), squares(), parts_of()
+    pretrained = small_classifier("vit")
+    (first,) = interpolation_curve(start, end, data, parts, pretrained=pretrained, alphas=[0]).points
+    expected = similarity_to_source(pretrained, [(start, parts.test)], data, device="cpu", num_threads=1)
+    assert first.similarity == pytest.approx(expected)
+    assert first.similarity["cka"] < 0.999
+    assert first.parameter_distance == pytest.approx(parameter_distance(pretrained, start))
+    assert first.parameter_distance > 1
 
 
 def test_test_rows_decide_nothing():

@@ -14,6 +14,7 @@ import torch
 from crossgraft.data import dataset_from_arrays
 from crossgraft.losses import CrossEntropy
 from crossgraft.progress import Reporter
+from crossgraft.similarity import linear_cka
 from crossgraft.tune import fine_tune
 from crossgraft.tune.engine.contract import EpochRow
 from crossgraft.tune.engine.selection_rule import SelectionRule
@@ -59,6 +60,32 @@ def test_training_is_the_same_with_and_without_it():
     assert same_bits(with_it, without)
     assert [row.terms for row in result.history] == [row.terms for row in bare.history]
     assert all(0 < biased < 1 - 1e-6 for biased, _ in similarities(result))
+
+
+def test_each_epoch_is_the_measure_of_features_computed_by_hand_from_its_weights():
+    look, weights = evaluation(), []
+
+    def kept(classifier):
+        weights.append({name: value.clone() for name, value in classifier.state_dict().items()})
+        return look(classifier)
+
+    _, result = train_one("dropout", evaluate=kept, epochs=3)
+    shown = look.images.normalise(look.images.read(torch.arange(12)))
+
+    def features(state):
+        network = build_classifier("dropout").eval()
+        network.load_state_dict(state)
+        with torch.no_grad():
+            body = network.body
+            maps = torch.relu(body.block(torch.relu(body.norm(body.stem(shown)))))
+        return maps.mean((2, 3)).double().numpy()
+
+    before = features(build_classifier("dropout").state_dict())
+    for (biased, debiased), state in zip(similarities(result), weights, strict=True):
+        now = features(state)
+        assert biased == pytest.approx(linear_cka(before, now), abs=1e-6)
+        assert debiased == pytest.approx(linear_cka(before, now, debiased=True), abs=1e-6)
+    assert len({biased for biased, _ in similarities(result)}) == 3
 
 
 @pytest.mark.parametrize("precision", ["32-true", "64-true"])

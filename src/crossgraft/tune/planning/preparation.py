@@ -25,13 +25,14 @@ from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.measuring.selection_metrics import choose_rule
 from crossgraft.tune.methods._method import Selection, put_adapters_in
 from crossgraft.tune.planning.choices import Plugins, choose_plugins
-from crossgraft.tune.planning.contradictions import Situation, notes_on, refuse_contradictions
+from crossgraft.tune.planning.contradictions import notes_on, refuse_contradictions
 from crossgraft.tune.planning.fold_data import FoldData, make_fold_data, task_of
 from crossgraft.tune.planning.grid import GridPoint
 from crossgraft.tune.planning.parts import Parts, TuningRows
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.planning.rows import columns_of, open_rows
 from crossgraft.tune.planning.settings_of_call import settings_of_call
+from crossgraft.tune.planning.situation import Situation
 from crossgraft.tune.planning.starting_model import load_start
 from crossgraft.tune.planning.timed_plan import make_timed_plan
 from crossgraft.types import Task

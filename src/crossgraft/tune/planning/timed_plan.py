@@ -9,12 +9,12 @@ from crossgraft.records import PlanRecord
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.planning.choices import Plugins
-from crossgraft.tune.planning.contradictions import Situation
 from crossgraft.tune.planning.fold_data import make_feed, make_fold_data
 from crossgraft.tune.planning.grid import GridPoint
 from crossgraft.tune.planning.parts import TuningRows
 from crossgraft.tune.planning.plan import make_plan
 from crossgraft.tune.planning.settings_in_words import settings_in_words
+from crossgraft.tune.planning.situation import Situation
 from crossgraft.tune.planning.step_cost import measure_step
 
 

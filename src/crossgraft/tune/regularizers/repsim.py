@@ -116,7 +116,8 @@ class RepSim:
                 "passes out, or add reference=dataset_aug."
             )
         self._matching: MomentMatching | None = None
-        self._start: Moments | PairedReference | None = None
+        self._start: Moments | PairedReference | None = None  # of mode=covariance
+        self._paired: PairedReference | None = None  # of mode=procrustes
 
     @property
     def task_weight(self) -> float:
@@ -130,18 +131,20 @@ class RepSim:
             DataError: The features are not finite, or there are fewer than two images.
             StorageError: What was computed can not be kept on disk.
         """
-        self._start = None
+        self.detach()
+        if self.mode == "procrustes":
+            self._paired = PairedReference(classifier, training_set)
+            return
         weight = wide(classifier.head.weight)
-        if self.mode == "covariance":
-            self._matching = MomentMatching(
-                classifier.num_features,
-                weight,
-                learn_q=self.learn_q,
-                learn_alpha=self.learn_alpha,
-                normalize=self.normalize,
-                mean_weight=self.mean_weight,
-            )
-        if self.mode == "procrustes" or self.reference == "batch":
+        self._matching = MomentMatching(
+            classifier.num_features,
+            weight,
+            learn_q=self.learn_q,
+            learn_alpha=self.learn_alpha,
+            normalize=self.normalize,
+            mean_weight=self.mean_weight,
+        )
+        if self.reference == "batch":
             self._start = PairedReference(classifier, training_set)
         elif training_set is not None:
             moments = self._moments_of(classifier, training_set)
@@ -174,32 +177,38 @@ class RepSim:
         Raises:
             UsageError: ``attach`` was not called, or ``reference`` needs training images and it was given none.
         """
-        start = self._start
-        if start is None:
-            raise UsageError(
-                "repsim does not know the features that training starts from. Call attach(classifier, training_set) before "
-                "the first step; reference=batch needs no training set."
-            )
         with torch.autocast(context.features.device.type, enabled=False):
-            terms = self._terms(context, start)
+            if self._paired is not None:
+                terms = {"procrustes": self._procrustes(context, self._paired)}
+            elif self._matching is not None and self._start is not None:
+                terms = self._of_moments(context, self._matching, self._start)
+            else:
+                raise UsageError(
+                    "repsim does not know the features that training starts from. Call attach(classifier, training_set) "
+                    "before the first step; reference=batch needs no training set."
+                )
         return {name: self.weight * term for name, term in terms.items()}
 
-    def _terms(self, context: StepContext, start: Moments | PairedReference) -> dict[str, Tensor]:
-        if self.weight == 0 or context.num_images_of_all < _FEWEST_IMAGES:
-            # A part of a batch may have no covariance; processes still expect a gradient of every parameter.
-            nothing = 0 * context.features.sum()
-            if self._matching is None:
-                return {"procrustes": nothing}
-            return self._matching.without_images(nothing)
-        if self._matching is None:
-            assert isinstance(start, PairedReference)
-            both = torch.cat([wide(context.features), wide(start.features(context))], dim=1)
-            return {"procrustes": procrustes_distance(*context.of_all_processes(both).tensor_split(2, dim=1))}
+    def _has_no_term(self, context: StepContext) -> bool:
+        """Part of a batch may have no covariance; the terms are 0 then, because processes expect a gradient for everything."""
+        return self.weight == 0 or context.num_images_of_all < _FEWEST_IMAGES
+
+    def _procrustes(self, context: StepContext, start: PairedReference) -> Tensor:
+        if self._has_no_term(context):
+            return 0 * context.features.sum()
+        both = torch.cat([wide(context.features), wide(start.features(context))], dim=1)
+        return procrustes_distance(*context.of_all_processes(both).tensor_split(2, dim=1))
+
+    def _of_moments(
+        self, context: StepContext, matching: MomentMatching, start: Moments | PairedReference
+    ) -> dict[str, Tensor]:
+        if self._has_no_term(context):
+            return matching.without_images(0 * context.features.sum())
         if isinstance(start, PairedReference):
             with torch.no_grad():
                 theirs = moments_of_batch(context, start.features(context))
                 start = Moments(theirs.mean, theirs.covariance)
-        return self._matching.terms(moments_of_batch(context, context.features), start)
+        return matching.terms(moments_of_batch(context, context.features), start)
 
     def after_step(self, update: StepUpdate) -> None:
         """Turn Q by what the optimiser found."""
@@ -208,7 +217,7 @@ class RepSim:
 
     def detach(self) -> None:
         """Forget the starting features and Q; nothing was left on the network."""
-        self._start = self._matching = None
+        self._matching = self._start = self._paired = None
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Q and α without weight decay, which would mean nothing for Q and shrink α."""

@@ -2,6 +2,7 @@
 
 import math
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -82,6 +83,45 @@ def test_terms_are_named_and_add_up():
     terms = step.run(the_batch(), 0)
     assert list(terms) == ["loss", "task", "pull/distance", "pull/factor", "pull/spread"]
     assert terms["loss"] == pytest.approx(0.25 * terms["task"] + terms["pull/factor"] + terms["pull/spread"], abs=1e-12)
+
+
+@pytest.mark.parametrize(("rank", "counts"), [(0, 1), (1, 0)])
+def test_a_process_without_a_share_looks_at_an_image_that_counts_nothing(rank, counts):
+    _, step = build()
+    step.fabric = SimpleNamespace(world_size=2, global_rank=rank, to_device=lambda tensor: tensor)
+    (part,) = step._parts(the_batch(1))
+    assert len(part.images) == part.num_images_of_all == 1
+    assert (part.num_images, part.image_weight, part.term_weight) == (counts, counts, counts)
+
+
+def test_weights_of_the_task_are_multiplied():
+    class Tenth(HalfTask):
+        name = "tenth"
+        task_weight = 0.1
+
+    _, step = build(regularizers=[HalfTask(), Tenth()])
+    terms = step.run(the_batch(), 0)
+    rest = sum(value for name, value in terms.items() if "/" in name)
+    assert terms["loss"] == pytest.approx(0.025 * terms["task"] + rest, abs=1e-12)
+
+
+def test_every_part_of_every_step_has_random_numbers_of_its_own_for_each_regularizer():
+    class Drawing(PullToStart):
+        def loss(self, context):
+            drawn.append(torch.rand((), generator=context.generator).item())
+            return super().loss(context)
+
+    class Other(Drawing):
+        name = "other"
+
+    seen = []
+    for _ in range(2):
+        drawn = []
+        _, step = build(regularizers=[Drawing(), Other()], accumulate=2)
+        for number in (0, 1):
+            step.run(the_batch(), number)
+        seen.append(drawn)
+    assert seen[0] == seen[1] and len(set(seen[0])) == 8
 
 
 def test_clipping_bounds_the_whole_gradient():

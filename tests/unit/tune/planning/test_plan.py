@@ -12,9 +12,10 @@ from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.batch_plan import BatchPlan
 from crossgraft.tune.methods import Full, Linear
 from crossgraft.tune.planning.choices import choose_plugins, split_choices
-from crossgraft.tune.planning.contradictions import REFUSED, SAID, Situation, notes_on, refuse_contradictions
+from crossgraft.tune.planning.contradictions import REFUSED, SAID, notes_on, refuse_contradictions
 from crossgraft.tune.planning.defaults import choose_settings
 from crossgraft.tune.planning.plan import make_plan, plan_rows, steps_per_epoch
+from crossgraft.tune.planning.situation import Situation
 from crossgraft.tune.planning.step_cost import UNKNOWN_COST, StepCost
 from crossgraft.types import Preprocessing
 

@@ -103,3 +103,12 @@ def test_what_is_no_number_stays_none(where, bad, debiased):
     pair[where][:] = bad
     assert batch_cka(*pair, debiased=debiased).value.isnan()
     assert batch_cka(pair[0][:3], pair[1][:3], debiased=True).value.isnan() or not debiased
+
+
+@pytest.mark.parametrize("width", [3, 8])
+def test_a_large_mean_costs_single_precision_few_digits(width):
+    """Of four images the debiased form is a difference of sums that nearly cancel."""
+    for seed in range(20):
+        first, second = (drawn(4, width, s, dtype=torch.float32) + 1e4 for s in (seed, seed + 100))
+        exact = linear_cka(first.double().numpy(), second.double().numpy(), debiased=True)
+        assert float(batch_cka(first, second, debiased=True).value) == pytest.approx(exact, abs=1e-3)

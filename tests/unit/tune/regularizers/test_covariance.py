@@ -37,9 +37,28 @@ def test_of_fewer_than_two_rows_there_is_no_covariance(batches):
 @pytest.mark.parametrize(
     ("given", "computed"), [(torch.float64, torch.float64), (torch.float32,) * 2, (torch.bfloat16, torch.float32)]
 )
-def test_a_batch_is_never_summed_in_half_precision(given, computed):
-    features = rows(20, dtype=given)
+@pytest.mark.parametrize("count", [4, 20], ids=["fewer images than features", "more images than features"])
+def test_a_batch_is_never_summed_in_half_precision(given, computed, count):
+    features = (rows(count) + 3).to(given)
     context = context_of(small_classifier("cnn"), features=features)
     found = moments_of_batch(context, features)
     assert found.covariance.dtype == found.mean.dtype == computed
     torch.testing.assert_close(found.covariance, features.to(computed).T.cov(), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(found.mean, features.to(computed).mean(0), rtol=1e-5, atol=1e-5)
+
+
+def test_what_a_process_without_a_share_looks_at_does_not_count():
+    features = rows(20)
+    mean = features.mean(0)
+    of_others = iter([features.sum(0), (features - mean).T @ (features - mean)])
+    context = context_of(
+        small_classifier("cnn"),
+        features=features[:1] + 100,
+        num_processes=2,
+        num_images=0,
+        num_images_of_all=20,
+        sum_over_processes=lambda mine: mine + next(of_others),
+    )
+    found = moments_of_batch(context, context.features)
+    torch.testing.assert_close(found.mean, mean)
+    torch.testing.assert_close(found.covariance, features.T.cov())

@@ -2,8 +2,11 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.tune.choice import choose
@@ -91,7 +94,8 @@ def test_the_copy_is_in_eval_mode_and_evaluations_are_not_kept():
     context = context_of(classifier, IMAGES)  # other statistics, so other maps
     with torch.no_grad():
         classifier.eval()(IMAGES)
-    assert regularizer.loss(context)["maps"] > 1e-6
+    term = regularizer.loss(context)["maps"]
+    assert term > 1e-6 and term.requires_grad
     with pytest.raises(UsageError, match="not used in this step"):  # each map is for one step
         regularizer.loss(context)
 
@@ -126,6 +130,33 @@ def test_channels_are_weighed_by_what_the_loss_rises_without_them():
     features = classifier.features(training_set.images).detach()
     spread = [features[training_set.targets[:, c] == 1].mean(0) for c in range(3)]
     assert torch.stack(spread).std(0)[weights.argmax()] > torch.stack(spread).std(0).median()
+
+
+def test_weights_of_channels_are_those_of_filters_set_to_zero_one_after_the_other():
+    """The head by another solver, the loss by another library, each filter of the last layer really at zero."""
+    classifier, training_set = small_classifier("cnn").double(), Labelled()
+    found = channel_attention(classifier, training_set, training_set.targets)
+    targets = training_set.targets.numpy()
+    with torch.no_grad():
+        features = classifier.features(training_set.images).numpy()
+    solvers = [
+        LogisticRegression(C=1 / (2e-3 * len(targets)), tol=1e-9, max_iter=10_000).fit(features, targets[:, label])
+        for label in range(3)
+    ]
+
+    def loss(network):
+        with torch.no_grad():
+            seen = network.features(training_set.images).numpy()
+        return sum(log_loss(targets[:, k], solver.predict_proba(seen)) for k, solver in enumerate(solvers))
+
+    rises = []
+    for channel in range(8):
+        without = copy.deepcopy(classifier)
+        without.body.block.weight.data[channel] = 0
+        without.body.block.bias.data[channel] = 0
+        rises.append(loss(without) - loss(classifier))
+    z = (np.array(rises) - np.mean(rises)) / np.std(rises, ddof=1)
+    np.testing.assert_allclose(found.numpy(), np.exp(z / 5) / np.exp(z / 5).sum(), rtol=1e-3)
 
 
 def test_equal_channels_have_equal_weights():

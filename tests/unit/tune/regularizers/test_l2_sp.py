@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from crossgraft.errors import UsageError
+from crossgraft.losses import CrossEntropy
 from crossgraft.tune.choice import choose, spell
 from crossgraft.tune.engine.modes import apply_selection
 from crossgraft.tune.methods import Linear, Partial
@@ -198,3 +199,19 @@ def test_decoupled_moves_nothing_that_is_frozen():
     trained = sgd([L2SP(alpha=0.5, beta=0.5, decoupled=True)], 0.1, selection=only_head)
     for name, weight in trained.named_parameters():
         assert torch.equal(weight, dict(start.named_parameters())[name]) == name.startswith("body.")
+
+
+def test_decoupled_in_a_training_is_the_literal_loop_over_weights():
+    """Each step: plain descent on the loss of the task, then w ← w − lr α (w − w⁰), of the head w ← w − lr β w."""
+    rate, alpha, beta, feed = 0.05, 0.4, 0.7, DoubleFeed(7)
+    literal = build_classifier("plain").double().train()
+    start = {name: weight.detach().clone() for name, weight in literal.named_parameters()}
+    for batch in feed.batches(0):
+        literal.zero_grad()
+        CrossEntropy()(literal(batch.images), batch.targets).mean().backward()
+        with torch.no_grad():
+            for name, weight in literal.named_parameters():
+                weight -= rate * weight.grad
+                weight -= rate * (beta * weight if name.startswith("head.") else alpha * (weight - start[name]))
+    trained = sgd([L2SP(alpha=alpha, beta=beta, decoupled=True)], rate, feed=feed)
+    assert largest_difference(trained, literal) < 1e-14 < 1e-4 < largest_difference(trained, sgd([], rate, feed=feed))

@@ -148,7 +148,7 @@ def test_learning_q_alone_goes_down_to_the_difference_of_the_spectra():
     least = (spectra[0] - spectra[1]).square().sum().item()
     stepper = torch.optim.AdamW([{"params": list(made.parameters()), "weight_decay": 0.0}], lr=0.05)
     found = []
-    for _ in range(600):
+    for _ in range(300):
         stepper.zero_grad()
         term = made.terms(now, start)["covariance"]
         term.backward()
@@ -166,3 +166,10 @@ def test_reference_features_that_do_not_vary_divide_by_nothing():
     terms = made.terms(now, start)
     assert terms["covariance"].item() == pytest.approx(now.covariance.square().sum().item(), rel=1e-12)
     assert terms["mean"].item() == pytest.approx(0.7 * now.mean.square().sum().item(), rel=1e-12)
+
+
+def test_ref_divides_by_the_squares_of_what_training_started_from():
+    start, now = moments(features(0)), moments(features(1))
+    plain, divided = (matching(normalize=normalize).terms(now, start) for normalize in ("none", "ref"))
+    for name, of in (("covariance", start.covariance), ("mean", start.mean)):
+        assert divided[name].item() == pytest.approx(plain[name].item() / of.square().sum().item(), rel=1e-12)

@@ -1,0 +1,102 @@
+"""Everything about a training that can contradict itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.planning.choices import Plugins
+from crossgraft.types import Task
+
+
+@dataclass(frozen=True)
+class Situation:
+    """Everything that the tables of ``contradictions`` look at.
+
+    Attributes:
+        plugins: In the slots.
+        settings: Of the trainer.
+        task: What the targets are.
+        num_train: Training rows.
+        num_classes: Classes or labels.
+        has_val: Are there rows that pick the model?
+        device: Resolved.
+        num_jobs: Folds × grid points.
+        num_points: Of the grid.
+        trained_batch_norms: Names of BatchNorm layers whose statistics would move.
+        given: Arguments that the user gave.
+        grid_settings: What the grid varies.
+    """
+
+    plugins: Plugins
+    settings: TrainerSettings
+    task: Task
+    num_train: int
+    num_classes: int
+    has_val: bool
+    device: str
+    num_jobs: int
+    num_points: int
+    trained_batch_norms: tuple[str, ...]
+    given: frozenset[str]
+    grid_settings: frozenset[str]
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return self.plugins.method.name
+
+    @property
+    def regularizers(self) -> str:
+        """Names of the regularisers."""
+        return ", ".join(regularizer.name for regularizer in self.plugins.regularizers)
+
+    @property
+    def keepers(self) -> str:
+        """Names of the regularisers that compare with the weights training starts from: all that do not say otherwise."""
+        found = self.plugins.regularizers
+        return ", ".join(each.name for each in found if getattr(each, "keeps_reference", True))
+
+    @property
+    def images_at_once(self) -> int:
+        """Images of one part of a batch, of all processes together."""
+        return min(self.settings.batch_size, self.num_train) // self.settings.accumulate
+
+    def matches_covariances(self, *, reference: str | None = None) -> bool:
+        """Does RepSim look at covariances (and, if that is asked, take the pretrained one from ``reference``)?"""
+        return any(
+            each.name == "repsim"
+            and getattr(each, "mode", None) == "covariance"
+            and reference in (None, getattr(each, "reference", None))
+            for each in self.plugins.regularizers
+        )
+
+    @property
+    def single_label_transforms(self) -> str:
+        """Batch transforms that mean nothing for several labels an image."""
+        return ", ".join(each.name for each in self.plugins.batch_transforms if not each.accepts_multi_label)
+
+    @property
+    def shows_plain_images(self) -> bool:
+        """Is every image shown the same way every time?"""
+        return self.plugins.augmentation.name == "none" and not self.plugins.batch_transforms
+
+    def has_hcs(self, *, cache: tuple[bool | None, ...]) -> bool:
+        """Is there HCS, and its option ``cache`` one of these?"""
+        return any(each.name == "hcs" and getattr(each, "cache", None) in cache for each in self.plugins.regularizers)
+
+    @property
+    def mixes(self) -> bool:
+        """Are images mixed?"""
+        return any(transform.name in ("mixup", "cutmix") for transform in self.plugins.batch_transforms)
+
+    @property
+    def weighs_classes(self) -> bool:
+        """Does the loss weigh rare classes more?"""
+        loss = self.plugins.loss
+        return any(getattr(loss, name, None) is not None for name in ("class_weights", "positive_weights"))
+
+    @property
+    def given_in_grid(self) -> str:
+        """Settings that are given and varied."""
+        return ", ".join(sorted(self.given & self.grid_settings))
