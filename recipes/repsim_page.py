@@ -115,8 +115,8 @@ for two classes would add its own noise.
 ## All sets and networks together
 
 Mean over sets and networks, with an interval over the seeds (Student's t, n = {num_seeds}; wide, because three seeds say
-little; larger weights of RepSim were looked at with one seed); – where a variant is not there yet for every set and network. *Time*: CPU seconds of the whole call as a multiple of
-FULL's, the median over all pairs of set, network and seed.
+little; larger weights of RepSim were looked at with one seed); – where a variant is not there yet for every set and network.
+*Time*: CPU seconds of the whole call as a multiple of FULL's, the median over all pairs of set, network and seed.
 
 {pooled}
 

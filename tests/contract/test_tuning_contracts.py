@@ -47,7 +47,7 @@ OPTIONS = {
         "partial:1",
         "partial:names=*",
         "lora:r=2,alpha=3,dropout=0.5",
-        "lora:targets=fc1+blocks.*,fused=q+k+v",
+        "lora:targets=*.mlp.*+qkv,fused=q+k+v",
         "adaptformer:bottleneck=3,norm=in",
         "adaptformer:norm=out,scale=1.0",
     ],
