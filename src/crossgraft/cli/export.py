@@ -16,7 +16,9 @@ app = typer.Typer(rich_markup_mode=None)
 def export(
     context: typer.Context,
     run: Annotated[Path, typer.Argument(help="Run directory of crossgraft tune, or the folder model of one.")],
-    format: Annotated[str, typer.Option("--format", help="safetensors, torch or onnx.")] = "safetensors",
+    format: Annotated[
+        str, typer.Option("--format", help="safetensors, torch, onnx, or peft (LoRA alone).")
+    ] = "safetensors",
     out: Annotated[
         Path | None, typer.Option("--out", help="New folder. [default: export/FORMAT in the run directory]")
     ] = None,

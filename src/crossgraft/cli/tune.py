@@ -15,6 +15,9 @@ app = typer.Typer(rich_markup_mode=None)
 Data = Annotated[str, typer.Argument(help="Folder, CSV or TSV table, .npz file, hf:owner/name, or digits.")]
 Model = Annotated[str | None, typer.Option("--model", help="Name, checkpoint, or package.module:factory.")]
 Method = Annotated[str, typer.Option("--method", help="What is trained: full, linear, scratch, partial:K.")]
+Adapter = Annotated[
+    Path | None, typer.Option("--adapter", help="With lora: folder of an adapter of PEFT that training goes on from.")
+]
 Regularizer = Annotated[
     list[str] | None,
     typer.Option("--regularizer", help="Added to the loss: l2_sp:alpha=0.1; several with commas or repeated."),
@@ -84,6 +87,7 @@ def tune(
     compare: Compare = None,
     seeds: Seeds = None,
     method: Method = "full",
+    adapter: Adapter = None,
     regularizer: Regularizer = None,
     batch_transform: Transform = None,
     augmentation: Augmentation = None,

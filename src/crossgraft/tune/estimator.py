@@ -24,6 +24,7 @@ from crossgraft.tune.fine_tune import fine_tune
 from crossgraft.tune.jobs import Job, JobRunner, pick
 from crossgraft.tune.measuring.calibration import fit_temperature, to_probabilities
 from crossgraft.tune.measuring.evaluation import logits_of
+from crossgraft.tune.planning.first_adapter import open_adapter
 from crossgraft.tune.planning.grid import read_grid
 from crossgraft.tune.planning.preparation import Preparation, prepare_rows
 from crossgraft.tune.planning.rows import VAL_SHARE, training_rows
@@ -153,7 +154,8 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
             if name in self.get_params(deep=False):
                 raise UsageError(f"Give {name} as an argument of FineTunedClassifier, not among its options.")
             call[name] = value
-        return call | {name: value for name, value in self.get_params(deep=False).items() if name in call}
+        call |= {name: value for name, value in self.get_params(deep=False).items() if name in call}
+        return call | {"adapter": open_adapter(call["adapter"], call["method"])}
 
     def _dataset(self, X: Images, y: np.ndarray, groups: Any) -> Dataset:
         if y.ndim == 2:

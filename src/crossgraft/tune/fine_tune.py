@@ -18,6 +18,7 @@ from crossgraft.tune.choice import spell
 from crossgraft.tune.engine.settings import OptimizerName, ScheduleName
 from crossgraft.tune.measuring.thresholds import parse_threshold_rule
 from crossgraft.tune.methods._method import Method
+from crossgraft.tune.planning.first_adapter import open_adapter
 from crossgraft.tune.planning.grid import point_name, read_grid
 from crossgraft.tune.planning.preparation import plugins_of, prepare
 from crossgraft.tune.planning.rows import VAL_SHARE
@@ -39,6 +40,7 @@ def fine_tune(
     *,
     model: str | Path | ModelSpec,
     method: str | Mapping[str, object] | Method = "full",
+    adapter: str | Path | None = None,
     regularizer: str | Regularizer | Sequence[str | Regularizer] = (),
     batch_transform: str | BatchTransform | Sequence[str | BatchTransform] = (),
     augmentation: str | Mapping[str, object] | Augmentation | None = None,
@@ -117,6 +119,8 @@ def fine_tune(
         data: Folder, table, ``.npz`` file, ``digits``, or an open ``Dataset``.
         model: Name, checkpoint path, or ``package.module:factory``.
         method: What is trained: ``full``, ``linear``, ``scratch``, ``partial:3`` …
+        adapter: With ``lora``: folder of an adapter that PEFT saved, which training goes on from. It says rank, alpha, layers and
+            dropout; its head is taken where it has as many classes.
         regularizer: What is added to the loss: ``l2_sp:alpha=0.1``; several with commas or as a list.
         batch_transform: What is done to a batch: ``mixup:0.2``; several with commas or as a list.
         augmentation: What is done to an image: ``none``, ``light``, ``thesis``. By default ``light``; ``none`` with ``linear``.
@@ -198,6 +202,7 @@ def fine_tune(
         Each step is about three forward passes of its images; the plan says how long all of it takes.
     """
     call = {name: value for name, value in locals().items() if name not in ("data", "reporter")}
+    call["adapter"] = open_adapter(adapter, method)
     reporter = reporter or Reporter(quiet=True)
     points = read_grid(grid)
     plugins = plugins_of(call, "multi-class")  # misspelled names come to light before any image is read
@@ -243,6 +248,8 @@ def as_typed(call: Mapping[str, Any]) -> dict[str, Any]:
         typed[name] = tuple(_text(each) for each in value) if several else _text(value)
     if isinstance(typed["grid"], Mapping):
         typed["grid"] = [f"{name}={','.join(f'{v:g}' for v in values)}" for name, values in typed["grid"].items()]
+    if typed["adapter"] is not None:
+        typed["adapter"] = typed["adapter"].fingerprint  # the folder may be moved
     if isinstance(typed["model"], ModelSpec):
         typed["model"] = typed["model"].name
     return typed

@@ -22,7 +22,7 @@ _USUAL = {"flip": True, "sampler": "shuffle", "optimizer": "adamw", "schedule": 
 
 
 def known_result(record: TuningRecord, prepared: Preparation) -> KnownResult | None:
-    """The primary metric on unseen rows; None where it has no value, or weights were random.
+    """The primary metric on unseen rows; None where it has no value, or training did not begin with the pretrained weights.
 
     Only equal protocols are compared, so the protocol says everything that differs between two ways to tune one model, and
     nothing that differs between models.
@@ -33,6 +33,8 @@ def known_result(record: TuningRecord, prepared: Preparation) -> KnownResult | N
     """
     found = record.metric(record.primary_metric)
     if found is None or found.value is None or prepared.plugins.method.starts_from_scratch:
+        return None
+    if prepared.call.get("adapter") is not None:
         return None
     model, _, source = (prepared.spec.known_as or "").partition("/")
     return KnownResult(

@@ -24,6 +24,7 @@ from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Job, JobOutcome, JobRunner, pick
 from crossgraft.tune.measuring.drift import similarity_to_source
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate, evaluate_alone, predict_fold
+from crossgraft.tune.planning.first_adapter import start_of_adapters
 from crossgraft.tune.planning.parts import Parts
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import columns_of
@@ -106,7 +107,7 @@ def _run_jobs(
         settings=prepared.settings,
         rule=prepared.rule,
         run=run,
-        facts={"model": prepared.spec.describe(), "seed": call["seed"]},
+        facts={"model": prepared.spec.describe(), "seed": call["seed"], **start_of_adapters(call)},
         on_step=progress.on_step,
         on_epoch=progress.on_epoch,
     )

@@ -139,6 +139,23 @@ def merged_copy(classifier: Classifier) -> Classifier:
     return twin
 
 
+def bare_copy(classifier: Classifier) -> Classifier:
+    """A classifier without adapters: the pretrained weights and the head as it is.
+
+    Raises:
+        UsageError: They are part of its weights now.
+
+    Cost: a second set of weights.
+    """
+    twin = copy.deepcopy(classifier)
+    for name, (host, adapter) in adapters_of(twin).items():
+        if adapter.merged:
+            raise UsageError("The adapters are merged into the weights. Call unmerge_adapters first.")
+        _take_out(host, name.rpartition(".")[2])
+    twin.recipe = replace(twin.recipe, adapters=())
+    return twin
+
+
 def _take_out(host: nn.Module, name: str) -> None:
     adapter = getattr(host, name)
     for module in host.modules():
@@ -173,7 +190,7 @@ def look(classifier: Classifier) -> None:
     classifier.eval()
     try:
         p, weight = classifier.preprocessing, classifier.head.weight
-        image = torch.randn(1, 3, p.height_pixels, p.width_pixels, generator=torch_generator(0, "look"))
+        image = torch.randn(1, p.channels, p.height_pixels, p.width_pixels, generator=torch_generator(0, "look"))
         classifier.features(image.to(weight))
     finally:
         for module, training in modes:

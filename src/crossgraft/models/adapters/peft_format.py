@@ -124,9 +124,7 @@ def why_peft_differs(layer: nn.Module) -> str | None:
     if type(layer) not in _CONVOLUTIONS:
         return f"PEFT would build another {type(layer).__name__} beside it, from arguments that it may not take"
     if any(step != 1 for step in layer.dilation):
-        return (
-            f"it looks at every {max(layer.dilation)}th pixel (dilation), which PEFT's convolution beside it does not"
-        )
+        return f"its dilation is {max(layer.dilation)}, and that of PEFT's convolution beside it would be 1"
     if layer.padding_mode != "zeros":
         return f"it is padded by {layer.padding_mode}, PEFT's convolution beside it with zeros"
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,7 +68,7 @@ def write_peft_adapter(classifier: Classifier, folder: str | Path) -> Path:
     _refuse_other_files(folder)
     adapters = _lora_adapters(classifier)
     network, heads = with_head_in_place(classifier)
-    _refuse_mistaken_heads(adapters, heads)
+    _refuse_mistaken_heads(adapters, heads, network)
     layers = {name: _layer(classifier, name, host, lora) for name, (host, lora) in adapters.items()}
     tensors: dict[str, Tensor] = {}
     for name, layer in layers.items():
@@ -112,14 +112,21 @@ def _lora_adapters(classifier: Classifier) -> dict[str, tuple[nn.Module, Lora]]:
     return found
 
 
-def _refuse_mistaken_heads(names: Mapping[str, object], heads: Sequence[str]) -> None:
-    """PEFT takes every layer whose name contains the words of the head for a part of it, and leaves it alone."""
+def _refuse_mistaken_heads(adapted: Collection[str], heads: Sequence[str], network: nn.Module) -> None:
+    """PEFT finds the head by how its name ends, and leaves all alone whose name contains it."""
+    model = type(network).__name__
     for head in heads:
-        for name in names:
+        for name in adapted:
             if re.match(rf"(^|.*\.){head}($|\..*)", name):
                 raise UsageError(
                     f"PEFT would take {name} for a part of the head, which is called {head}, and would not adapt it. Name other "
                     "layers with targets=."
+                )
+        for name, _ in network.named_modules():
+            if name.endswith(head) and name not in heads:
+                raise UsageError(
+                    f"PEFT would take {name} of the {model} for its head, which is called {head}, and miss its weights. "
+                    "Hand on merged weights instead: crossgraft export."
                 )
 
 

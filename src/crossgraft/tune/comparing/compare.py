@@ -40,6 +40,10 @@ from crossgraft.tune.planning.starting_model import find_model
 from crossgraft.tune.tracking import open_tracking
 
 _SAID_BY_VARIANTS = ("method", "regularizer")
+_NO_ADAPTER = (
+    "--adapter does not go with --compare, which measures how far each variant moves from the pretrained network. Leave one of "
+    "them out."
+)
 _JACKKNIFE = Reference(
     key="Differences",
     text="Test images by the delete-one-block jackknife (Efron and Stein, Annals of Statistics 9 (1981) 586), seeds by their "
@@ -135,6 +139,8 @@ def _call_of(options: Mapping[str, Any], **own: Any) -> dict[str, Any]:
             raise UsageError(
                 f"--{name} does not go with --compare, whose variants say it themselves: full+l2_sp, partial:3+l2_sp."
             )
+    if "adapter" in given:
+        raise UsageError(_NO_ADAPTER)
     for name in ("folds", "fold"):
         if name in given:
             raise UsageError(
@@ -155,6 +161,8 @@ def _refuse_misspelled(variants: Sequence[Variant], call: Mapping[str, Any]) -> 
     """What is wrong with a name or an option comes to light before any image is read."""
     for variant in variants:
         of_it = {**call, **variant.settings}
+        if of_it["adapter"] is not None:
+            raise UsageError(_NO_ADAPTER)
         try:
             read_grid(of_it["grid"])
             plugins_of(of_it, "multi-class")
@@ -258,7 +266,7 @@ def _signature() -> inspect.Signature:
     """With the arguments of ``fine_tune`` by name, for ``help`` and for the command line that a run records."""
     own = inspect.signature(compare_fine_tunings)
     named = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    left_out = {*own.parameters, *_SAID_BY_VARIANTS, "folds", "fold"}
+    left_out = {*own.parameters, *_SAID_BY_VARIANTS, "adapter", "folds", "fold"}
     theirs = [each for name, each in inspect.signature(fine_tune).parameters.items() if name not in left_out]
     return own.replace(parameters=[*named, *theirs])
 

@@ -17,7 +17,7 @@ from crossgraft.tune.exporting.exported import Exported
 from crossgraft.tune.exporting.formats import find_format
 from crossgraft.tune.exporting.hub import check_push, push
 from crossgraft.tune.exporting.new_folder import RECORD_FILE, new_folder, refuse_existing
-from crossgraft.tune.exporting.source_model import SourceModel, prepare_source
+from crossgraft.tune.exporting.source_model import MERGED, SourceModel, prepare_source
 from crossgraft.tune.exporting.written import DESCRIPTION, Format, Written
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.tune.saving.saved_model import MODEL_FOLDER, SavedModel, find_saved_model, load_saved_model
@@ -40,12 +40,13 @@ def export_model(
 
     ``safetensors`` is the layout of the Hugging Face hub: weights under the names of timm or torchvision, which load them
     without crossgraft. ``torch`` (a program of ``torch.export``) and ``onnx`` take images in [0, 1] of any batch size and give
-    logits and calibrated probabilities; mean, standard deviation, temperature and class names are inside.
+    logits and calibrated probabilities; mean, standard deviation, temperature and class names are inside. ``peft`` holds LoRA
+    adapters and the head alone, as PEFT loads them into the pretrained network.
 
     Args:
         run: Run directory of ``crossgraft tune``, the folder of one fold, the folder ``model`` of either, or a model from
             ``load_saved_model``.
-        format: ``safetensors``, ``torch`` or ``onnx``.
+        format: ``safetensors``, ``torch``, ``onnx`` or ``peft``.
         out: New folder; by default ``export/FORMAT`` in the run directory.
         overwrite: Replace another export in ``out``.
         push_to: Repository ``OWNER/NAME`` of the Hugging Face hub that the export is sent to; nothing is sent otherwise.
@@ -114,7 +115,7 @@ def _finish(source: SourceModel, kind: Format, written: Written, folder: Path, *
         model=description,
         files=[_describe_file(path) for path in sorted(folder.iterdir())],
         agreement=agreement,
-        notes=[*source.notes, *written.notes],
+        notes=[*(note for note in source.notes if note != MERGED or not written.holds_adapters), *written.notes],
         seconds=time.perf_counter() - start,
     )
     write_atomically(folder / RECORD_FILE, record.model_dump_json(indent=1))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from crossgraft.errors import UnknownNameError
 from crossgraft.tune.exporting.onnx_model import OnnxModel
+from crossgraft.tune.exporting.peft_adapter import PeftAdapterFiles
 from crossgraft.tune.exporting.safetensors_layout import SafetensorsLayout
 from crossgraft.tune.exporting.torch_program import TorchProgram
 from crossgraft.tune.exporting.written import Format
 
-FORMATS: dict[str, Format] = {kind.name: kind for kind in (SafetensorsLayout(), TorchProgram(), OnnxModel())}
+FORMATS: dict[str, Format] = {
+    kind.name: kind for kind in (SafetensorsLayout(), TorchProgram(), OnnxModel(), PeftAdapterFiles())
+}
 
 
 def find_format(name: str) -> Format:

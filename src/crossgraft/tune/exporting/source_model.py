@@ -16,6 +16,8 @@ from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.types import Preprocessing
 from crossgraft.version import __version__
 
+MERGED = "The adapters are part of the exported weights."
+"""Said of every format but one that keeps them as adapters."""
 _GRAPH_OUTPUT = "logits and probabilities, both float32 (batch, {outputs}); the temperature is inside probabilities"
 _NETWORK_OUTPUT = "logits float32 (batch, {outputs}); probabilities are {activation} of logits / temperature"
 
@@ -91,7 +93,7 @@ def prepare_source(model: SavedModel) -> SourceModel:
     reference = reference.float().eval()
     classifier = _merged(reference)
     if classifier is not reference:
-        notes.append("The adapters are part of the exported weights.")
+        notes.append(MERGED)
     for parameter in [*reference.parameters(), *classifier.parameters()]:
         parameter.requires_grad_(False)
     return SourceModel(classifier, reference, model.facts, tuple(notes))

@@ -11,12 +11,13 @@ import timm
 from torch import nn
 
 from crossgraft.errors import ExportError
+from crossgraft.models.head_place import head_places
 from crossgraft.models.random_weights import build_seeded
 from crossgraft.models.recipe import NetworkRecipe
 from crossgraft.tune.exporting.quietly import quietly
 from crossgraft.tune.exporting.source_model import SourceModel
 from crossgraft.tune.exporting.weights_layout import Layout, probabilities_line
-from crossgraft.tune.exporting.whole_network import head_places, library_network
+from crossgraft.tune.exporting.whole_network import library_network
 from crossgraft.tune.exporting.written import python_block
 from crossgraft.types import Preprocessing, ResizePolicy
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 from crossgraft.errors import CrossgraftError, ExportError
 from crossgraft.models.adapters.insertion import why_not_mergeable
-from crossgraft.models.classifier import Classifier
+from crossgraft.models.head_place import head_places
 from crossgraft.models.random_weights import build_seeded
 from crossgraft.models.recipe import NetworkRecipe
 from crossgraft.models.sources.libraries import library_of
@@ -63,24 +62,6 @@ def own_network(source: SourceModel) -> tuple[nn.Module, str]:
     parent, _, attribute = places[0].rpartition(".")
     setattr(network.get_submodule(parent), attribute, copy.deepcopy(source.classifier.head))
     return _fill(network.eval(), source), places[0]
-
-
-def head_places(classifier: Classifier, network: nn.Module) -> Sequence[str]:
-    """Names of the linear layers that the new head belongs to; several where a network averages equal heads."""
-    cut = classifier.recipe.cut
-    if cut.route.kind == "linear_head":
-        return [cut.route.head]
-    if cut.removed:
-        return cut.removed
-    get_classifier = getattr(network, "get_classifier", None)
-    heads = get_classifier() if callable(get_classifier) and cut.route.kind == "forward_features" else ()
-    layers = [layer for head in (heads if isinstance(heads, Sequence) else (heads,)) for layer in _linear_layers(head)]
-    shape = classifier.head.weight.shape
-    return [name for name, layer in network.named_modules() if layer in layers and layer.weight.shape == shape]
-
-
-def _linear_layers(head: object) -> list[nn.Linear]:
-    return [layer for layer in head.modules() if isinstance(layer, nn.Linear)] if isinstance(head, nn.Module) else []
 
 
 def _fill(network: nn.Module, source: SourceModel) -> nn.Module:

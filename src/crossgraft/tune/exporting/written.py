@@ -24,6 +24,7 @@ class Written(NamedTuple):
         card_name: File of the card.
         card_header: In front of the card.
         notes: What the reader should know.
+        holds_adapters: The adapters are files of their own, and not part of weights.
     """
 
     answer: Answer
@@ -34,6 +35,7 @@ class Written(NamedTuple):
     card_name: str = "MODEL_CARD.md"
     card_header: str = ""
     notes: tuple[str, ...] = ()
+    holds_adapters: bool = False
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from crossgraft.errors import UsageError
-from crossgraft.models.adapters import AdapterRecipe, Lora, add_adapters
+from crossgraft.models.adapters import AdapterRecipe, Lora, adapters_of, add_adapters
 from crossgraft.models.adapters.insertion import called_modules
 from crossgraft.models.adapters.lora_targets import AUTO, find_targets
 from crossgraft.models.classifier import Classifier
@@ -76,4 +76,6 @@ class LoRA:
         Raises:
             UsageError: ``add_adapters`` was not called.
         """
-        return adapters_and_head(classifier, trained=f"LoRA of rank {self.r}")
+        ranks = sorted({part.r for _, part in adapters_of(classifier).values() if isinstance(part, Lora)} or {self.r})
+        rank = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}"
+        return adapters_and_head(classifier, trained=f"LoRA of {rank}")

@@ -15,6 +15,7 @@ from crossgraft.data import DATA_OPTIONS, Dataset
 from crossgraft.data.checks import check_rows, check_splits
 from crossgraft.errors import MissingError
 from crossgraft.models import Backbone, ModelSpec
+from crossgraft.models.adapters.insertion import bare_copy
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord, PlanRecord
@@ -23,9 +24,10 @@ from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.measuring.selection_metrics import choose_rule
-from crossgraft.tune.methods._method import Selection, put_adapters_in
+from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.planning.choices import Plugins, choose_plugins
 from crossgraft.tune.planning.contradictions import notes_on, refuse_contradictions
+from crossgraft.tune.planning.first_adapter import put_first_adapters_in
 from crossgraft.tune.planning.fold_data import FoldData, make_fold_data, task_of
 from crossgraft.tune.planning.grid import GridPoint
 from crossgraft.tune.planning.parts import Parts, TuningRows
@@ -84,7 +86,7 @@ class Preparation:
     def pretrained(self) -> Classifier | None:
         """The network with its pretrained weights; None where a method starts without them and they are not here."""
         if not self.plugins.method.starts_from_scratch:
-            return self.new_classifier()
+            return bare_copy(self.classifier) if self.call.get("adapter") is not None else self.new_classifier()
         try:
             backbone = load_start(self.spec, self.call, scratch=False, reporter=Reporter(quiet=True))
         except MissingError:
@@ -154,7 +156,7 @@ def prepare_rows(
     plugins = plugins_of(call, task)
     backbone = load_start(spec, call, scratch=plugins.method.starts_from_scratch, reporter=reporter)
     classifier = make_classifier(backbone, len(dataset.class_names), seed=call["seed"])
-    put_adapters_in(plugins.method, classifier, seed=call["seed"])
+    adapter_notes = put_first_adapters_in(classifier, plugins.method, call)
     parts = rows.parts[0]
     settings = settings_of_call(call, plugins, num_train=len(parts.train), num_parameters=backbone.num_parameters)
     selection = plugins.method.select(classifier)
@@ -167,7 +169,7 @@ def prepare_rows(
         run.describe_machine(threads=num_threads, device=settings.device, processes=settings.num_processes)
     plan = None if run is None else run.read_record(PLAN_FILE, PlanRecord)
     if plan is None:
-        notes = [*notes_on(situation), *([] if dataset.groups is not None else [rows.leakage])]
+        notes = [*notes_on(situation), *adapter_notes, *([] if dataset.groups is not None else [rows.leakage])]
         plan = make_timed_plan(rows, classifier, selection, situation, rule, points, notes, num_threads, reporter)
     if run is not None:
         run.write_record(PLAN_FILE, plan)
