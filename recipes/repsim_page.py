@@ -116,7 +116,8 @@ for two classes would add its own noise.
 
 Mean over sets and networks, with an interval over the seeds (Student's t, n = {num_seeds}; wide, because three seeds say
 little; larger weights of RepSim were looked at with one seed); – where a variant is not there yet for every set and network.
-*Time*: CPU seconds of the whole call as a multiple of FULL's, the median over all pairs of set, network and seed.
+*Time*: CPU seconds of the whole call as a multiple of FULL's, the median over all pairs of set, network and seed, on a machine
+that had other work to do: take it as rough.
 
 {pooled}
 
@@ -326,11 +327,12 @@ def _in_numbers(found: Difference | None) -> str:
 
 
 def _verdicts(tables: Tables, orderings: Sequence[Ordering]) -> str:
-    """One sentence an ordering: it shows here, its opposite shows, or neither."""
+    """One sentence an ordering that was looked at in every pair: it shows here, its opposite shows, or neither."""
+    everywhere = len({key[:2] for key in values(tables, "full", "accuracy")})
     return "\n".join(
         f"- **{o.first} over {o.second} in {COLUMNS[o.metric]}** ({o.published.partition(':')[0]}): {verdict(found)}."
         for o in orderings
-        if (found := _difference(gaps_of(tables, o))) is not None
+        if (found := _difference(gaps_of(tables, o))) is not None and found.pairs == everywhere
     )
 
 
