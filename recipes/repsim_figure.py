@@ -28,10 +28,10 @@ LOOKS = {  # variant: colour (safe for the colour-blind), marker
     "hcs 0.4": ("#0072B2", "o"),
     "hcs 0.2": ("#0072B2", "o"),
     "l2_sp": ("#009E73", "h"),
-    "delta": ("#CC79A7", "<"),
-    "bss": ("#CC79A7", ">"),
 }
 HCS = ("hcs 0.8", "hcs 0.6", "hcs 0.4", "hcs 0.2")
+NAMED_BESIDE = {name: name.rpartition(" ")[2] for name in (*HCS, "repsim, weight 10", "repsim, weight 100")}
+"""One marker for several strengths, which stand beside it; in the key once."""
 CURVES = {"estimate": ("#56B4E9", "-", "WiSE-FT, estimated"), "mix": ("#56B4E9", ":", "WiSE-FT, mixed")}
 ESTIMATES = {"cka": "CKA to the pretrained network", "cka_debiased": "CKA, debiased"}
 
@@ -45,9 +45,13 @@ def write_figure(path: Path, tables: Mapping[str, Table], titles: Mapping[str, s
             for axes, (name, title) in zip(row, titles.items(), strict=True):
                 _draw(axes, tables[name], estimate)
                 axes.set(title=title, xlabel=words, ylabel="Accuracy on test")
-        handles, labels = panels[0][0].get_legend_handles_labels()
-        if handles:
-            figure.legend(handles, labels, loc="outside right upper", frameon=False)
+        shown = {
+            label: handle for axes in panels[0] for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        order = [label for label in [*(words for *_, words in CURVES.values()), *map(_in_key, LOOKS)] if label in shown]
+        if shown:
+            order = list(dict.fromkeys(order))
+            figure.legend([shown[label] for label in order], order, loc="outside right upper", frameon=False)
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 
@@ -67,9 +71,18 @@ def _draw(axes: Axes, table: Table, estimate: str) -> None:
             colour, marker = LOOKS[name]
             x, y = _mean(rows, estimate), _mean(rows, "accuracy")
             error = {"xerr": _half(rows, estimate), "yerr": _half(rows, "accuracy")}
-            axes.errorbar(x, y, **error, fmt=marker, color=colour, label=name, linewidth=0.5, markersize=6, zorder=2)
-            if name in HCS:
-                axes.annotate(name[4:], (x, y), xytext=(3, 3), textcoords="offset points", color=colour)
+            axes.errorbar(
+                x, y, **error, fmt=marker, color=colour, label=_in_key(name), linewidth=0.5, markersize=6, zorder=2
+            )
+            if name in NAMED_BESIDE:
+                axes.annotate(NAMED_BESIDE[name], (x, y), xytext=(3, 3), textcoords="offset points", color=colour)
+
+
+def _in_key(name: str) -> str:
+    """What a marker is called; of a strength beside it, what it is the strength of."""
+    if name in HCS:
+        return "hcs, λ beside"
+    return "repsim, weight beside" if name in NAMED_BESIDE else name
 
 
 def _of_seeds(rows: Sequence[TrainingRow | CurveRow], name: str) -> list[float]:
