@@ -74,14 +74,14 @@ def merges_or_says_why_not(method: Method, *, classifier: Classifier | None = No
         return
     merged = network(images)
     require(_close(merged, expected), method, "merging changes what the network gives")
-    require(_close(merged_copy_of(network)(images), expected), method, "a merged copy gives something else")
+    require(_close(_merged_copy_of(network)(images), expected), method, "a merged copy gives something else")
     unmerge_adapters(network)
     after = network.state_dict()
     changed = [name for name, value in before.items() if not torch.equal(value, after[name])]
     require(not changed, method, f"unmerging does not give back {', '.join(changed)}")
 
 
-def merged_copy_of(network: Classifier) -> Classifier:
+def _merged_copy_of(network: Classifier) -> Classifier:
     """A merged copy, also of a network that is merged now."""
     twin = copy.deepcopy(network)
     unmerge_adapters(twin)
