@@ -22,7 +22,7 @@ def without_time(value):
     return [without_time(each) for each in value] if isinstance(value, list) else value
 
 
-def test_the_record_holds_the_ranking_of_what_was_fine_tuned(short, tmp_path, demo_data):
+def test_two_runs_give_the_same_numbers_and_the_second_pretrains_nothing(short, pool, tmp_path, demo_data, monkeypatch):
     names = []
 
     @contextmanager
@@ -30,8 +30,25 @@ def test_the_record_holds_the_ranking_of_what_was_fine_tuned(short, tmp_path, de
         names.append(name)
         yield
 
-    record = run_demo(fast=True, cache_dir=tmp_path, timed=timed)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    first = run_demo(fast=True, cache_dir=tmp_path / "cache", out=tmp_path / "run", timed=timed)
     assert names == ["compare splits", "pretrain the toy zoo", "fine-tune", "rank", "fine-tune the best model"]
+    check_record(first, demo_data)
+    check_files(tmp_path / "run", first)
+    assert not list(elsewhere.iterdir())
+    assert {path.name for path in (tmp_path / "cache").iterdir()} == {"demo-zoo", "features"}
+    made = len(pool.jobs)
+    second = run_demo(fast=True, cache_dir=tmp_path / "cache")
+    assert numbers(first) == numbers(second)
+    assert (made, len(pool.jobs)) == (5 + 6, 5 + 6 + 6)
+    assert all(model.features_from_cache for model in second.ranking.models)
+    assert not list(elsewhere.iterdir())  # results are written as a table only where asked
+
+
+def check_record(record, demo_data):
+    """It holds the ranking of what was fine-tuned."""
     assert len(record.fine_tuned) == len(record.ranking.models) == 6
     assert record.ranking.dataset.fingerprint == demo_data.train.fingerprint
     truth = record.ranking.ground_truth
@@ -45,16 +62,15 @@ def test_the_record_holds_the_ranking_of_what_was_fine_tuned(short, tmp_path, de
     assert record.best_model.model == first
     assert {row.num_images for row in record.best_model.metrics} == {len(demo_data.test)}
     assert len(record.limits) >= 6
-    assert {path.name for path in tmp_path.iterdir()} == {"demo-zoo", "features"}
 
 
-def test_two_runs_give_the_same_numbers_and_the_second_pretrains_nothing(short, pool, tmp_path):
-    first = run_demo(fast=True, cache_dir=tmp_path)
-    made = len(pool.jobs)
-    second = run_demo(fast=True, cache_dir=tmp_path)
-    assert numbers(first) == numbers(second)
-    assert (made, len(pool.jobs)) == (5 + 6, 5 + 6 + 6)
-    assert all(model.features_from_cache for model in second.ranking.models)
+def check_files(folder, record):
+    with (folder / "fine_tuned.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["model"], float(row["full_accuracy"])) for row in rows] == [
+        (row.model, row.full_accuracy) for row in record.fine_tuned
+    ]
+    assert (folder / record.best_model.tune_folder / "model" / "MODEL_CARD.md").is_file()
 
 
 def test_another_seed_is_another_demo(short, tmp_path, monkeypatch):
@@ -70,19 +86,6 @@ def test_fast_leaves_out_an_architecture_and_full_does_not(short, tmp_path):
         family.name for family in FAMILIES
     }
     assert steps.FAST.families == FAMILIES[:1]
-
-
-def test_results_are_written_as_a_table_only_where_asked(short, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    record = run_demo(fast=True, out=tmp_path / "run")
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-    table = tmp_path / "run" / "fine_tuned.csv"
-    with table.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["model"], float(row["full_accuracy"])) for row in rows] == [
-        (row.model, row.full_accuracy) for row in record.fine_tuned
-    ]
-    assert (tmp_path / "run" / record.best_model.tune_folder / "model" / "MODEL_CARD.md").is_file()
 
 
 @pytest.mark.slow
