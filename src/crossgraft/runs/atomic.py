@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -68,3 +69,24 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
         if temporary is not None:
             remove_if_free(temporary)
     return path
+
+
+def replace_folder(folder: Path, content: Mapping[str, str | bytes]) -> None:
+    """Write everything into a new folder beside, then put that in the place of the old one.
+
+    Args:
+        folder: Replaced with all that is in it; folders above it are made.
+        content: Name of each file → what is in it.
+
+    Raises:
+        StorageError: A file can not be written; an older ``folder`` stays as it was.
+        OSError: A folder can not be made or moved.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
+        fresh = Path(beside, "fresh")
+        for name, text in content.items():
+            write_atomically(fresh / name, text)
+        if folder.exists():
+            folder.rename(Path(beside, "before"))
+        fresh.rename(folder)

@@ -1,8 +1,6 @@
 """Training adapters: with every regulariser and batch transform, head first, resumed, saved, compared with themselves off."""
 
 import copy
-import sys
-import textwrap
 
 import pytest
 import torch
@@ -17,7 +15,6 @@ from crossgraft.tune.methods import METHODS
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.regularizers import REGULARIZERS, _reference
 from crossgraft.tune.saving.saved_model import load_saved_model
-from support.tiny import TINY_MODELS
 from support.training import build_classifier, build_data, build_feed, train_one
 
 ADAPTED = {
@@ -106,16 +103,6 @@ def test_batch_norm_and_dropout_of_the_frozen_network_stay_in_eval_mode():
 
 
 FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu", "method": "lora:2"}
-
-
-@pytest.fixture
-def tiny_models(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "tiny_models", raising=False)
-    (tmp_path / "tiny_models.py").write_text(textwrap.dedent(TINY_MODELS))
-    yield tmp_path
-    sys.modules.pop("tiny_models", None)
 
 
 def squares():

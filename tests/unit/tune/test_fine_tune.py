@@ -3,7 +3,6 @@
 import io
 import json
 import sys
-import textwrap
 
 import numpy as np
 import pandas as pd
@@ -18,20 +17,11 @@ from crossgraft.records import TuningRecord
 from crossgraft.runs import known_results_file, read_known_results
 from crossgraft.tune import fine_tune, jobs
 from crossgraft.tune.saving.saved_model import load_saved_model
-from support.tiny import TINY_MODELS
 
 FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu"}
 
 
-@pytest.fixture(autouse=True)
-def tiny_models(tmp_path, monkeypatch):
-    """The module of the user's network, in the current folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "tiny_models", raising=False)
-    (tmp_path / "tiny_models.py").write_text(textwrap.dedent(TINY_MODELS))
-    yield tmp_path
-    sys.modules.pop("tiny_models", None)
+pytestmark = pytest.mark.usefixtures("tiny_models")
 
 
 def squares(n=60, *, classes=2, groups=None, labels=None):

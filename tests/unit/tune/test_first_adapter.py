@@ -1,27 +1,14 @@
 """``adapter=``: training goes on from a folder in PEFT's format."""
 
-import sys
-import textwrap
-
 import pytest
 import torch
 
 from crossgraft.errors import DataError, OtherRunError, UsageError
 from crossgraft.models.adapters import adapters_of, write_peft_adapter
 from crossgraft.tune import compare_fine_tunings, fine_tune, load_saved_model
-from support.tiny import TINY_MODELS
 from support.training import build_data
 
 FAST = {"model": "tiny_models:tiny", "epochs": 1, "workers": 1, "device": "cpu", "image_size": 16, "store": False}
-
-
-@pytest.fixture
-def tiny_models(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "tiny_models", raising=False)
-    (tmp_path / "tiny_models.py").write_text(textwrap.dedent(TINY_MODELS))
-    yield tmp_path
-    sys.modules.pop("tiny_models", None)
 
 
 def squares():

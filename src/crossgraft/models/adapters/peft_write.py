@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from crossgraft.models.adapters.peft_format import (
 )
 from crossgraft.models.head_place import with_head_in_place
 from crossgraft.models.spec import without_folders
-from crossgraft.runs.atomic import describe_os_error, write_atomically
+from crossgraft.runs.atomic import describe_os_error, replace_folder
 
 if TYPE_CHECKING:
     from crossgraft.models.classifier import Classifier
@@ -198,16 +197,8 @@ def _refuse_other_files(folder: Path) -> None:
 
 
 def _write_whole(folder: Path, content: Mapping[str, str | bytes]) -> None:
-    """Into a new folder beside, which then takes the place of the old one."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
-            fresh = Path(beside, "fresh")
-            for name, text in content.items():
-                write_atomically(fresh / name, text)
-            if folder.exists():
-                folder.rename(Path(beside, "before"))
-            fresh.rename(folder)
+        replace_folder(folder, content)
     except StorageError:
         raise
     except OSError as error:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import safetensors.torch
@@ -13,7 +11,7 @@ from crossgraft.errors import StorageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.records import SavedModelRecord, TrainingDataRecord, TuningRecord
-from crossgraft.runs.atomic import describe_os_error, write_atomically
+from crossgraft.runs.atomic import describe_os_error, replace_folder
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.tune.saving.saved_model import CARD_FILE, FACTS_FILE, WEIGHTS_FILE
 from crossgraft.version import __version__
@@ -104,8 +102,7 @@ def save_model(folder: str | Path, classifier: Classifier, facts: SavedModelReco
         FACTS_FILE: facts.model_dump_json(indent=1),
     }
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        _replace_folder(folder, content)
+        replace_folder(folder, content)
     except StorageError:
         raise
     except OSError as error:
@@ -113,14 +110,3 @@ def save_model(folder: str | Path, classifier: Classifier, facts: SavedModelReco
             f"Cannot write the model into {folder}: {describe_os_error(error)}. Free some space or choose another --out."
         ) from error
     return facts
-
-
-def _replace_folder(folder: Path, content: Mapping[str, str | bytes]) -> None:
-    """Write everything into a new folder beside, then put that in the place of the old one."""
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
-        fresh = Path(beside, "fresh")
-        for name, text in content.items():
-            write_atomically(fresh / name, text)
-        if folder.exists():
-            folder.rename(Path(beside, "before"))
-        fresh.rename(folder)
