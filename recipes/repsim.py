@@ -13,35 +13,22 @@ in pieces, on several machines, and by two processes at once that work on differ
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
-import platform
-import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from data_folders import add_folders, check_folders
 from repsim_page import write_page
-from repsim_rows import CurveRow, Decided, TrainingRow, most_probable, read_predictions, read_table
-from studies import SEEDS, SMOKE_TARGETS, Target, mobilenets, noise, short, smoke_specs
+from studies import MEDICAL_TARGETS, SEEDS, SMOKE_TARGETS, Target, mobilenets, short, smoke_specs
+from study_rows import CurveRow, Decided, most_probable, read_predictions, read_table
+from study_trainings import Job, data_of, do, is_done, seeds_of, settings_of, tune, versions
 
-from crossgraft import fine_tune
 from crossgraft.compute import limit_threads
-from crossgraft.data.dataset import Dataset
-from crossgraft.errors import CrossgraftError, DivergedError
 from crossgraft.models import ModelSpec
-from crossgraft.progress import Reporter
-from crossgraft.tune import Tuned, interpolate_runs
+from crossgraft.tune import interpolate_runs
 
-SIDE, EPOCHS, BATCH_SIZE = 64, 15, 64
 ALPHAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 BATCH_NORMS = ("estimate", "mix")
-TARGETS = (
-    Target("breastmnist", "BreastMNIST", "breastmnist.npz"),
-    Target("pneumoniamnist", "PneumoniaMNIST", "pneumoniamnist.npz", {"per_class": 300}),
-    Target("retinamnist", "RetinaMNIST", "retinamnist.npz", {"limit": 1450}),
-)
 VARIANTS: dict[str, dict[str, Any]] = {  # in the order in which they are trained
     "linear": {"method": "linear"},
     "full": {},
@@ -69,24 +56,14 @@ ABLATED = ("full", "repsim")
 ABLATION_PLACE = ("breastmnist", "mobilenetv1_050")
 
 
-class Job(NamedTuple):
-    """One training, or the curve between two that are there."""
-
-    target: Target
-    spec: ModelSpec
-    variant: str
-    seed: int
-    options: dict[str, Any]
-
-
 def main(command_line: Sequence[str] | None = None) -> None:
     arguments = parse_arguments(command_line)
-    targets = SMOKE_TARGETS if arguments.smoke else TARGETS
+    targets = SMOKE_TARGETS if arguments.smoke else MEDICAL_TARGETS
     failed: list[Job] = []
     if arguments.only != ["none"]:
         specs = smoke_specs() if arguments.smoke else mobilenets(arguments.weights_dir)
         with limit_threads(arguments.threads):
-            failed = [job for job in jobs(targets, specs, arguments) if not do_or_tell(job, arguments)]
+            failed = [job for job in jobs(targets, specs, arguments) if not is_done(do_with_curve, job, arguments)]
     tables = {target.name: read_table(arguments.rows, target.name) for target in targets}
     if arguments.out is not None:
         write_page(arguments.out, tables, titles={t.name: t.title for t in targets}, wanted=wanted(targets, arguments))
@@ -128,71 +105,11 @@ def wanted(targets: Sequence[Target], arguments: argparse.Namespace) -> int:
     return places * (seeds * of_every_seed + len(LOOKED_AT_ONCE)) + seeds * len(BATCH_SIZES) * len(ABLATED)
 
 
-def do_or_tell(job: Job, arguments: argparse.Namespace) -> bool:
-    """One training that fails stops no other; False for it."""
-    try:
-        do(job, arguments)
-    except CrossgraftError as error:
-        print(f"{job.target.name} {short(job.spec)} {job.variant}, seed {job.seed} failed: {error}", flush=True)
-        return False
-    return True
-
-
-def do(job: Job, arguments: argparse.Namespace) -> None:
+def do_with_curve(job: Job, arguments: argparse.Namespace) -> None:
     """Train unless it is done; where FULL is done, also the curve from LINEAR to it."""
-    table = read_table(arguments.rows, job.target.name)
-    settings = settings_of(job, arguments)
-    if not table.has_training(short(job.spec), job.variant, job.seed, settings):
-        row = train(job, arguments, settings)
-        read_table(arguments.rows, job.target.name).with_training(row).write(arguments.rows, job.target.name)
-        print(f"{job.target.name} {short(job.spec)} {job.variant}, seed {job.seed}: {row.in_words}", flush=True)
+    do(job, arguments, out=run_of(job, arguments) if job.variant in ENDS else None)
     if job.variant == "full":
         make_curve(job, arguments)
-
-
-def settings_of(job: Job, arguments: argparse.Namespace) -> str:
-    """What decides the numbers besides set, network and seed: rows with other settings are trained anew."""
-    said = {"side": SIDE, "epochs": EPOCHS, "batch_size": BATCH_SIZE, **job.target.options, **job.options}
-    return ("smoke " if arguments.smoke else "") + " ".join(f"{name}={said[name]}" for name in sorted(said))
-
-
-def train(job: Job, arguments: argparse.Namespace, settings: str) -> TrainingRow:
-    """The row of a training; without numbers where it diverged."""
-    known = {"model": short(job.spec), "variant": job.variant, "seed": job.seed, "settings": settings}
-    known["versions"] = versions()
-    began = time.process_time()
-    with tempfile.TemporaryDirectory() as nowhere:
-        out = run_of(job, arguments) if job.variant in ENDS else Path(nowhere) / "run"
-        try:
-            record = tune(job, arguments, out).record
-        except DivergedError as error:
-            return TrainingRow(**known, state=f"diverged: {error}")
-        spent = round(time.process_time() - began, 2)
-        decided = most_probable(*read_predictions(out / "predictions.csv"))
-    return TrainingRow.of_record(record, decided, **known, cpu_seconds=spent)
-
-
-def tune(job: Job, arguments: argparse.Namespace, out: Path) -> Tuned:
-    """Train, or read back what is in ``out``."""
-    return fine_tune(
-        data_of(job, arguments),
-        model=job.spec,
-        epochs=1 if arguments.smoke else EPOCHS,
-        image_size=None if arguments.smoke else SIDE,
-        weights_dir=arguments.weights_dir,
-        store=False,
-        no_images=True,
-        device="cpu",
-        workers=arguments.threads,
-        seed=job.seed,
-        out=out,
-        reporter=Reporter(quiet=True),
-        **{"batch_size": BATCH_SIZE, **job.target.options, **job.options},
-    )
-
-
-def data_of(job: Job, arguments: argparse.Namespace) -> Path | Dataset:
-    return noise(job.target.name) if arguments.smoke else arguments.data_dir / job.target.file
 
 
 def run_of(job: Job, arguments: argparse.Namespace) -> Path:
@@ -235,17 +152,6 @@ def curve(ends: Sequence[Job], arguments: argparse.Namespace, batch_norm: Any, s
     return CurveRow.of_record(found.record, decided, **known)
 
 
-def versions() -> str:
-    said = {name: importlib.metadata.version(name) for name in ("crossgraft", "torch", "timm")}
-    return " ".join([f"python {platform.python_version()}", *(f"{name} {version}" for name, version in said.items())])
-
-
-def seeds_of(arguments: argparse.Namespace) -> tuple[int, ...]:
-    if arguments.smoke:
-        return SEEDS[:1]
-    return tuple(seed for seed in SEEDS if not arguments.seeds or seed in arguments.seeds)
-
-
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_folders(parser)
@@ -255,7 +161,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
         "--results", type=Path, default=Path("runs") / "repsim", help="run directories of FULL and LINEAR"
     )
     parser.add_argument("--out", type=Path, help="the page to write")
-    names = [target.name for target in TARGETS]
+    names = [target.name for target in MEDICAL_TARGETS]
     parser.add_argument("--only", nargs="+", choices=[*names, "none"], help="these sets; none: write the page only")
     parser.add_argument("--variants", nargs="+", choices=list(variants()), help="these variants only")
     parser.add_argument("--seeds", nargs="+", type=int, choices=SEEDS, help="these seeds only")

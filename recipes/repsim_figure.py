@@ -9,8 +9,8 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from repsim_rows import CurveRow, Table, TrainingRow
 from studies import half_width
+from study_rows import CurveRow, Table, TrainingRow
 
 LOOKS = {  # variant: colour (safe for the colour-blind), marker
     "full": ("#000000", "s"),

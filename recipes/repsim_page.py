@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from repsim_figure import write_figure
-from repsim_rows import CurveRow, Table, TrainingRow
-from studies import Difference, difference_of, half_width, verdict
+from study_rows import CurveRow, Table, TrainingRow
+from study_tables import (
+    COLUMNS,
+    Key,
+    Ordering,
+    Tables,
+    everywhere,
+    in_numbers,
+    or_dash,
+    orderings_table,
+    over_seeds,
+    paired_difference,
+    set_table,
+    time_ratio,
+    values,
+    verdicts,
+)
 
-Key = tuple[str, str, int]
-"""Set, network, seed."""
-Tables = Mapping[str, Table]
-
-COLUMNS = {
-    "accuracy": "Accuracy",
-    "balanced_accuracy": "Balanced accuracy",
-    "auc": "AUC",
-    "cka": "CKA",
-    "cka_debiased": "CKA, debiased",
-}
 PAPER = {  # RepSim, Table 1, means of five sets: accuracy (mAP of two sets) in %, CKA
     "full": (72.02, 0.52),
     "repsim": (71.03, 0.68),
@@ -38,22 +41,6 @@ PAPER_ABLATIONS = {  # RepSim, Table 5, ISIC2018: accuracy in %, CKA
     "repsim, b=128": (83.95, 0.60),
 }
 PAPER_MINUTES = {"linear": 26.65, "full": 57.08, "hcs 0.8": 111.04, "repsim": 57.83}  # Table 6, fifty epochs
-
-
-class Ordering(NamedTuple):
-    """One that is published.
-
-    Attributes:
-        first: Variant that is ahead in the paper.
-        second: The other.
-        metric: In which number.
-        published: What the paper has.
-    """
-
-    first: str
-    second: str
-    metric: str
-    published: str
 
 
 ORDERINGS = (
@@ -197,47 +184,19 @@ def page_of(tables: Tables, *, titles: Mapping[str, str], wanted: int, figure: s
         num_seeds=len({row.seed for table in tables.values() for row in table.trainings}),
         pooled=_pooled(tables),
         figure=figure,
-        orderings=_orderings(tables, ORDERINGS),
-        verdicts=_verdicts(tables, ORDERINGS),
+        orderings=orderings_table(tables, ORDERINGS),
+        verdicts=verdicts(tables, ORDERINGS),
         sizes=_sizes(tables),
-        size_orderings=_orderings(tables, SIZE_ORDERINGS, by_seed=True),
+        size_orderings=orderings_table(tables, SIZE_ORDERINGS, by_seed=True),
         free=_free(tables),
         picked=_picked(tables),
         published=_published(tables),
         ablations=_ablations(tables),
         minutes=", ".join(f"{name} {minutes:g}" for name, minutes in PAPER_MINUTES.items()),
-        tables="\n\n".join(_set_table(tables[name], title) for name, title in titles.items()),
+        tables="\n\n".join(
+            set_table(tables[name], title, _variants({"": tables[name]})) for name, title in titles.items()
+        ),
     )
-
-
-def values(tables: Tables, variant: str, metric: str) -> dict[Key, float]:
-    """Of every training of a variant that has the number."""
-    return {
-        (name, row.model, row.seed): value
-        for name, table in tables.items()
-        for row in table.trainings
-        if row.variant == variant and (value := getattr(row, metric)) is not None
-    }
-
-
-def everywhere(tables: Tables, variant: str, metric: str) -> dict[Key, float]:
-    """The same, of the seeds that were trained on every set and network; others mean another mix."""
-    found = values(tables, variant, metric)
-    places = {key[:2] for key in values(tables, "full", "accuracy")}
-    done = {seed for seed in {key[2] for key in found} if places == {key[:2] for key in found if key[2] == seed}}
-    return {key: value for key, value in found.items() if key[2] in done}
-
-
-def over_pairs(gaps: Mapping[Key, float]) -> list[float]:
-    """Mean over the seeds of each pair of set and network."""
-    pairs = sorted({key[:2] for key in gaps})
-    return [statistics.fmean(gap for key, gap in gaps.items() if key[:2] == pair) for pair in pairs]
-
-
-def gaps_of(tables: Tables, ordering: Ordering) -> dict[Key, float]:
-    """First minus second, where both are there."""
-    first, second = (values(tables, name, ordering.metric) for name in ordering[:2])
-    return {key: first[key] - second[key] for key in first if key in second}
 
 
 def above_line(
@@ -269,8 +228,8 @@ def _pooled(tables: Tables) -> str:
     lines = [f"| Variant | {' | '.join(COLUMNS.values())} | Time |", "|---" * (len(COLUMNS) + 2) + "|"]
     for variant in _variants(tables):
         if ", b=" not in variant:
-            cells = [_over_seeds(everywhere(tables, variant, metric)) for metric in COLUMNS]
-            lines.append(f"| {variant} | {' | '.join(cells)} | {_time_ratio(tables, variant)} |")
+            cells = [over_seeds(everywhere(tables, variant, metric)) for metric in COLUMNS]
+            lines.append(f"| {variant} | {' | '.join(cells)} | {time_ratio(tables, variant, 'full')} |")
     return "\n".join(lines)
 
 
@@ -280,68 +239,12 @@ def _variants(tables: Tables) -> list[str]:
     return [name for name in dict.fromkeys([*known, *sorted(there)]) if name in there]
 
 
-def _time_ratio(tables: Tables, variant: str) -> str:
-    full, mine = values(tables, "full", "cpu_seconds"), values(tables, variant, "cpu_seconds")
-    ratios = [mine[key] / full[key] for key in mine if key in full]
-    return f"{statistics.median(ratios):.2f}" if ratios else "–"
-
-
-def _over_seeds(found: Mapping[Key, float]) -> str:
-    """Mean over sets and networks of each seed; of those, mean and interval."""
-    seeds = sorted({key[2] for key in found})
-    return _mean_and_interval([statistics.fmean(v for key, v in found.items() if key[2] == seed) for seed in seeds])
-
-
-def _mean_and_interval(found: Sequence[float]) -> str:
-    if not found:
-        return "–"
-    mean = statistics.fmean(found)
-    if len(found) < 2:
-        return f"{mean:.3f}"
-    half = half_width(found)
-    return f"{mean:.3f} [{mean - half:.3f}, {mean + half:.3f}]"
-
-
-def _orderings(tables: Tables, orderings: Sequence[Ordering], *, by_seed: bool = False) -> str:
-    of = "seeds" if by_seed else "pairs"
-    lines = [
-        f"| First | Second | Metric | Mean difference | Ahead, {of} | Ahead, trainings | Published |",
-        "|---" * 7 + "|",
-    ]
-    for ordering in orderings:
-        gaps = gaps_of(tables, ordering)
-        found = _difference(gaps, by_seed=by_seed)
-        ahead = "–" if found is None else f"{found.ahead} of {found.pairs}"
-        single = f"{sum(gap > 0 for gap in gaps.values())} of {len(gaps)}"
-        cells = [*ordering[:2], COLUMNS[ordering.metric], _in_numbers(found), ahead, single, ordering.published]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def _difference(gaps: Mapping[Key, float], *, by_seed: bool = False) -> Difference | None:
-    return difference_of(list(gaps.values()) if by_seed else over_pairs(gaps))
-
-
-def _in_numbers(found: Difference | None) -> str:
-    return "–" if found is None else f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
-
-
-def _verdicts(tables: Tables, orderings: Sequence[Ordering]) -> str:
-    """One sentence an ordering that was looked at in every pair: it shows here, its opposite shows, or neither."""
-    everywhere = len({key[:2] for key in values(tables, "full", "accuracy")})
-    return "\n".join(
-        f"- **{o.first} over {o.second} in {COLUMNS[o.metric]}** ({o.published.partition(':')[0]}): {verdict(found)}."
-        for o in orderings
-        if (found := _difference(gaps_of(tables, o))) is not None and found.pairs == everywhere
-    )
-
-
 def _sizes(tables: Tables) -> str:
     names = [name for name in _variants(tables) if ", b=" in name]
     names.sort(key=lambda name: (name.partition(",")[0], int(name.rpartition("=")[2])))
     columns = ("accuracy", "cka", "cka_debiased")
     lines = [f"| Variant | {' | '.join(COLUMNS[metric] for metric in columns)} |", "|---" * 4 + "|"]
-    lines += [f"| {n} | {' | '.join(_over_seeds(values(tables, n, metric)) for metric in columns)} |" for n in names]
+    lines += [f"| {n} | {' | '.join(over_seeds(values(tables, n, metric)) for metric in columns)} |" for n in names]
     return "\n".join(lines) if names else "Not trained yet."
 
 
@@ -358,8 +261,8 @@ def _free(tables: Tables) -> str:
 
 
 def _above(tables: Tables, variant: str, line: str) -> str:
-    found = _difference(above_line(tables, variant, line))
-    return "–" if found is None else f"{_in_numbers(found)}, {found.ahead} of {found.pairs}"
+    found = paired_difference(above_line(tables, variant, line))
+    return "–" if found is None else f"{in_numbers(found)}, {found.ahead} of {found.pairs}"
 
 
 def _picked(tables: Tables) -> str:
@@ -374,13 +277,13 @@ def _picked(tables: Tables) -> str:
         }
         full, similar = values(tables, "full", "accuracy"), values(tables, "full", "cka")
         both = [key for key in rows if key in full and key in similar]
-        accuracy = _difference({key: (rows[key].accuracy or 0) - full[key] for key in both})
-        cka = _difference({key: (rows[key].cka or 0) - similar[key] for key in both})
+        accuracy = paired_difference({key: (rows[key].accuracy or 0) - full[key] for key in both})
+        cka = paired_difference({key: (rows[key].cka or 0) - similar[key] for key in both})
         if accuracy is not None and cka is not None:
             alphas = statistics.median(row.alpha for row in rows.values())
             sentences.append(
                 f"- Statistics {'mixed' if batch_norm == 'mix' else 'estimated'}: the α that val picks (median {alphas:g}) is "
-                f"{_in_numbers(accuracy)} more accurate than FULL, and {_in_numbers(cka)} more similar."
+                f"{in_numbers(accuracy)} more accurate than FULL, and {in_numbers(cka)} more similar."
             )
     return "\n".join(["α is picked on val, by balanced accuracy:", "", *sentences]) if sentences else ""
 
@@ -391,8 +294,8 @@ def _published(tables: Tables) -> str:
         "|---" * 6 + "|",
     ]
     for variant, (accuracy, cka) in PAPER.items():
-        here = [_over_seeds(everywhere(tables, variant, metric)) for metric in ("accuracy", "cka", "cka_debiased")]
-        lines.append(f"| {variant} | {accuracy:.2f} | {_or_dash(cka)} | {' | '.join(here)} |")
+        here = [over_seeds(everywhere(tables, variant, metric)) for metric in ("accuracy", "cka", "cka_debiased")]
+        lines.append(f"| {variant} | {accuracy:.2f} | {or_dash(cka)} | {' | '.join(here)} |")
     return "\n".join(lines)
 
 
@@ -400,35 +303,6 @@ def _ablations(tables: Tables) -> str:
     lines = ["| Variant | Published, % | Published CKA | Accuracy here | CKA here |", "|---" * 5 + "|"]
     for variant, (accuracy, cka) in {"repsim": (83.95, 0.60), **PAPER_ABLATIONS}.items():
         kind = values if ", b=" in variant else everywhere
-        here = [_over_seeds(kind(tables, variant, metric)) for metric in ("accuracy", "cka")]
-        lines.append(f"| {variant} | {accuracy:.2f} | {_or_dash(cka)} | {' | '.join(here)} |")
+        here = [over_seeds(kind(tables, variant, metric)) for metric in ("accuracy", "cka")]
+        lines.append(f"| {variant} | {accuracy:.2f} | {or_dash(cka)} | {' | '.join(here)} |")
     return "\n".join(lines)
-
-
-def _or_dash(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
-
-
-def _set_table(table: Table, title: str) -> str:
-    if not table.trainings:
-        return f"### {title}\n\nNot trained yet."
-    lines = [
-        f"### {title}",
-        "",
-        f"| Network | Variant | {' | '.join(COLUMNS.values())} | CPU seconds |",
-        "|---" * 8 + "|",
-    ]
-    of_set: Callable[[str, str, str], list[float]] = lambda model, variant, metric: [  # noqa: E731 (used here only)
-        value
-        for row in table.trainings
-        if (row.model, row.variant) == (model, variant) and (value := getattr(row, metric)) is not None
-    ]
-    for model in dict.fromkeys(row.model for row in table.trainings):
-        for variant in _variants({"": table}):
-            cells = [_mean_and_interval(of_set(model, variant, metric)) for metric in COLUMNS]
-            seconds = of_set(model, variant, "cpu_seconds")
-            if seconds:
-                lines.append(f"| {model} | {variant} | {' | '.join(cells)} | {statistics.median(seconds):.0f} |")
-    failed = [row for row in table.trainings if row.state != "done"]
-    notes = [f"{row.model}, {row.variant}, seed {row.seed}: {row.state}" for row in failed]
-    return "\n".join([*lines, *(["", *notes] if notes else [])])

@@ -28,6 +28,12 @@ class Target(NamedTuple):
     options: dict[str, Any] = {}  # noqa: RUF012 (never written to)
 
 
+MEDICAL_TARGETS = (
+    Target("breastmnist", "BreastMNIST", "breastmnist.npz"),
+    Target("pneumoniamnist", "PneumoniaMNIST", "pneumoniamnist.npz", {"per_class": 300}),
+    Target("retinamnist", "RetinaMNIST", "retinamnist.npz", {"limit": 1450}),
+)
+"""Cut to at most about 1000 training images, so that a study of many trainings ends on a small machine."""
 SMOKE_TARGETS = (Target("noise", "Noise", ""),)
 
 

@@ -11,7 +11,10 @@ import pytest
 from scipy import stats
 
 RECIPES = Path(__file__).parents[2] / "recipes"
-MODULES = ("repsim_page", "repsim_rows", "repsim_figure", "studies", "data_folders", "cifar_resnet")
+MODULES = (
+    "repsim_page", "repsim_figure", "studies", "study_rows", "study_tables", "study_trainings", "data_folders",
+    "cifar_resnet",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -34,7 +37,7 @@ def page(recipe):
 
 @pytest.fixture
 def rows(recipe):
-    return sys.modules["repsim_rows"]
+    return sys.modules["study_rows"]
 
 
 @pytest.mark.slow
@@ -57,12 +60,14 @@ def test_without_data_it_runs_resumes_and_writes_a_page(recipe, tmp_path, capsys
     assert {(row.batch_norm, row.alpha) for row in table.curve} == {
         (rule, alpha) for rule in recipe.BATCH_NORMS for alpha in recipe.ALPHAS
     }
-    monkeypatch.setattr(recipe, "tune", lambda *_, **__: pytest.fail("a finished training was made again"))
+    trainings = sys.modules["study_trainings"]
+    for module in (recipe, trainings):
+        monkeypatch.setattr(module, "tune", lambda *_, **__: pytest.fail("a finished training was made again"))
     recipe.main(command)
     assert out.read_text(encoding="utf-8") == first
-    monkeypatch.setattr(recipe, "EPOCHS", 99)
+    monkeypatch.setattr(trainings, "EPOCHS", 99)
     asked = []
-    monkeypatch.setattr(recipe, "do", lambda job, arguments: asked.append(recipe.settings_of(job, arguments)))
+    monkeypatch.setattr(recipe, "do", lambda job, arguments, **_: asked.append(recipe.settings_of(job, arguments)))
     recipe.main([*command, "--variants", "repsim"])
     assert asked == ["smoke batch_size=64 epochs=99 regularizer=repsim side=64"]
 
@@ -75,10 +80,10 @@ def test_seed_0_of_everything_comes_first_and_pieces_can_be_asked_for(recipe, mo
     specs = [SimpleNamespace(name="mobilenetv1_050 · x"), SimpleNamespace(name="mobilenetv2_035 · x")]
     asked = arguments(recipe)
     asked.smoke = False
-    jobs = list(recipe.jobs(recipe.TARGETS, specs, asked))
+    jobs = list(recipe.jobs(recipe.MEDICAL_TARGETS, specs, asked))
     once = recipe.LOOKED_AT_ONCE
     places = 3 * (len(recipe.VARIANTS) - len(once)) + len(once)
-    assert len(jobs) == recipe.wanted(recipe.TARGETS, asked) == 6 * places + 3 * 6
+    assert len(jobs) == recipe.wanted(recipe.MEDICAL_TARGETS, asked) == 6 * places + 3 * 6
     assert {job.seed for job in jobs if job.variant in once} == {0}
     assert [job.seed for job in jobs] == sorted(job.seed for job in jobs)
     variants = [job.variant for job in jobs if job.seed == 0]
@@ -86,19 +91,19 @@ def test_seed_0_of_everything_comes_first_and_pieces_can_be_asked_for(recipe, mo
     of_sizes = {(job.target.name, job.spec.name, job.variant) for job in jobs if "b=" in job.variant}
     assert {place[:2] for place in of_sizes} == {("breastmnist", "mobilenetv1_050 · x")}
     asked.only, asked.variants, asked.seeds = ["retinamnist"], ["hcs 0.8"], [2]
-    found = [(job.target.name, job.variant, job.seed) for job in recipe.jobs(recipe.TARGETS, specs, asked)]
+    found = [(job.target.name, job.variant, job.seed) for job in recipe.jobs(recipe.MEDICAL_TARGETS, specs, asked)]
     assert found == [("retinamnist", "hcs 0.8", 2)] * 2
 
 
 def test_a_training_that_fails_stops_no_other(recipe, monkeypatch, tmp_path):
     from crossgraft.errors import UsageError
 
-    def train(job, arguments, settings):
+    def train(job, arguments, settings, out):
         if job.variant == "linear":
             raise UsageError("no")
-        return made_up_row(sys.modules["repsim_rows"], "net", job.variant, 0, settings=settings, accuracy=0.5)
+        return made_up_row(sys.modules["study_rows"], "net", job.variant, 0, settings=settings, accuracy=0.5)
 
-    monkeypatch.setattr(recipe, "train", train)
+    monkeypatch.setattr(sys.modules["study_trainings"], "train", train)
     monkeypatch.setattr(recipe, "make_curve", lambda *_: None)
     with pytest.raises(SystemExit, match="1 trainings failed"):
         recipe.main(["--smoke", "--rows", str(tmp_path), "--variants", "linear", "l2_sp"])
@@ -170,7 +175,7 @@ def made_up_study(rows):
 
 def test_orderings_are_paired_over_sets_and_networks(page, rows):
     tables = made_up_study(rows)
-    gaps = page.gaps_of(tables, page.ORDERINGS[0])
+    gaps = sys.modules["study_tables"].gaps_of(tables, page.ORDERINGS[0])
     assert gaps == pytest.approx(dict.fromkeys((("a", "net", 0), ("a", "net", 1)), 0.1) | {
         ("b", "net", seed): 0.2 for seed in (0, 1)
     })  # fmt: skip

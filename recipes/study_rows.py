@@ -1,4 +1,4 @@
-"""What recipes/repsim.py keeps of every training and every interpolated network: two small CSV tables a set."""
+"""What a study keeps of every training and every interpolated network: two small CSV tables a set."""
 
 from __future__ import annotations
 
@@ -51,6 +51,8 @@ class TrainingRow(Measured):
         seconds: Of the training alone, on a machine that may have had other work.
         cpu_seconds: Of the processor, for the whole call: reading, plan, training, measuring.
         best_epoch: The one that was kept.
+        num_trained: Parameters that were trained; None in tables from before it was kept.
+        num_parameters: Of the network with its head, adapters included.
         settings: What else decides the numbers.
         versions: Of the programs.
         state: ``done``, or why there are no numbers.
@@ -62,6 +64,8 @@ class TrainingRow(Measured):
     seconds: float | None = None
     cpu_seconds: float | None = None
     best_epoch: int | None = None
+    num_trained: int | None = None
+    num_parameters: int | None = None
     settings: str
     versions: str
     state: str = "done"
@@ -73,6 +77,8 @@ class TrainingRow(Measured):
             **measured(decided, record.metric("auc"), record.similarity),
             seconds=round(record.seconds, 2),
             best_epoch=record.grid[0].best_epoch,
+            num_trained=record.plan.num_trained,
+            num_parameters=record.plan.num_trained + record.plan.num_frozen,
             **known,
         )
 
@@ -161,7 +167,8 @@ class Table:
         """Each file whole or not at all."""
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / f"{name}.csv", as_csv(TrainingRow, self.trainings))
-        write_atomically(folder / f"{name}-curve.csv", as_csv(CurveRow, self.curve))
+        if self.curve:
+            write_atomically(folder / f"{name}-curve.csv", as_csv(CurveRow, self.curve))
 
 
 def measured(decided: Decided, area: MetricRecord | None, similarity: dict[str, float]) -> dict[str, float | None]:

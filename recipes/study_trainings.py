@@ -1,0 +1,124 @@
+"""How a study trains: one job after the other, each kept as a row of its set's table, none made twice."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import platform
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from studies import SEEDS, Target, noise, short
+from study_rows import TrainingRow, most_probable, read_predictions, read_table
+
+from crossgraft import fine_tune
+from crossgraft.data.dataset import Dataset
+from crossgraft.errors import CrossgraftError, DivergedError
+from crossgraft.models import ModelSpec
+from crossgraft.progress import Reporter
+from crossgraft.tune import Tuned
+
+SIDE, EPOCHS, BATCH_SIZE = 64, 15, 64
+
+
+class Job(NamedTuple):
+    """One training, or the curve between two that are there."""
+
+    target: Target
+    spec: ModelSpec
+    variant: str
+    seed: int
+    options: dict[str, Any]
+
+    @property
+    def in_words(self) -> str:
+        """For the terminal."""
+        return f"{self.target.name} {short(self.spec)} {self.variant}, seed {self.seed}"
+
+
+def do(job: Job, arguments: argparse.Namespace, *, out: Path | None = None) -> None:
+    """Train unless it is done.
+
+    Args:
+        job: What.
+        arguments: Of the command line.
+        out: Run directory that stays; None: the row stays alone.
+    """
+    settings = settings_of(job, arguments)
+    if not read_table(arguments.rows, job.target.name).has_training(short(job.spec), job.variant, job.seed, settings):
+        row = train(job, arguments, settings, out)
+        read_table(arguments.rows, job.target.name).with_training(row).write(arguments.rows, job.target.name)
+        print(f"{job.in_words}: {row.in_words}", flush=True)
+
+
+def settings_of(job: Job, arguments: argparse.Namespace) -> str:
+    """What decides the numbers besides set, network and seed: rows with other settings are trained anew."""
+    said = {"side": SIDE, "epochs": EPOCHS, "batch_size": BATCH_SIZE, **job.target.options, **job.options}
+    said["side"] = said.pop("image_size", said["side"])
+    return ("smoke " if arguments.smoke else "") + " ".join(f"{name}={said[name]}" for name in sorted(said))
+
+
+def train(job: Job, arguments: argparse.Namespace, settings: str, out: Path | None) -> TrainingRow:
+    """The row of a training; without numbers where it diverged."""
+    known = {"model": short(job.spec), "variant": job.variant, "seed": job.seed, "settings": settings}
+    known["versions"] = versions()
+    began = time.process_time()
+    with tempfile.TemporaryDirectory() as nowhere:
+        out = out or Path(nowhere) / "run"
+        try:
+            record = tune(job, arguments, out).record
+        except DivergedError as error:
+            return TrainingRow(**known, state=f"diverged: {error}")
+        spent = round(time.process_time() - began, 2)
+        decided = most_probable(*read_predictions(out / "predictions.csv"))
+    return TrainingRow.of_record(record, decided, **known, cpu_seconds=spent)
+
+
+def tune(job: Job, arguments: argparse.Namespace, out: Path) -> Tuned:
+    """Train, or read back what is in ``out``."""
+    options = {"image_size": SIDE, "epochs": EPOCHS, "batch_size": BATCH_SIZE, **job.target.options, **job.options}
+    if arguments.smoke:
+        options |= {"image_size": None, "epochs": 1}
+    return fine_tune(
+        data_of(job, arguments),
+        model=job.spec,
+        weights_dir=arguments.weights_dir,
+        store=False,
+        no_images=True,
+        device="cpu",
+        workers=arguments.threads,
+        seed=job.seed,
+        out=out,
+        reporter=Reporter(quiet=True),
+        **options,
+    )
+
+
+def data_of(job: Job, arguments: argparse.Namespace) -> Path | Dataset:
+    """Images of the set; noise with ``--smoke``."""
+    return noise(job.target.name) if arguments.smoke else arguments.data_dir / job.target.file
+
+
+def is_done(do_one: Any, job: Job, arguments: argparse.Namespace) -> bool:
+    """One training that fails stops no other; False for it."""
+    try:
+        do_one(job, arguments)
+    except CrossgraftError as error:
+        print(f"{job.in_words} failed: {error}", flush=True)
+        return False
+    return True
+
+
+def versions() -> str:
+    """Of the programs that decide the numbers."""
+    said = {name: importlib.metadata.version(name) for name in ("crossgraft", "torch", "timm")}
+    return " ".join([f"python {platform.python_version()}", *(f"{name} {version}" for name, version in said.items())])
+
+
+def seeds_of(arguments: argparse.Namespace) -> tuple[int, ...]:
+    """Those that are asked for; all without a word."""
+    if arguments.smoke:
+        return SEEDS[:1]
+    return tuple(seed for seed in SEEDS if not arguments.seeds or seed in arguments.seeds)
