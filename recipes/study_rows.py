@@ -51,7 +51,8 @@ class TrainingRow(Measured):
         seconds: Of the training alone, on a machine that may have had other work.
         cpu_seconds: Of the processor, for the whole call: reading, plan, training, measuring.
         best_epoch: The one that was kept.
-        num_trained: Parameters that were trained; None in tables from before it was kept.
+        num_trained: Parameters of the network that were trained, without those of a regulariser; None in tables from before it
+            was kept.
         num_parameters: Of the network with its head, adapters included.
         settings: What else decides the numbers.
         versions: Of the programs.
@@ -77,8 +78,8 @@ class TrainingRow(Measured):
             **measured(decided, record.metric("auc"), record.similarity),
             seconds=round(record.seconds, 2),
             best_epoch=record.grid[0].best_epoch,
-            num_trained=record.plan.num_trained,
-            num_parameters=record.plan.num_trained + record.plan.num_frozen,
+            num_trained=record.plan.num_trained - record.plan.num_own_parameters,
+            num_parameters=record.plan.num_trained - record.plan.num_own_parameters + record.plan.num_frozen,
             **known,
         )
 

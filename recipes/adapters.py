@@ -1,0 +1,142 @@
+"""LoRA, AdaptFormer and the last three blocks, each with and without RepSim: the numbers of docs/results/adapters.md.
+
+    python recipes/adapters.py --data-dir datasets --weights-dir weights --out docs/results/adapters.md
+    python recipes/adapters.py --only breastmnist --variants lora "lora + repsim" --seeds 0   # a piece of it
+    python recipes/adapters.py --only none --out docs/results/adapters.md                     # the page alone
+    python recipes/adapters.py --smoke              # as-built networks and noise; the numbers mean nothing
+
+The environment variable CROSSGRAFT_DATA may name a folder that holds both, ``datasets`` and ``weights``. First a small ViT is
+trained on natural images, once (its run directory stays under ``--results``), because no ViT is small enough to be fine-tuned
+on a CPU this often. Each training ends as a row of ``--rows``, and what is there with the same settings is not trained again.
+Once the ViT is there, several processes can work on different sets at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from adapters_page import PRETRAINING, write_page
+from data_folders import add_folders, check_folders
+from studies import MEDICAL_TARGETS, SEEDS, SMOKE_TARGETS, Target, mobilenets, short, smoke_specs
+from study_rows import read_table
+from study_trainings import Job, do, is_done, seeds_of
+
+from crossgraft import export_model
+from crossgraft.compute import limit_threads
+from crossgraft.models import ModelSpec
+
+VIT = {"img_size": 32, "patch_size": 4, "embed_dim": 96, "depth": 6, "num_heads": 3}
+VIT_NAME = "vit_d96"
+VIT_PREPROCESSING = {"input_size": [3, 32, 32], "mean": [0.5] * 3, "std": [0.5] * 3, "crop_pct": 1.0}
+NATURAL = Target(PRETRAINING, "Natural images", "cifar10_jpeg_5000_1000.npz")
+NATURAL_EPOCHS, NATURAL_CLASSES = 40, 10
+
+METHODS = {"lora": "lora:4", "adaptformer": "adaptformer:64", "partial-3": "partial:3"}
+BESIDE = {"full": "full", "linear": "linear"}
+"""Of the ViT only: of the MobileNets they stand in the rows of recipes/repsim.py, with the same settings."""
+
+
+def main(command_line: Sequence[str] | None = None) -> None:
+    arguments = parse_arguments(command_line)
+    targets = SMOKE_TARGETS if arguments.smoke else MEDICAL_TARGETS
+    failed: list[Job] = []
+    if arguments.only != ["none"]:
+        with limit_threads(arguments.threads):
+            specs = [pretrained_vit(arguments), *others(arguments)]
+            failed = [job for job in jobs(targets, specs, arguments) if not is_done(do, job, arguments)]
+    if arguments.out is not None:
+        tables = {target.name: read_table(arguments.rows, target.name) for target in targets}
+        beside = {target.name: read_table(arguments.beside, target.name) for target in targets}
+        pretraining = read_table(arguments.rows, PRETRAINING)
+        titles = {target.name: target.title for target in targets}
+        write_page(
+            arguments.out, tables, beside, pretraining, titles=titles, vit=VIT_NAME, wanted=wanted(targets, arguments)
+        )
+    if failed:
+        raise SystemExit(f"{len(failed)} trainings failed; the same command tries them again")
+
+
+def pretrained_vit(arguments: argparse.Namespace) -> ModelSpec:
+    """The ViT with weights of natural images, which are trained where they are not there."""
+    bare = ModelSpec(f"{VIT_NAME} · as built", "vit_tiny_patch16_224", "random", VIT, preprocessing=VIT_PREPROCESSING)
+    target = SMOKE_TARGETS[0]._replace(name=PRETRAINING) if arguments.smoke else NATURAL
+    options = {"method": "scratch", "epochs": NATURAL_EPOCHS, "image_size": VIT["img_size"]}
+    run = arguments.results / PRETRAINING
+    do(Job(target, bare, "scratch", SEEDS[0], options), arguments, out=run)
+    weights = run / "export" / "safetensors" / "model.safetensors"
+    if not weights.is_file():
+        export_model(run)
+    classes = 2 if arguments.smoke else NATURAL_CLASSES
+    return ModelSpec(
+        f"{VIT_NAME} · {target.title}", bare.source, str(weights), {**VIT, "num_classes": classes},
+        preprocessing=VIT_PREPROCESSING,
+    )  # fmt: skip
+
+
+def others(arguments: argparse.Namespace) -> list[ModelSpec]:
+    """Convolutional networks."""
+    return smoke_specs() if arguments.smoke else mobilenets(arguments.weights_dir)
+
+
+def jobs(targets: Sequence[Target], specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> Iterator[Job]:
+    """All that is asked for, seed by seed, variant by variant."""
+    chosen = [target for target in targets if not arguments.only or target.name in arguments.only]
+    for seed in seeds_of(arguments):
+        for variant, options in variants().items():
+            if arguments.variants and variant not in arguments.variants:
+                continue
+            for target in chosen:
+                for spec in specs:
+                    if is_vit(spec):
+                        yield Job(target, spec, variant, seed, {**options, "image_size": VIT["img_size"]})
+                    elif "adaptformer" not in variant and variant not in BESIDE:
+                        yield Job(target, spec, variant, seed, options)
+
+
+def variants() -> dict[str, dict[str, Any]]:
+    """Each method without and with RepSim, then what it is compared to."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, method in METHODS.items():
+        found |= {name: {"method": method}, f"{name} + repsim": {"method": method, "regularizer": "repsim"}}
+    return found | {name: {"method": method} for name, method in BESIDE.items()}
+
+
+def is_vit(spec: ModelSpec) -> bool:
+    return short(spec) == VIT_NAME
+
+
+def wanted(targets: Sequence[Target], arguments: argparse.Namespace) -> int:
+    """Trainings of the whole study, without that of the ViT."""
+    seeds = len(seeds_of(arguments) if arguments.smoke else SEEDS)
+    of_vit = 2 * len(METHODS) + len(BESIDE)
+    of_other = 2 * (len(METHODS) - 1) * (1 if arguments.smoke else 2)
+    return len(targets) * seeds * (of_vit + of_other)
+
+
+def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_folders(parser)
+    folder = Path(__file__).parents[1] / "docs" / "results"
+    parser.add_argument("--rows", type=Path, default=folder / "adapters", help="tables of what is done")
+    parser.add_argument("--beside", type=Path, default=folder / "repsim", help="tables of recipes/repsim.py")
+    parser.add_argument("--results", type=Path, default=Path("runs") / "adapters", help="run directory of the ViT")
+    parser.add_argument("--out", type=Path, help="the page to write")
+    names = [target.name for target in MEDICAL_TARGETS]
+    parser.add_argument("--only", nargs="+", choices=[*names, "none"], help="these sets; none: write the page only")
+    parser.add_argument("--variants", nargs="+", choices=list(variants()), help="these variants only")
+    parser.add_argument("--seeds", nargs="+", type=int, choices=SEEDS, help="these seeds only")
+    parser.add_argument("--threads", type=int, default=1, help="of the network")
+    parser.add_argument("--smoke", action="store_true", help="as-built networks and noise; the numbers mean nothing")
+    parsed = parser.parse_args(arguments)
+    if parsed.only != ["none"]:
+        check_folders(parser, parsed)
+    if parsed.smoke and parsed.rows == folder / "adapters":
+        parser.error("--smoke needs another --rows than the tables of the study")
+    return parsed
+
+
+if __name__ == "__main__":
+    main()
