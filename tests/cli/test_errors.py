@@ -1,6 +1,7 @@
 """Every row of docs/errors.md: the case is made, the command is run, exit code and message are compared."""
 
 import errno
+import json
 import os
 import re
 import shutil
@@ -9,6 +10,8 @@ import types
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from crossgraft.runs import open_run
 from support.medical import ct_slice, dicom_dataset, write_ct, write_nifti
@@ -374,6 +377,39 @@ def tune_partly_failed(folder, _):
 def tune_tracker_not_installed(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "mlflow", None)
     return *TUNE, "--track", "mlflow"
+
+
+def tune_lora_beside_nothing(folder, _):
+    return *TUNE, "--method", "lora:targets=atn"
+
+
+def tune_adaptformer_on_convolutions(folder, _):
+    return *TUNE, "--method", "adaptformer"
+
+
+def adapter(folder, *, kind="LORA", shape=(2, 5)):
+    """An adapter as PEFT saves it, of shapes that the first layer of the network does not have."""
+    (folder / "adapter").mkdir()
+    (folder / "adapter" / "adapter_config.json").write_text(json.dumps({"peft_type": kind, "r": shape[0]}))
+    factors = {f"base_model.model.body.0.lora_{part}.weight": torch.zeros(shape) for part in "AB"}
+    save_file(factors, folder / "adapter" / "adapter_model.safetensors")
+    return *TUNE, "--method", "lora", "--adapter", "adapter"
+
+
+def tune_adapter_of_another_kind(folder, _):
+    return adapter(folder, kind="IA3")
+
+
+def tune_adapter_of_another_network(folder, _):
+    return adapter(folder)
+
+
+def tune_adapter_missing(folder, _):
+    return *TUNE, "--method", "lora", "--adapter", "adaptr"
+
+
+def tune_adapter_without_lora(folder, _):
+    return *adapter(folder)[:-4], "--adapter", "adapter"
 
 
 def export_format_typo(folder, _):

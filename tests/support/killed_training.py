@@ -15,7 +15,9 @@ from pathlib import Path
 from safetensors.torch import save_file
 
 from crossgraft.runs import atomic
-from support.training import PullToStart, train_one
+from support.training import PullToStart, everything, train_one, with_adaptformer, with_lora
+
+SELECTIONS = {"full": everything, "lora": with_lora, "adaptformer": with_adaptformer}
 
 
 def die():
@@ -69,6 +71,7 @@ def train_as_told(scenario):
         epochs=3,
         checkpoint_every_steps=2,
         head_epochs=2,
+        selection=SELECTIONS[scenario.get("method", "full")],
         **scenario.get("settings", {}),
     )
     save_file(classifier.state_dict(), folder / "final.safetensors")

@@ -19,6 +19,8 @@ from crossgraft.tune.feed.batch_plan import BatchPlan
 from crossgraft.tune.feed.batches import BatchMaker
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.methods.adaptformer import AdaptFormer
+from crossgraft.tune.methods.lora import LoRA
 from crossgraft.types import Preprocessing
 
 SIZE = 32
@@ -68,6 +70,19 @@ def only_head(classifier):
     names = [name for name, _ in classifier.named_parameters()]
     head = {name: "head" for name in names if name.startswith("head.")}
     return Selection(head, {name: "frozen" for name in names if name not in head}, ("head",))
+
+
+def with_lora(classifier):
+    return with_adapters(classifier, LoRA(r=2, dropout=0.2))
+
+
+def with_adaptformer(classifier):
+    return with_adapters(classifier, AdaptFormer(bottleneck=4, dropout=0.2))
+
+
+def with_adapters(classifier, method):
+    method.add_adapters(classifier, seed=0)
+    return method.select(classifier)
 
 
 def build_data(count=22):

@@ -34,11 +34,20 @@ SCENARIOS = {
         "cnn",
         [{"after step": ["head", 3]}, {"after rename": 3}, {"after step": ["all", 7]}],
         {"head_first": True},
+        "full",
     ),
     "sgd with clipping and parts": (
         "dropout",
         [{"after step": ["all", 5]}],
         {"optimizer": "sgd", "clip_norm": 0.1, "accumulate": 2},
+        "full",
+    ),
+    "lora with dropout": ("cnn", [{"after step": ["all", 4]}, {"half of write": 2}], {}, "lora"),
+    "adaptformer with dropout, head first": (
+        "vit",
+        [{"after step": ["head", 2]}, {"after step": ["all", 5]}],
+        {"head_first": True},
+        "adaptformer",
     ),
 }
 
@@ -48,8 +57,9 @@ def outcomes(tmp_path_factory):
     """Signal of each attempt, by folder; all attempts of all scenarios in one process that imports torch once."""
     root = tmp_path_factory.mktemp("killed")
     attempts = []
-    for name, (network, kills, *settings) in SCENARIOS.items():
-        common = {"network": network, "settings": settings[0] if settings else {}}
+    for name, (network, kills, *more) in SCENARIOS.items():
+        settings, method = more or ({}, "full")
+        common = {"network": network, "settings": settings, "method": method}
         attempts.append({**common, "folder": str(root / name / "whole")})
         attempts += [{**common, **kill, "folder": str(root / name / "killed")} for kill in kills]
         attempts.append({**common, "folder": str(root / name / "killed")})
