@@ -65,7 +65,8 @@ def pretrained_vit(arguments: argparse.Namespace) -> ModelSpec:
     target = SMOKE_TARGETS[0]._replace(name=PRETRAINING) if arguments.smoke else NATURAL
     options = {"method": "scratch", "epochs": NATURAL_EPOCHS, "image_size": VIT["img_size"]}
     run = arguments.results / PRETRAINING
-    do(Job(target, bare, "scratch", SEEDS[0], options), arguments, out=run)
+    no_weights = argparse.Namespace(**{**vars(arguments), "weights_dir": None})  # where they lie is nothing to this run
+    do(Job(target, bare, "scratch", SEEDS[0], options), no_weights, out=run)
     weights = run / "export" / "safetensors" / "model.safetensors"
     if not weights.is_file():
         export_model(run)
