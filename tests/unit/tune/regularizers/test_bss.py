@@ -9,7 +9,7 @@ from crossgraft.tune.regularizers import BSS, REGULARIZERS
 from crossgraft.tune.regularizers.bss import smallest_squares
 from support.regularizing import context_of
 from support.small_classifiers import small_classifier
-from support.training import DoubleFeed, largest_difference, train_one
+from support.training import DoubleFeed, train_one
 
 
 def drawn(rows, columns):
@@ -85,14 +85,3 @@ def test_training_with_it_weakens_the_weakest_direction():
     _, ours = train_one("plain", regularizers=[BSS(weight=10.0)], epochs=4)
     first, last = (row.terms["bss/weakest"] for row in (ours.history[0], ours.history[-1]))
     assert plain.history[-1].terms["bss/weakest"] == 0 and last < first
-
-
-@pytest.mark.slow
-def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch():
-    common = {"feed": DoubleFeed(7), "precision": "64-true", "regularizers": [BSS(weight=1.0, k=2)]}
-    one, alone = train_one("plain", **common)
-    two, together = train_one("plain", num_processes=2, **common)
-    task, _ = train_one("plain", **{**common, "regularizers": []})
-    assert largest_difference(one, two) < 1e-10 < 1e-6 < largest_difference(one, task)
-    for first, second in zip(alone.history, together.history, strict=True):
-        assert first.terms == pytest.approx(second.terms, abs=1e-10)

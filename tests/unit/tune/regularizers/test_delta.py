@@ -14,7 +14,7 @@ from crossgraft.tune.regularizers import DELTA, REGULARIZERS
 from crossgraft.tune.regularizers._channel_attention import channel_attention
 from support.regularizing import PlainImages, context_of, moved
 from support.small_classifiers import small_classifier
-from support.training import DoubleFeed, build_feed, largest_difference, same_bits, train_one
+from support.training import build_feed, same_bits, train_one
 
 IMAGES = torch.rand(5, 3, 32, 32, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
@@ -217,16 +217,3 @@ def test_a_training_cut_short_ends_with_the_same_bits(attention, tmp_path):
         train_one("dropout", **common(), checkpoint_folder=tmp_path, on_step=stop)
     resumed, result = train_one("dropout", **common(), checkpoint_folder=tmp_path)
     assert result.resumed and same_bits(whole, resumed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("reduction", ["mean", "tllib"])
-def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(reduction):
-    regularizer = DELTA(alpha=0.1, reduction=reduction)
-    common = {"feed": DoubleFeed(7), "precision": "64-true", "regularizers": [regularizer]}
-    one, alone = train_one("plain", **common)
-    two, together = train_one("plain", num_processes=2, **common)
-    task, _ = train_one("plain", **{**common, "regularizers": []})
-    assert largest_difference(one, two) < 1e-10 < 1e-6 < largest_difference(one, task)
-    for first, second in zip(alone.history, together.history, strict=True):
-        assert first.terms == pytest.approx(second.terms, abs=1e-10)

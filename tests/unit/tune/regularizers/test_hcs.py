@@ -21,7 +21,6 @@ from support.training import (
     build_classifier,
     build_feed,
     everything,
-    largest_difference,
     same_bits,
     train_one,
 )
@@ -231,15 +230,3 @@ def test_a_step_is_timed_on_the_images_that_were_looked_at():
         features_are_fixed=False,
     )
     assert cost.seconds_per_image > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"debiased": True}])
-def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(options):
-    common = {"feed": DoubleFeed(7), "precision": "64-true", "regularizers": [HCS(lam=0.3, **options)]}
-    one, alone = train_one("plain", **common)
-    two, together = train_one("plain", num_processes=2, **common)
-    task, _ = train_one("plain", **{**common, "regularizers": []})
-    assert largest_difference(one, two) < 1e-10 < 1e-6 < largest_difference(one, task)
-    for first, second in zip(alone.history, together.history, strict=True):
-        assert first.terms == pytest.approx(second.terms, abs=1e-10)
