@@ -1,7 +1,9 @@
 """A folder to work in, with coloured squares as images and a zoo of two tiny networks."""
 
+import shutil
 import textwrap
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -51,5 +53,30 @@ def crossgraft(capsys):
         code = main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def runs_made(tmp_path_factory) -> tuple[Path, dict[tuple[str, ...], Outcome]]:
+    """Copies of run directories, and what their commands said; `run_once` fills them."""
+    return tmp_path_factory.mktemp("runs_made"), {}
+
+
+@pytest.fixture
+def run_once(workspace, crossgraft, runs_made):
+    """A command that many tests begin with: every workspace is the same, so later ones get a copy of the run directory."""
+    kept, said = runs_made
+
+    def run(*arguments: str, out: str) -> Outcome:
+        key = (*arguments, out)
+        if key in said:
+            shutil.copytree(kept / str(list(said).index(key)), workspace / out)
+        else:
+            outcome = crossgraft(*arguments, "--out", out)
+            assert outcome.code == 0, outcome.err
+            shutil.copytree(workspace / out, kept / str(len(said)))
+            said[key] = outcome
+        return said[key]
 
     return run

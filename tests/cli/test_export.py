@@ -23,9 +23,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "hand-a-model-on.md"
 
 
 @pytest.fixture
-def tuned(workspace, crossgraft):
-    outcome = crossgraft(*TUNE, "--out", "tuned")
-    assert outcome.code == 0, outcome.err
+def tuned(workspace, run_once):
+    run_once(*TUNE, out="tuned")
     return workspace / "tuned"
 
 

@@ -31,9 +31,8 @@ def table(path):
 
 
 @pytest.fixture
-def tuned(workspace, crossgraft):
-    outcome = crossgraft(*TUNE, "--out", "tuned")
-    assert outcome.code == 0, outcome.err
+def tuned(workspace, run_once):
+    run_once(*TUNE, out="tuned")
     return workspace / "tuned"
 
 

@@ -12,10 +12,8 @@ FLAGS = ("--models", "zoo.yaml", "--scores", "leep,logme,knn_probe", "--workers"
 
 
 @pytest.fixture
-def ranked(workspace, crossgraft):
-    outcome = crossgraft("rank", "images", *FLAGS, "--out", "run")
-    assert outcome.code == 0, outcome.err
-    return outcome
+def ranked(run_once):
+    return run_once("rank", "images", *FLAGS, out="run")
 
 
 def numbers(record):
