@@ -1,8 +1,7 @@
 """The recipe behind docs/results/backbones.md runs, and the page shows every family of the installed timm."""
 
 import json
-import os
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -13,16 +12,18 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
-def test_the_recipe_runs_small_and_resumes(tmp_path):
+@pytest.mark.filterwarnings("default")  # as where a person starts it
+def test_the_recipe_runs_small_and_resumes(tmp_path, monkeypatch, capsys):
     recipe = REPOSITORY / "recipes" / "timm_families.py"
-    command = [sys.executable, str(recipe), "--smoke", "--results", "kept", "--out", "page.md"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CROSSGRAFT_CACHE": str(tmp_path)}
+    monkeypatch.setattr(sys, "argv", [str(recipe), "--smoke", "--results", "kept", "--out", "page.md"])
+    monkeypatch.syspath_prepend(str(recipe.parent))
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "page.md").write_text("# By hand\n\n## Measured\nold\n")
     for printed in (4, 1):  # the second run reads what the first one kept
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert len(done.stdout.splitlines()) == printed
-        assert "3 of 3 families work" in done.stdout
+        runpy.run_path(str(recipe), run_name="__main__")
+        out = capsys.readouterr().out
+        assert len(out.splitlines()) == printed
+        assert "3 of 3 families work" in out
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert (
         page.startswith("# By hand\n\n## Measured\n") and "old" not in page and "| mambaout | test_mambaout |" in page
