@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from crossgraft.cli.main import main
+
+pytestmark = pytest.mark.xdist_group("plug-in package")  # it is built and installed once
 PACKAGE = Path(__file__).parents[1] / "plugin_package"
 
 
@@ -29,13 +32,14 @@ def crossgraft(environment, *arguments):
 
 
 @pytest.mark.slow
-def test_the_score_is_listed_with_its_origin(installed):
+def test_the_score_is_listed_with_its_origin(installed, capsys):
     rows = json.loads(crossgraft(installed, "list", "scores", "--json"))["scores"]
     stranger = next(row for row in rows if row["score"] == "class_spread")
     assert stranger["from"] == "crossgraft-stranger"
     assert stranger["needs"] == "features, labels"
-    without = json.loads(crossgraft(os.environ, "list", "scores", "--json"))["scores"]
-    assert "class_spread" not in [row["score"] for row in without]
+    assert main(["list", "scores", "--json"]) == 0
+    without = json.loads(capsys.readouterr().out)["scores"]
+    assert "logme" in [row["score"] for row in without] and "class_spread" not in [row["score"] for row in without]
 
 
 @pytest.mark.slow
@@ -60,16 +64,21 @@ def test_the_score_takes_part_in_a_ranking(installed, workspace):
 
 @pytest.mark.slow
 def test_plugins_of_fine_tuning_are_listed_keep_their_promises_and_train(installed, workspace):
-    for slot, name in (("regularizers", "quiet_logits"), ("augmentations", "dimming")):
-        rows = json.loads(crossgraft(installed, "list", slot, "--json"))[slot]
-        assert next(row for row in rows if row["name"] == name)["from"] == "crossgraft-stranger"
-    promises = (
+    in_one_process = (
+        "from crossgraft.cli.main import main\n"
+        "for slot in ('regularizers', 'augmentations'):\n"
+        "    assert main(['list', slot, '--json']) == 0\n"
         "from crossgraft.testing import check_augmentation, check_regularizer\n"
         "from crossgraft.tune import AUGMENTATIONS, REGULARIZERS\n"
         "check_regularizer(REGULARIZERS.get('quiet_logits')(0.5))\n"
         "check_augmentation(AUGMENTATIONS.get('dimming')())\n"
     )
-    subprocess.run([sys.executable, "-c", promises], env=installed, check=True)
+    command = [sys.executable, "-c", in_one_process]
+    out = subprocess.run(command, env=installed, capture_output=True, text=True, check=True).stdout
+    for slot, name in (("regularizers", "quiet_logits"), ("augmentations", "dimming")):
+        listed, end = json.JSONDecoder().raw_decode(out)
+        out = out[end:].lstrip()
+        assert next(row for row in listed[slot] if row["name"] == name)["from"] == "crossgraft-stranger"
     environment = {**installed, "PYTHONPATH": os.pathsep.join([installed["PYTHONPATH"], str(workspace)])}
     flags = ["--regularizer", "quiet_logits:0.5", "--augmentation", "dimming:0.2", "--epochs", "1", "--json", "--quiet"]
     record = json.loads(
