@@ -81,18 +81,32 @@ def test_another_seed_is_another_demo(short, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_fast_leaves_out_an_architecture_and_full_does_not(short, tmp_path):
+def test_fast_leaves_out_an_architecture_and_full_does_not(short, tmp_path, monkeypatch):
+    monkeypatch.setattr(steps, "tune_best_model", lambda *_, **__: None)  # to save seconds
     assert {model.family for model in run_demo(cache_dir=tmp_path).ranking.models} == {
         family.name for family in FAMILIES
     }
     assert steps.FAST.families == FAMILIES[:1]
 
 
+SCRIPT = """
+from dataclasses import replace
+from crossgraft.demo import run_demo, steps
+
+steps.FAST = replace(  # the whole of it is run by the tests of the documentation
+    steps.FAST,
+    pretraining=replace(steps.FAST.pretraining, steps=3),
+    fine_tuning=replace(steps.FAST.fine_tuning, steps=4),
+    tune_epochs=1,
+)
+steps.tune_best_model = lambda *_, **__: None
+print(len(run_demo(fast=True, cache_dir={cache!r}).limits))
+"""
+
+
 @pytest.mark.slow
 def test_a_script_without_a_guard_and_from_stdin_runs_it(tmp_path):
-    script = (
-        f"from crossgraft.demo import run_demo\nprint(len(run_demo(fast=True, cache_dir={str(tmp_path)!r}).limits))\n"
-    )
+    script = SCRIPT.format(cache=str(tmp_path))
     done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert int(done.stdout) >= 6
