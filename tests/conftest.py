@@ -1,5 +1,7 @@
 """What every test may use: the tiny zoo, small images, the folder of real data."""
 
+import importlib
+import itertools
 import os
 from pathlib import Path
 
@@ -9,10 +11,43 @@ import pytest
 REPOSITORY = Path(__file__).parents[1]
 
 
+FOREIGN = (
+    *(
+        "beartype.vale",
+        "torch",
+        "torchvision.transforms.v2",
+        "timm",
+        "lightning_fabric",
+        "pandas",
+        "pydantic",
+        "rich.live",
+    ),
+    *("scipy.io", "sklearn.datasets", "sklearn.linear_model", "sklearn.manifold", "sklearn.neighbors"),
+)
+"""What crossgraft builds upon and takes longest to import."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session):
+    """Import what is not crossgraft first: what its checked modules import would be compiled again under another name."""
+    if hasattr(session.config, "workerinput") or not session.config.getoption("numprocesses", None):
+        for name in FOREIGN:
+            importlib.import_module(name)
+
+
+@pytest.fixture(scope="session")
+def caches(tmp_path_factory):
+    """Numbered folders; ``mktemp`` would look through all of those before for the next number."""
+    root = tmp_path_factory.mktemp("caches")
+    return (root / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory, monkeypatch):
+def own_cache(caches, monkeypatch):
     """No test reads or fills the cache of the person who runs it."""
-    monkeypatch.setenv("CROSSGRAFT_CACHE", str(tmp_path_factory.mktemp("cache")))
+    folder = next(caches)
+    folder.mkdir()
+    monkeypatch.setenv("CROSSGRAFT_CACHE", str(folder))
 
 
 @pytest.fixture(autouse=True)
