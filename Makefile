@@ -6,12 +6,16 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 SOURCES := src tests benchmarks recipes examples docs/generate.py
 
-.PHONY: demo test check format docs bench clean help
+# Two processes share the files of fast tests and, one by one, the slow tests; tests/conftest.py says which go together.
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder
+
+.PHONY: demo test check lint format docs bench clean help
 
 help:
 	@echo "make demo    environment, install, then: crossgraft demo"
 	@echo "make test    every test (browser tests need Debian's chromium)"
 	@echo "make check   format, lint, types, import contract, fast tests"
+	@echo "make lint    the same without tests"
 	@echo "make docs    write the generated catalogues again"
 	@echo "make bench   benchmarks as ratios to floors measured in the same run"
 
@@ -25,14 +29,16 @@ demo: $(VENV)/installed
 	$(BIN)/crossgraft demo
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -q -n 2 $(if $(ONLY),-m "$(ONLY)")
+	$(PYTEST) $(if $(ONLY),-m "$(ONLY)")
 
-check: $(VENV)/installed
+check: lint
+	$(PYTEST) -m "not slow and not browser and not real_data"
+
+lint: $(VENV)/installed
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/pyright
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q -n 2 -m "not slow and not browser and not real_data"
 
 format: $(VENV)/installed
 	$(BIN)/ruff format $(SOURCES)

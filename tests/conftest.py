@@ -35,6 +35,19 @@ def pytest_collection(session):
             importlib.import_module(name)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item):
+    """Workers share out whole files, whose fixtures are then made once, but slow tests one by one, unless they say more."""
+    if item.get_closest_marker("slow") is None and item.get_closest_marker("xdist_group") is None:
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """What takes longest begins first, so that no worker waits long for another at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(scope="session")
 def caches(tmp_path_factory):
     """Numbered folders; ``mktemp`` would look through all of those before for the next number."""

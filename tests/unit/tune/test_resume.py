@@ -12,6 +12,7 @@ import pytest
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.xdist_group("killed trainings"),  # all of them are made at once, for all tests of this file
     pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forks of one process"),
 ]
 
