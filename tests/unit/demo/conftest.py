@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from crossgraft.data import open_dataset
-from crossgraft.demo import best_model, steps
+from crossgraft.demo import steps
 from crossgraft.demo.source_tasks import make_source_tasks
 from crossgraft.demo.target_task import divide_digits
 
@@ -53,7 +53,6 @@ def short(monkeypatch, pool):
         yield pool
 
     monkeypatch.setattr(steps, "worker_pool", in_process)
-    monkeypatch.setattr(best_model, "COMPARED", "full,linear")  # all three ways have tests of their own
     for name in ("FULL", "FAST"):
         plan = getattr(steps, name)
         plan = replace(
