@@ -7,6 +7,7 @@ from crossgraft.data import open_dataset
 from crossgraft.demo import steps
 from crossgraft.demo.source_tasks import make_source_tasks
 from crossgraft.demo.target_task import divide_digits
+from crossgraft.tune.comparing import curves
 
 
 class InProcessPool:
@@ -53,6 +54,7 @@ def short(monkeypatch, pool):
         yield pool
 
     monkeypatch.setattr(steps, "worker_pool", in_process)
+    monkeypatch.setattr(curves, "ALPHAS", (0.0, 0.5, 1.0))
     for name in ("FULL", "FAST"):
         plan = getattr(steps, name)
         plan = replace(
