@@ -9,13 +9,14 @@ SOURCES := src tests benchmarks recipes examples docs/generate.py
 # Two processes share the files of fast tests and, one by one, the slow tests; tests/conftest.py says which go together.
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test check lint format docs bench clean help
+.PHONY: demo test check fast lint format docs bench clean help
 
 help:
 	@echo "make demo    environment, install, then: crossgraft demo"
 	@echo "make test    every test (browser tests need Debian's chromium)"
 	@echo "make check   format, lint, types, import contract, fast tests"
 	@echo "make lint    the same without tests"
+	@echo "make fast    those tests alone"
 	@echo "make docs    write the generated catalogues again"
 	@echo "make bench   benchmarks as ratios to floors measured in the same run"
 
@@ -31,7 +32,9 @@ demo: $(VENV)/installed
 test: $(VENV)/installed
 	$(PYTEST) $(if $(ONLY),-m "$(ONLY)")
 
-check: lint
+check: lint fast
+
+fast: $(VENV)/installed
 	$(PYTEST) -m "not slow and not browser and not real_data"
 
 lint: $(VENV)/installed

@@ -71,6 +71,8 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
             arguments += ["--workers", "1", "--epochs", "1", "--image-size", "32", "--weights-dir", "weights"]
             if "--seeds" in arguments:
                 arguments += ["--seeds", "2"]  # the last one counts
+            if "--compare" in arguments:
+                arguments += ["--model", "weights/my_net.safetensors"]  # several trainings each
         if arguments[0] == "demo":
             arguments += ["--fast"]
         code = main(arguments)

@@ -39,7 +39,7 @@ def rows(text):
 @pytest.mark.slow
 def test_without_data_it_runs_resumes_and_writes_a_whole_page(recipe, tmp_path, capsys, monkeypatch):
     page = tmp_path / "page.md"
-    command = ["--smoke", "--results", str(tmp_path / "kept"), "--out", str(page)]
+    command = ["--smoke", "--limit", "24", "--results", str(tmp_path / "kept"), "--out", str(page)]
     recipe.main(command)
     first = page.read_text(encoding="utf-8")
     assert "2 of 2 sets are measured" in capsys.readouterr().out
