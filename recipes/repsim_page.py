@@ -57,6 +57,15 @@ ORDERINGS = (
     Ordering("repsim", "repsim, with μ", "accuracy", "Table 5: 83.95 and 83.49"),
     Ordering("repsim", "repsim, with μ", "cka", "Table 5: 0.60 and 0.51"),
 )
+NOT_IN_THE_PAPER = (
+    Ordering("repsim, procrustes", "full", "cka", "–"),
+    Ordering("repsim, procrustes", "full", "cka_debiased", "–"),
+    Ordering("repsim, procrustes", "full", "accuracy", "–"),
+    Ordering("repsim, procrustes", "repsim", "cka", "–"),
+    Ordering("repsim, procrustes", "repsim", "accuracy", "–"),
+    Ordering("repsim, Q fixed", "full", "cka", "–"),
+    Ordering("repsim, with μ", "full", "cka", "–"),
+)
 SIZE_ORDERINGS = (
     Ordering("repsim, b=32", "repsim, b=4", "cka", "Table 5: 0.30 and 0.21"),
     Ordering("repsim, b=128", "repsim, b=32", "cka", "Table 5: 0.60 and 0.30"),
@@ -124,6 +133,12 @@ many single trainings, the first is ahead.
 
 {verdicts}
 
+### Variants that the paper does not compare
+
+*procrustes* compares the features of the same images instead of covariances (`mode=procrustes`).
+
+{more_orderings}
+
 ### Batch size: BreastMNIST, mobilenetv1_050
 
 One set and one network, so the pairs are seeds. FULL at the same sizes shows what the size does on its own.
@@ -186,6 +201,7 @@ def page_of(tables: Tables, *, titles: Mapping[str, str], wanted: int, figure: s
         figure=figure,
         orderings=orderings_table(tables, ORDERINGS),
         verdicts=verdicts(tables, ORDERINGS),
+        more_orderings=orderings_table(tables, NOT_IN_THE_PAPER),
         sizes=_sizes(tables),
         size_orderings=orderings_table(tables, SIZE_ORDERINGS, by_seed=True),
         free=_free(tables),
