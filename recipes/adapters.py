@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from adapters_page import PRETRAINING, write_page
-from data_folders import add_folders, check_folders
 from studies import MEDICAL_TARGETS, SEEDS, SMOKE_TARGETS, Target, mobilenets, short, smoke_specs
 from study_rows import read_table
-from study_trainings import Job, do, is_done, seeds_of
+from study_trainings import RESULTS, Job, do, is_done, read_arguments, seeds_of, study_parser
 
 from crossgraft import export_model
 from crossgraft.compute import limit_threads
@@ -117,26 +116,10 @@ def wanted(targets: Sequence[Target], arguments: argparse.Namespace) -> int:
     return len(targets) * seeds * (of_vit + of_other)
 
 
-def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_folders(parser)
-    folder = Path(__file__).parents[1] / "docs" / "results"
-    parser.add_argument("--rows", type=Path, default=folder / "adapters", help="tables of what is done")
-    parser.add_argument("--beside", type=Path, default=folder / "repsim", help="tables of recipes/repsim.py")
-    parser.add_argument("--results", type=Path, default=Path("runs") / "adapters", help="run directory of the ViT")
-    parser.add_argument("--out", type=Path, help="the page to write")
-    names = [target.name for target in MEDICAL_TARGETS]
-    parser.add_argument("--only", nargs="+", choices=[*names, "none"], help="these sets; none: write the page only")
-    parser.add_argument("--variants", nargs="+", choices=list(variants()), help="these variants only")
-    parser.add_argument("--seeds", nargs="+", type=int, choices=SEEDS, help="these seeds only")
-    parser.add_argument("--threads", type=int, default=1, help="of the network")
-    parser.add_argument("--smoke", action="store_true", help="as-built networks and noise; the numbers mean nothing")
-    parsed = parser.parse_args(arguments)
-    if parsed.only != ["none"]:
-        check_folders(parser, parsed)
-    if parsed.smoke and parsed.rows == folder / "adapters":
-        parser.error("--smoke needs another --rows than the tables of the study")
-    return parsed
+def parse_arguments(command_line: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = study_parser(__doc__ or "", name="adapters", variants=variants())
+    parser.add_argument("--beside", type=Path, default=RESULTS / "repsim", help="tables of recipes/repsim.py")
+    return read_arguments(parser, command_line)
 
 
 if __name__ == "__main__":

@@ -17,11 +17,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from data_folders import add_folders, check_folders
 from repsim_page import write_page
 from studies import MEDICAL_TARGETS, SEEDS, SMOKE_TARGETS, Target, mobilenets, short, smoke_specs
 from study_rows import CurveRow, Decided, most_probable, read_predictions, read_table
-from study_trainings import Job, data_of, do, is_done, seeds_of, settings_of, tune, versions
+from study_trainings import (
+    Job,
+    data_of,
+    do,
+    is_done,
+    read_arguments,
+    seeds_of,
+    settings_of,
+    study_parser,
+    tune,
+    versions,
+)
 
 from crossgraft.compute import limit_threads
 from crossgraft.models import ModelSpec
@@ -152,27 +162,8 @@ def curve(ends: Sequence[Job], arguments: argparse.Namespace, batch_norm: Any, s
     return CurveRow.of_record(found.record, decided, **known)
 
 
-def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_folders(parser)
-    folder = Path(__file__).parents[1] / "docs" / "results" / "repsim"
-    parser.add_argument("--rows", type=Path, default=folder, help="tables of what is done")
-    parser.add_argument(
-        "--results", type=Path, default=Path("runs") / "repsim", help="run directories of FULL and LINEAR"
-    )
-    parser.add_argument("--out", type=Path, help="the page to write")
-    names = [target.name for target in MEDICAL_TARGETS]
-    parser.add_argument("--only", nargs="+", choices=[*names, "none"], help="these sets; none: write the page only")
-    parser.add_argument("--variants", nargs="+", choices=list(variants()), help="these variants only")
-    parser.add_argument("--seeds", nargs="+", type=int, choices=SEEDS, help="these seeds only")
-    parser.add_argument("--threads", type=int, default=1, help="of the network")
-    parser.add_argument("--smoke", action="store_true", help="an as-built network and noise; the numbers mean nothing")
-    parsed = parser.parse_args(arguments)
-    if parsed.only != ["none"]:
-        check_folders(parser, parsed)
-    if parsed.smoke and parsed.rows == folder:
-        parser.error("--smoke needs another --rows than the tables of the study")
-    return parsed
+def parse_arguments(command_line: Sequence[str] | None = None) -> argparse.Namespace:
+    return read_arguments(study_parser(__doc__ or "", name="repsim", variants=variants()), command_line)
 
 
 if __name__ == "__main__":

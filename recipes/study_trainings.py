@@ -7,10 +7,12 @@ import importlib.metadata
 import platform
 import tempfile
 import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from studies import SEEDS, Target, noise, short
+from data_folders import add_folders, check_folders
+from studies import MEDICAL_TARGETS, SEEDS, Target, noise, short
 from study_rows import TrainingRow, most_probable, read_predictions, read_table
 
 from crossgraft import fine_tune
@@ -21,6 +23,35 @@ from crossgraft.progress import Reporter
 from crossgraft.tune import Tuned
 
 SIDE, EPOCHS, BATCH_SIZE = 64, 15, 64
+
+
+RESULTS = Path(__file__).parents[1] / "docs" / "results"
+
+
+def study_parser(description: str, *, name: str, variants: Iterable[str]) -> argparse.ArgumentParser:
+    """What every study can be told: where everything lies, and which piece of it is wanted."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_folders(parser)
+    parser.add_argument("--rows", type=Path, default=RESULTS / name, help="tables of what is done")
+    parser.add_argument("--results", type=Path, default=Path("runs") / name, help="run directories that stay")
+    parser.add_argument("--out", type=Path, help="the page to write")
+    names = [target.name for target in MEDICAL_TARGETS]
+    parser.add_argument("--only", nargs="+", choices=[*names, "none"], help="these sets; none: write the page only")
+    parser.add_argument("--variants", nargs="+", choices=list(variants), help="these variants only")
+    parser.add_argument("--seeds", nargs="+", type=int, choices=SEEDS, help="these seeds only")
+    parser.add_argument("--threads", type=int, default=1, help="of the network")
+    parser.add_argument("--smoke", action="store_true", help="as-built networks and noise; the numbers mean nothing")
+    return parser
+
+
+def read_arguments(parser: argparse.ArgumentParser, command_line: Sequence[str] | None) -> argparse.Namespace:
+    """Checked: folders are there, and numbers of ``--smoke`` stay out of the tables of the study."""
+    parsed = parser.parse_args(command_line)
+    if parsed.only != ["none"]:
+        check_folders(parser, parsed)
+    if parsed.smoke and parsed.rows == parser.get_default("rows"):
+        parser.error("--smoke needs another --rows than the tables of the study")
+    return parsed
 
 
 class Job(NamedTuple):
@@ -101,7 +132,7 @@ def data_of(job: Job, arguments: argparse.Namespace) -> Path | Dataset:
     return noise(job.target.name) if arguments.smoke else arguments.data_dir / job.target.file
 
 
-def is_done(do_one: Any, job: Job, arguments: argparse.Namespace) -> bool:
+def is_done(do_one: Callable[[Job, argparse.Namespace], None], job: Job, arguments: argparse.Namespace) -> bool:
     """One training that fails stops no other; False for it."""
     try:
         do_one(job, arguments)

@@ -1,4 +1,4 @@
-"""The files of examples/own_models as modules, and networks built from them as a zoo builds them."""
+"""The files of examples/own_models and the recipes as modules, and networks built from them as a zoo builds them."""
 
 import importlib.util
 import sys
@@ -9,6 +9,7 @@ import pytest
 from crossgraft.models import ModelSpec, load_backbone
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "own_models"
+RECIPES = Path(__file__).parents[2] / "recipes"
 
 
 @pytest.fixture
@@ -25,6 +26,22 @@ def example():
 
 
 @pytest.fixture
+def load_recipe(monkeypatch):
+    """Import a recipe by its name; what it imports from its own folder is forgotten afterwards."""
+    monkeypatch.syspath_prepend(str(RECIPES))
+    before = set(sys.modules)
+
+    def load(name):
+        spec = importlib.util.spec_from_file_location(f"recipe_{name}", RECIPES / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    yield load
+    forget(set(sys.modules) - before)
+
+
+@pytest.fixture
 def build():
     """A backbone with random weights from ``module:function``."""
     before = set(sys.modules)
@@ -33,6 +50,11 @@ def build():
         return load_backbone(ModelSpec("example", source, "random", kwargs=kwargs, folder=EXAMPLES))
 
     yield backbone
-    for name in set(sys.modules) - before:
-        if (EXAMPLES / f"{name}.py").is_file():
+    forget(set(sys.modules) - before)
+
+
+def forget(names):
+    """Modules of these two folders: another test may import others of the same name."""
+    for name in names:
+        if any((folder / f"{name}.py").is_file() for folder in (EXAMPLES, RECIPES)):
             del sys.modules[name]

@@ -1,6 +1,5 @@
 """recipes/adapters.py runs without data and trains nothing twice; its page says what its rows say."""
 
-import importlib.util
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,23 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 RECIPES = Path(__file__).parents[2] / "recipes"
-MODULES = (
-    "adapters_page", "adapters_figure", "studies", "study_rows", "study_tables", "study_trainings", "data_folders",
-    "cifar_resnet",
-)  # fmt: skip
 
 
 @pytest.fixture
-def recipe(monkeypatch):
-    monkeypatch.syspath_prepend(str(RECIPES))
-    for name in MODULES:
-        sys.modules.pop(name, None)
-    spec = importlib.util.spec_from_file_location("recipe_adapters", RECIPES / "adapters.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    for name in MODULES:
-        sys.modules.pop(name, None)
+def recipe(load_recipe):
+    return load_recipe("adapters")
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """recipes/fine_tuning.py runs without data and resumes, and its page says what its records say."""
 
-import importlib.util
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,14 +11,8 @@ RECIPES = Path(__file__).parents[2] / "recipes"
 
 
 @pytest.fixture
-def recipe(monkeypatch):
-    monkeypatch.syspath_prepend(str(RECIPES))
-    spec = importlib.util.spec_from_file_location("recipe_fine_tuning", RECIPES / "fine_tuning.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    for name in ("fine_tuning_page", "studies", "cifar_resnet"):
-        sys.modules.pop(name, None)
+def recipe(load_recipe):
+    return load_recipe("fine_tuning")
 
 
 @pytest.fixture

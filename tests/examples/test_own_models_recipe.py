@@ -1,6 +1,5 @@
 """recipes/own_models.py runs without data, and measures what docs/results/own-models.md says."""
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -17,11 +16,8 @@ POINTS = 0.5
 
 
 @pytest.fixture
-def recipe():
-    spec = importlib.util.spec_from_file_location("recipe_own_models", REPOSITORY / "recipes" / "own_models.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def recipe(load_recipe):
+    return load_recipe("own_models")
 
 
 def numbers(line):

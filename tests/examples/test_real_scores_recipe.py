@@ -1,8 +1,6 @@
 """recipes/real_scores.py runs without data and resumes, and its page has the rows that it claims."""
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,14 +13,8 @@ PAGE = REPOSITORY / "docs" / "results" / "real-scores.md"
 
 
 @pytest.fixture
-def recipe(monkeypatch):
-    monkeypatch.syspath_prepend(str(RECIPES))
-    spec = importlib.util.spec_from_file_location("recipe_real_scores", RECIPES / "real_scores.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    for name in ("real_scores_page", "cifar_resnet", "conv4", "pneumonia_cnn"):
-        sys.modules.pop(name, None)
+def recipe(load_recipe):
+    return load_recipe("real_scores")
 
 
 def section(text, heading):

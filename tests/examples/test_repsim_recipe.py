@@ -1,6 +1,5 @@
 """recipes/repsim.py runs without data and trains nothing twice; its tables and its page say what its rows say."""
 
-import importlib.util
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,23 +10,11 @@ import pytest
 from scipy import stats
 
 RECIPES = Path(__file__).parents[2] / "recipes"
-MODULES = (
-    "repsim_page", "repsim_figure", "studies", "study_rows", "study_tables", "study_trainings", "data_folders",
-    "cifar_resnet",
-)  # fmt: skip
 
 
 @pytest.fixture
-def recipe(monkeypatch):
-    monkeypatch.syspath_prepend(str(RECIPES))
-    for name in MODULES:
-        sys.modules.pop(name, None)
-    spec = importlib.util.spec_from_file_location("recipe_repsim", RECIPES / "repsim.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    for name in MODULES:
-        sys.modules.pop(name, None)
+def recipe(load_recipe):
+    return load_recipe("repsim")
 
 
 @pytest.fixture

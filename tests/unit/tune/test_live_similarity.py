@@ -3,8 +3,6 @@
 import copy
 import io
 import math
-import sys
-import textwrap
 
 import numpy as np
 import pandas as pd
@@ -26,7 +24,6 @@ from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.planning.fold_data import FoldData
 from crossgraft.tune.tracking import NoTracker
-from support.tiny import TINY_MODELS
 from support.training import build_classifier, build_data, same_bits, train_one
 
 FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu", "store": False}
@@ -102,16 +99,6 @@ def test_a_killed_training_goes_on_with_the_same_numbers(tmp_path, precision):
     _, resumed = train_one("dropout", evaluate=evaluation(precision=precision), **common)
     assert resumed.resumed
     assert similarities(resumed) == similarities(whole)
-
-
-@pytest.fixture
-def tiny_models(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "tiny_models", raising=False)
-    (tmp_path / "tiny_models.py").write_text(textwrap.dedent(TINY_MODELS))
-    yield
-    sys.modules.pop("tiny_models", None)
 
 
 def squares(n=40):
