@@ -102,8 +102,8 @@ be compared, sizes can not.
 
 ![Accuracy against similarity]({figure})
 
-Each arrow leads from a method without RepSim to the same method with it: mean over seeds, and for the MobileNets over both
-networks.
+Each arrow leads from a method without RepSim to the same method with it (open): mean over seeds, and for the MobileNets over
+both networks. Scales differ, and no interval is drawn; those are in the tables.
 
 ## Which published orderings hold
 
@@ -122,6 +122,12 @@ many single trainings, the first is ahead.
 {mobilenet_orderings}
 
 {mobilenet_verdicts}
+
+### On all three networks
+
+{all_orderings}
+
+{all_verdicts}
 
 ## Every set and network
 
@@ -155,6 +161,7 @@ def write_page(
 
 def page_of(tables: Tables, pretraining: Table, *, titles: Mapping[str, str], vit: str, figure: str) -> str:
     """All but how much of the study is there."""
+    on_all = [o for o in ORDERINGS if "adaptformer" not in o.first + o.second]
     of_vit, of_others = only(tables, lambda row: row.model == vit), only(tables, lambda row: row.model != vit)
     return PAGE.format(
         progress="{progress}",
@@ -165,8 +172,10 @@ def page_of(tables: Tables, pretraining: Table, *, titles: Mapping[str, str], vi
         figure=figure,
         vit_orderings=orderings_table(of_vit, ORDERINGS),
         vit_verdicts=verdicts(of_vit, ORDERINGS),
-        mobilenet_orderings=orderings_table(of_others, looked_at(of_others)),
-        mobilenet_verdicts=verdicts(of_others, looked_at(of_others)),
+        mobilenet_orderings=orderings_table(of_others, on_all),
+        mobilenet_verdicts=verdicts(of_others, on_all),
+        all_orderings=orderings_table(tables, on_all),
+        all_verdicts=verdicts(tables, on_all),
         tables="\n\n".join(set_table(tables[name], title, there(tables[name])) for name, title in titles.items()),
     )
 
@@ -199,11 +208,6 @@ def about(pretraining: Table) -> str:
 
 def there(table: Table) -> list[str]:
     return [name for name in ALL_VARIANTS if any(row.variant == name for row in table.trainings)]
-
-
-def looked_at(tables: Tables) -> list[Ordering]:
-    """Those of variants that at least one network has."""
-    return [o for o in ORDERINGS if values(tables, o.first, o.metric) and values(tables, o.second, o.metric)]
 
 
 def beside_published(tables: Tables) -> str:
