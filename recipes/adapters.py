@@ -21,7 +21,7 @@ from typing import Any
 from adapters_page import PRETRAINING, write_page
 from studies import MEDICAL_TARGETS, SEEDS, SMOKE_TARGETS, Target, mobilenets, short, smoke_specs
 from study_rows import read_table
-from study_trainings import RESULTS, Job, do, is_done, read_arguments, seeds_of, study_parser
+from study_trainings import RESULTS, Job, do, is_done, read_arguments, seeds_of, study_parser, tune
 
 from crossgraft import export_model
 from crossgraft.compute import limit_threads
@@ -65,9 +65,11 @@ def pretrained_vit(arguments: argparse.Namespace) -> ModelSpec:
     options = {"method": "scratch", "epochs": NATURAL_EPOCHS, "image_size": VIT["img_size"]}
     run = arguments.results / PRETRAINING
     no_weights = argparse.Namespace(**{**vars(arguments), "weights_dir": None})  # where they lie is nothing to this run
-    do(Job(target, bare, "scratch", SEEDS[0], options), no_weights, out=run)
+    job = Job(target, bare, "scratch", SEEDS[0], options)
+    do(job, no_weights, out=run)
     weights = run / "export" / "safetensors" / "model.safetensors"
     if not weights.is_file():
+        tune(job, no_weights, run)  # its row may come from another machine, without the run directory
         export_model(run)
     classes = 2 if arguments.smoke else NATURAL_CLASSES
     return ModelSpec(

@@ -1,6 +1,8 @@
 """recipes/adapters.py runs without data and trains nothing twice; its page says what its rows say."""
 
+import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -40,6 +42,14 @@ def test_without_data_it_trains_its_vit_runs_and_trains_nothing_twice(recipe, tm
     assert trained["linear"] == head
     assert trained["lora"] == trained["lora + repsim"] == 6 * 2 * 4 * (96 + 96) + head  # q and v of six blocks
     assert trained["adaptformer"] == 6 * (64 * 96 + 64 + 96 * 64 + 96) + head
+    shutil.rmtree(tmp_path / "runs")  # as where only the tables were copied
+    kept = recipe.read_table(tmp_path / "rows", "noise")
+    replace(kept, trainings=tuple(row for row in rows if row.variant != "linear")).write(tmp_path / "rows", "noise")
+    recipe.main(["--smoke", *folders, "--variants", "linear"])
+    again = recipe.read_table(tmp_path / "rows", "noise").trainings
+    assert {(row.key, row.accuracy, row.cka) for row in again} == {(row.key, row.accuracy, row.cka) for row in rows}
+    recipe.main(["--smoke", *folders, "--out", str(out)])
+    text = out.read_text(encoding="utf-8")
     trainings = sys.modules["study_trainings"]
     monkeypatch.setattr(trainings, "tune", lambda *_, **__: pytest.fail("a finished training was made again"))
     recipe.main(["--smoke", *folders, "--out", str(out)])

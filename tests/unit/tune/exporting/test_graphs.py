@@ -145,7 +145,7 @@ def test_adaptformer_is_a_part_of_the_graph(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format", READ)
-@pytest.mark.parametrize("name", ["test_vit", "test_efficientnet"])
+@pytest.mark.parametrize("name", ["test_vit", "test_resnet", "test_efficientnet", "test_convnext"])
 def test_networks_of_timm(name, format, tmp_path):
     model = saved(library_classifier(name))
     check(export_model(model, format=format, out=tmp_path / "x").out, model, format)
