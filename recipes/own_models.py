@@ -35,6 +35,7 @@ from crossgraft.features import extract_features
 from crossgraft.metrics import Accuracy, accuracy
 from crossgraft.models import Backbone, load_backbone, read_zoo
 from crossgraft.models.spec import RANDOM, ModelSpec, spec_from_entry
+from crossgraft.models.trusted_code import trusted_code
 from crossgraft.seeding import generator
 from crossgraft.statistics import Estimate, jackknife_blocks, jackknife_interval
 
@@ -58,7 +59,10 @@ def main(command_line: Sequence[str] | None = None) -> None:
 def read_specs(*, random: bool = False) -> dict[str, ModelSpec]:
     """The entries of small_networks.yaml by name; with random weights, no file is needed."""
     entries = yaml.safe_load((EXAMPLES / "small_networks.yaml").read_text(encoding="utf-8"))
-    specs = [spec_from_entry(entry, folder=EXAMPLES, where="small_networks.yaml") for entry in entries]
+    specs = [
+        spec_from_entry(entry, folder=EXAMPLES, trusted=trusted_code(EXAMPLES), where="small_networks.yaml")
+        for entry in entries
+    ]
     return {spec.name: replace(spec, weights=RANDOM) if random else spec for spec in specs}
 
 
@@ -207,7 +211,7 @@ def print_omniglot(
 def print_mobilenets(weights_dir: Path) -> None:
     recorded = json.loads((weights_dir / "fidelity_reference.json").read_text(encoding="utf-8"))["checkpoints"]
     print("MobileNets: largest difference to the recorded outputs, which have 4 decimals")
-    for spec in read_zoo(EXAMPLES / "mobilenets.yaml", weights_dir=weights_dir):
+    for spec in read_zoo(EXAMPLES / "mobilenets.yaml", weights_dir=weights_dir, allow_code=EXAMPLES):
         backbone = load_backbone(spec, weights_dir=weights_dir)
         print(f"  {spec.name:32} {largest_difference(backbone, recorded[Path(spec.weights).name]['probe_first8']):.5f}")
 

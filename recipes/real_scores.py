@@ -99,7 +99,7 @@ def main(command_line: Sequence[str] | None = None) -> None:
 
 def real_specs(weights_dir: Path, side: int) -> list[ModelSpec]:
     """Both example zoos; networks that want larger images get ``side`` pixels."""
-    specs = [spec for zoo in ZOOS for spec in read_zoo(EXAMPLES / zoo, weights_dir=weights_dir)]
+    specs = [spec for zoo in ZOOS for spec in read_zoo(EXAMPLES / zoo, weights_dir=weights_dir, allow_code=EXAMPLES)]
     return [
         reduced(spec, load_backbone(spec, weights_dir=weights_dir).preprocessing.height_pixels, side) for spec in specs
     ]

@@ -153,7 +153,7 @@ def curve(ends: Sequence[Job], arguments: argparse.Namespace, batch_norm: Any, s
         data=data_of(ends[0], arguments),
         alphas=ALPHAS,
         batch_norm=batch_norm,
-        code_dir=ends[0].spec.folder,
+        allow_code=ends[0].spec.folder,
         device="cpu",
         workers=arguments.threads,
         on_point=lambda said: decided.append(most_probable(said.test_logits, truth)),

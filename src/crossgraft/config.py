@@ -22,6 +22,10 @@ TERMINAL_FLAGS = ("quiet", "json", "debug", "config")
 """Flags that change what a terminal shows and no result; a configuration is the same for Python, which has none of them."""
 
 
+CONSENTS = ("allow_code",)
+"""What only a person can allow, on the command line or in a call; a file cannot."""
+
+
 def settings_model(function: Callable[..., Any], *, leave_out: Iterable[str] = ()) -> type[BaseModel]:
     """A pydantic model with one field for each parameter of ``function``.
 
@@ -61,6 +65,8 @@ def read_config_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
             raise UsageError(
                 f"{path} sets {key}, which is a flag of the terminal only. Remove it there, and type --{key}."
             )
+        if key in CONSENTS:
+            raise UsageError(f"{path} sets {key}, but a file cannot allow code to run. Remove it there, and type --code.")
         if key not in known:
             raise UnknownNameError("key", key, known, hint=f"In {path}.")
     return values

@@ -49,6 +49,10 @@ class UnknownNameError(UsageError, KeyError):
         return self.message
 
 
+class UntrustedCodeError(UsageError):
+    """A file names a Python function that nobody allowed to run."""
+
+
 class RunDirectoryError(UsageError):
     """The run directory is in use, or holds a run with another configuration."""
 

@@ -55,7 +55,7 @@ def test_a_drawn_split_is_kept_and_can_be_given_again(workspace, crossgraft):
 
 
 def test_rank_warns_of_unsound_rows_and_refuses_them_when_strict(with_copies, crossgraft):
-    flags = ("--models", "zoo.yaml", "--scores", "logme", "--workers", "1", "--quiet")
+    flags = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "logme", "--workers", "1", "--quiet")
     outcome = crossgraft("rank", "images", *flags, "--json")
     assert outcome.code == 0
     assert "Warning: Same picture, different labels: 1 picture is there more than once" in outcome.err
@@ -69,7 +69,7 @@ def test_rank_warns_of_unsound_rows_and_refuses_them_when_strict(with_copies, cr
 
 
 def test_strict_ranks_sound_data(workspace, crossgraft):
-    flags = ("--models", "zoo.yaml", "--scores", "logme", "--workers", "1", "--quiet")
+    flags = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "logme", "--workers", "1", "--quiet")
     assert crossgraft("rank", "images", *flags, "--strict").code == 0
 
 

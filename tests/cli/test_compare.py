@@ -36,7 +36,9 @@ def test_a_file_of_flags_may_hold_the_variants(workspace, crossgraft):
     (workspace / "c.yaml").write_text(
         "model: tiny_models:tiny\nepochs: 1\nseeds: 2\ncompare:\n- linear\n- {name: slow, learning_rate: 1.0e-5}\n"
     )
-    planned = crossgraft("tune", "images", "--config", "c.yaml", "--plan", "--json", "--quiet", "--workers", "1")
+    command = ("tune", "images", "--config", "c.yaml", "--plan", "--json", "--quiet", "--workers", "1")
+    assert crossgraft(*command).code == 2
+    planned = crossgraft(*command, "--code", "tiny_models:tiny")
     assert planned.code == 0, planned.err
     plan = ComparisonPlanRecord.model_validate_json(planned.out)
     assert [each.variant for each in plan.variants] == ["linear", "slow"]

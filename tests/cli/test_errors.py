@@ -18,7 +18,7 @@ from support.medical import ct_slice, dicom_dataset, write_ct, write_nifti
 from support.tiny import make_images
 
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
-MODELS = ("--models", "zoo.yaml", "--scores", "logme", "--workers", "1")
+MODELS = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "logme", "--workers", "1")
 PLAIN = ("rank", "images", *MODELS, "--out", "run")
 
 
@@ -228,7 +228,7 @@ def model_typo(folder, _):
 
 
 def score_typo(folder, _):
-    return "rank", "images", "--models", "zoo.yaml", "--scores", "logmee"
+    return "rank", "images", "--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "logmee"
 
 
 def wrong_weights(folder, _):
@@ -525,6 +525,6 @@ def test_a_wrong_message_would_be_noticed():
 
 
 def test_debug_shows_the_traceback(workspace, crossgraft):
-    outcome = crossgraft("rank", "nothing", "--models", "zoo.yaml", "--debug")
+    outcome = crossgraft("rank", "nothing", "--models", "zoo.yaml", "--code", "tiny_models.py", "--debug")
     assert "Traceback" in outcome.err
     assert outcome.code == 3

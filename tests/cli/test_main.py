@@ -92,7 +92,7 @@ def test_list_shows_scores_sources_and_models(crossgraft, tmp_path):
 
 
 def test_report_is_written_again_and_several_runs_share_a_page(workspace, crossgraft):
-    flags = ("--models", "zoo.yaml", "--scores", "logme", "--quiet")
+    flags = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "logme", "--quiet")
     for out, limit in (("a", "12"), ("b", "14")):
         assert crossgraft("rank", "images", *flags, "--limit", limit, "--out", out).code == 0
     before = (workspace / "a" / "report.html").read_bytes()

@@ -10,7 +10,18 @@ import pytest
 
 from support.medical import ct_slice, write_ct, write_nifti
 
-MODELS = ("--models", "zoo.yaml", "--scores", "logme", "--workers", "1", "--cache-dir", "cache")
+MODELS = (
+    "--models",
+    "zoo.yaml",
+    "--code",
+    "tiny_models.py",
+    "--scores",
+    "logme",
+    "--workers",
+    "1",
+    "--cache-dir",
+    "cache",
+)
 SECRETS = ("MRN-4711", "Doe", "Jane", "scan-of-jane", "19600229", "General Hospital")
 
 

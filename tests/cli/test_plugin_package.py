@@ -48,6 +48,8 @@ def test_the_score_takes_part_in_a_ranking(installed, workspace):
     flags = [
         "--models",
         "zoo.yaml",
+        "--code",
+        "tiny_models.py",
         "--scores",
         "logme,class_spread",
         "--by",

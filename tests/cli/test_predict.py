@@ -125,7 +125,8 @@ def test_a_network_of_ones_own_is_found_from_elsewhere(tuned, crossgraft, monkey
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(tuned.parent)])
     monkeypatch.delitem(sys.modules, "tiny_models", raising=False)
     arguments = ("predict", tuned, tuned.parent / "images", "--quiet", "--no-images")
-    assert "tiny_models" in crossgraft(*arguments).err
-    outcome = crossgraft(*arguments, "--code-dir", tuned.parent, "--json")
+    refused = crossgraft(*arguments)
+    assert (refused.code, "tiny_models:tiny" in refused.err, "--code" in refused.err) == (2, True, True)
+    outcome = crossgraft(*arguments, "--code", tuned.parent, "--json")
     assert outcome.code == 0, outcome.err
     assert np.isfinite(json.loads(outcome.out)["rows"][0]["certainty"])

@@ -8,7 +8,7 @@ import pytest
 from crossgraft.errors import DataError, UsageError
 from crossgraft.records import RankingRecord, RunRecord
 
-FLAGS = ("--models", "zoo.yaml", "--scores", "leep,logme,knn_probe", "--workers", "1")
+FLAGS = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "leep,logme,knn_probe", "--workers", "1")
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_ground_truth_is_compared(workspace, crossgraft):
 
 def test_a_config_file_gives_flags_and_typed_flags_win(workspace, crossgraft):
     (workspace / "c.yaml").write_text("models: zoo.yaml\nscores: logme\nper_class: 5\nseed: 7\n")
-    outcome = crossgraft("rank", "images", "--config", "c.yaml", "--per-class", "6", "--json")
+    outcome = crossgraft("rank", "images", "--config", "c.yaml", "--code", "tiny_models.py", "--per-class", "6", "--json")
     record = RankingRecord.model_validate_json(outcome.out)
     assert record.dataset.class_counts == [6, 6]
     assert [score.name for score in record.scores] == ["logme"]
@@ -203,7 +203,18 @@ def test_labels_of_other_names_are_scored_anew(workspace, crossgraft):
     names = {}
     for file in ("mass\nscar\n", "scar\nmass\n"):
         (workspace / "names.txt").write_text(file)
-        command = ("rank", "data.npz", "--class-names", "names.txt", "--models", "zoo.yaml", "--scores", "logme")
+        command = (
+            "rank",
+            "data.npz",
+            "--class-names",
+            "names.txt",
+            "--models",
+            "zoo.yaml",
+            "--code",
+            "tiny_models.py",
+            "--scores",
+            "logme",
+        )
         outcome = crossgraft(*command, "--out", "run")
         assert outcome.code == 0, outcome.err
         record = RankingRecord.model_validate_json((workspace / "run" / "report.json").read_bytes())
@@ -214,7 +225,9 @@ def test_labels_of_other_names_are_scored_anew(workspace, crossgraft):
 
 def test_without_out_each_configuration_finds_its_own_directory(workspace, crossgraft):
     first, other, again = (
-        crossgraft("rank", "images", "--models", "zoo.yaml", "--scores", "logme", "--limit", limit)
+        crossgraft(
+            "rank", "images", "--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "logme", "--limit", limit
+        )
         for limit in ("12", "10", "12")
     )
     assert first.out.splitlines()[-1] == again.out.splitlines()[-1] == "Report: runs/rank-images/report.html"
@@ -232,7 +245,9 @@ def test_no_images_writes_no_thumbnail(workspace, crossgraft, ranked):
 def test_python_and_the_command_line_give_the_same_numbers(ranked, workspace):
     import crossgraft
 
-    ranking = crossgraft.rank_models("images", models="zoo.yaml", scores=["leep", "logme", "knn_probe"], workers=1)
+    ranking = crossgraft.rank_models(
+        "images", models="zoo.yaml", allow_code="tiny_models.py", scores=["leep", "logme", "knn_probe"], workers=1
+    )
     assert numbers(ranking.to_json()) == numbers((workspace / "run" / "report.json").read_text())
     assert ranking.report is None
     frame = ranking.to_frame()
@@ -252,7 +267,7 @@ def test_an_open_dataset_with_a_test_split_is_ranked_as_if_it_had_none(workspace
     names = (*whole.class_names, "alien")
     labels, targets = np.where(is_alien, "alien", whole.labels), np.where(is_alien, 2, whole.targets)
     poisoned = replace(whole, class_names=names, labels=labels, targets=targets)
-    settings = {"models": "zoo.yaml", "scores": "logme", "workers": 1}
+    settings = {"models": "zoo.yaml", "allow_code": "tiny_models.py", "scores": "logme", "workers": 1}
     rankings = [crossgraft.rank_models(data, **settings) for data in (whole, poisoned)]
     assert numbers(rankings[0].to_json()) == numbers(rankings[1].to_json())
     assert rankings[0].record.dataset.num_images == 18
@@ -266,6 +281,6 @@ def test_python_refuses_what_the_command_line_refuses():
     from crossgraft.rank.rank_models import check_settings
 
     with pytest.raises(UsageError, match="at least 1 thread, found 0"):
-        crossgraft.rank_models("images", models="zoo.yaml", workers=0)
+        crossgraft.rank_models("images", models="zoo.yaml", allow_code="tiny_models.py", workers=0)
     with pytest.raises(UsageError, match=r"Unknown resize policy: padd\. Did you mean pad"):
         check_settings(None, "padd")  # the type checker of the tests refuses the whole call

@@ -7,7 +7,7 @@ import pytest
 from crossgraft.records import KnownResult, RankingRecord
 from crossgraft.runs import add_known_results
 
-FLAGS = ("--models", "zoo.yaml", "--workers", "1", "--quiet")
+FLAGS = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--workers", "1", "--quiet")
 
 
 def numbers(text):

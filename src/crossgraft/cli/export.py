@@ -27,9 +27,7 @@ def export(
         str | None, typer.Option("--push-to", help="Also send it to this repository of the hub: OWNER/NAME.")
     ] = None,
     private: Annotated[bool, typer.Option("--private/--public", help="Of a repository that --push-to creates.")] = True,
-    code_dir: Annotated[
-        Path | None, typer.Option("--code-dir", help="Folder of the Python module that builds your own network.")
-    ] = None,
+    allow_code: options.AllowCode = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json as json_module
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -66,6 +66,14 @@ WeightsDir = Annotated[Path | None, typer.Option("--weights-dir", help="Folder o
 AllowDownload = Annotated[
     bool, typer.Option("--allow-download", help="Let missing weights (and data of a hub) be fetched.")
 ]
+AllowCode = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--code",
+        "--allow-code",
+        help="Python file, folder or package.module:factory that may run to build a network of your own.",
+    ),
+]
 CacheDir = Annotated[Path | None, typer.Option("--cache-dir", help="Where features are kept between runs.")]
 NoImages = Annotated[bool, typer.Option("--no-images", help="Put no thumbnails into the report.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
@@ -87,6 +95,16 @@ def typed_flags(context: typer.Context) -> dict[str, object]:
         and (origin := context.get_parameter_source(name)) is not None
         and origin.name != "DEFAULT"
     }
+
+
+def models_of_file(arguments: dict[str, Any], given: Mapping[str, object]) -> None:
+    """Take the consent from what --config names as models: only what is typed may run code (see ``models.trusted_code``)."""
+    from crossgraft.models.zoo import named_in_a_file
+
+    if arguments.get("models") is not None and "models" not in given:
+        arguments["models"] = named_in_a_file(arguments["models"], arguments["allow_code"])
+    if isinstance(arguments.get("model"), str) and "model" not in given:
+        (arguments["model"],) = named_in_a_file([arguments["model"]], arguments["allow_code"])
 
 
 def print_json(document: str) -> None:

@@ -29,9 +29,7 @@ def predict(
     slices: options.Slices = None,
     allow_download: options.AllowDownload = False,
     skip_unreadable: options.SkipUnreadable = False,
-    code_dir: Annotated[
-        Path | None, typer.Option("--code-dir", help="Folder of the Python module that builds your own network.")
-    ] = None,
+    allow_code: options.AllowCode = None,
     batch_size: Annotated[
         int | None, typer.Option("--batch-size", min=1, help="Images at a time. [default: 64]")
     ] = None,

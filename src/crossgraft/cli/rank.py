@@ -50,6 +50,7 @@ def rank(
     skip_unreadable: options.SkipUnreadable = False,
     weights_dir: options.WeightsDir = None,
     allow_download: options.AllowDownload = False,
+    allow_code: options.AllowCode = None,
     image_size: Annotated[int | None, typer.Option("--image-size", min=1, help="Input side in pixels.")] = None,
     resize_policy: Annotated[str | None, typer.Option("--resize-policy", help="crop, squash or pad.")] = None,
     batch_size: Annotated[
@@ -90,7 +91,10 @@ def rank(
         raise UsageError("Name the images to rank for, for example: crossgraft rank digits (or --published thesis).")
     reporter = options.make_reporter(quiet=quiet)
     known = settings_model(rank_models, leave_out={"data", "reporter"})
-    arguments = resolve(known, file=config, given=options.typed_flags(context))
+    given = options.typed_flags(context)
+    arguments = resolve(known, file=config, given=given)
+    if config is not None:
+        options.models_of_file(arguments, given)
     ranking = options.in_own_directory(
         options.run_directories(arguments.pop("out"), "rank", data),
         lambda directory: rank_models(data, reporter=reporter, out=directory, **arguments),

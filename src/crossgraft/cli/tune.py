@@ -135,6 +135,7 @@ def tune(
     skip_unreadable: options.SkipUnreadable = False,
     weights_dir: options.WeightsDir = None,
     allow_download: options.AllowDownload = False,
+    allow_code: options.AllowCode = None,
     image_size: ImageSize = None,
     resize_policy: ResizePolicy = None,
     strict: options.Strict = False,
@@ -173,6 +174,8 @@ def tune(
     if "model" not in given and config is None:
         raise UsageError("Name the model to fine-tune, for example: --model mobilenetv2_100.")
     arguments = resolve(known, file=config, given=given)
+    if config is not None:
+        options.models_of_file(arguments, given)
     reporter = options.make_reporter(quiet=quiet)
     if arguments["compare"] is not None:
         compare_and_print(data, arguments, reporter=reporter, as_json=json)

@@ -101,6 +101,7 @@ def tune_best_model(
     comparison = compare_fine_tunings(
         folder / DATA_FILE,
         model=folder / MODEL_FILE,
+        allow_code=spec.source,
         compare=COMPARED,
         group_column="writer",
         flip=False,
@@ -122,6 +123,7 @@ def tune_best_model(
     predicted = predict(
         folder / tune_folder,
         folder / UNSEEN_FOLDER,
+        allow_code=spec.source,
         no_images=options.no_images,
         device="cpu",
         workers=1,
@@ -164,6 +166,7 @@ def _in_one_record(
         unseen_folder=UNSEEN_FOLDER,
         tune_folder=tune_folder,
         predict_folder=PREDICT_FOLDER,
+        code=spec.source,
         tune_options=options.typed(),
         compare_folder=COMPARE_FOLDER,
         compared=COMPARED,

@@ -20,7 +20,7 @@ from crossgraft.demo.pretrain import PRETRAINING
 from crossgraft.demo.source_tasks import make_source_tasks
 from crossgraft.demo.split_comparison import compare_splits
 from crossgraft.demo.target_task import DemoData, divide_digits
-from crossgraft.demo.toy_zoo import FAMILIES, Family, build_zoo, default_cache_dir
+from crossgraft.demo.toy_zoo import FAMILIES, Family, build_zoo, default_cache_dir, factory_of
 from crossgraft.demo.training import TrainingRecipe
 from crossgraft.demo.worker_pool import WorkerPool, worker_pool
 from crossgraft.models import ModelSpec, read_zoo
@@ -145,7 +145,7 @@ def _make_zoo(
         families=plan.families,
         recipe=plan.pretraining,
     )
-    return read_zoo(zoo_file)
+    return read_zoo(zoo_file, allow_code=[factory_of(family) for family in plan.families])
 
 
 def _check(

@@ -110,10 +110,15 @@ def build_zoo(
     return write_atomically(folder / f"{name}.yaml", text)
 
 
+def factory_of(family: Family) -> str:
+    """The function that builds a family, as a zoo file and ``--code`` name it."""
+    return f"crossgraft.demo.toy_models:{family.factory}"
+
+
 def _entry(family: Family, task: SourceTask) -> dict[str, object]:
     return {
         "name": model_name(family, task.name),
-        "source": f"crossgraft.demo.toy_models:{family.factory}",
+        "source": factory_of(family),
         "weights": _file_name(family, task),
         "kwargs": {"num_classes": task.num_classes},
         "family": family.name,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -21,6 +20,7 @@ from crossgraft.models.blocks import building_blocks, parameter_depths
 from crossgraft.models.penultimate import features_along
 from crossgraft.models.recipe import NetworkRecipe, build_network
 from crossgraft.models.surgery import Cut, forget_caches, repeat_cut, take_head_out
+from crossgraft.models.trusted_code import NOTHING, TrustedCode
 from crossgraft.seeding import torch_generator
 from crossgraft.types import Preprocessing
 
@@ -233,23 +233,24 @@ def draw_head(classifier: Classifier, seed: int) -> None:
 def rebuild_classifier(
     recipe: ClassifierRecipe | Mapping[str, object],
     *,
-    folders: Sequence[Path] = (),
+    trusted: TrustedCode = NOTHING,
     network: nn.Module | None = None,
 ) -> Classifier:
     """The classifier of a recipe with random weights, in eval mode on the CPU: load a state dict into it.
 
     Args:
         recipe: ``Classifier.recipe`` or its ``to_json``.
-        folders: Where the module of a factory may lie, besides what is installed.
+        trusted: The code that the user named; a recipe that names another function is refused.
         network: The whole network, head included, for a recipe that can not build it; it is changed.
 
     Raises:
+        UntrustedCodeError: The recipe names a function that nobody allowed.
         UsageError: Nobody can build the network here; the message says what is missing.
         DataError: The recipe is damaged.
     """
     recipe = recipe if isinstance(recipe, ClassifierRecipe) else read_recipe(recipe)
     if network is None:
-        network = _build(recipe, folders)
+        network = _build(recipe, trusted)
     try:
         repeat_cut(network, recipe.cut)
         classifier = Classifier(network, recipe).eval()
@@ -263,10 +264,10 @@ def rebuild_classifier(
     return classifier
 
 
-def _build(recipe: ClassifierRecipe, folders: Sequence[Path]) -> nn.Module:
+def _build(recipe: ClassifierRecipe, trusted: TrustedCode) -> nn.Module:
     if recipe.network is None:
         raise UsageError(
             f"{recipe.name} was made in Python, so it can not be built from its name. Build the same network and pass it as "
             "network=, or fine-tune a model that is named package.module:factory."
         )
-    return build_network(recipe.network, recipe.preprocessing, folders=folders)
+    return build_network(recipe.network, recipe.preprocessing, trusted=trusted)

@@ -110,7 +110,7 @@ def _load_from_library(
 
 def _load_factory(spec: ModelSpec, seed: int) -> tuple[nn.Module, Mapping[str, object]]:
     folders = [folder for folder in (spec.folder, Path.cwd()) if folder is not None]
-    factory = find_factory(spec.source, folders)
+    factory = find_factory(spec.source, trusted=spec.code, folders=folders)
     is_random = spec.weights == RANDOM
 
     def build() -> nn.Module:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -14,6 +14,7 @@ from crossgraft.models.random_weights import build_seeded
 from crossgraft.models.sources.factory import build_from_factory, find_factory
 from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.spec import is_factory_source, without_folders
+from crossgraft.models.trusted_code import NOTHING, TrustedCode
 from crossgraft.types import Preprocessing
 
 
@@ -44,17 +45,20 @@ def build_network(
     preprocessing: Preprocessing,
     *,
     seed: int = 0,
-    folders: Sequence[Path] = (),
+    trusted: TrustedCode = NOTHING,
 ) -> nn.Module:
     """The network of ``recipe`` without pretrained weights; nothing is downloaded.
+
+    A recipe is data: architectures of timm and torchvision are built, and a function only if the user named it.
 
     Args:
         recipe: From ``network_recipe``.
         preprocessing: Says the size of its images.
         seed: Of the weights.
-        folders: Where the module of a factory may lie, besides what is installed.
+        trusted: The code that the user named.
 
     Raises:
+        UntrustedCodeError: The recipe names a function that nobody allowed.
         UnknownNameError: The architecture or the function is not known any more.
         UsageError: The module of a factory can not be imported, or the arguments do not fit.
     """
@@ -64,7 +68,7 @@ def build_network(
         return build_seeded(build, seed, "random weights", source)
 
     if is_factory_source(source):
-        factory = find_factory(source, folders)
+        factory = find_factory(source, trusted=trusted, folders=[Path.cwd()])
         return draw(lambda: build_from_factory(factory, source, kwargs, random=True))
     library = library_of(source)
     library.check(source)

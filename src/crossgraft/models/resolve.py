@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from crossgraft.errors import DataError, UsageError
+from crossgraft.models.sources.architecture_arguments import refuse_loading_arguments, refuse_other_arguments
+from crossgraft.models.sources.factory import locate_factory
 from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.sources.local_checkpoint import CheckpointHeader, find_checkpoint, read_header
 from crossgraft.models.spec import PRETRAINED, ModelSpec, family_of, library_name
@@ -17,7 +19,8 @@ def resolve_spec(spec: ModelSpec, *, weights_dir: Path | None = None) -> ModelSp
     What the entry says wins over what the header says. Resolving twice changes nothing.
 
     Raises:
-        UnknownNameError: timm or torchvision has no such architecture.
+        UntrustedCodeError: A file names a function that nobody allowed.
+        UnknownNameError: timm or torchvision has no such architecture, or a header states an argument that shapes no network.
         MissingWeightsError: A file is not where the spec says.
         UsageError: The spec contradicts itself, or names no architecture.
         DataError: The checkpoint's header is damaged, or the source features are missing.
@@ -26,14 +29,16 @@ def resolve_spec(spec: ModelSpec, *, weights_dir: Path | None = None) -> ModelSp
     if spec.has_checkpoint:
         path = find_checkpoint(str(spec.weights), folders, model=spec.name)
         spec = _fill_from_header(replace(spec, weights=str(path)), read_header(path), path)
-    if not spec.is_factory:
+    if spec.is_factory:
+        locate_factory(spec.source, trusted=spec.code, folders=[folder for folder in folders if folder != weights_dir])
+        if spec.weights == PRETRAINED:
+            raise UsageError(
+                f"The model {spec.name}: `weights: pretrained` means the own weights of timm or torchvision, but {spec.source} "
+                "is a function. Name a file, or leave weights out if the function loads them."
+            )
+    else:
         library_of(spec.source).check(spec.source)
         spec = replace(spec, weights=spec.weights or PRETRAINED)
-    elif spec.weights == PRETRAINED:
-        raise UsageError(
-            f"The model {spec.name}: `weights: pretrained` means the own weights of timm or torchvision, but {spec.source} "
-            "is a function. Name a file, or leave weights out if the function loads them."
-        )
     return replace(
         spec,
         family=spec.family or family_of(spec.source),
@@ -62,6 +67,8 @@ def _fill_from_header(spec: ModelSpec, header: CheckpointHeader, path: Path) -> 
     kwargs = dict(spec.kwargs)
     if source == header.architecture:
         stated = dict(header.kwargs)
+        refuse = refuse_loading_arguments if spec.is_factory else refuse_other_arguments
+        refuse(stated, where=f"the header of {path.name}")
         if header.num_classes is not None:
             stated["num_classes"] = header.num_classes
         kwargs = {**stated, **kwargs}

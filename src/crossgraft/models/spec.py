@@ -12,6 +12,7 @@ from typing import Literal, cast
 import numpy as np
 
 from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.models.trusted_code import TrustedCode
 from crossgraft.types import SourceFeatures
 
 PRETRAINED = "pretrained"
@@ -44,6 +45,7 @@ class ModelSpec:
             images.
         known_as: ``model/source`` of known results that are of these weights (see ``crossgraft list results``).
         folder: Where the zoo file lies; its paths and modules are looked up there too.
+        trusted: The code that may run to build it. None: who made the spec named ``source`` in Python, and so allowed it.
     """
 
     name: str
@@ -56,6 +58,7 @@ class ModelSpec:
     source_features: str | None = None
     known_as: str | None = None
     folder: Path | None = None
+    trusted: TrustedCode | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -68,6 +71,16 @@ class ModelSpec:
     def is_factory(self) -> bool:
         """Does ``source`` name a Python function rather than an architecture of timm or torchvision?"""
         return is_factory_source(self.source)
+
+    @property
+    def code(self) -> TrustedCode:
+        """The code that may run to build the network."""
+        return TrustedCode(functions=(self.source,)) if self.trusted is None else self.trusted
+
+    @property
+    def typed(self) -> str:
+        """What names the model on a command line: its source, or the name of the file that says it."""
+        return self.source or Path(self.weights or self.name).name
 
     @property
     def has_checkpoint(self) -> bool:
@@ -134,15 +147,16 @@ class ModelSpec:
         return array.astype(np.float32, copy=False)
 
 
-ENTRY_KEYS = tuple(item.name for item in fields(ModelSpec) if item.name != "folder")
+ENTRY_KEYS = tuple(item.name for item in fields(ModelSpec) if item.name not in ("folder", "trusted"))
 
 
-def spec_from_entry(entry: Mapping[str, object], *, folder: Path, where: str) -> ModelSpec:
+def spec_from_entry(entry: Mapping[str, object], *, folder: Path, trusted: TrustedCode, where: str) -> ModelSpec:
     """Check one mapping of a zoo file and turn it into a spec.
 
     Args:
         entry: What the YAML file says.
         folder: Of the YAML file.
+        trusted: The code that the user named; the file itself allows none.
         where: For messages, for example ``zoo.yaml, entry 2``.
 
     Raises:
@@ -172,6 +186,7 @@ def spec_from_entry(entry: Mapping[str, object], *, folder: Path, where: str) ->
         source_features=texts["source_features"],
         known_as=texts["known_as"],
         folder=folder,
+        trusted=trusted,
     )
 
 

@@ -17,6 +17,7 @@ from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.sources.local_checkpoint import read_header
 from crossgraft.models.sources.pretrained_files import find_pretrained
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, RANDOM, ModelSpec, is_factory_source, spec_from_entry
+from crossgraft.models.trusted_code import NOTHING, AllowedCode, TrustedCode, trusted_code
 
 DEFAULT_ZOO = (
     "mobilenetv3_small_100",
@@ -41,6 +42,7 @@ def read_zoo(
     models: str | Path | Sequence[str | Path | ModelSpec] | None = None,
     *,
     weights_dir: str | Path | None = None,
+    allow_code: AllowedCode = None,
 ) -> list[ModelSpec]:
     """Turn what a user names into resolved specs; no weights are read.
 
@@ -48,12 +50,15 @@ def read_zoo(
         models: None for the default zoo; names, ``torchvision:NAME``, ``package.module:factory`` or checkpoint
             paths, as a list or separated by commas; or the path of a YAML file.
         weights_dir: Where checkpoint files are looked up first.
+        allow_code: Python files and folders whose functions a YAML file may name, see ``trusted_code``. A function that
+            ``models`` names itself needs no more than that.
 
     Raises:
         UnknownNameError: A name or a key is not known; the message gives the nearest ones.
         UsageError: The list is empty, a name appears twice, or an entry is not well formed.
         MissingWeightsError: A checkpoint is not there, or nothing of the default zoo is available offline.
     """
+    trusted = trusted_code(allow_code)
     folder = Path(weights_dir) if weights_dir is not None else None
     if folder is not None and not folder.is_dir():
         raise UsageError(f"No such folder of weights: {folder}.")
@@ -63,7 +68,7 @@ def read_zoo(
         models = [models]  # one file, whatever commas are in its path
     elif isinstance(models, str):
         models = [part.strip() for part in models.split(",") if part.strip()]
-    specs = [resolve_spec(spec, weights_dir=folder) for item in models for spec in _read_item(item)]
+    specs = [resolve_spec(spec, weights_dir=folder) for item in models for spec in _read_item(item, trusted)]
     if not specs:
         raise UsageError("The list of models is empty. Name at least one, or leave --models out for the default zoo.")
     repeated = [name for name, count in Counter(spec.name for spec in specs).items() if count > 1]
@@ -72,18 +77,32 @@ def read_zoo(
     return specs
 
 
-def _read_item(item: str | Path | ModelSpec) -> list[ModelSpec]:
+def _read_item(item: str | Path | ModelSpec, trusted: TrustedCode) -> list[ModelSpec]:
+    """The models of one name, checkpoint or file; only a file's functions need to be in ``trusted``."""
     if isinstance(item, ModelSpec):
         return [item]
     path = Path(item)
     if path.suffix.lower() in _ZOO_SUFFIXES:
-        return _read_yaml(path)
+        return _read_yaml(path, trusted)
     if path.name.lower().endswith(CHECKPOINT_SUFFIXES) or _is_foreign(path):
         name = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
-        return [ModelSpec(name=name, source="", weights=str(path))]
+        return [ModelSpec(name=name, source="", weights=str(path), trusted=NOTHING)]
     source = str(item)
     name = source.rpartition(":")[2] if is_factory_source(source) else source
     return [ModelSpec(name=name, source=source)]
+
+
+def named_in_a_file(models: str | Sequence[str], allow_code: AllowedCode) -> list[str | ModelSpec]:
+    """What a configuration file names as models: a function there is not allowed by being named, as one that is typed is.
+
+    Args:
+        models: Names, checkpoints or files, with commas or as a list.
+        allow_code: The code that the user named.
+    """
+    trusted = trusted_code(allow_code)
+    parts = models.split(",") if isinstance(models, str) else models
+    named = [_read_item(part, trusted) if is_factory_source(part) else [part] for part in map(str.strip, parts)]
+    return [replace(each, trusted=trusted) if isinstance(each, ModelSpec) else each for item in named for each in item]
 
 
 def _is_foreign(path: Path) -> bool:
@@ -91,7 +110,7 @@ def _is_foreign(path: Path) -> bool:
     return explain_name(path) is not None or (not library_of(str(path)).knows(str(path)) and bool(explain_folder(path)))
 
 
-def _read_yaml(path: Path) -> list[ModelSpec]:
+def _read_yaml(path: Path, trusted: TrustedCode) -> list[ModelSpec]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -104,9 +123,10 @@ def _read_yaml(path: Path) -> list[ModelSpec]:
     for number, entry in enumerate(content, start=1):
         where = f"{path.name}, entry {number}"
         if isinstance(entry, str):
-            specs += [replace(spec, folder=path.parent.resolve()) for spec in _read_item(entry)]
+            named = _read_item(entry, trusted)
+            specs += [replace(spec, folder=path.parent.resolve(), trusted=trusted) for spec in named]
         elif isinstance(entry, dict):
-            specs.append(spec_from_entry(entry, folder=path.parent.resolve(), where=where))
+            specs.append(spec_from_entry(entry, folder=path.parent.resolve(), trusted=trusted, where=where))
         else:
             raise UsageError(f"{where} must be a model name or a mapping with the key name, found {entry!r}.")
     return specs

@@ -16,6 +16,7 @@ from crossgraft.data.checks import check_rows
 from crossgraft.data.describe import make_thumbnails
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, read_zoo
+from crossgraft.models.trusted_code import AllowedCode
 from crossgraft.progress import Reporter
 from crossgraft.rank.assemble import assemble_record
 from crossgraft.rank.default_score import DEFAULT_PRIMARY, default_reason
@@ -63,6 +64,7 @@ def rank_models(
     skip_unreadable: bool = False,
     weights_dir: str | Path | None = None,
     allow_download: bool = False,
+    allow_code: AllowedCode = None,
     image_size: int | None = None,
     resize_policy: ResizePolicy | None = None,
     batch_size: int | None = None,
@@ -107,6 +109,8 @@ def rank_models(
         skip_unreadable: Leave unreadable images out and count them, instead of stopping at the first.
         weights_dir: Folder of checkpoints.
         allow_download: Let weights (and data of a hub) be fetched that are not on this machine.
+        allow_code: Python files and folders (``package.module:factory`` for one function) whose functions may build a network
+            that a file names.
         image_size: Side of the input in pixels, instead of each model's own.
         resize_policy: ``crop``, ``squash`` or ``pad``, instead of each model's own.
         batch_size: Images at a time; by default what is fastest on the device.
@@ -128,6 +132,7 @@ def rank_models(
     Raises:
         DataError: Something is wrong with the images or labels.
         UsageError: An argument is wrong or contradicts another.
+        UntrustedCodeError: A zoo file names a function that nobody allowed.
         UnknownNameError: A name is not known, for example of a score.
         MissingWeightsError: Weights are not on this machine.
         WeightsMismatchError: A checkpoint does not fit its architecture.
@@ -141,7 +146,7 @@ def rank_models(
     chosen = choose_scores(scores)
     primary = _choose_primary(by, chosen)
     check_settings(workers, resize_policy)
-    specs = read_zoo(models, weights_dir=weights_dir)
+    specs = read_zoo(models, weights_dir=weights_dir, allow_code=allow_code)
     known = known_results()
     check_known_names(specs, known)
     truth = None
@@ -166,6 +171,8 @@ def rank_models(
         "ground_truth": truth.values if truth else None,
     }
     location = data.name if isinstance(data, Dataset) else data
+    if isinstance(models, Sequence) and not isinstance(models, str):
+        call["models"] = [model.typed if isinstance(model, ModelSpec) else model for model in models]
     with open_command_run(
         rank_models, "rank", data=location, call=call, resolved=resolved, out=out, overwrite=overwrite
     ) as run:

@@ -66,6 +66,7 @@ class BestModelRecord(Record):
     unseen_folder: str = Field(description="A few pictures of unseen writers, in a folder a class.")
     tune_folder: str = Field(description="Run directory of the fine-tuning.")
     predict_folder: str = Field(description="Run directory of the predictions.")
+    code: str | None = Field(default=None, description="The function that builds the network, as --code names it.")
     tune_options: list[str] = Field(description="What to type after data and model to get the same fine-tuning.")
     compared: str | None = Field(default=None, description="Ways to fine-tune; None: written by an earlier version.")
     compare_folder: str | None = Field(default=None, description="Run directory of all of them.")
@@ -86,8 +87,10 @@ class BestModelRecord(Record):
         def inside(name: str) -> str:
             return (folder / name).as_posix()
 
-        tune = ["crossgraft", "tune", inside(self.data_file), "--model", inside(self.model_file), *self.tune_options]
-        predict = ["crossgraft", "predict", inside(self.tune_folder), inside(self.unseen_folder)]
+        code = [] if self.code is None else ["--code", self.code]
+        tune = ["crossgraft", "tune", inside(self.data_file), "--model", inside(self.model_file), *code]
+        tune += self.tune_options
+        predict = ["crossgraft", "predict", inside(self.tune_folder), inside(self.unseen_folder), *code]
         compare = [] if self.compared is None else [[*tune, "--compare", self.compared]]
         return [shlex.join(words) for words in (tune, predict, *compare)]
 

@@ -56,3 +56,4 @@ class SavedModelRecord(Record):
     weights_file: str = "weights.safetensors"
     weights_sha256: str = Field(default="", description="Of the file of weights.")
     weights_fingerprint: str = Field(default="", description="Of names, shapes and values of the weights.")
+    checksums: dict[str, str] = Field(default={}, description="SHA-256 of each field, so that a change has a name.")

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 
+_SHORT_FLAGS = {"allow_code": "code"}
+
+
 def display_value(value: object) -> object:
     """A value as it may be written into a record: absolute paths are reduced to their last part."""
     if isinstance(value, Mapping):
@@ -38,7 +41,7 @@ def command_line(
 
 
 def _flag(name: str, value: object) -> list[str]:
-    flag = "--" + name.replace("_", "-")
+    flag = "--" + _SHORT_FLAGS.get(name, name).replace("_", "-")
     if value is True:
         return [flag]
     if value is False:  # said of a flag that is on by default

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, cast
 
+from crossgraft.config import CONSENTS
 from crossgraft.runs.command_line import command_line, display_value
 from crossgraft.runs.run_directory import RunDirectory, open_run
 
@@ -41,11 +42,12 @@ def open_command_run(
     if out is None:
         return nullcontext()
     settings = {"data": data, **call, **resolved}
+    not_hashed = ("seed", *CONSENTS)  # what is allowed changes no number
     return open_run(
         Path(out),
         command=command,
         command_line=command_line(command, data, call, function, out=out, before=before),
-        config={name: display_value(value) for name, value in settings.items() if name != "seed"},
+        config={name: display_value(value) for name, value in settings.items() if name not in not_hashed},
         seed=cast(int, call["seed"]),
         overwrite=overwrite,
     )

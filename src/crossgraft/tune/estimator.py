@@ -118,8 +118,10 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         call = self._call()
         dataset = self._dataset(X, np.asarray(y), groups)
         rows = training_rows(dataset, val_fraction=float(self.val_fraction), seed=self.seed)
-        spec, reporter = find_model(self.model, call["weights_dir"]), Reporter(quiet=True)
-        prepared = prepare_rows(rows, call, points=read_grid(call["grid"]), spec=spec, run=None, reporter=reporter)
+        spec = find_model(self.model, call["weights_dir"], call["allow_code"])
+        prepared = prepare_rows(
+            rows, call, points=read_grid(call["grid"]), spec=spec, run=None, reporter=Reporter(quiet=True)
+        )
         with limit_threads(prepared.num_threads), reuse_freed_memory():
             self._train(prepared)
         return self

@@ -10,6 +10,7 @@ from typing import Any
 from crossgraft.data import Dataset
 from crossgraft.losses import Loss
 from crossgraft.models import ModelSpec
+from crossgraft.models.trusted_code import AllowedCode
 from crossgraft.progress import Reporter
 from crossgraft.runs import open_command_run, read_known_results
 from crossgraft.tune.augmentations import Augmentation
@@ -88,6 +89,7 @@ def fine_tune(
     skip_unreadable: bool = False,
     weights_dir: str | Path | None = None,
     allow_download: bool = False,
+    allow_code: AllowedCode = None,
     image_size: int | None = None,
     resize_policy: ResizePolicy | None = None,
     strict: bool = False,
@@ -169,6 +171,8 @@ def fine_tune(
         skip_unreadable: Leave unreadable images out and count them, instead of stopping at the first.
         weights_dir: Folder of checkpoints.
         allow_download: Let weights (and data of a hub) be fetched that are not on this machine.
+        allow_code: Python files and folders (``package.module:factory`` for one function) whose functions may build a network
+            that a file names.
         image_size: Side of the input in pixels, instead of the model's own.
         resize_policy: ``crop``, ``squash`` or ``pad``, instead of the model's own.
         strict: Refuse data that are unsound, instead of warning and going on.
@@ -193,6 +197,7 @@ def fine_tune(
     Raises:
         DataError: Something is wrong with the images or labels, or there are too few for a part.
         UsageError: An argument is wrong or contradicts another; the message gives the reason.
+        UntrustedCodeError: A zoo file names a function that nobody allowed.
         UnknownNameError: A name is not known, for example of a method.
         MissingWeightsError: Weights are not on this machine.
         DivergedError: A loss or a gradient is not finite.
@@ -207,7 +212,7 @@ def fine_tune(
     points = read_grid(grid)
     plugins = plugins_of(call, "multi-class")  # misspelled names come to light before any image is read
     parse_threshold_rule(threshold_rule or "youden")
-    spec = find_model(model, weights_dir)
+    spec = find_model(model, weights_dir, allow_code)
     tracking = open_tracking(track)
     if store and not plan:
         read_known_results()  # a damaged file comes to light before hours of training, not after
@@ -251,7 +256,7 @@ def as_typed(call: Mapping[str, Any]) -> dict[str, Any]:
     if typed["adapter"] is not None:
         typed["adapter"] = typed["adapter"].fingerprint  # the folder may be moved
     if isinstance(typed["model"], ModelSpec):
-        typed["model"] = typed["model"].name
+        typed["model"] = typed["model"].typed
     return typed
 
 

@@ -15,6 +15,7 @@ from crossgraft.data import Dataset, Split, limit_rows, open_dataset
 from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsMismatchError
 from crossgraft.models import ModelSpec
 from crossgraft.models.classifier import Classifier, make_classifier
+from crossgraft.models.trusted_code import NOTHING, AllowedCode, trusted_code
 from crossgraft.progress import Reporter
 from crossgraft.records import InterpolationRecord, RunRecord
 from crossgraft.tune.interpolation import ALPHAS, BatchNormRule, interpolation_curve, with_body_of
@@ -95,7 +96,7 @@ def interpolate_runs(
     weights_dir: str | Path | None = None,
     image_root: str | Path | None = None,
     class_names: str | Path | Sequence[str] | None = None,
-    code_dir: str | Path | None = None,
+    allow_code: AllowedCode = None,
     device: str = "auto",
     workers: int | None = None,
     reporter: Reporter | None = None,
@@ -117,7 +118,8 @@ def interpolate_runs(
         weights_dir: Folder of checkpoints.
         image_root: Folder that the paths of a table start from, where it is not the one beside the table.
         class_names: As ``fine_tune`` took it, where that was a file.
-        code_dir: Folder of the Python module that builds a network of your own.
+        allow_code: Python file or folder with the function that builds a network of your own, or its name
+            ``package.module:factory``; a saved model is data, and runs no other code.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
         workers: Threads; one a core by default.
         reporter: Where progress goes; silent when None.
@@ -136,18 +138,19 @@ def interpolate_runs(
     """
     reporter = reporter or Reporter(quiet=True)
     device, threads = resolve_device(device), workers or available_cores()
-    folders = [] if code_dir is None else [code_dir]
     with limit_threads(threads), reuse_freed_memory():
-        full = load_saved_model(run_full, folders=folders)
+        spec = None if model is None else find_model(model, weights_dir, allow_code)
+        code = trusted_code(allow_code).and_also(NOTHING if spec is None else spec.code)
+        full = load_saved_model(run_full, allow_code=code)
         _refuse_scratch(full, run_full)
         config = _config(Path(run_full))
         if run_linear is not None:
-            linear = load_saved_model(run_linear, folders=folders)
+            linear = load_saved_model(run_linear, allow_code=code)
             _refuse_strangers(full, linear, Path(run_full), Path(run_linear))
             start = pretrained = linear.classifier
             words = "the pretrained network with the head of the linear probe"
         else:
-            pretrained = _pretrained(full, model, weights_dir, config, reporter)
+            pretrained = _pretrained(full, spec, weights_dir, config, reporter)
             start = with_body_of(full.classifier, pretrained)
             words = "the pretrained network with the head of the fine-tuned one"
         given = {"image_root": image_root, "class_names": class_names}
@@ -234,18 +237,17 @@ def _refuse_strangers(full: SavedModel, linear: SavedModel, run_full: Path, run_
 
 def _pretrained(
     full: SavedModel,
-    model: str | Path | ModelSpec | None,
+    spec: ModelSpec | None,
     weights_dir: str | Path | None,
     config: Mapping[str, Any],
     reporter: Reporter,
 ) -> Classifier:
-    if model is None:
+    if spec is None:
         raise UsageError(
             "The pretrained network is not known: give run_linear, a run of --method linear, or model (and weights_dir) as "
             "fine_tune took it."
         )
     call = {name: config.get(name) for name in ("seed", "allow_download", "image_size", "resize_policy")}
-    spec = find_model(model, weights_dir)
     backbone = load_start(spec, {**call, "weights_dir": weights_dir}, scratch=False, reporter=reporter)
     if backbone.weights_fingerprint != full.classifier.recipe.weights_fingerprint:
         raise WeightsMismatchError(

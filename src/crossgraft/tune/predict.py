@@ -15,6 +15,7 @@ from crossgraft.data.dataset import Dataset
 from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.data.unlabelled import ImageSet, images_of_arrays, images_of_dataset, open_images
 from crossgraft.errors import UsageError
+from crossgraft.models.trusted_code import AllowedCode
 from crossgraft.progress import Reporter
 from crossgraft.records import PredictionRecord, PredictionRow, Thumbnail
 from crossgraft.report import write_report
@@ -47,7 +48,7 @@ def predict(
     slices: str | None = None,
     allow_download: bool = False,
     skip_unreadable: bool = False,
-    code_dir: str | Path | None = None,
+    allow_code: AllowedCode = None,
     batch_size: int | None = None,
     no_images: bool = False,
     show_names: bool = False,
@@ -76,7 +77,8 @@ def predict(
         slices: Which slices of volumes and frames of multi-frame files are images; by default as in training.
         allow_download: Let data of a hub be fetched.
         skip_unreadable: Go on without images that can not be decoded; each keeps a row that says why.
-        code_dir: Folder of the Python module that builds a network of your own.
+        allow_code: Python file or folder with the function that builds a network of your own, or its name
+            ``package.module:factory``; a saved model is data, and runs no other code.
         batch_size: Images at a time; 64 by default. Another size can change the last digits.
         no_images: Put no thumbnails into the report.
         show_names: Write names of files into the report, too; ``predictions.csv`` always has them.
@@ -105,8 +107,7 @@ def predict(
     if threads < 1 or size < 1:
         raise UsageError(f"Threads and batch size must be at least 1, found {threads} and {size}.")
     with limit_threads(threads), reuse_freed_memory():
-        folders = [] if code_dir is None else [code_dir]
-        model = run if isinstance(run, SavedModel) else load_saved_model(run, device=device, folders=folders)
+        model = run if isinstance(run, SavedModel) else load_saved_model(run, device=device, allow_code=allow_code)
         run_of_call = open_command_run(
             predict,
             "predict",

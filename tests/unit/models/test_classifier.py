@@ -11,10 +11,11 @@ import pytest
 import torch
 from torch import nn
 
-from crossgraft.errors import DataError, UsageError
+from crossgraft.errors import DataError, UntrustedCodeError, UsageError
 from crossgraft.models import Backbone, ModelSpec, load_backbone
 from crossgraft.models.classifier import draw_head, make_classifier, read_recipe, rebuild_classifier
 from crossgraft.models.surgery import FIXED, SOURCE_HEAD
+from crossgraft.models.trusted_code import trusted_code
 from crossgraft.types import Preprocessing
 
 from .conftest import save_checkpoint, tiny_timm
@@ -237,13 +238,13 @@ def test_factories_of_the_examples(source, kwargs, size, monkeypatch):
     assert not classifier.untrainable
     text = json.dumps(classifier.recipe.to_json())
     assert str(EXAMPLES) not in text
-    again = rebuild_classifier(json.loads(text), folders=[EXAMPLES])
+    again = rebuild_classifier(json.loads(text), trusted=trusted_code(EXAMPLES))
     again.load_state_dict(classifier.state_dict())
     assert torch.equal(again(images), classifier(images))
     monkeypatch.delitem(sys.modules, module)
-    with pytest.raises(UsageError, match=f"Cannot import {module}"):
+    with pytest.raises(UntrustedCodeError, match=f"built by the function {source}"):
         rebuild_classifier(json.loads(text))
-    monkeypatch.delitem(sys.modules, module, raising=False)
+    assert module not in sys.modules
 
 
 def test_a_checkpoint_is_built_again_without_the_file(tmp_path):
@@ -357,7 +358,7 @@ def test_pretrained_weights_are_not_needed_again(real_data, monkeypatch):
     spec = ModelSpec("resnet20", "cifar_resnet:resnet20", str(path), folder=EXAMPLES)
     backbone = load_backbone(spec)
     classifier = make_classifier(backbone, 2, seed=0)
-    again = rebuild_classifier(classifier.recipe.to_json(), folders=[EXAMPLES])
+    again = rebuild_classifier(classifier.recipe.to_json(), trusted=trusted_code(EXAMPLES))
     again.load_state_dict(classifier.state_dict())
     images = images_for(backbone)
     with torch.no_grad():

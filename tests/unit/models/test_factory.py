@@ -29,7 +29,7 @@ def test_beside_the_zoo_file(tmp_path, write_networks):
     save_checkpoint(tmp_path / "mine.safetensors", state, mean=[0.5] * 3, licence="MIT")
     path = write_zoo(tmp_path, source="nets_a:tiny", kwargs={"num_classes": 5}, weights="mine.safetensors")
     before = list(sys.path)
-    backbone = load_backbone(read_zoo(path)[0])
+    backbone = load_backbone(read_zoo(path, allow_code=tmp_path / "nets_a.py")[0])
     assert sys.path == before
     assert (backbone.source, backbone.architecture, backbone.family) == ("factory", "tiny", "tiny")
     assert (backbone.preprocessing.mean, backbone.licence) == ((0.5,) * 3, "MIT")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from crossgraft.errors import UsageError
+from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, load_backbone, random_weights_control, read_zoo
 
 from .conftest import TINY, save_checkpoint, tiny_timm
@@ -79,7 +79,9 @@ def test_a_network_of_one_size_says_so():
 
 
 def test_arguments_that_the_architecture_does_not_take():
-    with pytest.raises(UsageError, match=r"timm can not build test_resnet with colour='red'"):
+    with pytest.raises(UsageError, match=r"timm cannot build test_resnet with drop_rate='red'"):
+        load_backbone(ModelSpec("a", TINY, "random", kwargs={"drop_rate": "red"}))
+    with pytest.raises(UnknownNameError, match=r"Unknown argument in the kwargs of test_resnet: colour"):
         load_backbone(ModelSpec("a", TINY, "random", kwargs={"colour": "red"}))
 
 

@@ -283,8 +283,8 @@ def test_squeezenets_features_go_into_its_last_convolution():
 def test_arguments_that_have_no_meaning_are_refused():
     with pytest.raises(UsageError, match="always has a head"):
         load_backbone(ModelSpec("s", SMALL, "random", kwargs={"num_classes": 0}))
-    with pytest.raises(UsageError, match=r"torchvision can not build .* with colour='red'"):
-        load_backbone(ModelSpec("s", SMALL, "random", kwargs={"colour": "red"}))
+    with pytest.raises(UsageError, match=r"torchvision cannot build .* with width='red'"):
+        load_backbone(ModelSpec("s", SMALL, "random", kwargs={"width": "red"}))
 
 
 def test_random_weights_are_those_of_the_seed():

@@ -14,30 +14,65 @@ from typing import cast
 from timm.models import PretrainedCfg
 from torch import nn
 
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.errors import UnknownNameError, UntrustedCodeError, UsageError
+from crossgraft.models.sources.architecture_arguments import refuse_other_arguments
+from crossgraft.models.trusted_code import (
+    Location,
+    TrustedCode,
+    is_function_name,
+    is_standard_library,
+    refuse_untrusted,
+)
 
 Factory = Callable[..., object]
 
 
-def find_factory(source: str, folders: Sequence[Path]) -> Factory:
-    """Import the function that ``source`` names; modules in ``folders`` can be imported while this runs.
-
-    Importing runs the module's code, as any import does: name only code that you trust.
+def locate_factory(source: str, *, trusted: TrustedCode, folders: Sequence[Path] = ()) -> Location | None:
+    """Where the function lies among the places that the user named; None for one that is named itself. Imports nothing.
 
     Raises:
+        UntrustedCodeError: Nobody has allowed this function.
+        UsageError: It is not the name of a function, or one of Python's own.
+    """
+    module_name = source.partition(":")[0]
+    if not is_function_name(source):
+        raise UsageError(f"{source} is not the name of a function. Write package.module:factory.")
+    if is_standard_library(module_name):
+        raise UsageError(f"{source} belongs to Python itself, which builds no network. Name a function of your own.")
+    location = trusted.find(module_name)
+    if location is None and source not in trusted.functions:
+        raise refuse_untrusted(source, consent=f"--code {_suggest_place(module_name, folders) or source}")
+    return location
+
+
+def find_factory(source: str, *, trusted: TrustedCode, folders: Sequence[Path] = ()) -> Factory:
+    """Import the function that ``source`` names, if the user has allowed it.
+
+    Importing runs the module's code, as any import does, so nothing is imported before it is known to be allowed.
+
+    Args:
+        source: ``package.module:factory``.
+        trusted: What the user named. A function in one of its places must also be defined there: one that the module only
+            imports from elsewhere is refused.
+        folders: Where the module of a function that is named itself may lie, besides what is installed.
+
+    Raises:
+        UntrustedCodeError: Nobody has allowed this function.
         UsageError: The module does not exist or fails to import, or the name is not a function.
         UnknownNameError: The module has no such function; the message gives the nearest names.
     """
     module_name, _, function_name = source.partition(":")
-    with _importable(folders):
-        _refuse_namesake(module_name, folders)
+    location = locate_factory(source, trusted=trusted, folders=folders)
+    places = list(folders) if location is None else [location.root]
+    with _importable(places):
+        _refuse_namesake(module_name, places)
         try:
             module = importlib.import_module(module_name)
-        except ImportError as error:
-            places = ", ".join(str(folder) for folder in folders)
+        except (ImportError, SyntaxError) as error:
+            looked = ", ".join(str(folder) for folder in places)
             raise UsageError(
                 f"Cannot import {module_name} for the source {source}: {error}. Looked among installed packages and in "
-                f"{places}."
+                f"{looked}."
             ) from error
     if not hasattr(module, function_name):
         public = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
@@ -45,7 +80,33 @@ def find_factory(source: str, folders: Sequence[Path]) -> Factory:
     factory = getattr(module, function_name)
     if not callable(factory):
         raise UsageError(f"{source} is a {type(factory).__name__}, not a function that returns a torch.nn.Module.")
+    _refuse_from_elsewhere(factory, source, location)
     return factory
+
+
+def _suggest_place(module_name: str, folders: Sequence[Path]) -> str | None:
+    """The file of the module as a person would type it, where it lies in one of ``folders``."""
+    location = TrustedCode(tuple(folder.resolve() for folder in folders)).find(module_name)
+    if location is None:
+        return None
+    here = Path.cwd().resolve()
+    return str(location.file.relative_to(here) if location.file.is_relative_to(here) else location.file)
+
+
+def _refuse_from_elsewhere(factory: Factory, source: str, location: Location | None) -> None:
+    """A function that the module imports from elsewhere is not in the place that the user named."""
+    defined_in = str(getattr(inspect.unwrap(factory), "__module__", None))
+    file = getattr(sys.modules.get(defined_in), "__file__", None)
+    if is_standard_library(defined_in):
+        raise UsageError(
+            f"{source} is a {type(factory).__name__} of Python's module {defined_in}, which builds no network. Write a "
+            "function (def) that builds it."
+        )
+    if location is not None and (file is None or not location.holds(Path(file))):
+        raise UntrustedCodeError(
+            f"{source} is defined in {defined_in}, which is not in {location.place.name}. Name the module that defines it, or "
+            "write a function (def) that calls it."
+        )
 
 
 @contextmanager
@@ -82,8 +143,13 @@ def build_from_factory(factory: Factory, source: str, kwargs: Mapping[str, objec
 
     Raises:
         UsageError: The arguments do not fit, or the result is not a ``torch.nn.Module``.
+        UnknownNameError: The function only takes an argument as one of any name (``**kwargs``), and it does not shape a network.
     """
     signature = inspect.signature(factory)
+    stated = [name for name, parameter in signature.parameters.items() if parameter.kind is not parameter.VAR_KEYWORD]
+    if len(stated) < len(signature.parameters):
+        # What a function passes on unseen may end in timm.create_model, which also loads weights.
+        refuse_other_arguments([name for name in kwargs if name not in stated], where=f"the kwargs of {source}")
     if random and "pretrained" in signature.parameters:
         kwargs = {**kwargs, "pretrained": False}
     try:

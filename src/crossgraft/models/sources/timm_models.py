@@ -14,6 +14,7 @@ from torch import nn
 from torchvision.models import list_models as list_torchvision_models
 
 from crossgraft.errors import UnknownNameError, UsageError, nearest_names
+from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, refuse_other_arguments
 from crossgraft.models.sources.local_checkpoint import check_fit, read_state_dict
 from crossgraft.models.spec import TORCHVISION_PREFIX
 from crossgraft.types import Preprocessing
@@ -59,9 +60,13 @@ def build_architecture(name: str, kwargs: Mapping[str, object]) -> nn.Module:
     """The network with random weights.
 
     Raises:
-        UsageError: The architecture does not take these arguments.
+        UsageError: The architecture does not take these arguments, or one of them would do more than shape it.
     """
-    return _create(name, kwargs)
+    refuse_other_arguments(kwargs, where=f"the kwargs of {name}")
+    try:
+        return _create(name, kwargs)
+    except WRONG_VALUES as error:
+        raise _can_not_build(name, kwargs, error) from error
 
 
 def build_pretrained(name: str, kwargs: Mapping[str, object], file: Path) -> nn.Module:
@@ -71,6 +76,7 @@ def build_pretrained(name: str, kwargs: Mapping[str, object], file: Path) -> nn.
         UsageError: The architecture does not take these arguments.
         WeightsMismatchError: The file does not fit; all keys are listed.
     """
+    refuse_other_arguments(kwargs, where=f"the kwargs of {name}")
     state = read_state_dict(file)
     try:
         module = _create(name, kwargs, pretrained=True, pretrained_cfg_overlay={"state_dict": dict(state)})
@@ -85,11 +91,14 @@ def _create(name: str, kwargs: Mapping[str, object], **options: Any) -> nn.Modul
     try:
         return timm.create_model(name, **options, **cast("dict[str, Any]", kwargs))
     except TypeError as error:
-        raise UsageError(
-            f"timm can not build {name} with "
-            f"{', '.join(f'{k}={v!r}' for k, v in kwargs.items()) or 'no arguments'}: "
-            f"{error}. Check kwargs, or give source: package.module:factory."
-        ) from error
+        raise _can_not_build(name, kwargs, error) from error
+
+
+def _can_not_build(name: str, kwargs: Mapping[str, object], error: Exception) -> UsageError:
+    given = ", ".join(f"{key}={value!r}" for key, value in kwargs.items()) or "no arguments"
+    return UsageError(
+        f"timm cannot build {name} with {given}: {error}. Check kwargs, or give source: package.module:factory."
+    )
 
 
 def accept_input_size(module: nn.Module, preprocessing: Preprocessing, *, name: str, stated: tuple[int, int]) -> None:

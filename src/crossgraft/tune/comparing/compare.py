@@ -101,7 +101,7 @@ def compare_fine_tunings(
     if seeds < 1:
         raise UsageError(f"--seeds must be at least 1, not {seeds}.")
     _refuse_misspelled(variants, call)
-    spec = find_model(model, call["weights_dir"])
+    spec = find_model(model, call["weights_dir"], call["allow_code"])
     tracking = open_tracking(call["track"])
     if call["store"] and not call["plan"]:
         read_known_results()  # a damaged file comes to light before hours of training, not after

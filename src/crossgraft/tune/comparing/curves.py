@@ -94,9 +94,13 @@ def _curve(study: Study, full: DoneTraining, linear: DoneTraining | None, metric
     if kept is not None:
         return Curve(full.seed, *kept, linear is not None)
     dataset, parts = study.rows.dataset, study.rows.parts[0]
-    end = load_saved_model(full.folder).classifier
+
+    def load(training: DoneTraining) -> Classifier:
+        return load_saved_model(training.folder, allow_code=study.spec.code).classifier
+
+    end = load(full)
     pretrained = _pretrained(study, full.seed, end.num_outputs)
-    start = with_body_of(end, pretrained) if linear is None else load_saved_model(linear.folder).classifier
+    start = with_body_of(end, pretrained) if linear is None else load(linear)
     task, answers = task_of(dataset), list[Answers]()
 
     def keep(predictions: FoldPredictions) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from torch import nn
 
 from crossgraft.errors import UsageError
+from crossgraft.models.trusted_code import AllowedCode
 from crossgraft.progress import Reporter
 from crossgraft.records import ExportedFileRecord, ExportRecord
 from crossgraft.runs.atomic import write_atomically
@@ -32,7 +33,7 @@ def export_model(
     overwrite: bool = False,
     push_to: str | None = None,
     private: bool = True,
-    code_dir: str | Path | None = None,
+    allow_code: AllowedCode = None,
     network: nn.Module | None = None,
     reporter: Reporter | None = None,
 ) -> Exported:
@@ -51,7 +52,8 @@ def export_model(
         overwrite: Replace another export in ``out``.
         push_to: Repository ``OWNER/NAME`` of the Hugging Face hub that the export is sent to; nothing is sent otherwise.
         private: Whether a repository that is made for it is private.
-        code_dir: Folder of the Python module that builds a network of your own.
+        allow_code: Python file or folder with the function that builds a network of your own, or its name
+            ``package.module:factory``; a saved model is data, and runs no other code.
         network: The whole network, head included, where nobody can build it from its name; it is changed.
         reporter: Where progress goes; silent when None.
 
@@ -75,8 +77,7 @@ def export_model(
     check_push(push_to, format=format)
     out = _place(run, out, format)
     refuse_existing(out, overwrite=overwrite)
-    folders = [] if code_dir is None else [code_dir]
-    model = run if isinstance(run, SavedModel) else load_saved_model(run, folders=folders, network=network)
+    model = run if isinstance(run, SavedModel) else load_saved_model(run, allow_code=allow_code, network=network)
     source = prepare_source(model)
     with new_folder(out) as folder:
         with reporter.stage(f"Exporting {source.facts.model.name} as {format}"):

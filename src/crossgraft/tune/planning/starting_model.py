@@ -9,16 +9,20 @@ from typing import Any
 
 from crossgraft.errors import UsageError
 from crossgraft.models import Backbone, ModelSpec, load_backbone, random_weights_control, read_zoo
+from crossgraft.models.trusted_code import AllowedCode
 from crossgraft.progress import Reporter
 
 
-def find_model(model: str | Path | ModelSpec, weights_dir: str | Path | None) -> ModelSpec:
+def find_model(
+    model: str | Path | ModelSpec, weights_dir: str | Path | None, allow_code: AllowedCode = None
+) -> ModelSpec:
     """The one model that is named.
 
     Raises:
         UsageError: Several are named.
     """
-    specs = read_zoo([model] if isinstance(model, ModelSpec) else str(model), weights_dir=weights_dir)
+    named = [model] if isinstance(model, ModelSpec) else str(model)
+    specs = read_zoo(named, weights_dir=weights_dir, allow_code=allow_code)
     if len(specs) != 1:
         names = ", ".join(spec.name for spec in specs)
         raise UsageError(f"--model names {len(specs)} models ({names}); fine-tune one at a time.")

@@ -12,6 +12,7 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.records import SavedModelRecord, TrainingDataRecord, TuningRecord
 from crossgraft.runs.atomic import describe_os_error, replace_folder
+from crossgraft.tune.saving.checksums import checksums_of
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.tune.saving.saved_model import CARD_FILE, FACTS_FILE, WEIGHTS_FILE
 from crossgraft.version import __version__
@@ -96,6 +97,7 @@ def save_model(folder: str | Path, classifier: Classifier, facts: SavedModelReco
             "weights_fingerprint": weights_fingerprint(classifier),
         }
     )
+    facts = facts.model_copy(update={"checksums": checksums_of(facts)})
     content: dict[str, str | bytes] = {
         WEIGHTS_FILE: weights,
         CARD_FILE: model_card(facts),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +25,10 @@ from crossgraft.errors import DataError, MissingWeightsError, RunDirectoryError,
 from crossgraft.models.classifier import Classifier, rebuild_classifier
 from crossgraft.models.device import move_to_device
 from crossgraft.models.sources.local_checkpoint import check_fit
+from crossgraft.models.trusted_code import AllowedCode, TrustedCode, trusted_code
 from crossgraft.records import RunRecord, SavedModelRecord, TuningRecord
 from crossgraft.records.base import SCHEMA_VERSION
+from crossgraft.tune.saving.checksums import refuse_changes
 
 MODEL_FOLDER = "model"
 """Where the model lies in a run directory."""
@@ -93,7 +95,7 @@ def load_saved_model(
     run: str | Path,
     *,
     device: str = "cpu",
-    folders: Sequence[str | Path] = (),
+    allow_code: AllowedCode | TrustedCode = None,
     network: nn.Module | None = None,
 ) -> SavedModel:
     """Read a saved model back.
@@ -101,7 +103,8 @@ def load_saved_model(
     Args:
         run: A run directory of ``crossgraft tune``, or the folder ``model`` in one, wherever it was moved.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
-        folders: Where the module of a network of your own may lie; the current folder is always looked at.
+        allow_code: Python file or folder with the function that builds a network of your own, or its name
+            ``package.module:factory``. A saved model is data: without this no code that it names runs.
         network: The whole network, head included, where nobody can build it from its name; it is changed.
 
     Raises:
@@ -109,13 +112,13 @@ def load_saved_model(
         DataError: ``model.json`` is damaged or from a newer version.
         MissingWeightsError: The file of weights is not there.
         WeightsMismatchError: The weights are damaged, edited, or of another network.
+        UntrustedCodeError: The network is built by a function that ``allow_code`` does not hold.
         UsageError: The network can not be built here, or the device is not available.
     """
     folder = find_saved_model(Path(run))
     facts = _read_facts(folder / FACTS_FILE)
     state = _read_weights(folder / WEIGHTS_FILE, facts)
-    places = [*(Path(place) for place in folders), Path.cwd()]
-    classifier = rebuild_classifier(facts.recipe, folders=places, network=network)
+    classifier = rebuild_classifier(facts.recipe, trusted=trusted_code(allow_code), network=network)
     _refuse_contradictions(facts, classifier, folder / FACTS_FILE)
     _load_strictly(classifier, state, facts)
     device = resolve_device(device)
@@ -179,6 +182,7 @@ def _read_facts(path: Path) -> SavedModelRecord:
         raise DataError(
             f"{path} has schema version {facts.schema_version}; this crossgraft reads up to {SCHEMA_VERSION}. Upgrade it."
         )
+    refuse_changes(facts, path)
     return facts
 
 
