@@ -248,7 +248,7 @@ def unseen_features(folder, _):
     (folder / "zoo.yaml").write_text(
         '- {name: headless, source: "headless_networks:net", preprocessing: {input_size: 16}}\n'
     )
-    return PLAIN
+    return *PLAIN, "--code", "headless_networks.py"
 
 
 def wrong_channels(folder, _):
@@ -429,8 +429,8 @@ def export_already_there(folder, _):
     from crossgraft.cli.main import main
 
     assert main([*TUNE, "--quiet"]) == 0
-    assert main(["export", "run", "--quiet"]) == 0
-    return "export", "run"
+    assert main(["export", "run", "--quiet", "--code", "tiny_models.py"]) == 0
+    return "export", "run", "--code", "tiny_models.py"
 
 
 def export_other_outputs(folder, monkeypatch):
@@ -439,7 +439,7 @@ def export_other_outputs(folder, monkeypatch):
 
     assert main([*TUNE, "--quiet"]) == 0
     monkeypatch.setattr(checking, "TOLERANCE", -1.0)
-    return "export", "run"
+    return "export", "run", "--code", "tiny_models.py"
 
 
 def export_push_without_token(folder, monkeypatch):

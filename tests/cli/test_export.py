@@ -21,6 +21,8 @@ TUNE = (
 )
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "hand-a-model-on.md"
 
+CODE = ("--code", "tiny_models.py")
+
 
 @pytest.fixture
 def tuned(workspace, run_once):
@@ -29,15 +31,15 @@ def tuned(workspace, run_once):
 
 
 def test_an_export_is_text_json_or_a_refusal(tuned, crossgraft):
-    outcome = crossgraft("export", "tuned")
+    outcome = crossgraft("export", "tuned", *CODE)
     assert outcome.code == 0, outcome.err
     assert max(map(len, outcome.out.splitlines())) <= 100
     assert "8 generated images, in batches of 1, 2 and 5: logits differ by at most" in " ".join(outcome.out.split())
     assert "timm and torchvision can not load it" in outcome.out
     assert outcome.out.splitlines()[-1] == "Export: tuned/export/safetensors"
-    again = crossgraft("export", "tuned")
+    again = crossgraft("export", "tuned", *CODE)
     assert (again.code, "holds an export already" in again.err) == (2, True)
-    replaced = crossgraft("export", "tuned/model", "--overwrite", "--json", "--quiet")
+    replaced = crossgraft("export", "tuned/model", *CODE, "--overwrite", "--json", "--quiet")
     assert (replaced.code, replaced.err) == (0, "")
     assert json.loads(replaced.out)["kind"] == "export"
 
@@ -49,10 +51,10 @@ def test_the_code_of_the_how_to_runs_on_exported_files(tuned, crossgraft, monkey
     import torch
 
     for format in ("torch", "onnx"):
-        outcome = crossgraft("export", "tuned", "--format", format)
+        outcome = crossgraft("export", "tuned", *CODE, "--format", format)
         assert outcome.code == 0, outcome.err
         assert "Exporting" in outcome.err and len(outcome.err.splitlines()) <= 4  # nobody else talks
-    predicted = crossgraft("predict", "tuned", "images/benign/03.png", "--json", "--quiet", "--out", "one")
+    predicted = crossgraft("predict", "tuned", "images/benign/03.png", *CODE, "--json", "--quiet", "--out", "one")
     expected = json.loads(predicted.out)["rows"][0]["probabilities"]
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     ran = 0

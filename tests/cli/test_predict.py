@@ -24,6 +24,8 @@ TUNE = (
     "cpu",
 )
 
+CODE = ("--code", "tiny_models.py")
+
 
 def table(path):
     with path.open(newline="", encoding="utf-8") as file:
@@ -37,7 +39,7 @@ def tuned(workspace, run_once):
 
 
 def test_predictions_are_those_of_the_evaluation(tuned, crossgraft):
-    outcome = crossgraft("predict", "tuned", "images", "--workers", "1", "--device", "cpu", "--out", "new")
+    outcome = crossgraft("predict", "tuned", "images", *CODE, "--workers", "1", "--device", "cpu", "--out", "new")
     assert outcome.code == 0, outcome.err
     rows = {int(row["row"]): row for row in table(tuned / "predictions.csv")}
     record = PredictionRecord.model_validate_json((tuned.parent / "new" / "report.json").read_bytes())
@@ -56,7 +58,7 @@ def test_predictions_are_those_of_the_evaluation(tuned, crossgraft):
 
 def test_a_plain_folder_is_predicted_with_the_answer_first_and_names_in_the_table(tuned, crossgraft):
     make_images(tuned.parent / "new images", {"visit 2": 30})
-    outcome = crossgraft("predict", "tuned/model", "new images")
+    outcome = crossgraft("predict", "tuned/model", "new images", *CODE)
     assert outcome.code == 0, outcome.err
     assert outcome.out.startswith("new images · 30 images · ")
     assert "visit 2/00.png" in outcome.out
@@ -80,7 +82,7 @@ def test_a_plain_folder_is_predicted_with_the_answer_first_and_names_in_the_tabl
 
 
 def test_json_is_one_document_with_names(tuned, crossgraft):
-    outcome = crossgraft("predict", "tuned", "images/benign/03.png", "--json", "--quiet", "--no-images", "--out", "one")
+    outcome = crossgraft("predict", "tuned", "images/benign/03.png", *CODE, "--json", "--quiet", "--no-images", "--out", "one")
     assert outcome.code == 0, outcome.err
     assert outcome.err == ""
     document = json.loads(outcome.out)
@@ -90,9 +92,9 @@ def test_json_is_one_document_with_names(tuned, crossgraft):
 
 def test_the_same_command_again_takes_the_same_directory_and_new_images_too(tuned, crossgraft):
     for _ in range(2):
-        assert crossgraft("predict", "tuned", "images", "--quiet", "--no-images").code == 0
+        assert crossgraft("predict", "tuned", "images", *CODE, "--quiet", "--no-images").code == 0
     make_images(tuned.parent / "images", {"benign": 14})
-    assert crossgraft("predict", "tuned", "images", "--quiet", "--no-images").code == 0
+    assert crossgraft("predict", "tuned", "images", *CODE, "--quiet", "--no-images").code == 0
     assert [path.name for path in (tuned.parent / "runs").iterdir()] == ["predict-images"]
     assert len(table(tuned.parent / "runs" / "predict-images" / "predictions.csv")) == 26
 
@@ -100,21 +102,21 @@ def test_the_same_command_again_takes_the_same_directory_and_new_images_too(tune
 def test_mistakes_have_their_exit_codes(tuned, crossgraft):
     folder = tuned.parent
     (folder / "images" / "benign" / "00.png").write_bytes(b"nothing")
-    unreadable = crossgraft("predict", "tuned", "images")
+    unreadable = crossgraft("predict", "tuned", "images", *CODE)
     assert (unreadable.code, "benign/00.png" in unreadable.err) == (3, True)
-    assert crossgraft("predict", "tuned", "images", "--skip-unreadable", "--out", "skipped").code == 0
+    assert crossgraft("predict", "tuned", "images", *CODE, "--skip-unreadable", "--out", "skipped").code == 0
     assert "unreadable" in (folder / "skipped" / "predictions.csv").read_text()
     assert crossgraft("predict", "images", "images").code == 2
     assert crossgraft("predict", "nowhere", "images").code == 2
-    assert crossgraft("predict", "tuned", "no such folder").code == 3
+    assert crossgraft("predict", "tuned", "no such folder", *CODE).code == 3
     weights = folder / "tuned" / "model" / "weights.safetensors"
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(bytes(content))
-    edited = crossgraft("predict", "tuned", "images", "--skip-unreadable")
+    edited = crossgraft("predict", "tuned", "images", *CODE, "--skip-unreadable")
     assert (edited.code, "damaged or changed" in edited.err) == (3, True)
     shutil.rmtree(folder / "tuned" / "model")
-    assert "left no model" in crossgraft("predict", "tuned", "images").err
+    assert "left no model" in crossgraft("predict", "tuned", "images", *CODE).err
 
 
 def test_a_network_of_ones_own_is_found_from_elsewhere(tuned, crossgraft, monkeypatch, tmp_path_factory):

@@ -79,8 +79,8 @@ def test_a_network_of_one_size_says_so():
 
 
 def test_arguments_that_the_architecture_does_not_take():
-    with pytest.raises(UsageError, match=r"timm cannot build test_resnet with drop_rate='red'"):
-        load_backbone(ModelSpec("a", TINY, "random", kwargs={"drop_rate": "red"}))
+    with pytest.raises(UsageError, match=r"timm cannot build test_resnet with num_classes='red'"):
+        load_backbone(ModelSpec("a", TINY, "random", kwargs={"num_classes": "red"}))
     with pytest.raises(UnknownNameError, match=r"Unknown argument in the kwargs of test_resnet: colour"):
         load_backbone(ModelSpec("a", TINY, "random", kwargs={"colour": "red"}))
 

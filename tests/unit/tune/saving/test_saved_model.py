@@ -20,6 +20,7 @@ from crossgraft.models.classifier import make_classifier
 from crossgraft.models.load import load_backbone
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import load_saved_model
+from support.tampering import change_sealed
 from support.tuning_records import tuning_record
 
 
@@ -54,10 +55,6 @@ def images():
 def folder(tmp_path, classifier, facts):
     save_model(tmp_path / "run" / "model", classifier, facts)
     return tmp_path / "run" / "model"
-
-
-def change(path, **changes):
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
 def test_logits_are_bit_for_bit_those_before_saving(folder, classifier, images):
@@ -123,7 +120,7 @@ def test_weights_of_another_network_are_refused_key_by_key(folder):
     state["stranger"] = state.pop("head.bias")
     content = safetensors.torch.save(state)
     (folder / "weights.safetensors").write_bytes(content)
-    change(folder / "model.json", weights_sha256=hashlib.sha256(content).hexdigest())
+    change_sealed(folder / "model.json", weights_sha256=hashlib.sha256(content).hexdigest())
     with pytest.raises(WeightsMismatchError) as caught:
         load_saved_model(folder)
     assert all(part in str(caught.value) for part in ("stranger", "head.bias", "head.weight is (3,"))
@@ -141,7 +138,7 @@ def test_weights_of_another_network_are_refused_key_by_key(folder):
     ],
 )
 def test_facts_that_contradict_themselves_are_refused(folder, changes, message):
-    change(folder / "model.json", **changes)
+    change_sealed(folder / "model.json", **changes)
     with pytest.raises(DataError, match=message):
         load_saved_model(folder)
 
@@ -149,7 +146,7 @@ def test_facts_that_contradict_themselves_are_refused(folder, changes, message):
 def test_a_threshold_of_a_class_that_is_not_there_is_refused(folder):
     facts = json.loads((folder / "model.json").read_text())
     facts["thresholds"][0]["class_name"] = "stranger"
-    change(folder / "model.json", **facts)
+    change_sealed(folder / "model.json", **facts)
     with pytest.raises(DataError, match="stranger"):
         load_saved_model(folder)
 
