@@ -30,7 +30,9 @@ def test_the_answer_comes_last_and_the_command_line_gives_it_again(workspace, cr
     again = crossgraft(*run.command_line.split()[1:], "--workers", "1", "--json", "--quiet")
     assert again.code == 0, again.err
     assert FineTuningComparisonRecord.model_validate_json(again.out).variants == record.variants
-    predicted = crossgraft("predict", str(folder / "trainings" / "linear-0"), "images", *CODE, "--quiet", "--workers", "1")
+    predicted = crossgraft(
+        "predict", str(folder / "trainings" / "linear-0"), "images", *CODE, "--quiet", "--workers", "1"
+    )
     assert predicted.code == 0, predicted.err
 
 

@@ -82,7 +82,9 @@ def test_a_plain_folder_is_predicted_with_the_answer_first_and_names_in_the_tabl
 
 
 def test_json_is_one_document_with_names(tuned, crossgraft):
-    outcome = crossgraft("predict", "tuned", "images/benign/03.png", *CODE, "--json", "--quiet", "--no-images", "--out", "one")
+    outcome = crossgraft(
+        "predict", "tuned", "images/benign/03.png", *CODE, "--json", "--quiet", "--no-images", "--out", "one"
+    )
     assert outcome.code == 0, outcome.err
     assert outcome.err == ""
     document = json.loads(outcome.out)

@@ -189,7 +189,9 @@ def test_ground_truth_is_compared(workspace, crossgraft):
 
 def test_a_config_file_gives_flags_and_typed_flags_win(workspace, crossgraft):
     (workspace / "c.yaml").write_text("models: zoo.yaml\nscores: logme\nper_class: 5\nseed: 7\n")
-    outcome = crossgraft("rank", "images", "--config", "c.yaml", "--code", "tiny_models.py", "--per-class", "6", "--json")
+    outcome = crossgraft(
+        "rank", "images", "--config", "c.yaml", "--code", "tiny_models.py", "--per-class", "6", "--json"
+    )
     record = RankingRecord.model_validate_json(outcome.out)
     assert record.dataset.class_counts == [6, 6]
     assert [score.name for score in record.scores] == ["logme"]

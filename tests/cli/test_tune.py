@@ -51,7 +51,9 @@ def test_a_file_of_flags_gives_the_same(workspace, crossgraft):
         "model: tiny_models:tiny\nepochs: 2\nworkers: 1\ngrid: {learning_rate: [0.01, 0.001]}\nregularizer: l2_sp\n"
     )
     (workspace / "c.yaml").write_text(content)
-    from_file = crossgraft("tune", "images", "--config", "c.yaml", "--code", "tiny_models:tiny", "--json", "--quiet", "--out", "one")
+    from_file = crossgraft(
+        "tune", "images", "--config", "c.yaml", "--code", "tiny_models:tiny", "--json", "--quiet", "--out", "one"
+    )
     assert from_file.code == 0, from_file.err
     typed = crossgraft(
         "tune",

@@ -8,15 +8,14 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-_STARTS_CODE = (
-    "os.system os.exec os.posix_spawn os.spawn os.startfile subprocess.Popen pickle.find_class"
-).split()
+_STARTS_CODE = "os.system os.exec os.posix_spawn os.spawn os.startfile subprocess.Popen pickle.find_class".split()
 _GOES_OUT = (
     "socket.connect socket.getaddrinfo socket.gethostbyname socket.gethostbyaddr socket.sendto socket.sendmsg urllib.Request "
     "http.client.connect ftplib.connect smtplib.connect"
 ).split()
-_CHANGES_FILES = {"os.remove": 1, "os.rmdir": 1, "os.rename": 2, "os.mkdir": 1, "os.truncate": 1, "os.chmod": 1, "os.link": 2}
-_CHANGES_FILES |= {"os.symlink": 2, "shutil.rmtree": 1, "shutil.move": 2}
+_TAKES_ONE_PATH = ("os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "shutil.rmtree")
+_TAKES_TWO_PATHS = ("os.rename", "os.link", "os.symlink", "shutil.move")
+_CHANGES_FILES = {**dict.fromkeys(_TAKES_ONE_PATH, 1), **dict.fromkeys(_TAKES_TWO_PATHS, 2)}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
@@ -43,7 +42,9 @@ class Guard:
             self._stop(f"{event}{arguments!r}")
         if event == "open":
             path, mode, flags = arguments
-            writes = any(letter in mode for letter in "wax+") if isinstance(mode, str) else bool((flags or 0) & _WRITING)
+            writes = (
+                any(letter in mode for letter in "wax+") if isinstance(mode, str) else bool((flags or 0) & _WRITING)
+            )
             if writes and not isinstance(path, int):
                 self._check(event, path)
         elif event in _CHANGES_FILES:
@@ -93,6 +94,3 @@ def guarded(*places, forbidden=(*_STARTS_CODE, *_GOES_OUT)):
     finally:
         _guards.pop()
         assert guard.tried == [], guard.tried
-
-
-NETWORK = _GOES_OUT

@@ -207,14 +207,44 @@ def _is_without_result(path: Path, record: RunRecord) -> bool:
 
 
 def _clear(path: Path) -> None:
-    """Remove what the earlier run wrote, and nothing that somebody put beside it."""
-    listing = path / WRITTEN
-    names = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else []
-    for name in [*names, "report.html", "run.json", WRITTEN]:
+    """Remove what the earlier run wrote, and nothing that somebody put beside it.
+
+    Raises:
+        DataError: The list of its files names one outside of the folder; nothing was removed.
+        StorageError: A file cannot be removed.
+    """
+    files = [_inside(path, name) for name in _written(path)]
+    for file in [*files, path / "report.html", path / "run.json", path / WRITTEN]:
         try:
-            (path / name).unlink(missing_ok=True)
+            file.unlink(missing_ok=True)
         except OSError as error:  # on Windows a file that a program has open can not be removed
-            raise StorageError(f"Cannot remove {path / name}: {describe_os_error(error)}.") from error
+            raise StorageError(f"Cannot remove {file}: {describe_os_error(error)}.") from error
+
+
+def _written(path: Path) -> list[str]:
+    """The names in the list of what a run wrote; empty lines are none."""
+    listing = path / WRITTEN
+    try:
+        return [name for name in listing.read_text(encoding="utf-8").splitlines() if name]
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"Cannot read {listing}: {error}. Remove the folder by hand, or choose another --out.") from error
+
+
+def _inside(path: Path, name: str) -> Path:
+    """The file of this name in the folder; the list is data, which may have come with the folder from anywhere."""
+    file = path / name
+    try:
+        stays = file.parent.resolve().is_relative_to(path.resolve()) and file.name != ".." and "\0" not in name
+    except (OSError, ValueError, RuntimeError):  # a loop of links, a NUL
+        stays = False
+    if not stays:
+        raise DataError(
+            f"{path / WRITTEN} lists {name!r}, which is not in the folder of the run, so nothing was removed. A run lists its own "
+            "files only: somebody changed the list. Remove the folder by hand, or choose another --out."
+        )
+    return file
 
 
 def _differences(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
