@@ -8,11 +8,27 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-_STARTS_CODE = "os.system os.exec os.posix_spawn os.spawn os.startfile subprocess.Popen pickle.find_class".split()
-_GOES_OUT = (
-    "socket.connect socket.getaddrinfo socket.gethostbyname socket.gethostbyaddr socket.sendto socket.sendmsg urllib.Request "
-    "http.client.connect ftplib.connect smtplib.connect"
-).split()
+_STARTS_CODE = (
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.spawn",
+    "os.startfile",
+    "subprocess.Popen",
+    "pickle.find_class",
+)
+_GOES_OUT = [
+    "socket.connect",
+    "socket.getaddrinfo",
+    "socket.gethostbyname",
+    "socket.gethostbyaddr",
+    "socket.sendto",
+    "socket.sendmsg",
+    "urllib.Request",
+    "http.client.connect",
+    "ftplib.connect",
+    "smtplib.connect",
+]
 _TAKES_ONE_PATH = ("os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "shutil.rmtree")
 _TAKES_TWO_PATHS = ("os.rename", "os.link", "os.symlink", "shutil.move")
 _CHANGES_FILES = {**dict.fromkeys(_TAKES_ONE_PATH, 1), **dict.fromkeys(_TAKES_TWO_PATHS, 2)}

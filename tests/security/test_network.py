@@ -1,0 +1,93 @@
+"""No command goes to the network unless it is asked to, whatever it is given."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from crossgraft.cli.main import COMMANDS
+
+SUPPORT = Path(__file__).parents[1] / "support" / "no_network"
+SRC = Path(__file__).parents[2] / "src"
+RUN_ALL = """
+import json, sys
+from contextlib import nullcontext
+from dataclasses import replace
+from crossgraft.cli.main import main
+from crossgraft.demo import steps
+
+class InThisProcess:
+    def run(self, function, jobs, *, stage):
+        return [function(job) for job in jobs]
+
+steps.worker_pool = lambda: nullcontext(InThisProcess())
+short = {"pretraining": replace(steps.FAST.pretraining, steps=3), "fine_tuning": replace(steps.FAST.fine_tuning, steps=4)}
+steps.FAST = replace(steps.FAST, **short, num_seeds=1, tune_epochs=1)
+print([main(arguments) for arguments in json.loads(sys.argv[1])])
+"""
+QUIET = ("--quiet", "--workers", "1")
+TUNED = ("--model", "tiny_models:tiny", "--epochs", "1", "--device", "cpu")
+OWN = ("--code", "tiny_models.py")
+
+
+def run_offline(folder, *python):
+    log = folder / "network.log"
+    path = os.pathsep.join([str(SUPPORT), str(SRC), str(folder)])
+    environment = {**os.environ, "PYTHONPATH": path, "NETWORK_LOG": str(log), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, *python], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    return done, log.read_text() if log.exists() else ""
+
+
+def test_a_process_that_goes_out_is_seen(tmp_path):
+    done, log = run_offline(tmp_path, "-c", "import socket; socket.create_connection(('127.0.0.1', 9))")
+    assert done.returncode == 97
+    assert "127.0.0.1" in log
+
+
+@pytest.mark.slow
+def test_every_command_stays_at_home(workspace):
+    """Also with models whose weights are elsewhere, and with headers that ask for them."""
+    state = {"conv1.0.weight": torch.zeros(1)}
+    for name, kwargs in {
+        "url": {"pretrained": True, "pretrained_cfg": {"url": "http://127.0.0.1:9/x.pth"}},
+        "hub": {"pretrained": True, "pretrained_cfg": {"hf_hub_id": "timm/resnet18.a1_in1k"}},
+    }.items():
+        metadata = {"architecture": "resnet18", "kwargs": json.dumps(kwargs)}
+        save_file(state, workspace / f"{name}.safetensors", metadata=metadata)
+    commands = {
+        0: [
+            ("check", "images", *QUIET, "--out", "c"),
+            ("rank", "images", "--models", "zoo.yaml", *OWN, "--scores", "logme,leep", *QUIET, "--out", "r"),
+            ("rank", "--published", "thesis", "--out", "p"),
+            ("tune", "images", *TUNED, *QUIET, "--out", "t"),
+            ("tune", "images", *TUNED, "--compare", "full,linear", *QUIET, "--out", "f"),
+            ("predict", "t", "images", *OWN, *QUIET, "--out", "q"),
+            *(("export", "t", "--format", format, *OWN, "--quiet") for format in ("safetensors", "torch")),
+            ("report", "r"),
+            *(("list", kind) for kind in ("scores", "models", "methods", "results")),
+            ("demo", "--fast", "--quiet", "--out", "d"),
+        ],
+        4: [
+            ("rank", "images", "--models", "resnet18", *QUIET),
+            ("rank", "images", "--models", "torchvision:resnet18", *QUIET),
+            ("tune", "images", "--model", "resnet18", *QUIET),
+        ],
+        2: [
+            ("rank", "images", "--models", "url.safetensors", *QUIET),
+            ("tune", "images", "--model", "hub.safetensors", *QUIET),
+            ("tune", "images", "--model", "hf-hub:timm/resnet18.a1_in1k", *QUIET),
+        ],
+    }
+    expected = [code for code, listed in commands.items() for _ in listed]
+    assert {command[0] for listed in commands.values() for command in listed} == set(COMMANDS)
+    done, log = run_offline(workspace, "-c", RUN_ALL, json.dumps([c for listed in commands.values() for c in listed]))
+    assert log == ""
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == expected, done.stderr
