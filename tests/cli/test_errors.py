@@ -251,6 +251,65 @@ def unseen_features(folder, _):
     return *PLAIN, "--code", "headless_networks.py"
 
 
+def function_without_consent(*_):
+    return "rank", "images", "--models", "zoo.yaml"
+
+
+def function_of_python(*_):
+    return "tune", "images", "--model", "os:system"
+
+
+def function_from_elsewhere(folder, _):
+    (folder / "my_nets.py").write_text("from tiny_models import tiny\n")
+    (folder / "zoo.yaml").write_text('- {name: mine, source: "my_nets:tiny"}\n')
+    return "rank", "images", "--models", "zoo.yaml", "--code", "my_nets.py"
+
+
+def code_not_there(*_):
+    return "rank", "images", "--models", "zoo.yaml", "--code", "tiny_model.py"
+
+
+def consent_in_a_file(folder, _):
+    (folder / "c.yaml").write_text("allow_code: tiny_models.py\nmodels: zoo.yaml\n")
+    return "rank", "images", "--config", "c.yaml"
+
+
+def argument_that_loads(folder, _):
+    zoo = "- {name: a, source: resnet18, weights: random, kwargs: {checkpoint_path: a.pth}}\n"
+    (folder / "zoo.yaml").write_text(zoo)
+    return PLAIN
+
+
+def argument_that_is_not_known(folder, _):
+    metadata = {"architecture": "resnet18", "kwargs": json.dumps({"in_chan": 1})}
+    save_file({"x": torch.zeros(1)}, folder / "odd.safetensors", metadata=metadata)
+    return "rank", "images", "--models", "odd.safetensors"
+
+
+def _edit_model(**changes):
+    from crossgraft.cli.main import main
+
+    assert main([*TUNE, "--quiet"]) == 0
+    file = Path("run/model/model.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    return "predict", "run", "images", "--code", "tiny_models.py"
+
+
+def model_changed(*_):
+    return _edit_model(class_names=["malignant", "benign"])
+
+
+def model_without_checksums(*_):
+    return _edit_model(checksums={})
+
+
+def listed_file_elsewhere(folder, _):
+    with open_run(folder / "run", command="rank", command_line="", config={}, seed=0) as run:
+        run.write("scores.csv", "")
+    (folder / "run" / ".files").write_text("scores.csv\n../images/benign/00.png\n")
+    return *PLAIN, "--overwrite"
+
+
 def wrong_channels(folder, _):
     zoo = '- {name: grey, source: "tiny_models:tiny", preprocessing: {input_size: [1, 16, 16]}}\n'
     (folder / "zoo.yaml").write_text(zoo)
