@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crossgraft.cli.text_table import text_table, wrap
+from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import ComparedVariantRecord, FineTuningComparisonRecord
 from crossgraft.report.comparison_words import NUMBERS, answer_in_words, difference_in_words
 from crossgraft.report.formatting import MISSING, counted, describe_classes, duration
@@ -20,7 +20,7 @@ def comparison_text(record: FineTuningComparisonRecord, report: Path | None) -> 
     parts += [wrap(f"Warning: {warning}") for warning in record.warnings]
     parts += [wrap(f"{record.interval_words} {record.leakage}")]
     answer = wrap(f"{answer_in_words(record)} Research use, not a medical device.")
-    parts.append(answer if report is None else f"{answer}\nReport: {report}")
+    parts.append(answer if report is None else f"{answer}\n{place('Report', report)}")
     return "\n\n".join(parts)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from crossgraft.words.visible import storable
+
 
 def display_value(value: object) -> object:
     """A value as it may be written into a record: absolute paths are reduced to their last part."""
@@ -16,7 +18,7 @@ def display_value(value: object) -> object:
     if isinstance(value, list | tuple):
         return [display_value(entry) for entry in value]
     if isinstance(value, str | Path):
-        return Path(value).name if Path(value).is_absolute() else str(value)
+        return storable(Path(value).name if Path(value).is_absolute() else str(value))
     return value
 
 
