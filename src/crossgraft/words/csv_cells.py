@@ -25,17 +25,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FORMULA = re.compile(r"'*(?:[\t\r\n\0]|\s*[=+\-@＝＋－＠])")
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _QUOTED = re.compile(r'[,"\r\n]')
 
 
 def guarded(text: str) -> str:
     """``text`` as a cell that no spreadsheet runs.
 
-    >>> guarded("=1+1"), guarded("'=1"), guarded("-0.42"), guarded("'tis benign")
-    ("'=1+1", "''=1", '-0.42', "'tis benign")
+    >>> guarded("=1+1"), guarded("'=1"), guarded("'tis benign")
+    ("'=1+1", "''=1", "'tis benign")
     """
-    return f"'{text}" if _is_formula(text) else text
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def unguarded(cell: str) -> str:
@@ -44,12 +43,7 @@ def unguarded(cell: str) -> str:
     >>> unguarded("'=1+1"), unguarded("''=1"), unguarded("'tis benign")
     ('=1+1', "'=1", "'tis benign")
     """
-    return cell[1:] if cell.startswith("'") and _is_formula(cell[1:]) else cell
-
-
-def _is_formula(text: str) -> bool:
-    # A number with a sign is no formula. It has to stay readable by other programs: -1 is a usual name of a class.
-    return _FORMULA.match(text) is not None and _NUMBER.fullmatch(text) is None
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell[1:]) else cell
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]], *, line_end: str = "\n") -> str:
@@ -70,7 +64,7 @@ def frame_csv(frame: pd.DataFrame) -> str:
     """A table of numbers and text as a CSV file, without its index."""
     header = [str(name) for name in frame.columns]
     known = frame.notna().to_numpy().tolist()
-    rows = zip(*(frame.iloc[:, place].tolist() for place in range(len(header))), strict=True)
+    rows = zip(*(frame.iloc[:, place].array for place in range(len(header))), strict=True)
     cells = (
         [value if is_known else None for value, is_known in zip(row, row_known, strict=True)]
         for row, row_known in zip(rows, known, strict=True)

@@ -59,14 +59,14 @@ def read_table(path: Path) -> Table:
         DataError: The file is empty, not UTF-8 text, or a row has more or fewer cells than the header.
     """
     try:
-        text = whole_letters(path.read_text(encoding="utf-8-sig"))
+        text = whole_letters(path.read_bytes().decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise DataError(
             f"The table {path.name} is not UTF-8 text (byte {error.start}). Save it as CSV in UTF-8."
         ) from error
     if not text.strip():
         raise DataError(f"The table {path.name} is empty.")
-    header = text.lstrip("\r\n").partition("\n")[0]
+    header = text.lstrip("\r\n").partition("\n")[0].partition("\r")[0]
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(_DELIMITERS, key=header.count), strict=True)
     try:
         filled = [(tuple(map(_plain, row)), reader.line_num) for row in reader if any(map(str.strip, row))]
