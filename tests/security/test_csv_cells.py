@@ -190,7 +190,7 @@ def test_a_file_of_a_run_holds_no_formula_and_gives_back_the_name(folder, file):
 
 
 def test_every_csv_of_the_runs_is_guarded(folder):
-    files = [path for path in folder.rglob("*.csv")]
+    files = list(folder.rglob("*.csv"))
     assert {path.name for path in files} >= {
         "scores.csv", "comparison.csv", "trainings.csv", "history.csv", "metrics.csv", "predictions.csv", "findings.csv",
     }  # fmt: skip

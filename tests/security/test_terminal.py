@@ -55,9 +55,19 @@ def test_what_is_shown_can_be_shown_again(text):
     visible(text).encode()
 
 
+@pytest.mark.parametrize("blank", ["\u034f", "\u3164", "\uffa0", "\u17b4", "\U000e0041", "\ufffe"])
+def test_characters_that_nobody_sees_are_shown(blank):
+    assert visible(f"be{blank}nign") == f"be{blank.encode('unicode_escape').decode()}nign"
+
+
+def test_many_joiners_take_no_time():
+    """Quadratic work would take minutes; the limit of all tests stops that."""
+    assert visible("\u200d" * 300_000).count("200d") == 300_000
+
+
 @given(st.text(st.characters(categories=["L", "M", "N", "P", "S", "Zs"]), max_size=30))
 def test_letters_of_every_script_stay(text):
-    fillers = "\u034f\u115f\u1160\u3164\uffa0"
+    fillers = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"
     assert visible(text) == "".join(visible(letter) if letter in fillers else letter for letter in text)
 
 
@@ -299,14 +309,10 @@ def test_an_internal_error_is_escaped_as_well(folder, monkeypatch):
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no names that are no UTF-8")
 def test_names_that_are_no_utf8_are_shown_and_kept_as_escapes(folder, tmp_path):
     make_images(tmp_path / "scans", {"benign": 6, "malignant": 6})
-    os.rename(os.fsencode(tmp_path / "scans" / "benign"), os.fsencode(tmp_path / "scans") + b"/beni\xffgn")
-    os.rename(
-        os.fsencode(tmp_path / "scans") + b"/beni\xffgn/00.png",
-        os.fsencode(tmp_path / "scans") + b"/beni\xffgn/\xfe.png",
-    )
-    os.rename(tmp_path / "scans", os.fsencode(tmp_path) + b"/sc\xfcns")
-    data = os.fsdecode(os.fsencode(tmp_path) + b"/sc\xfcns")
-    out = os.fsdecode(os.fsencode(tmp_path) + b"/r\xfcn")
+    (tmp_path / "scans" / "benign" / "00.png").rename(tmp_path / "scans" / "benign" / "\udcfe.png")
+    (tmp_path / "scans" / "benign").rename(tmp_path / "scans" / "beni\udcffgn")
+    data = (tmp_path / "scans").rename(tmp_path / "sc\udcfcns")
+    out = tmp_path / "r\udcfcn"
     code, text, err = run("check", data, "--workers", "1", "--show-names", "--out", out)
     assert code == 0, err
     assert RAW.search(text + err) is None

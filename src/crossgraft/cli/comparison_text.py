@@ -9,6 +9,7 @@ from crossgraft.records import ComparedVariantRecord, FineTuningComparisonRecord
 from crossgraft.report.comparison_words import NUMBERS, answer_in_words, difference_in_words
 from crossgraft.report.formatting import MISSING, counted, describe_classes, duration
 from crossgraft.report.plots.style import shortened
+from crossgraft.words.visible import visible
 
 _LONGEST_NAME = 22
 
@@ -45,7 +46,7 @@ def _row(row: ComparedVariantRecord, *, has_full: bool) -> list[str]:
     ratio = MISSING if row.time_ratio is None else f"×{row.time_ratio:.2f}"
     failed = f"{row.num_failed} failed" if row.num_failed else ""
     return [
-        shortened(row.variant, _LONGEST_NAME),
+        shortened(visible(row.variant), _LONGEST_NAME),
         NUMBERS(row.metric.value),
         NUMBERS.interval(row.metric.low, row.metric.high),
         NUMBERS(row.cka.value),

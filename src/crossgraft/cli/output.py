@@ -36,7 +36,8 @@ def harmless_messages() -> Generator[None]:
 
     def visible_record(*args: Any, **kwargs: Any) -> logging.LogRecord:
         record = make_record(*args, **kwargs)
-        record.msg, record.args = visible(record.getMessage(), keep="\n"), None
+        message = record.getMessage  # composed when a handler asks for it
+        record.getMessage = lambda: visible(message(), keep="\n")
         return record
 
     warnings.formatwarning = visible_warning

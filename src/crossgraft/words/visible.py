@@ -12,7 +12,7 @@ from collections.abc import Callable
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Categories of Unicode: control, format (direction, zero width), half of a pair (no UTF-8), line and paragraph separator."""
 
-_BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u3164\uffa0")
+_BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 """Joiner and fillers that Unicode counts as letters or marks, but that nobody sees."""
 
 _JOINERS = frozenset("\u200c\u200d")
@@ -47,7 +47,7 @@ def visible(text: str, *, keep: str = "", escape: Callable[[str], str] = escaped
     >>> visible("a\nb", keep="\n") == "a\nb"
     True
     """
-    if text.isprintable():
+    if text.isprintable() and _BLANK_LETTERS.isdisjoint(text):
         return text
     return "".join(
         escape(character) if _is_hidden(text, place) and character not in keep else character
@@ -67,12 +67,12 @@ def storable(text: str) -> str:
 def _is_hidden(text: str, place: int) -> bool:
     character = text[place]
     if character in _JOINERS:
-        return not _joins(text[:place].rstrip(_VARIATION_SELECTOR)[-1:], text[place + 1 : place + 2])
+        return not _joins(text[max(place - 2, 0) : place].rstrip(_VARIATION_SELECTOR)[-1:], text[place + 1 : place + 2])
     return unicodedata.category(character) in _HIDDEN or character in _BLANK_LETTERS or _is_no_character(ord(character))
 
 
 def _is_no_character(code: int) -> bool:
-    """The last two of each plane, and 32 more, will never be characters; XML, and so a figure, can not hold them."""
+    """The last two of each plane, and 32 more, will never be characters, and have no place in a page."""
     return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from crossgraft.words.visible import visible
-
 INK = "#000000"  # becomes currentColor
 PAPER = "#fefefe"  # becomes the page's background: the inside of hollow markers
 FONT_PIXELS = 12.5
@@ -67,7 +65,7 @@ def family_marks(families: Iterable[str]) -> dict[str, Mark]:
 
 def shortened(text: str, most_characters: int) -> str:
     """``text`` with its middle left out when it is too long; both ends tell models apart."""
-    text = visible(text)
+    text = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
     if len(text) <= most_characters:
         return text
     head = (most_characters - 1) * 3 // 5
