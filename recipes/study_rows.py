@@ -14,6 +14,7 @@ import numpy as np
 from crossgraft.metrics import MetricRow, evaluate_predictions
 from crossgraft.records import InterpolationRecord, MetricRecord, TuningRecord
 from crossgraft.runs.atomic import write_atomically
+from crossgraft.words.csv_cells import csv_rows
 
 Decided = Mapping[str, MetricRow]
 """Accuracy and balanced accuracy of the most probable class."""
@@ -195,8 +196,7 @@ def most_probable(logits: np.ndarray, targets: np.ndarray) -> Decided:
 
 def read_predictions(file: Path) -> tuple[np.ndarray, np.ndarray]:
     """Logits (n, C) and true classes (n,) of ``predictions.csv``."""
-    with file.open(encoding="utf-8", newline="") as opened:
-        rows = list(csv.DictReader(opened))
+    _, rows = csv_rows(file.read_bytes().decode("utf-8"))
     names = [name.removeprefix("logit ") for name in rows[0] if name.startswith("logit ")]
     logits = np.array([[float(row[f"logit {name}"]) for name in names] for row in rows])
     return logits, np.array([names.index(row["target"]) for row in rows])

@@ -17,6 +17,8 @@ from typing import Protocol, TextIO, runtime_checkable
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from crossgraft.words.visible import visible
+
 SHORT_SECONDS = 1.0
 """In a notebook, stages of less than this are told only when it was silent for a while."""
 
@@ -41,7 +43,7 @@ class Stage(Protocol):
 
 
 class Reporter:
-    """Tells the user what is happening, in the user's words.
+    """Tells the user what is happening, in the user's words; every message is one line, and steers no terminal.
 
     Args:
         stream: Where to write; stderr by default, because stdout carries results only.
@@ -63,7 +65,9 @@ class Reporter:
         self.quiet = quiet
         self.sparing = sparing if sparing is not None else _is_notebook(self.stream)
         # In a notebook rich would push a display object for every line; plain text is kept as one output.
-        self.console = Console(file=self.stream, highlight=False, soft_wrap=True, force_jupyter=False)
+        self.console = Console(
+            file=self.stream, highlight=False, markup=False, emoji=False, soft_wrap=True, force_jupyter=False
+        )
         self._clock = clock
         self._last_line = -SILENT_SECONDS
 
@@ -74,12 +78,12 @@ class Reporter:
             yield _SilentStage()
         elif self.console.is_terminal and total is not None:
             with Progress(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(bar_width=24),
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[rate]}"),
                 TimeRemainingColumn(compact=True),
-                TextColumn("{task.fields[note]}"),
+                TextColumn("{task.fields[note]}", markup=False),
                 console=self.console,
                 transient=True,
             ) as bars:
@@ -111,7 +115,7 @@ class Reporter:
 
     def _write(self, message: str) -> None:
         self._last_line = self._clock()
-        self.console.print(message, markup=False)
+        self.console.print(visible(message))
 
 
 def _is_notebook(stream: TextIO) -> bool:
@@ -185,7 +189,7 @@ class _BarStage:
         self.unit = unit
         self.start = time.monotonic()
         self.done = 0
-        self.task = bars.add_task(title, total=total, rate="", note="")
+        self.task = bars.add_task(visible(title), total=total, rate="", note="")
 
     def advance(self, amount: int = 1) -> None:
         self.done += amount
@@ -193,4 +197,4 @@ class _BarStage:
         self.bars.update(self.task, advance=amount, rate=rate)
 
     def note(self, text: str) -> None:
-        self.bars.update(self.task, note=text)
+        self.bars.update(self.task, note=visible(text))

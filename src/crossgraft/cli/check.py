@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from crossgraft.cli import options
+from crossgraft.cli.output import show
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -63,6 +64,6 @@ def check(
     if json:
         options.print_json(found.to_json())
     else:
-        typer.echo(check_text(found.record, found.report))
+        show(check_text(found.record, found.report))
     if not found.is_sound:
         raise typer.Exit(EXIT_UNSOUND)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from crossgraft.cli.text_table import WIDTH, text_table, wrap
+from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import DataCheckRecord, FindingRecord
 from crossgraft.report.formatting import count, counted, describe_classes
 
@@ -16,7 +15,7 @@ _MOST_CLASSES = 20
 
 def check_text(record: DataCheckRecord, report: Path | None) -> str:
     """The verdict, the data, counts of classes and splits, the findings, the path of the report."""
-    end = f"Report: {report}" if report else ""
+    end = place("Report", report) if report else ""
     findings = "\n".join(_findings(record.findings))
     parts = [f"{wrap(record.verdict)}\n{wrap(_heading(record))}", _counts(record), findings, end]
     return "\n\n".join(part for part in parts if part)
@@ -59,11 +58,4 @@ def _findings(findings: Sequence[FindingRecord]) -> list[str]:
 
 def _paragraph(severity: str, text: str) -> str:
     """The severity in a column of its own; the text beside it."""
-    return textwrap.fill(
-        text,
-        WIDTH,
-        initial_indent=severity.ljust(_SEVERITY_WIDTH),
-        subsequent_indent=" " * _SEVERITY_WIDTH,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrap(text, first=severity.ljust(_SEVERITY_WIDTH), indent=" " * _SEVERITY_WIDTH)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from crossgraft.cli import options
+from crossgraft.cli.output import show
 from crossgraft.errors import UsageError
 from crossgraft.progress import Reporter
 
@@ -59,8 +60,8 @@ def compare_and_print(data: str, arguments: Mapping[str, Any], *, reporter: Repo
     if as_json:
         options.print_json(found.to_json())
     elif found.comparison is None:
-        typer.echo(found.summary())
+        show(found.summary())
     else:
-        typer.echo(comparison_text(found.record, found.report))
+        show(comparison_text(found.record, found.report))
     if found.comparison is not None and any(row.state == "failed" for row in found.record.trainings):
         raise typer.Exit(EXIT_PARTIAL)

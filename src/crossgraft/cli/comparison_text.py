@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crossgraft.cli.text_table import text_table, wrap
+from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import ComparedVariantRecord, FineTuningComparisonRecord
 from crossgraft.report.comparison_words import NUMBERS, answer_in_words, difference_in_words
 from crossgraft.report.formatting import MISSING, counted, describe_classes, duration
 from crossgraft.report.plots.style import shortened
+from crossgraft.words.visible import visible
 
 _LONGEST_NAME = 22
 
@@ -20,7 +21,7 @@ def comparison_text(record: FineTuningComparisonRecord, report: Path | None) -> 
     parts += [wrap(f"Warning: {warning}") for warning in record.warnings]
     parts += [wrap(f"{record.interval_words} {record.leakage}")]
     answer = wrap(f"{answer_in_words(record)} Research use, not a medical device.")
-    parts.append(answer if report is None else f"{answer}\nReport: {report}")
+    parts.append(answer if report is None else f"{answer}\n{place('Report', report)}")
     return "\n\n".join(parts)
 
 
@@ -45,7 +46,7 @@ def _row(row: ComparedVariantRecord, *, has_full: bool) -> list[str]:
     ratio = MISSING if row.time_ratio is None else f"×{row.time_ratio:.2f}"
     failed = f"{row.num_failed} failed" if row.num_failed else ""
     return [
-        shortened(row.variant, _LONGEST_NAME),
+        shortened(visible(row.variant), _LONGEST_NAME),
         NUMBERS(row.metric.value),
         NUMBERS.interval(row.metric.low, row.metric.high),
         NUMBERS(row.cka.value),

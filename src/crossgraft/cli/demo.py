@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from crossgraft.cli import options
+from crossgraft.cli.output import show
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -44,4 +45,4 @@ def demo(
     if json:
         options.print_json(record.model_dump_json())
     else:
-        typer.echo(demo_text(record, report))
+        show(demo_text(record, report))

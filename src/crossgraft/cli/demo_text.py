@@ -6,7 +6,7 @@ from pathlib import Path
 
 from crossgraft.cli.comparison_text import variants_text
 from crossgraft.cli.ranking_text import MAX_MODEL_NAME, ranking_text, shorten
-from crossgraft.cli.text_table import text_table, wrap
+from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import BestModelRecord, DemoRecord, FineTuningComparisonRecord, MetricRecord
 from crossgraft.report.comparison_words import answer_in_words
 from crossgraft.report.formatting import NumberFormat, counted, joined
@@ -35,7 +35,9 @@ def demo_text(record: DemoRecord, report: Path) -> str:
         ("What this demo can not show", "\n".join(wrap(f"- {limit}", indent="  ") for limit in record.limits)),
     ]
     body = "\n\n".join(f"{title}\n\n{text}" for title, text in chapters)
-    return "\n\n".join([body, *([] if best is None else [_again(best, report.parent)]), f"{NEXT}\nReport: {report}"])
+    return "\n\n".join(
+        [body, *([] if best is None else [_again(best, report.parent)]), NEXT + "\n" + place("Report", report)]
+    )
 
 
 def _split(record: DemoRecord) -> str:

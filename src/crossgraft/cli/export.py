@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from crossgraft.cli import options
+from crossgraft.cli.output import show
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -48,4 +49,4 @@ def export(
     if json:
         options.print_json(exported.to_json())
     else:
-        typer.echo(export_text(exported))
+        show(export_text(exported))

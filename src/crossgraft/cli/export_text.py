@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crossgraft.cli.text_table import text_table, wrap
+from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import ExportRecord
 from crossgraft.report.formatting import count
 
@@ -22,7 +22,7 @@ def export_text(exported: Exported) -> str:
         _agreement(record),
         "\n".join([wrap(f"Takes {record.model.input}."), wrap(f"Gives {record.model.output}.")]),
         *(wrap(note) for note in record.notes),
-        "\n".join([f"Load it with: {record.how_to_load}", *_places(exported)]),
+        "\n".join([place("Load it with", record.how_to_load), *_places(exported)]),
     ]
     return "\n\n".join(parts)
 
@@ -52,4 +52,4 @@ def _agreement(record: ExportRecord) -> str:
 
 def _places(exported: Exported) -> list[str]:
     pushed = exported.record.pushed_to
-    return [f"Export: {exported.out}", *([f"On the hub: {pushed}"] if pushed else [])]
+    return [place("Export", exported.out), *([place("On the hub", pushed)] if pushed else [])]

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from crossgraft.cli import options
+from crossgraft.cli.output import show
 from crossgraft.cli.text_table import text_table, wrap
 
 app = typer.Typer(rich_markup_mode=None)
@@ -59,9 +60,9 @@ def list_plugins(
         "results": _results,
     }.get(kind, lambda: _slot(key))()
     if json:
-        typer.echo(json_module.dumps({"schema_version": SCHEMA_VERSION, key: rows}))
+        options.print_json(json_module.dumps({"schema_version": SCHEMA_VERSION, key: rows}))
     else:
-        typer.echo(_as_text(rows))
+        show(_as_text(rows))
 
 
 def _as_text(rows: Rows) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import io
 import sys
-import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from crossgraft.cli.output import complain, harmless_messages, show
 from crossgraft.errors import CrossgraftError, UnknownNameError
 from crossgraft.version import __version__
 
@@ -62,7 +62,7 @@ app = typer.Typer(cls=LazyGroup, invoke_without_command=True, rich_markup_mode=N
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"crossgraft {__version__}")
+        show(f"crossgraft {__version__}")
         raise typer.Exit
 
 
@@ -80,7 +80,7 @@ def crossgraft(
     Research use, not a medical device. Nothing is downloaded without --allow-download.
     """
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        show(context.get_help())
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
@@ -99,35 +99,35 @@ def replace_unknown_characters(*streams: object) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line and return the exit code; for tests and programs that must not exit."""
+    with harmless_messages():
+        return _outcome(arguments)
+
+
+def _outcome(arguments: Sequence[str]) -> int:
     debug = "--debug" in arguments
     try:
         outcome: object = get_command(app).main(args=list(arguments), prog_name="crossgraft", standalone_mode=False)
     except CrossgraftError as error:
-        _complain(str(error), debug=debug)
+        complain(str(error), error=error if debug else None)
         return error.exit_code
     except typer.TyperException as error:
         message = " ".join(error.format_message().split()).replace("Value error, ", "")  # pydantic's word for it
         message += "" if message.endswith((".", "?", "!")) else "."
-        _complain(f"{message} Try: {_command_path(error)} --help", debug=debug)
+        complain(f"{message} Try: {_command_path(error)} --help", error=error if debug else None)
         return EXIT_USAGE
     except (KeyboardInterrupt, typer.Abort):
-        _complain(INTERRUPTED, debug=False)
+        complain(INTERRUPTED)
         return EXIT_INTERRUPTED
     except Exception as error:
-        _complain(
-            f"Internal error: {type(error).__name__}: {error}. Run again with --debug and report it.",
-            debug=debug,
+        reason = " ".join(str(error).split())
+        complain(
+            f"Internal error: {type(error).__name__}: {reason}. Run again with --debug and report it.",
+            error=error if debug else None,
         )
         return EXIT_INTERNAL
     if outcome == EXIT_INTERRUPTED:  # Typer turns Ctrl-C into this exit code
-        _complain(INTERRUPTED, debug=False)
+        complain(INTERRUPTED)
     return outcome if isinstance(outcome, int) else 0
-
-
-def _complain(message: str, *, debug: bool) -> None:
-    if debug:
-        traceback.print_exc()
-    typer.echo(f"Error: {message}", err=True)
 
 
 def _command_path(error: typer.TyperException) -> str:

@@ -14,6 +14,7 @@ import typer
 
 from crossgraft.errors import OtherRunError
 from crossgraft.progress import Reporter
+from crossgraft.words.visible import visible
 
 T = TypeVar("T")
 
@@ -108,13 +109,19 @@ def models_of_file(arguments: dict[str, Any], given: Mapping[str, object]) -> No
 
 
 def print_json(document: str) -> None:
-    """One JSON document on stdout; what the stream can not show is escaped, so that the document stays whole."""
+    """One JSON document on stdout; what the stream or a person can not see is escaped, so that the document stays whole."""
+    document = visible(document, keep="\n", escape=_json_escape)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         document.encode(encoding)
     except UnicodeEncodeError:
-        document = re.sub(r"[^\x00-\x7f]", lambda found: json_module.dumps(found[0])[1:-1], document)
+        document = re.sub(r"[^\x00-\x7f]", lambda found: _json_escape(found[0]), document)
     typer.echo(document)
+
+
+def _json_escape(character: str) -> str:
+    # The standard library takes DEL for a character that can be seen.
+    return json_module.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
 
 
 def make_reporter(*, quiet: bool) -> Reporter:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from crossgraft.cli import options
+from crossgraft.cli.output import show
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -66,4 +67,4 @@ def predict(
     if json:
         options.print_json(predictions.to_json())
     else:
-        typer.echo(predict_text(predictions))
+        show(predict_text(predictions))

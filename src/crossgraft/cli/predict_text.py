@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crossgraft.cli.text_table import text_table, wrap
+from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import PredictionRecord, PredictionRow
 from crossgraft.report.formatting import count, counted, percent
 from crossgraft.report.metric_words import metric_in_words, overall
@@ -74,4 +74,4 @@ def _probability(row: PredictionRow, record: PredictionRecord) -> str:
 def _where(predictions: Predictions) -> str:
     if predictions.out is None:
         return ""
-    return f"Table: {predictions.out / 'predictions.csv'}\nReport: {predictions.report}"
+    return "\n".join([place("Table", predictions.out / "predictions.csv"), place("Report", predictions.report)])

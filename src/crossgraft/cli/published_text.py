@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crossgraft.cli.text_table import text_table, wrap
+from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import MeanRecord, PublishedRecord, ScenarioRecord
 from crossgraft.report.formatting import MISSING, NumberFormat
 from crossgraft.report.sections.published import friedman_text, reproduction_text
@@ -24,7 +24,7 @@ def published_text(record: PublishedRecord, report: Path | None) -> str:
         ["\n".join(wrap(f"{a.question} {a.answer}", indent="  ") for a in record.answers)] if record.answers else []
     )
     end = "\n".join(wrap(scenario.conclusion) for scenario in record.scenarios)
-    return "\n\n".join([*parts, end + (f"\nReport: {report}" if report else "")])
+    return "\n\n".join([*parts, end + ("\n" + place("Report", report) if report else "")])
 
 
 def _scenario(scenario: ScenarioRecord) -> str:

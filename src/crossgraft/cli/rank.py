@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from crossgraft.cli import options
+from crossgraft.cli.output import show
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -102,7 +103,7 @@ def rank(
     if json:
         options.print_json(ranking.to_json())
     else:
-        typer.echo(ranking_text(ranking.record, ranking.report))
+        show(ranking_text(ranking.record, ranking.report))
 
 
 def _evaluate_published(context: typer.Context, name: str, *, out: Path | None, overwrite: bool, json: bool) -> None:
@@ -121,4 +122,4 @@ def _evaluate_published(context: typer.Context, name: str, *, out: Path | None, 
     if json:
         options.print_json(record.model_dump_json())
     else:
-        typer.echo(published_text(record, directory / "report.html"))
+        show(published_text(record, directory / "report.html"))

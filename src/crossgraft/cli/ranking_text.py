@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from crossgraft.cli.text_table import text_table, wrap
+from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import (
     STATIC_PRIOR,
     AgreementRecord,
@@ -25,7 +25,7 @@ MAX_CLASSES_SHOWN = 8
 def ranking_text(record: RankingRecord, report: Path | None) -> str:
     """Data and zoo, the table by the primary score, known results, warnings, the advice, the path of the report."""
     ranking = record.ranking(record.primary_score)
-    end = wrap(record.advice) + (f"\nReport: {report}" if report else "")
+    end = wrap(record.advice) + ("\n" + place("Report", report) if report else "")
     known = [_prior(record.prior)] if record.prior else []
     parts = [_heading(record), _table(record, ranking), *known, *_notes(record, ranking), *_warnings(record), end]
     return "\n\n".join(parts)

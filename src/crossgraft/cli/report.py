@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from crossgraft.cli import options
+from crossgraft.cli.output import show
+from crossgraft.words.visible import visible
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -27,4 +29,4 @@ def report(
     """
     from crossgraft.report import write_report
 
-    typer.echo(str(write_report(runs[0] if len(runs) == 1 else runs, out=out)))
+    show(visible(str(write_report(runs[0] if len(runs) == 1 else runs, out=out))))

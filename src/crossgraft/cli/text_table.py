@@ -5,13 +5,37 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Collection, Sequence
 
+from crossgraft.words.visible import visible
+
 WIDTH = 100
 """Columns that a terminal is expected to have."""
 
 
-def wrap(text: str, *, indent: str = "") -> str:
-    """Break a sentence into lines of at most ``WIDTH`` columns."""
-    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+def wrap(text: str, *, indent: str = "", first: str = "") -> str:
+    """Break a sentence, with the names in it, into lines of at most ``WIDTH`` columns.
+
+    Args:
+        text: Without line breaks of its own; those of names are shown as escapes.
+        indent: Before each line but the first.
+        first: Before the first line.
+    """
+    return textwrap.fill(
+        visible(text),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def place(what: str, path: object) -> str:
+    """Where something lies, on a line of its own that is not broken.
+
+    >>> place("Report", "runs/check/report.html")
+    'Report: runs/check/report.html'
+    """
+    return f"{what}: {visible(str(path))}"
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[str] = ()) -> str:
@@ -22,12 +46,14 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: C
        1  a
        2  long name
     """
+    aligned_right = [name in right for name in header]
+    header, *rows = [[visible(cell) for cell in line] for line in (header, *rows)]
     widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
         aligned = [
-            cell.rjust(width) if name in right else cell.ljust(width)
-            for name, cell, width in zip(header, cells, widths, strict=True)
+            cell.rjust(width) if is_right else cell.ljust(width)
+            for is_right, cell, width in zip(aligned_right, cells, widths, strict=True)
         ]
         return "  ".join(aligned).rstrip()
 

@@ -9,6 +9,7 @@ import typer
 
 from crossgraft.cli import options
 from crossgraft.cli.comparison import EXIT_PARTIAL, compare_and_print, refuse_seeds, with_comparison
+from crossgraft.cli.output import show
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -189,8 +190,8 @@ def tune(
     if json:
         options.print_json(tuned.to_json())
     elif tuned.tuning is None:
-        typer.echo(tuned.plan.summary())
+        show(tuned.plan.summary())
     else:
-        typer.echo(tuning_text(tuned.record, tuned.report))
+        show(tuning_text(tuned.record, tuned.report))
     if tuned.tuning is not None and any(row.state == "failed" for row in tuned.tuning.grid):
         raise typer.Exit(EXIT_PARTIAL)

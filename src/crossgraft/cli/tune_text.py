@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from crossgraft.cli.text_table import text_table, wrap
+from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import CalibrationRecord, FoldRecord, GridPointRecord, MetricRecord, TuningRecord
 from crossgraft.report.formatting import MISSING, NumberFormat, counted, describe_classes, duration
 from crossgraft.report.metric_words import doubt_in_words, metric_name_in_words
@@ -140,5 +140,5 @@ def _places(record: TuningRecord, report: Path | None) -> Sequence[str]:
     if report is None:
         return []
     if record.saved_model is None:
-        return [wrap(f"No single model: {record.saved_model_reason}."), f"Report: {report}"]
-    return [f"Model: {report.parent / record.saved_model}", f"Report: {report}"]
+        return [wrap(f"No single model: {record.saved_model_reason}."), place("Report", report)]
+    return [place("Model", report.parent / record.saved_model), place("Report", report)]

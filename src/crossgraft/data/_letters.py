@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 
+from crossgraft.words.visible import storable
+
 
 def whole_letters(text: str) -> str:
-    """``text`` with every letter as one character where there is one (Unicode's form NFC)."""
-    return unicodedata.normalize("NFC", text)
+    """``text`` with every letter as one character where there is one (Unicode's form NFC); what is no UTF-8 is escaped."""
+    return unicodedata.normalize("NFC", storable(text))

@@ -21,6 +21,7 @@ from crossgraft.data.splits import Split
 from crossgraft.errors import DataError, UsageError
 from crossgraft.progress import Reporter
 from crossgraft.types import Targets
+from crossgraft.words.visible import storable
 
 NOT_OPTIONS = {"location", "use_split", "num_threads", "reporter"}
 
@@ -220,6 +221,7 @@ def list_rows(location: str, request: SourceRequest, reporter: Reporter) -> tupl
         reporter.say(sentence)
     for notice in rows.notices:
         reporter.warn(notice)
+    rows = replace(rows, name=storable(rows.name))
     if request.group_column == NO_GROUPS:
         rows = replace(rows, groups=None, group_column=None)
     return source.name, rows

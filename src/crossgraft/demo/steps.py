@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -28,6 +26,7 @@ from crossgraft.progress import Reporter
 from crossgraft.rank import rank_models
 from crossgraft.records import DemoRecord, FineTunedRow
 from crossgraft.runs import write_atomically
+from crossgraft.words.csv_cells import csv_text
 
 Timed = Callable[[str], AbstractContextManager[object]]
 
@@ -170,8 +169,4 @@ def _check(
 
 
 def _as_csv(rows: Sequence[FineTunedRow]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(FineTunedRow.model_fields), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(row.model_dump() for row in rows)
-    return text.getvalue()
+    return csv_text(list(FineTunedRow.model_fields), [list(row.model_dump().values()) for row in rows])

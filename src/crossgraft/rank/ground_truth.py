@@ -1,6 +1,5 @@
 """Do the scores agree with what fine-tuning really gave?"""
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 from crossgraft.errors import DataError, UsageError, nearest_names
 from crossgraft.records import AgreementRecord, GroundTruthRecord, ModelRecord, ScoreCell
 from crossgraft.statistics import jackknife_interval, permutation_p_value, weighted_kendall
+from crossgraft.words.csv_cells import csv_rows
 
 MIN_FAMILY_MEMBERS = 4
 MIN_MODELS = 3
@@ -50,10 +50,9 @@ def _read_csv(path: Path, column: str | None) -> tuple[dict[str, float], str]:
     if not path.is_file():
         raise DataError(f"No such file of fine-tuned results: {path}")
     try:
-        reader = csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines())
+        header, rows = csv_rows(path.read_bytes().decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8 text; save it as CSV in UTF-8.") from error
-    header, rows = list(reader.fieldnames or []), list(reader)
     if "model" not in header:
         raise DataError(f"{path} needs a column `model`; it has: {', '.join(header) or 'no columns'}.")
     column = column or _only_numeric_column(path, header, rows)

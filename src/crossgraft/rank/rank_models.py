@@ -33,6 +33,7 @@ from crossgraft.report import write_report
 from crossgraft.runs import RunDirectory, open_command_run
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
 from crossgraft.types import ResizePolicy
+from crossgraft.words.csv_cells import frame_csv
 
 NOT_CONFIGURATION = {"out", "overwrite", "reporter", "workers", "device", "cache_dir", "data"}
 """Arguments that are not meant to change a number; they are recorded elsewhere or not at all."""
@@ -303,7 +304,7 @@ def _finish(record: RankingRecord, dataset: Dataset, run: RunDirectory | None, *
         return ranking
     run.update(weights_fingerprints={model.name: model.weights_fingerprint for model in record.models})
     run.write_record("report.json", record)
-    run.write("scores.csv", ranking.to_frame().to_csv(index=False))
+    run.write("scores.csv", frame_csv(ranking.to_frame()))
     if dataset.split is not None:
         run.write_record("split.json", dataset.split)
     if not no_images:

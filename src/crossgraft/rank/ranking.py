@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crossgraft.records import RankingRecord
+from crossgraft.words.visible import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,4 +66,4 @@ class Ranking:
     def _repr_html_(self) -> str:
         frame = self.to_frame()
         primary = frame[frame["score"] == self.record.primary_score]
-        return f"<p>{escape(self.advice)}</p>{primary.to_html(index=False, escape=True)}"
+        return visible(f"<p>{escape(self.advice)}</p>{primary.to_html(index=False, escape=True)}", keep="\n")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
+from crossgraft.words.visible import visible
+
 
 def facts_table(title: str, facts: Mapping[str, object]) -> str:
     """HTML without style or script, so that it fits light and dark notebooks; facts that are None are left out.
@@ -13,8 +15,8 @@ def facts_table(title: str, facts: Mapping[str, object]) -> str:
     '<table><caption>a &lt;b&gt;</caption><tr><th>images</th><td>3</td></tr></table>'
     """
     rows = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(str(fact))}</td></tr>"
+        f"<tr><th>{escape(visible(name))}</th><td>{escape(visible(str(fact)))}</td></tr>"
         for name, fact in facts.items()
         if fact is not None
     )
-    return f"<table><caption>{escape(title)}</caption>{rows}</table>"
+    return f"<table><caption>{escape(visible(title))}</caption>{rows}</table>"

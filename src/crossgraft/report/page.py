@@ -20,6 +20,7 @@ from crossgraft.report.source import Source, read_run
 from crossgraft.report.tables import Column, Table, words
 from crossgraft.runs import write_atomically
 from crossgraft.version import __version__
+from crossgraft.words.visible import visible
 
 if TYPE_CHECKING:
     from crossgraft.report.sections import Kind
@@ -171,10 +172,16 @@ def _environment() -> Environment:
     return Environment(
         loader=PackageLoader("crossgraft.report"),
         autoescape=True,
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _shown(value: object) -> object:
+    """Names can not turn the text around them; what is markup already was made of visible text."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _static(name: str) -> str:

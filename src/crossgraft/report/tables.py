@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from crossgraft.report.formatting import MISSING, NumberFormat
+from crossgraft.words.csv_cells import csv_text
 
 Value = str | int | float | None
 
@@ -72,12 +71,9 @@ class Table:
     @property
     def csv_uri(self) -> str:
         """The table as a ``data:`` address of a CSV file in UTF-8."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\r\n")
-        writer.writerow([field for column in self.columns for field in column.fields])
-        for row in self.rows:
-            writer.writerow([_csv_field(value) for cell in row for value in cell.values])
-        return "data:text/csv;charset=utf-8," + quote(text.getvalue())
+        header = [field for column in self.columns for field in column.fields]
+        rows = [[value for cell in row for value in cell.values] for row in self.rows]
+        return "data:text/csv;charset=utf-8," + quote(csv_text(header, rows, line_end="\r\n"))
 
 
 def words(text: str | None, *, strong: bool = False, href: str | None = None) -> Cell:
@@ -104,10 +100,3 @@ def interval(low: float | None, high: float | None, as_text: NumberFormat) -> Ce
 def yes_or_no(value: bool | None) -> Cell:
     """A cell that answers a question; a dash when it was not asked."""
     return words(None if value is None else "yes" if value else "no")
-
-
-def _csv_field(value: Value) -> Value:
-    """A text that a spreadsheet would run as a formula gets an apostrophe in front."""
-    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return "'" + value
-    return value

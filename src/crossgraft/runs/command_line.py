@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from crossgraft.words.visible import storable
+
 
 _SHORT_FLAGS = {"allow_code": "code"}
 
@@ -19,7 +21,7 @@ def display_value(value: object) -> object:
     if isinstance(value, list | tuple):
         return [display_value(entry) for entry in value]
     if isinstance(value, str | Path):
-        return Path(value).name if Path(value).is_absolute() else str(value)
+        return storable(Path(value).name if Path(value).is_absolute() else str(value))
     return value
 
 

@@ -45,7 +45,7 @@ def read_known_results(file: Path | None = None) -> list[KnownResult]:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"Cannot read the known results {path}: {error}. Repair the file or move it away.") from error
     rows: list[KnownResult] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:

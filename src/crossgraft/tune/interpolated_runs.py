@@ -23,6 +23,7 @@ from crossgraft.tune.measuring.evaluation import FoldPredictions
 from crossgraft.tune.planning.parts import Parts
 from crossgraft.tune.planning.starting_model import find_model, load_start
 from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model, load_saved_model
+from crossgraft.words.visible import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +83,7 @@ class Interpolated:
             ["alpha", "split", "metric", "value", "low", "high", "cka", "cka_debiased", "picked"],
         ]
         table = shown.to_html(index=False, escape=True, float_format="{:.3f}".format)
-        return f"<p>{escape(repr(self))}</p>{table}"
+        return visible(f"<p>{escape(repr(self))}</p>{table}", keep="\n")
 
 
 def interpolate_runs(

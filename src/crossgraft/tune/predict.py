@@ -24,6 +24,7 @@ from crossgraft.tune.known_targets import KnownTargets, measure, true_classes
 from crossgraft.tune.predictions import UNREADABLE, Predictions
 from crossgraft.tune.saving.inference import BATCH_SIZE, Answers, answer, compute_logits, in_words
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
+from crossgraft.words.csv_cells import frame_csv
 
 NOT_CONFIGURATION = {"run", "images", "out", "overwrite", "reporter", "workers"}
 """Arguments that are not meant to change a prediction."""
@@ -234,7 +235,7 @@ def _finish(
         return predictions
     # The same folder is predicted again when images were added, so another fingerprint is no reason to refuse the run.
     run.update(data_fingerprint=images.fingerprint, weights_fingerprints={record.model.name: record.model_fingerprint})
-    run.write("predictions.csv", predictions.to_frame().to_csv(index=False))
+    run.write("predictions.csv", frame_csv(predictions.to_frame()))
     run.write_record("report.json", record)
     thumbnails = [] if no_images else _thumbnails(record, images)
     run.write("thumbnails.json", TypeAdapter(list[Thumbnail]).dump_json(thumbnails))

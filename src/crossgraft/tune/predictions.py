@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crossgraft.records import PredictionRecord, PredictionRow
+from crossgraft.words.visible import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,4 +82,4 @@ class Predictions:
         more = f"<p>… and {len(frame) - _ROWS_SHOWN} more</p>" if len(frame) > _ROWS_SHOWN else ""
         model, data = escape(self.record.model.name), escape(self.record.data_name)
         table = frame.head(_ROWS_SHOWN).to_html(index=False, escape=True, float_format="{:.3f}".format)
-        return f"<p>{model} on {data}</p>{table}{more}"
+        return visible(f"<p>{model} on {data}</p>{table}{more}", keep="\n")

@@ -34,6 +34,7 @@ from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import IMAGES_FILE, MODEL_FOLDER
 from crossgraft.tune.tracking import Tracker
 from crossgraft.tune.tuned import Tuned
+from crossgraft.words.csv_cells import frame_csv
 
 FOLD_MODELS = (
     "with folds there is one model a fold, in folds/fold-0/model and so on; for one model of all images, run again "
@@ -222,10 +223,10 @@ def _write(
     record = _save_models(prepared, record, finished, call, run)
     run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
     tuned = Tuned(plan=prepared.plan, tuning=record, classifier=classifier)
-    run.write("history.csv", tuned.history().to_csv(index=False))
-    run.write("metrics.csv", tuned.to_frame().to_csv(index=False))
+    run.write("history.csv", frame_csv(tuned.history()))
+    run.write("metrics.csv", frame_csv(tuned.to_frame()))
     table = prediction_table([fold.predictions for fold in finished], prepared, show_names=call["show_names"])
-    run.write("predictions.csv", table.to_csv(index=False))
+    run.write("predictions.csv", frame_csv(table))
     if (split := prepared.rows.split_record()) is not None:
         run.write_record("split.json", split)
     if not call["no_images"]:

@@ -20,6 +20,7 @@ from crossgraft.progress import Reporter
 from crossgraft.records import DataCheckRecord, Thumbnail
 from crossgraft.report import write_report
 from crossgraft.runs import RunDirectory, open_command_run
+from crossgraft.words.csv_cells import frame_csv
 
 NOT_CONFIGURATION = {"out", "overwrite", "reporter", "workers", "data"}
 """Arguments that are not meant to change a finding."""
@@ -154,7 +155,7 @@ def _finish(record: DataCheckRecord, survey: Survey, run: RunDirectory | None, *
     # A check is repeated after the data were repaired, so another fingerprint is no reason to refuse the directory.
     run.update(data_fingerprint=record.dataset.fingerprint)
     run.write_record("report.json", record)
-    run.write("findings.csv", check.to_frame().to_csv(index=False))
+    run.write("findings.csv", frame_csv(check.to_frame()))
     if survey.split is not None:
         run.write_record("split.json", survey.split)
     if not no_images:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crossgraft.records import DataCheckRecord
+from crossgraft.words.visible import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,4 +64,4 @@ class DataCheck:
             f"<li>{escape(finding.severity)}: {escape(finding.title)}. {escape(finding.text)}</li>"
             for finding in self.record.findings
         )
-        return f"<p>{escape(self.verdict)}</p><ul>{items}</ul>"
+        return visible(f"<p>{escape(self.verdict)}</p><ul>{items}</ul>", keep="\n")

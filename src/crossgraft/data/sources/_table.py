@@ -12,6 +12,7 @@ from pathlib import Path
 from crossgraft.data._letters import whole_letters
 from crossgraft.data.sources._column_names import GROUP_COLUMNS, NO_GROUPS
 from crossgraft.errors import DataError, nearest_names
+from crossgraft.words.csv_cells import unguarded
 
 _DELIMITERS = (",", "\t", ";")
 
@@ -58,17 +59,17 @@ def read_table(path: Path) -> Table:
         DataError: The file is empty, not UTF-8 text, or a row has more or fewer cells than the header.
     """
     try:
-        text = whole_letters(path.read_text(encoding="utf-8-sig"))
+        text = whole_letters(path.read_bytes().decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise DataError(
             f"The table {path.name} is not UTF-8 text (byte {error.start}). Save it as CSV in UTF-8."
         ) from error
     if not text.strip():
         raise DataError(f"The table {path.name} is empty.")
-    header = text.lstrip("\r\n").partition("\n")[0]
+    header = text.lstrip("\r\n").partition("\n")[0].partition("\r")[0]
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(_DELIMITERS, key=header.count), strict=True)
     try:
-        filled = [(tuple(map(str.strip, row)), reader.line_num) for row in reader if any(map(str.strip, row))]
+        filled = [(tuple(map(_plain, row)), reader.line_num) for row in reader if any(map(str.strip, row))]
     except csv.Error as error:
         raise DataError(f"The table {path.name} is damaged near line {reader.line_num}: {error}.") from error
     (columns, _), *numbered = filled
@@ -136,6 +137,11 @@ def require_column(table: Table, wanted: str | None, *, kind: str, usual_names: 
             f"No column of {table.name} holds the {kind} (looked for {usual}). {choose} Columns: {columns}."
         )
     return column
+
+
+def _plain(cell: str) -> str:
+    """Without blanks around it, and without the apostrophe that our own tables put before what looks like a formula."""
+    return unguarded(cell.strip())
 
 
 def _refuse_bad_shape(name: str, columns: tuple[str, ...], numbered: list[tuple[tuple[str, ...], int]]) -> None:

@@ -201,7 +201,8 @@ def _damaged(path: Path, error: Exception) -> DataError:
     explanation = explain_content(path) if path.is_file() else None
     if explanation is not None:
         return DataError(explanation)
-    return DataError(f"{path.name} can not be read as a checkpoint: {error}. Copy or download it again.")
+    reason = " ".join(str(error).split())
+    return DataError(f"{path.name} can not be read as a checkpoint: {reason}. Copy or download it again.")
 
 
 def load_weights(module: nn.Module, state: StateDict, *, file: str, model: str) -> None:

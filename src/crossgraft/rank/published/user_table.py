@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 
 from crossgraft.errors import DataError
 from crossgraft.rank.published.benchmark import Benchmark, Column
+from crossgraft.words.csv_cells import csv_rows
 
 REQUIRED = ("target", "model", "result")
 OPTIONAL = ("group", "family")
@@ -59,10 +59,9 @@ def _read(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     if not path.is_file():
         raise DataError(f"No such table of results: {path}")
     try:
-        reader = csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines(), restval="")
+        header, rows = csv_rows(path.read_bytes().decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise DataError(f"{path.name} is not UTF-8 text; save it as CSV in UTF-8.") from error
-    header, rows = list(reader.fieldnames or []), list(reader)
     missing = [name for name in REQUIRED if name not in header]
     if missing:
         found = ", ".join(header) or "no columns"

@@ -15,6 +15,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from crossgraft.report.plots.style import INK, PAPER, SETTINGS
+from crossgraft.words.visible import visible
 
 POINTS_PER_INCH = 72  # matplotlib writes an SVG in points; one point becomes one CSS pixel here
 _HREF = "{http://www.w3.org/1999/xlink}href"
@@ -64,7 +65,7 @@ def _inline(svg: str, *, width: float, identifier: str, label: str) -> Markup:
         "style": f"max-width: {width:g}px",
         "fill": "currentColor",
         "role": "img",
-        "aria-label": label,
+        "aria-label": visible(label),
     }
     # ElementTree escapes every text and attribute, so the result can go into the page as it is.
     return Markup(ElementTree.tostring(root, encoding="unicode", short_empty_elements=False))

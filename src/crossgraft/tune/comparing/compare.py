@@ -38,6 +38,7 @@ from crossgraft.tune.planning.preparation import checks_of_rows, plugins_of, row
 from crossgraft.tune.planning.rows import columns_of
 from crossgraft.tune.planning.starting_model import find_model
 from crossgraft.tune.tracking import open_tracking
+from crossgraft.words.csv_cells import frame_csv
 
 _SAID_BY_VARIANTS = ("method", "regularizer")
 _NO_ADAPTER = (
@@ -245,8 +246,8 @@ def _write(result: FineTuningComparison, study: Study, run: RunDirectory, *, is_
         return replace(result, comparison=_without_folders(result.record))
     record = result.record
     run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
-    run.write("comparison.csv", result.to_frame().to_csv(index=False))
-    run.write("trainings.csv", result.trainings().to_csv(index=False))
+    run.write("comparison.csv", frame_csv(result.to_frame()))
+    run.write("trainings.csv", frame_csv(result.trainings()))
     if (split := study.rows.split_record()) is not None:
         run.write_record("split.json", split)
     if not study.call["no_images"]:

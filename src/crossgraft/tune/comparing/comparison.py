@@ -11,6 +11,7 @@ from crossgraft.errors import UsageError
 from crossgraft.records import ComparisonPlanRecord, FineTuningComparisonRecord
 from crossgraft.report.comparison_words import answer_in_words
 from crossgraft.tune.comparing.study import plans_in_words
+from crossgraft.words.visible import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +90,7 @@ class FineTuningComparison:
         columns = ["variant", "metric", "metric_low", "metric_high", "cka", "cka_debiased", "time_ratio", "difference"]
         frame = self.to_frame().reindex(columns=columns)
         table = frame.to_html(index=False, escape=True, na_rep="—", float_format="{:.3f}".format)
-        return f"<p>{escape(self.summary())}</p>{table}"
+        return visible(f"<p>{escape(self.summary())}</p>{table}", keep="\n")
 
 
 def _flat(row: dict[str, object]) -> dict[str, object]:

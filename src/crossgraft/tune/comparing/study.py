@@ -20,6 +20,7 @@ from crossgraft.tune.planning.grid import read_grid
 from crossgraft.tune.planning.parts import TuningRows
 from crossgraft.tune.planning.plan import Plan, settings_table
 from crossgraft.tune.planning.preparation import Preparation, prepare_rows
+from crossgraft.words.visible import visible
 
 PLANS_FILE = "plan.json"
 """In the run directory; a resumed comparison keeps the plans that it was started with."""
@@ -136,7 +137,7 @@ def plans_in_words(record: ComparisonPlanRecord) -> str:
         }
         summary = Plan(each.plan.model_copy(update=own)).summary()
         lines += ["", f"{each.variant}:", *(f"  {line}" if line else "" for line in summary.splitlines())]
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def _shared(plans: Sequence[PlanRecord]) -> tuple[dict[str, str], list[str]]:

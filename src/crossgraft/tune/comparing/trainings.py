@@ -30,6 +30,7 @@ from crossgraft.tune.fine_tune import NOT_CONFIGURATION, as_typed
 from crossgraft.tune.planning.preparation import PLAN_FILE
 from crossgraft.tune.tracking import Tracker
 from crossgraft.tune.trainings import train_and_evaluate
+from crossgraft.words.csv_cells import csv_rows
 
 Answers = Int[np.ndarray, " num_test"] | Float[np.ndarray, "num_test num_classes"]
 """What a model says about each test image: a class, or the probability of each label."""
@@ -61,13 +62,12 @@ class DoneTraining:
         """
         path = self.folder / "predictions.csv"
         try:
-            with path.open(newline="", encoding="utf-8") as file:
-                rows = list(csv.DictReader(file))
+            _, rows = csv_rows(path.read_bytes().decode("utf-8"))
             if metric == "auc":
                 return np.array([[float(row[f"probability {name}"]) for name in class_names] for row in rows])
             places = {name: place for place, name in enumerate(class_names)}
             return np.array([places[row["decision"]] for row in rows], dtype=np.int64)
-        except (OSError, KeyError, ValueError) as error:
+        except (OSError, KeyError, ValueError, csv.Error) as error:
             raise DataError(f"{path} is damaged ({error}). Remove that folder to train it again.") from error
 
 

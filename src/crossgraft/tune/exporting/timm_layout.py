@@ -104,7 +104,8 @@ def _load(folder: Path) -> nn.Module:
         with quietly():
             return build_seeded(lambda: timm.create_model(f"local-dir:{folder}", pretrained=True), 0)
     except Exception as error:  # timm says by many kinds of errors that a file does not fit
+        reason = " ".join(str(error).split())
         raise ExportError(
-            f"timm {timm.__version__} can not load the exported model: {error}. A newer timm may (local-dir: is new); or use "
+            f"timm {timm.__version__} can not load the exported model: {reason}. A newer timm may (local-dir: is new); or use "
             "--format torch or onnx."
         ) from error

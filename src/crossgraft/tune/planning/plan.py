@@ -15,6 +15,7 @@ from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.planning.grid import GridPoint
 from crossgraft.tune.planning.step_cost import StepCost
+from crossgraft.words.visible import visible
 
 _SHOWN_NAMES = 3
 _EVALUATION_SHARE = 1 / 3
@@ -48,7 +49,7 @@ class Plan:
             lines += ["", "Settings, those that were chosen for you too:", *settings_table(record.settings)]
         if record.notes:
             lines += ["", *(f"Note: {note}" for note in record.notes)]
-        return "\n".join(lines)
+        return "\n".join(map(visible, lines))
 
     def to_json(self) -> str:
         """The record as one JSON document."""

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from crossgraft.records import MetricRecord, TunedModelRecord
 from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
 from crossgraft.report.formatting import MISSING, NumberFormat, count, counted, short_fingerprint
+from crossgraft.words.visible import visible
 
 NOT_STATED = "not stated"
 _WITH_CROSSGRAFT = "```\ncrossgraft predict FOLDER_OF_THIS_CARD IMAGES\n```"
@@ -46,7 +47,7 @@ def _heading(title: str, text: str) -> str:
 
 def _text(text: str) -> str:
     """A name that Markdown shows as it is, on one line."""
-    return _MARKS.sub(r"\\\1", " ".join(text.split()))
+    return _MARKS.sub(r"\\\1", visible(" ".join(text.split())))
 
 
 def _items(facts: Sequence[tuple[str, str]]) -> str:

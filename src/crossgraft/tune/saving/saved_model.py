@@ -231,4 +231,5 @@ def _load_strictly(classifier: Classifier, state: Mapping[str, Tensor], facts: S
     try:
         classifier.load_state_dict(dict(state), strict=True)
     except RuntimeError as error:
-        raise WeightsMismatchError(f"The weights {WEIGHTS_FILE} do not fit {facts.model.name}: {error}") from error
+        reason = " ".join(str(error).split())
+        raise WeightsMismatchError(f"The weights {WEIGHTS_FILE} do not fit {facts.model.name}: {reason}") from error

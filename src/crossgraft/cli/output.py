@@ -1,0 +1,56 @@
+"""Everything that a command writes to the terminal passes here or through ``Reporter``, and steers no terminal."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from crossgraft.words.visible import visible
+
+
+def show(text: str) -> None:
+    """A text of our own layout on stdout; its line breaks stay, those of names were escaped as they were put in."""
+    typer.echo(visible(text, keep="\n"))
+
+
+def complain(message: str, *, error: BaseException | None = None) -> None:
+    """An error as one paragraph on stderr, after the traceback of ``error`` if that was asked for."""
+    if error is not None:
+        typer.echo("".join(map(_part_of_traceback, traceback.format_exception(error))), err=True, nl=False)
+    typer.echo(f"Error: {visible(message)}", err=True)
+
+
+@contextmanager
+def harmless_messages() -> Generator[None]:
+    """While a command runs, warnings and log records of libraries, which may quote headers of files, are escaped too."""
+    format_warning, make_record = warnings.formatwarning, logging.getLogRecordFactory()
+
+    def visible_warning(*args: Any, **kwargs: Any) -> str:
+        return visible(format_warning(*args, **kwargs), keep="\n")
+
+    def visible_record(*args: Any, **kwargs: Any) -> logging.LogRecord:
+        record = make_record(*args, **kwargs)
+        message = record.getMessage  # composed when a handler asks for it
+        record.getMessage = lambda: visible(message(), keep="\n")
+        return record
+
+    warnings.formatwarning = visible_warning
+    logging.setLogRecordFactory(visible_record)
+    try:
+        yield
+    finally:
+        warnings.formatwarning = format_warning
+        logging.setLogRecordFactory(make_record)
+
+
+def _part_of_traceback(text: str) -> str:
+    """A frame keeps its lines, and so does the message of a library; one of ours is a paragraph that quotes names."""
+    if text.startswith("crossgraft.errors."):
+        return visible(text.removesuffix("\n")) + "\n"
+    return visible(text, keep="\n")

@@ -1,0 +1,96 @@
+r"""Characters that steer a terminal, turn text around or can not be seen, shown as escapes such as ``\x1b``.
+
+Names of files, classes and columns, headers of files and messages of libraries come from other people. Shown as they are,
+they could move the cursor, hide or reorder what stands beside them, or write to the clipboard.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Categories of Unicode: control, format (direction, zero width), half of a pair (no UTF-8), line and paragraph separator."""
+
+_BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
+"""Joiner and fillers that Unicode counts as letters or marks, but that nobody sees."""
+
+_JOINERS = frozenset("\u200c\u200d")
+_VARIATION_SELECTOR = "\ufe0f"
+_SKIN_TONES = ("\U0001f3fb", "\U0001f3ff")
+_JOINING_SCRIPTS = (("\u0600", "\u1cff"), ("\ua800", "\uabff"), ("\U00010a00", "\U00011fff"))
+_VIRAMA = 9  # canonical combining class
+
+
+def escaped(character: str) -> str:
+    r"""The escape that Python would write.
+
+    >>> print(escaped("\x1b"), escaped("\u202e"), escaped("\n"))
+    \x1b \u202e \n
+    """
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def visible(text: str, *, keep: str = "", escape: Callable[[str], str] = escaped) -> str:
+    r"""``text`` with every character escaped that steers, reorders or is not seen; other text stays as it is.
+
+    The joiners U+200C and U+200D stay inside emoji and inside words of scripts whose letters join (Persian, Hindi), where
+    they are part of the spelling.
+
+    Args:
+        text: What is to be shown.
+        keep: Characters that stay, such as line breaks of a layout of our own.
+        escape: What is written instead of a character.
+
+    >>> print(visible("scan\u202egnp.exe"), visible("a\nb"))
+    scan\u202egnp.exe a\nb
+    >>> visible("a\nb", keep="\n") == "a\nb"
+    True
+    """
+    if text.isprintable() and _BLANK_LETTERS.isdisjoint(text):
+        return text
+    return "".join(
+        escape(character) if _is_hidden(text, place) and character not in keep else character
+        for place, character in enumerate(text)
+    )
+
+
+def storable(text: str) -> str:
+    r"""``text`` as UTF-8 can hold it: bytes of a file name that are no UTF-8 become escapes.
+
+    >>> print(storable("gr\udcfcn"), storable("grün"))
+    gr\udcfcn grün
+    """
+    return text.encode("utf-8", errors="backslashreplace").decode("utf-8")
+
+
+def _is_hidden(text: str, place: int) -> bool:
+    character = text[place]
+    if character in _JOINERS:
+        return not _joins(text[max(place - 2, 0) : place].rstrip(_VARIATION_SELECTOR)[-1:], text[place + 1 : place + 2])
+    return unicodedata.category(character) in _HIDDEN or character in _BLANK_LETTERS or _is_no_character(ord(character))
+
+
+def _is_no_character(code: int) -> bool:
+    """The last two of each plane, and 32 more, will never be characters, and have no place in a page."""
+    return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
+
+
+def _joins(before: str, after: str) -> bool:
+    """Does a joiner between these two characters have a meaning? Either may be missing."""
+    if before and unicodedata.combining(before) == _VIRAMA:
+        return True
+    if not before or not after:
+        return False
+    if _is_emoji(before):
+        return _is_emoji(after)
+    return _is_of_joining_script(before) and _is_of_joining_script(after)
+
+
+def _is_emoji(character: str) -> bool:
+    return unicodedata.category(character) == "So" or _SKIN_TONES[0] <= character <= _SKIN_TONES[1]
+
+
+def _is_of_joining_script(character: str) -> bool:
+    is_letter = unicodedata.category(character)[0] in "LM"
+    return is_letter and any(first <= character <= last for first, last in _JOINING_SCRIPTS)
