@@ -66,7 +66,9 @@ def read_config_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
                 f"{path} sets {key}, which is a flag of the terminal only. Remove it there, and type --{key}."
             )
         if key in CONSENTS:
-            raise UsageError(f"{path} sets {key}, but a file cannot allow code to run. Remove it there, and type --code.")
+            raise UsageError(
+                f"{path} sets {key}, but a file cannot allow code to run. Remove it there, and type --code."
+            )
         if key not in known:
             raise UnknownNameError("key", key, known, hint=f"In {path}.")
     return values

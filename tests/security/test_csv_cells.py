@@ -149,12 +149,26 @@ def folder(tmp_path_factory):
         for path in (folder / "images" / EVIL_CLASS).iterdir():
             (folder / "loose" / path.name).write_bytes(path.read_bytes())
         quick = ("--workers", "1", "--device", "cpu", "--quiet")
-        command("rank", "images", "--models", "zoo.yaml", "--scores", "logme", *quick, "--out", "rank")
+        command(
+            "rank",
+            "images",
+            "--models",
+            "zoo.yaml",
+            "--code",
+            "tiny_models.py",
+            "--scores",
+            "logme",
+            *quick,
+            "--out",
+            "rank",
+        )
         ways = ("--compare", "linear,=.yaml")
         (folder / "=.yaml").write_text(json.dumps([{"name": "=slow", "method": "linear", "learning_rate": 1e-5}]))
         tune = ("tune", "images", "--model", "tiny_models:tiny", "--epochs", "1", *quick, "--show-names")
         command(*tune, *ways, "--out", "compare")
-        command("predict", "compare/trainings/linear-0", "loose", *quick, "--out", "predict")
+        command(
+            "predict", "compare/trainings/linear-0", "loose", "--code", "tiny_models.py", *quick, "--out", "predict"
+        )
         command("check", "images", "--workers", "1", "--quiet", "--show-names", "--out", "check")
         yield folder
     sys.modules.pop("tiny_models", None)

@@ -89,6 +89,7 @@ def test_any_model_json_is_a_model_or_a_named_error(saved, tmp_path, data):
         path = data.draw(st.sampled_from(data.draw(st.sampled_from([places, recipe]))))
         with suppress(KeyError, IndexError, TypeError):  # what held it was replaced before
             put(facts, path, data.draw(trees))
+    facts = json.loads(json.dumps(facts))  # keys are text, as in any file
     (folder / "model.json").write_text(json.dumps(reseal(facts)))
     with guarded(tmp_path), suppress(CrossgraftError):
         load_saved_model(folder)

@@ -190,7 +190,8 @@ def folder(tmp_path_factory):
     sys.modules.pop("tiny_models", None)
 
 
-RANK = ("rank", "images", "--models", "zoo.yaml", "--scores", "logme", *QUICK)
+CODE = ("--code", "tiny_models.py")
+RANK = ("rank", "images", "--models", "zoo.yaml", *CODE, "--scores", "logme", *QUICK)
 TUNE = ("tune", "images", "--model", "tiny_models:tiny", "--method", "linear", "--epochs", "1", *QUICK)
 OUT = f"run {PLANTED}"
 COMMANDS = {
@@ -198,7 +199,7 @@ COMMANDS = {
     "rank": (*RANK, "--out", f"rank {OUT}"),
     "plan": (*TUNE, "--plan"),
     "tune": (*TUNE, "--out", f"tune {OUT}"),
-    "predict": ("predict", f"tune {OUT}", "images", *QUICK, "--out", f"predict {OUT}"),
+    "predict": ("predict", f"tune {OUT}", "images", *CODE, *QUICK, "--out", f"predict {OUT}"),
     "report": ("report", f"rank {OUT}"),
     "list models": ("list", "models", "--weights-dir", "weights"),
 }
@@ -261,13 +262,13 @@ WRONG = {
     "command": (PLANTED,),
     "flag": ("check", "images", f"--{PLANTED}"),
     "model": ("rank", "images", "--models", PLANTED, "--scores", "logme", "--quiet"),
-    "score": ("rank", "images", "--models", "zoo.yaml", "--scores", PLANTED),
+    "score": ("rank", "images", "--models", "zoo.yaml", *CODE, "--scores", PLANTED),
     "column": ("check", "table.csv", "--label-column", PLANTED),
     "run": ("predict", PLANTED, "images"),
     "report": ("report", PLANTED),
     "config": ("rank", "images", "--config", "config.yaml"),
     "array": ("check", "keys.npz"),
-    "weights": ("rank", "images", "--models", "wrong.yaml", "--scores", "logme", "--quiet"),
+    "weights": ("rank", "images", "--models", "wrong.yaml", *CODE, "--scores", "logme", "--quiet"),
     "table": ("rank", "--published", "bad.csv"),
 }
 
@@ -321,7 +322,7 @@ def test_names_that_are_no_utf8_are_shown_and_kept_as_escapes(folder, tmp_path):
     code, document, err = run("check", data, "--workers", "1", "--json", "--quiet", "--out", tmp_path / "json")
     assert code == 0, err
     assert r"beni\udcffgn" in json.loads(document)["dataset"]["class_names"]
-    code, _, err = run("rank", data, "--models", "zoo.yaml", "--scores", "logme", "--quiet", *QUICK)
+    code, _, err = run("rank", data, "--models", "zoo.yaml", *CODE, "--scores", "logme", "--quiet", *QUICK)
     assert code == 0, err
 
 

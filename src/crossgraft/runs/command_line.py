@@ -10,7 +10,6 @@ from typing import Any
 
 from crossgraft.words.visible import storable
 
-
 _SHORT_FLAGS = {"allow_code": "code"}
 
 

@@ -229,7 +229,9 @@ def _written(path: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"Cannot read {listing}: {error}. Remove the folder by hand, or choose another --out.") from error
+        raise DataError(
+            f"Cannot read {listing}: {error}. Remove the folder by hand, or choose another --out."
+        ) from error
 
 
 def _inside(path: Path, name: str) -> Path:
@@ -241,8 +243,8 @@ def _inside(path: Path, name: str) -> Path:
         stays = False
     if not stays:
         raise DataError(
-            f"{path / WRITTEN} lists {name!r}, which is not in the folder of the run, so nothing was removed. A run lists its own "
-            "files only: somebody changed the list. Remove the folder by hand, or choose another --out."
+            f"{path / WRITTEN} lists {name!r}, which is not in the folder of the run, so nothing was removed. A run lists its "
+            "own files only: somebody changed the list. Remove the folder by hand, or choose another --out."
         )
     return file
 
