@@ -44,4 +44,4 @@ def demo(
     if json:
         options.print_json(record.model_dump_json())
     else:
-        typer.echo(demo_text(record, report))
+        typer.echo(demo_text(record, out, report))

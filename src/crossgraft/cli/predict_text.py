@@ -74,4 +74,5 @@ def _probability(row: PredictionRow, record: PredictionRecord) -> str:
 def _where(predictions: Predictions) -> str:
     if predictions.out is None:
         return ""
-    return f"Table: {predictions.out / 'predictions.csv'}\nReport: {predictions.report}"
+    table = f"Table: {predictions.out / 'predictions.csv'}"
+    return table if predictions.report is None else f"{table}\nReport: {predictions.report}"

@@ -188,6 +188,6 @@ def tune(
     elif tuned.tuning is None:
         typer.echo(tuned.plan.summary())
     else:
-        typer.echo(tuning_text(tuned.record, tuned.report))
+        typer.echo(tuning_text(tuned.record, tuned.out, tuned.report))
     if tuned.tuning is not None and any(row.state == "failed" for row in tuned.tuning.grid):
         raise typer.Exit(EXIT_PARTIAL)

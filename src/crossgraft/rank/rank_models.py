@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import TypeAdapter
-
 from crossgraft.compute import available_cores, resolve_device
 from crossgraft.data import DATA_OPTIONS, Dataset, open_dataset
 from crossgraft.data.checks import check_rows
@@ -24,11 +22,11 @@ from crossgraft.rank.ground_truth import read_ground_truth
 from crossgraft.rank.model_history import check_known_names, find_history
 from crossgraft.rank.ranking import Ranking
 from crossgraft.rank.resampling import Resampling, plan_resampling
-from crossgraft.rank.results_store import known_results
+from crossgraft.rank.results_store import known_results, published_results
 from crossgraft.rank.zoo import ZooSettings, ZooWalk, with_controls
 from crossgraft.rank.zoo_options import Measurements, Options, choose_options
-from crossgraft.records import RankingRecord, Role, Thumbnail
-from crossgraft.report import write_report
+from crossgraft.records import CheckRecord, KnownResult, RankingRecord, Role
+from crossgraft.report import finish_run
 from crossgraft.runs import RunDirectory, open_command_run
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
 from crossgraft.types import ResizePolicy
@@ -142,8 +140,7 @@ def rank_models(
     primary = _choose_primary(by, chosen)
     check_settings(workers, resize_policy)
     specs = read_zoo(models, weights_dir=weights_dir)
-    known = known_results()
-    check_known_names(specs, known)
+    known, damage = _known_results(specs, reporter)
     truth = None
     if ground_truth is not None:
         truth = read_ground_truth(ground_truth, [spec.name for spec in specs], column=ground_truth_column)
@@ -172,7 +169,7 @@ def rank_models(
         dataset = _open(data, reporter=reporter, **{name: call[name] for name in DATA_OPTIONS})
         if run:
             run.describe_data(dataset.fingerprint)
-            run.describe_machine(threads=zoo_settings.num_threads, device=zoo_settings.device)
+            run.describe_machine(reporter, threads=zoo_settings.num_threads, device=zoo_settings.device)
         findings = check_rows(dataset, strict=strict, reporter=reporter)
         resampling = plan_resampling(dataset.targets, dataset.groups, seed=seed, label_names=dataset.class_names)
         evaluations = _walk(dataset, specs, chosen, zoo_settings, resampling, run=run, reporter=reporter)
@@ -185,12 +182,12 @@ def rank_models(
             truth,
             primary_reason=_why(primary, by, chosen),
             history=find_history(candidates, specs, dataset, known),
-            findings=findings,
+            findings=[*findings, *damage],
             labels_left_out=resampling.labels_left_out,
             seed=seed,
             show_names=show_names,
         )
-        return _finish(record, dataset, run, no_images=no_images)
+        return _finish(record, dataset, run, reporter, no_images=no_images)
 
 
 def choose_scores(scores: str | Sequence[str]) -> list[AnyScore]:
@@ -237,6 +234,18 @@ def _why(primary: str, by: str | None, chosen: Sequence[AnyScore]) -> str:
     if primary == DEFAULT_PRIMARY:
         return default_reason()
     return "the only one that was asked for" if len(chosen) == 1 else "the first of --scores"
+
+
+def _known_results(specs: Sequence[ModelSpec], reporter: Reporter) -> tuple[list[KnownResult], list[CheckRecord]]:
+    """Own and shipped results, which are a control of the ranking: where the own ones are damaged it does without them."""
+    try:
+        known = known_results()
+    except DataError as error:
+        text = f"{error} The ranking does without your own results; the same command looks at them again."
+        reporter.warn(text)
+        return published_results(), [CheckRecord(title="Known results not read", severity="warning", text=text)]
+    check_known_names(specs, known)
+    return known, []
 
 
 def _open(data: str | Path | Dataset, *, reporter: Reporter, **options: Any) -> Dataset:
@@ -290,7 +299,9 @@ def _walk(
     return evaluations
 
 
-def _finish(record: RankingRecord, dataset: Dataset, run: RunDirectory | None, *, no_images: bool) -> Ranking:
+def _finish(
+    record: RankingRecord, dataset: Dataset, run: RunDirectory | None, reporter: Reporter, *, no_images: bool
+) -> Ranking:
     ranking = Ranking(record)
     if run is None:
         return ranking
@@ -299,7 +310,5 @@ def _finish(record: RankingRecord, dataset: Dataset, run: RunDirectory | None, *
     run.write("scores.csv", ranking.to_frame().to_csv(index=False))
     if dataset.split is not None:
         run.write_record("split.json", dataset.split)
-    if not no_images:
-        run.write("thumbnails.json", TypeAdapter(list[Thumbnail]).dump_json(make_thumbnails(dataset)))
-    run.finish()
-    return Ranking(record, out=run.path, report=write_report(run.path))
+    page = finish_run(run, reporter, thumbnails=None if no_images else lambda: make_thumbnails(dataset))
+    return Ranking(record, out=run.path, report=page)

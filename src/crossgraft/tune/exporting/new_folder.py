@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from crossgraft.errors import CrossgraftError, RunDirectoryError, StorageError
-from crossgraft.runs.atomic import describe_os_error
+from crossgraft.runs.atomic import describe_os_error, folder_beside
 
 RECORD_FILE = "export.json"
 """In every export; says that a folder may be replaced by another one."""
@@ -38,11 +37,8 @@ def new_folder(out: Path) -> Generator[Path]:
     missing = [folder for folder in out.parents if not folder.exists()]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as beside:
-            fresh = Path(beside, "fresh")
-            fresh.mkdir()
+        with folder_beside(out) as fresh:
             yield fresh
-            _put_in_place(fresh, out, before=Path(beside, "before"))
     except BaseException as error:
         for folder in missing:
             with suppress(OSError):  # not empty: somebody else uses it
@@ -51,15 +47,4 @@ def new_folder(out: Path) -> Generator[Path]:
             raise StorageError(
                 f"Cannot write the export into {out}: {describe_os_error(error)}. Free some space or choose another --out."
             ) from error
-        raise
-
-
-def _put_in_place(fresh: Path, out: Path, *, before: Path) -> None:
-    if out.exists():
-        out.rename(before)
-    try:
-        fresh.rename(out)
-    except OSError:
-        if before.exists():
-            before.rename(out)
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from crossgraft.errors import CrossgraftWarning, StorageError
 from crossgraft.features._atomic_file import atomic_file
 from crossgraft.features.store import cache_folder
 from crossgraft.models.classifier import Classifier
@@ -27,8 +29,8 @@ def kept_or_computed(classifier: Classifier, data: str | None, compute: Callable
         data: Of the images, their order and their preparation; None: nothing is kept.
         compute: Called where nothing is kept, or what was kept is damaged.
 
-    Raises:
-        StorageError: What was computed can not be kept: disk full, no permission …
+    Warns:
+        CrossgraftWarning: What was computed can not be kept: disk full, no permission …
 
     Cost: hashing the weights, about 0.1 s for 40 million, and a file of d² float64 numbers.
     """
@@ -39,8 +41,11 @@ def kept_or_computed(classifier: Classifier, data: str | None, compute: Callable
     if kept is None:
         kept = compute()
         tensors = {name: tensor.cpu().contiguous() for name, tensor in kept._asdict().items()}
-        with atomic_file(path) as file:
-            file.write(save(tensors, metadata={"sha256": _checksum(tensors)}))
+        try:
+            with atomic_file(path) as file:
+                file.write(save(tensors, metadata={"sha256": _checksum(tensors)}))
+        except StorageError as error:  # only the next training would have been quicker
+            warnings.warn(str(error), CrossgraftWarning, stacklevel=2)
     return kept
 
 
