@@ -104,8 +104,8 @@ class RunDirectory:
         if changed:
             reporter.warn(
                 f"The run in {self.path} was started under other conditions: {'; '.join(changed)}. They change rounding, so its "
-                "numbers may differ from those of a run that was not stopped: in the last digits, and by more the longer it still "
-                "trains. For the same bits use the --workers, --device and --devices that it was started with."
+                "numbers may differ from those of a run that was not stopped: in the last digits, and by more the longer it "
+                "still trains. For the same bits use the --workers, --device and --devices that it was started with."
             )
         self.update(machine={**self.record.machine, **now})
 

@@ -119,7 +119,7 @@ def _owner() -> str:
 def _machine() -> str:
     """Short for the machine, or the container, in which a process number means one process."""
     try:
-        numbers = os.stat("/proc/self/ns/pid").st_ino
+        numbers = Path("/proc/self/ns/pid").stat().st_ino
     except OSError:  # not Linux
         numbers = 0
     return hashlib.sha256(f"{socket.gethostname()} {numbers}".encode()).hexdigest()[:6]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.thumbnails import thumbnail_png

@@ -18,6 +18,8 @@ from crossgraft.errors import UnknownNameError, UsageError
 
 Factory = Callable[..., object]
 
+_imported: dict[str, tuple[Path, ...]] = {}
+
 
 def find_factory(source: str, folders: Sequence[Path]) -> Factory:
     """Import the function that ``source`` names; modules in ``folders`` can be imported while this runs.
@@ -39,6 +41,7 @@ def find_factory(source: str, folders: Sequence[Path]) -> Factory:
                 f"Cannot import {module_name} for the source {source}: {error}. Looked among installed packages and in "
                 f"{places}."
             ) from error
+    _imported[module_name] = tuple(Path(folder).resolve() for folder in folders)
     if not hasattr(module, function_name):
         public = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
         raise UnknownNameError(f"function in {module_name}", function_name, public)
@@ -46,6 +49,22 @@ def find_factory(source: str, folders: Sequence[Path]) -> Factory:
     if not callable(factory):
         raise UsageError(f"{source} is a {type(factory).__name__}, not a function that returns a torch.nn.Module.")
     return factory
+
+
+def imported_modules() -> dict[str, tuple[Path, ...]]:
+    """Modules that ``find_factory`` imported in this process, each with the folders that it was looked for in."""
+    return dict(_imported)
+
+
+def import_modules(modules: Mapping[str, Sequence[Path]]) -> None:
+    """Import in another process what ``imported_modules`` says of the first one, from the same folders.
+
+    Raises:
+        ImportError: A module is no longer there.
+    """
+    for name, folders in modules.items():
+        with _importable(folders):
+            importlib.import_module(name)
 
 
 @contextmanager

@@ -193,7 +193,7 @@ def _run_of(
         "grid": [point_name(point) for point in read_grid(call["grid"])],
     }
     with scratch_folder("comparison") as temporary:
-        out = None if call["plan"] else call["out"] or temporary / "run"
+        out = None if call["plan"] else call["out"] or temporary / "comparison"
         with open_command_run(
             compare_fine_tunings,
             "tune",

@@ -8,17 +8,19 @@ from pathlib import Path
 
 from crossgraft.errors import CrossgraftError, RunDirectoryError, StorageError
 from crossgraft.runs.atomic import describe_os_error, folder_beside
+from crossgraft.runs.temporaries import remove_leftovers
 
 RECORD_FILE = "export.json"
 """In every export; says that a folder may be replaced by another one."""
 
 
 def refuse_existing(out: Path, *, overwrite: bool) -> None:
-    """Look before the work is done.
+    """Look before the work is done; what a killed export left beside ``out`` is removed.
 
     Raises:
         RunDirectoryError: ``out`` is there, and is not to be replaced or is no export.
     """
+    remove_leftovers(out.parent, of=out.name)
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     if not (out / RECORD_FILE).is_file():

@@ -172,7 +172,12 @@ def prepare_rows(
         warnings = warnings_on(situation)
         for warning in warnings:
             reporter.warn(warning)
-        notes = [*warnings, *notes_on(situation), *adapter_notes, *([] if dataset.groups is not None else [rows.leakage])]
+        notes = [
+            *warnings,
+            *notes_on(situation),
+            *adapter_notes,
+            *([] if dataset.groups is not None else [rows.leakage]),
+        ]
         plan = make_timed_plan(rows, classifier, selection, situation, rule, points, notes, num_threads, reporter)
     if run is not None:
         run.write_record(PLAN_FILE, plan)

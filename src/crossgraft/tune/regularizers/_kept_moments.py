@@ -16,6 +16,7 @@ from crossgraft.features._atomic_file import atomic_file
 from crossgraft.features.store import cache_folder
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
+from crossgraft.runs.temporaries import remove_leftovers
 from crossgraft.tune.regularizers._covariance import Moments
 
 FORMAT_VERSION = 1
@@ -39,6 +40,7 @@ def kept_or_computed(classifier: Classifier, data: str | None, compute: Callable
     path = _path(classifier, data)
     kept = _read(path)
     if kept is None:
+        remove_leftovers(path.parent)
         kept = compute()
         tensors = {name: tensor.cpu().contiguous() for name, tensor in kept._asdict().items()}
         try:
