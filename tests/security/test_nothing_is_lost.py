@@ -7,19 +7,15 @@ import json
 import os
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pandas as pd
 import pytest
-import torch
-from safetensors.torch import save_file
 
-from support.tiny import TINY_MODELS, ZOO, make_images
+from support.tiny import make_workspace
 
 pytestmark = [
     pytest.mark.slow,
@@ -44,8 +40,13 @@ COMMANDS = {
 }
 SHARES = {"tune": 12, "rank": 9, "export": 6, "interpolate": 3}
 KINDS = ("kill", "stop", "full")
+STATES = {  # of run.json, where the command has come as far as writing one
+    "kill": (None, "running", "done"),
+    "stop": (None, "interrupted", "done"),
+    "full": (None, "running", "failed", "done"),
+}
 STORES = (None, None, "read-only", "full")
-COSTS = re.compile("second|_at$|peak_bytes")
+COSTS = re.compile("second|_at$|peak_bytes|resumed|from_cache")
 CACHES = ("cache/", "store/moments/")
 
 
@@ -79,7 +80,13 @@ def plan(root):
         folder = str(root / f"warm {name}")
         yield {"name": "warm", "folder": folder, "copy": base, "command": command, "warm up": True}
         folder = str(root / f"whole {name}")
-        yield {"name": f"whole {name}", "folder": folder, "copy": base, "command": command, "disturbances": [(".", None, 0)]}
+        yield {
+            "name": f"whole {name}",
+            "folder": folder,
+            "copy": base,
+            "command": command,
+            "disturbances": [(".", None, 0)],
+        }
     for name, scenario in SCENARIOS.items():
         common = {"name": name, "folder": str(root / name), "command": COMMANDS[scenario["command"]]}
         for number, attempt in enumerate(scenario["attempts"]):
@@ -93,11 +100,9 @@ def outcomes(tmp_path_factory):
     root = tmp_path_factory.mktemp("disturbed")
     modules, base = root / "modules", root / "base"
     modules.mkdir()
-    (modules / "tiny_models.py").write_text(textwrap.dedent(TINY_MODELS))
-    make_images(base / "images", {"benign": 12, "malignant": 12})
-    (base / "zoo.yaml").write_text(ZOO)
-    for seed, name in enumerate(("narrow", "wide")):
-        save_file(tiny_weights(modules, width=8 + 4 * seed), base / f"{name}.safetensors")
+    base.mkdir()
+    make_workspace(base)
+    (base / "tiny_models.py").rename(modules / "tiny_models.py")  # one module for the copies of the folder
     scenarios = list(plan(root))
     (root / "scenarios.json").write_text(json.dumps(scenarios))
     path = os.pathsep.join([str(modules), str(SUPPORT), *sys.path])
@@ -112,16 +117,8 @@ def outcomes(tmp_path_factory):
     return root, by_name
 
 
-def tiny_weights(modules, width):
-    names = {}
-    exec((modules / "tiny_models.py").read_text(), names)
-    with torch.random.fork_rng():
-        torch.manual_seed(width)
-        return names["tiny"](width).state_dict()
-
-
 def content(path):
-    """What has to be the same: everything but what it cost, and pages, which show that."""
+    """What has to be the same: everything but what it cost and where it was gone on with, and pages, which show that."""
     if path.suffix == ".json":
         return without_costs(json.loads(path.read_text()))
     if path.suffix == ".csv":
@@ -144,7 +141,7 @@ def tree(folder):
 
 
 def test_the_commands_end_well_when_nothing_disturbs_them(outcomes):
-    root, found = outcomes
+    _, found = outcomes
     for name in COMMANDS:
         (outcome,) = found[f"whole {name}"]
         assert (outcome["signal"], outcome["code"]) == (0, 0), outcome["said"]
@@ -158,6 +155,7 @@ def test_the_same_command_again_makes_up_for_everything(outcomes, name):
     *attempts, last = found[name]
     for (kind, _, _), outcome in zip(SCENARIOS[name]["attempts"], attempts, strict=True):
         ends_well(kind, outcome, command)
+        assert outcome["state"] in STATES[kind], outcome
     (undisturbed,) = found[f"whole {command}"]
     if command == "interpolate":
         assert without_costs(json.loads(last["said"])) == without_costs(json.loads(undisturbed["said"]))

@@ -1,12 +1,12 @@
 """Run commands in forks of this process, which imports everything once; each may be disturbed at a chosen point.
 
-Reads scenarios as JSON from its arguments' file, runs them in order, and prints for each one line of JSON: the signal that ended it,
-its exit code, what it said, and how many points it has. A point is a call that opens, makes, renames or removes something in a
-folder; disturbances begin at a point, before the call.
+Reads scenarios as JSON from its arguments' file, runs them in order, and prints for each one line of JSON: the signal that ended
+it, its exit code, the state of its run, what it said, and how many points it has. A point is a call that opens, makes, renames
+or removes something in a folder; disturbances begin at a point, before the call.
 
-A scenario has a ``folder`` to work in, a ``command``, its ``disturbances`` (folder in it, kind, and where it begins: a share of the
-points of the undisturbed command, which has to come first), ``copy``: what the folder is made from, and ``warm up``: true for one
-that is run in this very process.
+A scenario has a ``folder`` to work in, a ``command``, its ``disturbances`` (folder in it, kind, and where it begins: a share of
+the points of the undisturbed command, which has to come first), ``copy``: what the folder is made from, and ``warm up``: true for
+one that is run in this very process.
 """
 
 import contextlib
@@ -36,14 +36,14 @@ class Disturbance:
     """
 
     def __init__(self, folder, kind, at):
-        self.folder = os.path.abspath(folder)
+        self.folder = str(Path(folder).absolute())
         self.kind, self.at = kind, at
         self.points = 0
         self.armed = True
 
     def install(self):
         sys.addaudithook(self.hook)
-        if self.kind == "full" and self.folder == os.getcwd():
+        if self.kind == "full" and self.folder == str(Path.cwd()):
             fsync = os.fsync
 
             def full(file):
@@ -70,7 +70,7 @@ class Disturbance:
     def is_inside(self, path):
         if not isinstance(path, (str, bytes, os.PathLike)):
             return False
-        path = os.path.abspath(os.fsdecode(path))
+        path = str(Path(os.fsdecode(path)).absolute())
         return path == self.folder or path.startswith(self.folder + os.sep)
 
 
@@ -95,7 +95,7 @@ def enter(scenario):
     if scenario.get("copy"):
         shutil.copytree(scenario["copy"], scenario["folder"])
     os.chdir(scenario["folder"])
-    os.environ["CROSSGRAFT_CACHE"] = os.path.abspath("store")
+    os.environ["CROSSGRAFT_CACHE"] = str(Path("store").absolute())
 
 
 def play(scenario, disturbances, said, answer):
@@ -134,7 +134,10 @@ def in_fork(scenario, points_of):
     found = json.loads(answer.read_text()) if answer.exists() else {"code": None, "points": []}
     if [kind for _, kind, _ in disturbances] == [None]:
         points_of[command] = found["points"][0]
-    return {"signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, "said": said.read_text(), **found}
+    record = Path(scenario["folder"], "run", "run.json")
+    state = json.loads(record.read_text())["state"] if record.is_file() else None
+    ended = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    return {"signal": ended, "state": state, "said": said.read_text(), **found}
 
 
 def main():
@@ -144,7 +147,7 @@ def main():
             enter(scenario)
             with contextlib.redirect_stdout(io.StringIO()):
                 code = run(scenario["command"])
-            print(json.dumps({"signal": 0, "code": code, "said": "", "points": []}), flush=True)
+            print(json.dumps({"signal": 0, "code": code, "said": ""}), flush=True)
             gc.freeze()  # a collection in a fork would copy every page
             assert threading.active_count() == 1, threading.enumerate()
         else:
