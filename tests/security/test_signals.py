@@ -127,3 +127,43 @@ def test_processes_of_a_killed_training_end_by_themselves(tmp_path):
         assert psutil.wait_procs(children, timeout=60)[1] == []
     finally:
         training.kill()
+
+
+POOL = """
+import sys, time
+from pathlib import Path
+from unittest.mock import Mock
+from crossgraft.cli import main as cli
+from crossgraft.demo.worker_pool import worker_pool
+
+def work(_):
+    with worker_pool(2) as pool:
+        pool.run(eval, ["__import__('pathlib').Path('begun').touch() or __import__('time').sleep(1)"] * 600, stage=Mock())
+
+cli.get_command = lambda _: Mock(main=lambda **_: work(None))
+cli.run([])
+"""
+
+
+@pytest.mark.slow
+def test_workers_of_the_demo_end_with_the_first(tmp_path):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    demo = subprocess.Popen(
+        [sys.executable, "-c", POOL],
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        while not (tmp_path / "begun").exists():
+            assert demo.poll() is None, demo.communicate()
+            time.sleep(0.1)
+        workers = psutil.Process(demo.pid).children(recursive=True)
+        os.killpg(demo.pid, signal.SIGTERM)
+        _, said = demo.communicate(timeout=120)
+        assert demo.returncode == 128 + signal.SIGTERM, said
+        assert psutil.wait_procs(workers, timeout=60)[1] == []
+    finally:
+        demo.kill()
