@@ -111,7 +111,7 @@ def test_a_store_that_can_not_be_written_keeps_the_training(workspace, command, 
     assert outcome.code == 0, outcome.err
     assert "Warning: The result was not added to the known results: " in outcome.err
     assert reason in outcome.err
-    assert "Run the same command again" in outcome.err
+    assert "Run the same command again, without --overwrite, to make up for it." in outcome.err
     assert state(workspace / "run") == "done"
     before = results(workspace / "run")
     full_disk()
@@ -220,7 +220,7 @@ def test_pictures_and_pages_are_not_needed(workspace, command, full_disk, file):
             if name == "tune":
                 assert command("report", name).code == 0
         else:
-            assert "Run the same command again" in outcome.err
+            assert "Run the same command again, without --overwrite, to make up for it." in outcome.err
     assert not list(workspace.rglob("*.tmp"))
 
 

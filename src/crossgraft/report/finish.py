@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def finish_run(
     with secondary(
         "The page of the run was not written",
         reporter,
-        advice=f"Everything else is there; write the page with: crossgraft report {run.path}",
+        advice=f"Everything else is there; write the page with: crossgraft report {shlex.quote(str(run.path))}",
     ):
         page = write_report(run.path)
     return page

@@ -9,7 +9,7 @@ from crossgraft.errors import CrossgraftError
 from crossgraft.progress import Reporter
 from crossgraft.runs.atomic import describe_os_error
 
-AGAIN = "Run the same command again to make up for it."
+AGAIN = "Run the same command again, without --overwrite, to make up for it."
 
 
 @contextmanager

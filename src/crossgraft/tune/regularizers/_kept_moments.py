@@ -46,8 +46,9 @@ def kept_or_computed(classifier: Classifier, data: str | None, compute: Callable
         try:
             with atomic_file(path) as file:
                 file.write(save(tensors, metadata={"sha256": _checksum(tensors)}))
-        except StorageError as error:  # only the next training would have been quicker
-            warnings.warn(str(error), CrossgraftWarning, stacklevel=2)
+        except StorageError as error:
+            text = f"The moments of the pretrained features are computed again by the next training: {error}"
+            warnings.warn(text, CrossgraftWarning, stacklevel=2)
     return kept
 
 
