@@ -68,7 +68,7 @@ def _read(path: Path) -> Moments | None:
         with safe_open(path, framework="pt") as file:
             checksum = (file.metadata() or {}).get("sha256")
             tensors = {name: file.get_tensor(name) for name in Moments._fields}
-    except (FileNotFoundError, SafetensorError):
+    except (OSError, SafetensorError):
         return None
     return Moments(**tensors) if checksum == _checksum(tensors) else None
 
