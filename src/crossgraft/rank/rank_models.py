@@ -19,13 +19,12 @@ from crossgraft.rank.assemble import assemble_record
 from crossgraft.rank.default_score import DEFAULT_PRIMARY, default_reason
 from crossgraft.rank.evaluate import ModelEvaluation
 from crossgraft.rank.ground_truth import read_ground_truth
-from crossgraft.rank.model_history import check_known_names, find_history
+from crossgraft.rank.model_history import find_history, look_up_known_results
 from crossgraft.rank.ranking import Ranking
 from crossgraft.rank.resampling import Resampling, plan_resampling
-from crossgraft.rank.results_store import known_results, published_results
 from crossgraft.rank.zoo import ZooSettings, ZooWalk, with_controls
 from crossgraft.rank.zoo_options import Measurements, Options, choose_options
-from crossgraft.records import CheckRecord, KnownResult, RankingRecord, Role
+from crossgraft.records import RankingRecord, Role
 from crossgraft.report import finish_run
 from crossgraft.runs import RunDirectory, open_command_run
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
@@ -140,7 +139,7 @@ def rank_models(
     primary = _choose_primary(by, chosen)
     check_settings(workers, resize_policy)
     specs = read_zoo(models, weights_dir=weights_dir)
-    known, damage = _known_results(specs, reporter)
+    known, damage = look_up_known_results(specs, reporter)
     truth = None
     if ground_truth is not None:
         truth = read_ground_truth(ground_truth, [spec.name for spec in specs], column=ground_truth_column)
@@ -234,18 +233,6 @@ def _why(primary: str, by: str | None, chosen: Sequence[AnyScore]) -> str:
     if primary == DEFAULT_PRIMARY:
         return default_reason()
     return "the only one that was asked for" if len(chosen) == 1 else "the first of --scores"
-
-
-def _known_results(specs: Sequence[ModelSpec], reporter: Reporter) -> tuple[list[KnownResult], list[CheckRecord]]:
-    """Own and shipped results, which are a control of the ranking: where the own ones are damaged it does without them."""
-    try:
-        known = known_results()
-    except DataError as error:
-        text = f"{error} The ranking does without your own results; the same command looks at them again."
-        reporter.warn(text)
-        return published_results(), [CheckRecord(title="Known results not read", severity="warning", text=text)]
-    check_known_names(specs, known)
-    return known, []
 
 
 def _open(data: str | Path | Dataset, *, reporter: Reporter, **options: Any) -> Dataset:
