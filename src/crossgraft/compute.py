@@ -1,8 +1,10 @@
-"""Threads, device, seconds and memory."""
+"""Threads, child processes, device, seconds and memory."""
 
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
+import multiprocessing.connection
 import os
 import threading
 import time
@@ -19,6 +21,21 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def end_with_parent() -> None:
+    """In a child process: end when the parent is gone. A parent that is killed can not end its children.
+
+    Without it they would wait for work, or compute for nobody.
+    """
+    threading.Thread(target=_wait_for_the_end_of_the_parent, daemon=True).start()
+
+
+def _wait_for_the_end_of_the_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 @contextmanager

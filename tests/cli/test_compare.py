@@ -3,8 +3,8 @@ import json
 import pytest
 
 from crossgraft.records import ComparisonPlanRecord, FineTuningComparisonRecord, RunRecord
-from crossgraft.tune import trainings
 from crossgraft.tune.comparing import curves
+from support.few_pages import leave_out_pages
 
 FAST = ("--model", "tiny_models:tiny", "--epochs", "1", "--workers", "1", "--no-store")
 
@@ -14,7 +14,7 @@ CODE = ("--code", "tiny_models.py")
 @pytest.fixture(autouse=True)
 def few_pages(monkeypatch):
     """Pages of single trainings take half the time, and are tested elsewhere."""
-    monkeypatch.setattr(trainings, "write_report", lambda path: path / "report.html")
+    leave_out_pages(monkeypatch, of_comparisons=False)
     monkeypatch.setattr(curves, "ALPHAS", (0.0, 1.0))
 
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from crossgraft.runs import open_run
+from crossgraft.runs import known_results_file, open_run
 from support.medical import ct_slice, dicom_dataset, write_ct, write_nifti
 from support.tiny import make_images
 
@@ -431,6 +431,63 @@ def tune_another_configuration(folder, _):
 def tune_partly_failed(folder, _):
     flags = ("--optimizer", "sgd", "--warmup-epochs", "0", "--grid", "learning_rate=0.01,1e6")
     return *TUNE[:5], "4", *TUNE[6:], *flags
+
+
+def full_for(monkeypatch, name):
+    """The disk has no room for files of this name."""
+    from crossgraft.runs import atomic
+
+    replace = atomic.replace_file
+
+    def full(temporary, path):
+        if path.name == name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        replace(temporary, path)
+
+    monkeypatch.setattr(atomic, "replace_file", full)
+
+
+def page_not_written(folder, monkeypatch):
+    full_for(monkeypatch, "report.html")
+    return PLAIN
+
+
+def rank_damaged_known_results(folder, _):
+    known_results_file().write_text("not a result\n")
+    return PLAIN
+
+
+def tune_known_results_full(folder, monkeypatch):
+    full_for(monkeypatch, "known_results.jsonl")
+    return TUNE
+
+
+def tune_damaged_known_results(folder, _):
+    known_results_file().write_text("not a result\n")
+    return TUNE
+
+
+def tune_tracker_fails(folder, monkeypatch):
+    def away(*_, **__):
+        raise ConnectionError("no answer")
+
+    monkeypatch.setitem(sys.modules, "mlflow", types.SimpleNamespace(start_run=away, end_run=away))
+    return *TUNE, "--track", "mlflow"
+
+
+def tune_other_threads(folder, _):
+    from crossgraft.cli.main import main
+
+    assert main([*TUNE, "--quiet"]) == 0
+    return *TUNE, "--workers", "2"
+
+
+def tune_accumulate_with_batch_norm(folder, _):
+    (folder / "normed_networks.py").write_text(
+        "from torch import nn\nfrom tiny_models import tiny\n\n\ndef net():\n    made = tiny()\n"
+        "    made.body.append(nn.BatchNorm2d(8))\n    return made\n"
+    )
+    return *TUNE[:2], "--model", "normed_networks:net", *TUNE[4:], "--accumulate", "2"
 
 
 def tune_tracker_not_installed(folder, monkeypatch):

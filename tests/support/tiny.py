@@ -1,7 +1,11 @@
 """Images and networks of a user who has little of both."""
 
+import textwrap
+
 import numpy as np
+import torch
 from PIL import Image
+from safetensors.torch import save_file
 
 TINY_MODELS = '''
 import torch
@@ -57,3 +61,21 @@ def make_images(folder, counts, *, size=16):
         for i in range(count):
             pixels = rng.integers(0, 120, size=(size, size, 3)) + 40 * level
             Image.fromarray(pixels.astype(np.uint8)).save(folder / name / f"{i:02d}.png")
+
+
+def make_workspace(folder):
+    """`images/` (two classes of 12), `tiny_models.py`, and `zoo.yaml` of two networks with weights beside it."""
+    (folder / "tiny_models.py").write_text(textwrap.dedent(TINY_MODELS))
+    (folder / "zoo.yaml").write_text(ZOO)
+    for name, width in (("narrow", 8), ("wide", 12)):
+        save_file(tiny_weights(width), folder / f"{name}.safetensors")
+    make_images(folder / "images", {"benign": 12, "malignant": 12})
+
+
+def tiny_weights(width):
+    """Of a network that nobody has imported."""
+    names: dict = {}
+    exec(TINY_MODELS, names)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(width)
+        return names["tiny"](width).state_dict()

@@ -45,4 +45,4 @@ def demo(
     if json:
         options.print_json(record.model_dump_json())
     else:
-        show(demo_text(record, report))
+        show(demo_text(record, out, report))

@@ -15,7 +15,7 @@ NEXT = "On your own images: crossgraft rank my_images/ --group-column patient --
 _NUMBERS = NumberFormat(decimals=3)
 
 
-def demo_text(record: DemoRecord, report: Path) -> str:
+def demo_text(record: DemoRecord, out: Path, report: Path | None) -> str:
     """Split comparison, ranking, the check by fine-tuning, the best model tuned and compared, limits, the path of the report."""
     best = record.best_model
     chapters = [
@@ -35,9 +35,8 @@ def demo_text(record: DemoRecord, report: Path) -> str:
         ("What this demo can not show", "\n".join(wrap(f"- {limit}", indent="  ") for limit in record.limits)),
     ]
     body = "\n\n".join(f"{title}\n\n{text}" for title, text in chapters)
-    return "\n\n".join(
-        [body, *([] if best is None else [_again(best, report.parent)]), NEXT + "\n" + place("Report", report)]
-    )
+    end = NEXT if report is None else NEXT + "\n" + place("Report", report)
+    return "\n\n".join([body, *([] if best is None else [_again(best, out)]), end])
 
 
 def _split(record: DemoRecord) -> str:

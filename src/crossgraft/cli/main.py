@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from crossgraft.cli.output import complain, harmless_messages, show
+from crossgraft.cli.signals import StopSignals
 from crossgraft.errors import CrossgraftError, UnknownNameError
 from crossgraft.version import __version__
 
@@ -84,10 +85,12 @@ def crossgraft(
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 ok, 1 internal, 2 usage, 3 data, 4 missing extra or weights, 130 interrupted."""
+    """Run the command line and exit: 0 ok, 1 internal, 2 usage, 3 data, 4 missing extra or weights, 128 + signal interrupted."""
     replace_unknown_characters(sys.stdout, sys.stderr)
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(main(arguments))
+    signals = StopSignals()
+    signals.install()
+    sys.exit(signals.exit_code(main(arguments), interrupted=EXIT_INTERRUPTED))
 
 
 def replace_unknown_characters(*streams: object) -> None:

@@ -74,4 +74,5 @@ def _probability(row: PredictionRow, record: PredictionRecord) -> str:
 def _where(predictions: Predictions) -> str:
     if predictions.out is None:
         return ""
-    return "\n".join([place("Table", predictions.out / "predictions.csv"), place("Report", predictions.report)])
+    table = place("Table", predictions.out / "predictions.csv")
+    return table if predictions.report is None else f"{table}\n{place('Report', predictions.report)}"

@@ -115,11 +115,13 @@ def _evaluate_published(context: typer.Context, name: str, *, out: Path | None, 
     if context.params["data"] is not None or surplus:
         what = "DATA" if context.params["data"] is not None else "--" + min(surplus).replace("_", "-")
         raise UsageError(f"--published evaluates results that are there already; it can not be used with {what}.")
+    reporter = options.make_reporter(quiet=True)
     record, directory = options.in_own_directory(
         options.run_directories(out, "rank", name),
-        lambda directory: (evaluate_published(name, out=directory, overwrite=overwrite), directory),
+        lambda directory: (evaluate_published(name, out=directory, overwrite=overwrite, reporter=reporter), directory),
     )
     if json:
         options.print_json(record.model_dump_json())
     else:
-        show(published_text(record, directory / "report.html"))
+        page = directory / "report.html"
+        show(published_text(record, page if page.is_file() else None))

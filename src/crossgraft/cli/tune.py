@@ -192,6 +192,6 @@ def tune(
     elif tuned.tuning is None:
         show(tuned.plan.summary())
     else:
-        show(tuning_text(tuned.record, tuned.report))
+        show(tuning_text(tuned.record, tuned.out, tuned.report))
     if tuned.tuning is not None and any(row.state == "failed" for row in tuned.tuning.grid):
         raise typer.Exit(EXIT_PARTIAL)

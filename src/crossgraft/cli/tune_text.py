@@ -15,13 +15,13 @@ _MOST_ROWS = 20
 _NUMBERS = NumberFormat(decimals=3)
 
 
-def tuning_text(record: TuningRecord, report: Path | None) -> str:
+def tuning_text(record: TuningRecord, out: Path | None, report: Path | None) -> str:
     """Data and model, what was tried, the metrics, what limits them, the answer, the path of the report."""
     parts = [_heading(record), _trained(record), *_grid(record), *_folds(record), _metrics(record), *_decisions(record)]
     parts += [wrap(f"{check.title}: {check.text}") for check in record.checks if check.severity == "unsound"]
     parts += [wrap(f"Warning: {warning}") for warning in record.warnings]
     parts.append(wrap(record.leakage))
-    parts.append("\n".join([wrap(_answer(record)), *_places(record, report)]))
+    parts.append("\n".join([wrap(_answer(record)), *_places(record, out, report)]))
     return "\n\n".join(parts)
 
 
@@ -136,9 +136,10 @@ def _answer(record: TuningRecord) -> str:
     )
 
 
-def _places(record: TuningRecord, report: Path | None) -> Sequence[str]:
-    if report is None:
+def _places(record: TuningRecord, out: Path | None, report: Path | None) -> Sequence[str]:
+    if out is None:
         return []
+    page = [] if report is None else [place("Report", report)]
     if record.saved_model is None:
-        return [wrap(f"No single model: {record.saved_model_reason}."), place("Report", report)]
-    return [place("Model", report.parent / record.saved_model), place("Report", report)]
+        return [wrap(f"No single model: {record.saved_model_reason}."), *page]
+    return [place("Model", out / record.saved_model), *page]

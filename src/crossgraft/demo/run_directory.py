@@ -5,15 +5,13 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from crossgraft.data import open_dataset
 from crossgraft.data.describe import make_thumbnails
 from crossgraft.demo.steps import run_demo
 from crossgraft.demo.target_task import divide_digits
 from crossgraft.progress import Reporter
 from crossgraft.records import DemoRecord, Thumbnail
-from crossgraft.report import write_report
+from crossgraft.report import finish_run
 from crossgraft.runs import open_run
 
 
@@ -26,7 +24,7 @@ def write_demo(
     no_images: bool = False,
     overwrite: bool = False,
     reporter: Reporter | None = None,
-) -> tuple[DemoRecord, Path]:
+) -> tuple[DemoRecord, Path | None]:
     """Run the demo; write ``run.json``, ``report.json``, ``fine_tuned.csv`` and ``report.html``.
 
     The best-ranked model gets run directories of its own inside, ``tune`` and ``predict``, beside the files that were given
@@ -42,13 +40,14 @@ def write_demo(
         reporter: Where progress goes; silent when None.
 
     Returns:
-        What was measured, and the path of the report.
+        What was measured, and the path of the report; None where that could not be written.
 
     Raises:
         RunDirectoryError: ``out`` is in use or holds another run.
         StorageError: Something can not be written.
     """
     path = Path(out)
+    reporter = reporter or Reporter(quiet=True)
     config: dict[str, object] = {"seed": seed, "fast": fast, "no_images": no_images}
     words = [
         "crossgraft",
@@ -74,7 +73,8 @@ def write_demo(
         fingerprints = {model.name: model.weights_fingerprint for model in record.ranking.models}
         run.update(data_fingerprint=record.ranking.dataset.fingerprint, weights_fingerprints=fingerprints)
         run.write_record("report.json", record)
-        if not no_images:
-            train = divide_digits(open_dataset("digits"), seed=seed).train
-            run.write("thumbnails.json", TypeAdapter(list[Thumbnail]).dump_json(make_thumbnails(train)))
-    return record, write_report(path)
+        return record, finish_run(run, reporter, thumbnails=None if no_images else lambda: _thumbnails(seed))
+
+
+def _thumbnails(seed: int) -> list[Thumbnail]:
+    return make_thumbnails(divide_digits(open_dataset("digits"), seed=seed).train)

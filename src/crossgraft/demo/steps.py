@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from crossgraft.progress import Reporter
 from crossgraft.rank import rank_models
 from crossgraft.records import DemoRecord, FineTunedRow
 from crossgraft.runs import write_atomically
+from crossgraft.runs.temporaries import scratch_folder
 from crossgraft.words.csv_cells import csv_text
 
 Timed = Callable[[str], AbstractContextManager[object]]
@@ -128,8 +128,8 @@ def _folder(out: str | Path | None) -> Generator[Path]:
     if out is not None:
         yield Path(out)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder)
+    with scratch_folder("demo") as folder:
+        yield folder
 
 
 def _make_zoo(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import multiprocessing.connection
-import os
 import signal
 import sys
 import threading
@@ -16,7 +14,7 @@ from itertools import islice
 from types import ModuleType
 from typing import TypeVar
 
-from crossgraft.compute import available_cores
+from crossgraft.compute import available_cores, end_with_parent
 from crossgraft.errors import CrossgraftError
 from crossgraft.progress import Stage
 
@@ -92,15 +90,7 @@ def prepare_worker() -> None:
 
     torch.set_num_threads(1)
     threadpool_limits(1)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """A parent that is killed can not end its workers, and they would wait for work forever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        multiprocessing.connection.wait([parent.sentinel])
-        os._exit(1)
+    end_with_parent()
 
 
 @contextmanager

@@ -77,6 +77,7 @@ def extract_features(
     store = FeatureStore(cache_folder(cache_dir) / key[:2] / key, len(dataset))
     stored = store.read()
     if stored is not None:
+        store.tidy()  # an earlier process may have been killed between its last two steps
         reporter.mention(f"{title}: read from the cache")
         return stored
     threads = num_threads or min(torch.get_num_threads(), available_cores())

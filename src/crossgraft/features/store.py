@@ -17,11 +17,12 @@ from pathlib import Path
 
 import platformdirs
 
-from crossgraft.features._atomic_file import atomic_file, remove_leftovers
+from crossgraft.features._atomic_file import atomic_file
 from crossgraft.features._tensor_file import FloatArray, TensorFile, checksum, map_tensors, write_tensors
 from crossgraft.features.feature_set import FeatureSet
 from crossgraft.models import Backbone
 from crossgraft.runs.atomic import remove_if_free
+from crossgraft.runs.temporaries import remove_leftovers
 
 FORMAT_VERSION = 1
 ROWS_PER_SHARD = 512
@@ -129,10 +130,14 @@ class FeatureStore:
             self._join()
         except _ShardLostError:
             return self.read()
-        for shard in range(self.num_shards):
-            remove_if_free(self._shard_path(shard))  # a second process may have it mapped, which Windows respects
-        remove_leftovers(self.folder)
+        self.tidy()
         return self.read()
+
+    def tidy(self) -> None:
+        """Remove what the finished file makes superfluous: shards, and what killed processes left half-written."""
+        for shard in self.folder.glob("shard-*.safetensors"):
+            remove_if_free(shard)  # a second process may have it mapped, which Windows respects
+        remove_leftovers(self.folder)
 
     def _join(self) -> None:
         shapes, sums, seconds = self._totals()

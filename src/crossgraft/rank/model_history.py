@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from crossgraft.data import Dataset
-from crossgraft.errors import UnknownNameError
+from crossgraft.errors import DataError, UnknownNameError
 from crossgraft.models import ModelSpec
 from crossgraft.models.spec import PRETRAINED, TORCHVISION_PREFIX
+from crossgraft.progress import Reporter
 from crossgraft.rank.published.sources import TARGETS, shipped
-from crossgraft.rank.results_store import KnownModel, KnownTable, results_of
-from crossgraft.records import KnownResult, ModelRecord
+from crossgraft.rank.results_store import KnownModel, KnownTable, known_results, published_results, results_of
+from crossgraft.records import CheckRecord, KnownResult, ModelRecord
 
 _TORCHVISION_TAG = "tv_in1k"
 """timm's tag of the weights that torchvision calls IMAGENET1K_V1."""
@@ -37,6 +38,31 @@ def find_history(
         for model in models
     ]
     return results_of(wanted, rows, without_target=group_of_target(dataset.name, rows), fingerprint=dataset.fingerprint)
+
+
+def look_up_known_results(
+    specs: Sequence[ModelSpec], reporter: Reporter
+) -> tuple[list[KnownResult], list[CheckRecord]]:
+    """Own and shipped results, which are a control of the ranking: where the own ones are damaged it does without them.
+
+    Args:
+        specs: Of the zoo.
+        reporter: Warned of damage.
+
+    Returns:
+        The results, and what the report says of damage.
+
+    Raises:
+        UnknownNameError: No result has the name that a model of the zoo is ``known_as``.
+    """
+    try:
+        known = known_results()
+    except DataError as error:
+        text = f"{error} The ranking does without your own results; the same command looks at them again."
+        reporter.warn(text)
+        return published_results(), [CheckRecord(title="Known results not read", severity="warning", text=text)]
+    check_known_names(specs, known)
+    return known, []
 
 
 def check_known_names(specs: Sequence[ModelSpec], rows: Sequence[KnownResult]) -> None:

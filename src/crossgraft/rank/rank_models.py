@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import TypeAdapter
-
 from crossgraft.compute import available_cores, resolve_device
 from crossgraft.data import DATA_OPTIONS, Dataset, open_dataset
 from crossgraft.data.checks import check_rows
@@ -22,14 +20,13 @@ from crossgraft.rank.assemble import assemble_record
 from crossgraft.rank.default_score import DEFAULT_PRIMARY, default_reason
 from crossgraft.rank.evaluate import ModelEvaluation
 from crossgraft.rank.ground_truth import read_ground_truth
-from crossgraft.rank.model_history import check_known_names, find_history
+from crossgraft.rank.model_history import find_history, look_up_known_results
 from crossgraft.rank.ranking import Ranking
 from crossgraft.rank.resampling import Resampling, plan_resampling
-from crossgraft.rank.results_store import known_results
 from crossgraft.rank.zoo import ZooSettings, ZooWalk, with_controls
 from crossgraft.rank.zoo_options import Measurements, Options, choose_options
-from crossgraft.records import RankingRecord, Role, Thumbnail
-from crossgraft.report import write_report
+from crossgraft.records import RankingRecord, Role
+from crossgraft.report import finish_run
 from crossgraft.runs import RunDirectory, open_command_run
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
 from crossgraft.types import ResizePolicy
@@ -148,8 +145,7 @@ def rank_models(
     primary = _choose_primary(by, chosen)
     check_settings(workers, resize_policy)
     specs = read_zoo(models, weights_dir=weights_dir, allow_code=allow_code)
-    known = known_results()
-    check_known_names(specs, known)
+    known, damage = look_up_known_results(specs, reporter)
     truth = None
     if ground_truth is not None:
         truth = read_ground_truth(ground_truth, [spec.name for spec in specs], column=ground_truth_column)
@@ -180,7 +176,7 @@ def rank_models(
         dataset = _open(data, reporter=reporter, **{name: call[name] for name in DATA_OPTIONS})
         if run:
             run.describe_data(dataset.fingerprint)
-            run.describe_machine(threads=zoo_settings.num_threads, device=zoo_settings.device)
+            run.describe_machine(reporter, threads=zoo_settings.num_threads, device=zoo_settings.device)
         findings = check_rows(dataset, strict=strict, reporter=reporter)
         resampling = plan_resampling(dataset.targets, dataset.groups, seed=seed, label_names=dataset.class_names)
         evaluations = _walk(dataset, specs, chosen, zoo_settings, resampling, run=run, reporter=reporter)
@@ -193,12 +189,12 @@ def rank_models(
             truth,
             primary_reason=_why(primary, by, chosen),
             history=find_history(candidates, specs, dataset, known),
-            findings=findings,
+            findings=[*findings, *damage],
             labels_left_out=resampling.labels_left_out,
             seed=seed,
             show_names=show_names,
         )
-        return _finish(record, dataset, run, no_images=no_images)
+        return _finish(record, dataset, run, reporter, no_images=no_images)
 
 
 def choose_scores(scores: str | Sequence[str]) -> list[AnyScore]:
@@ -298,7 +294,9 @@ def _walk(
     return evaluations
 
 
-def _finish(record: RankingRecord, dataset: Dataset, run: RunDirectory | None, *, no_images: bool) -> Ranking:
+def _finish(
+    record: RankingRecord, dataset: Dataset, run: RunDirectory | None, reporter: Reporter, *, no_images: bool
+) -> Ranking:
     ranking = Ranking(record)
     if run is None:
         return ranking
@@ -307,7 +305,5 @@ def _finish(record: RankingRecord, dataset: Dataset, run: RunDirectory | None, *
     run.write("scores.csv", frame_csv(ranking.to_frame()))
     if dataset.split is not None:
         run.write_record("split.json", dataset.split)
-    if not no_images:
-        run.write("thumbnails.json", TypeAdapter(list[Thumbnail]).dump_json(make_thumbnails(dataset)))
-    run.finish()
-    return Ranking(record, out=run.path, report=write_report(run.path))
+    page = finish_run(run, reporter, thumbnails=None if no_images else lambda: make_thumbnails(dataset))
+    return Ranking(record, out=run.path, report=page)

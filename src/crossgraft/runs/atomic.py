@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from crossgraft.errors import StorageError
+from crossgraft.runs.temporaries import BEFORE, temporary_beside
 
 # Windows refuses to replace or remove a file that any program has open. Virus scanners and search indexes open every new
 # file for a moment, so a refusal is worth a few more tries; a spreadsheet or another run keeps the file for longer.
 _WAITS_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 def replace_file(temporary: Path, path: Path) -> None:
@@ -32,8 +34,8 @@ def replace_file(temporary: Path, path: Path) -> None:
 
 
 def remove_if_free(path: Path) -> None:
-    """Remove a file that is of no more use; where another program has it open, it stays for the next time."""
-    with suppress(PermissionError):
+    """Remove a file that is of no more use; where that is refused (open elsewhere, read-only), it stays for the next time."""
+    with suppress(OSError):
         path.unlink(missing_ok=True)
 
 
@@ -43,31 +45,31 @@ def describe_os_error(error: OSError) -> str:
     return f"{reason} (is it open in another program?)" if isinstance(error, PermissionError) else reason
 
 
-def write_atomically(path: Path, content: str | bytes) -> Path:
+def write_atomically(
+    path: Path, content: str | bytes, *, advice: str = "Free some space or choose another folder with --out."
+) -> Path:
     """Write to a temporary file in the same folder, then rename it over ``path``.
+
+    Args:
+        path: Folders above it are made.
+        content: All of it.
+        advice: What to do where it can not be written.
 
     Raises:
         StorageError: Disk full, no permission …; the temporary file is removed and an older ``path`` stays as it was.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
-    temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        temporary = Path(name)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)  # mkstemp gives 0600, but a report is there to be shared
-        replace_file(temporary, path)
+        with temporary_beside(path) as temporary:
+            with os.fdopen(os.open(temporary, _NEW_FILE, 0o600), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.chmod(0o644)  # a report is there to be shared
+            replace_file(temporary, path)
     except OSError as error:
-        raise StorageError(
-            f"Cannot write {path}: {describe_os_error(error)}. Free some space or choose another folder with --out."
-        ) from error
-    finally:
-        if temporary is not None:
-            remove_if_free(temporary)
+        raise StorageError(f"Cannot write {path}: {describe_os_error(error)}. {advice}") from error
     return path
 
 
@@ -83,10 +85,23 @@ def replace_folder(folder: Path, content: Mapping[str, str | bytes]) -> None:
         OSError: A folder can not be made or moved.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
-        fresh = Path(beside, "fresh")
+    with folder_beside(folder) as fresh:
         for name, text in content.items():
             write_atomically(fresh / name, text)
+
+
+@contextmanager
+def folder_beside(folder: Path) -> Generator[Path]:
+    """A new folder beside ``folder``, which takes its place when the block ends well and is removed when it does not.
+
+    Raises:
+        OSError: It can not be made or moved; an older ``folder`` stays as it was.
+    """
+    with temporary_beside(folder) as beside:
+        beside.mkdir(mode=0o700)
+        fresh = beside / "fresh"
+        fresh.mkdir()
+        yield fresh
         if folder.exists():
-            folder.rename(Path(beside, "before"))
+            folder.rename(beside / BEFORE)
         fresh.rename(folder)

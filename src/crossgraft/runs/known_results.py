@@ -17,10 +17,11 @@ from pydantic import ValidationError
 
 from crossgraft.errors import DataError, StorageError
 from crossgraft.records import KnownResult
-from crossgraft.runs.atomic import write_atomically
+from crossgraft.runs.atomic import describe_os_error, write_atomically
 
 FILE_NAME = "known_results.jsonl"
 LOCK_SECONDS = 60.0
+_ADVICE = "Allow writing there and free some space, or set CROSSGRAFT_CACHE to another folder."
 
 
 def known_results_file(file: Path | None = None) -> Path:
@@ -81,11 +82,14 @@ def add_known_results(rows: Iterable[KnownResult], file: Path | None = None) -> 
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_name(f".{path.name}.lock"), timeout=LOCK_SECONDS):
             merged = {row.key: row for row in [*read_known_results(path), *new]}
-            write_atomically(path, "".join(f"{row.model_dump_json()}\n" for row in merged.values()))
+            text = "".join(f"{row.model_dump_json()}\n" for row in merged.values())
+            write_atomically(path, text, advice=_ADVICE)
     except Timeout as error:
         raise StorageError(f"Another process has held {path} for a minute. Try again when it is done.") from error
-    except PermissionError as error:
-        raise StorageError(
-            f"Cannot write {path}: no permission. Allow it, or set CROSSGRAFT_CACHE to another folder."
-        ) from error
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"Cannot write {path}: {describe_os_error(error)}. {_ADVICE}") from error
+    except NotImplementedError as error:  # some network file systems
+        raise StorageError(f"Cannot write {path}: its file system has no locks. {_ADVICE}") from error
     return len(merged)

@@ -10,10 +10,10 @@ import importlib.metadata
 import platform
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
@@ -21,8 +21,10 @@ from pydantic import ValidationError
 from crossgraft.compute import available_cores
 from crossgraft.config import config_hash
 from crossgraft.errors import DataError, OtherRunError, RunDirectoryError, StorageError
+from crossgraft.progress import Reporter
 from crossgraft.records import Record, RunRecord, StageRecord
 from crossgraft.runs.atomic import describe_os_error, write_atomically
+from crossgraft.runs.temporaries import remove_leftovers
 from crossgraft.version import __version__
 
 R = TypeVar("R", bound=Record)
@@ -34,12 +36,19 @@ RECORDED_PACKAGES = ("torch", "torchvision", "timm", "numpy", "scipy", "scikit-l
 
 
 class RunDirectory:
-    """An open run; made by ``open_run``."""
+    """An open run; made by ``open_run``.
 
-    def __init__(self, path: Path, record: RunRecord, *, resumed: bool) -> None:
+    Attributes:
+        path: The folder.
+        record: What ``run.json`` says.
+        resumed: Does it go on with an earlier attempt?
+    """
+
+    def __init__(self, path: Path, record: RunRecord, *, earlier: RunRecord | None) -> None:
         self.path = path
         self.record = record
-        self.resumed = resumed
+        self.resumed = earlier is not None
+        self._earlier_machine = earlier.machine if earlier is not None else {}
 
     def write(self, name: str, content: str | bytes) -> Path:
         """Write one file of the run, whole or not at all, and remember that it is ours."""
@@ -65,8 +74,9 @@ class RunDirectory:
 
     def update(self, **changes: object) -> None:
         """Change fields of ``run.json``."""
-        self.record = self.record.model_copy(update=changes)
-        self.write_record("run.json", self.record)
+        record = self.record.model_copy(update=changes)
+        self.write_record("run.json", record)
+        self.record = record
 
     def describe_data(self, fingerprint: str) -> None:
         """Store the fingerprint of the data.
@@ -81,9 +91,23 @@ class RunDirectory:
             )
         self.update(data_fingerprint=fingerprint)
 
-    def describe_machine(self, **facts: object) -> None:
-        """Record what is not meant to change a number but may change its last digit: threads, device."""
-        self.update(machine={**self.record.machine, **{name: str(fact) for name, fact in facts.items()}})
+    def describe_machine(self, reporter: Reporter, **facts: object) -> None:
+        """Record what is not meant to change a number but may change its last digit: threads, device.
+
+        Args:
+            reporter: Warned if an earlier attempt of this run was computed with others.
+            facts: By name.
+        """
+        now = {name: str(fact) for name, fact in facts.items()}
+        before = self._earlier_machine
+        changed = [f"{name} {before[name]}, now {fact}" for name, fact in now.items() if before.get(name, fact) != fact]
+        if changed:
+            reporter.warn(
+                f"The run in {self.path} was started under other conditions: {'; '.join(changed)}. They change rounding, so its "
+                "numbers may differ from those of a run that was not stopped: in the last digits, and by more the longer it "
+                "still trains. For the same bits use the --workers, --device and --devices that it was started with."
+            )
+        self.update(machine={**self.record.machine, **now})
 
     def finish(self) -> None:
         """Mark the run as done; called before the report is written, so that the page shows the final state."""
@@ -136,19 +160,28 @@ def open_run(
     except OSError as error:
         raise StorageError(f"Cannot write into {path}: {error.strerror or error}. Choose another --out.") from error
     try:
+        remove_leftovers(path, locked=True, recursive=True)
         run = _enter(path, command=command, command_line=command_line, config=config, seed=seed, overwrite=overwrite)
         try:
+            run.write_record("run.json", run.record)
             yield run
+            if run.record.state != "done":
+                run.finish()
         except KeyboardInterrupt:
-            run.update(state="interrupted")
+            _leave(run, "interrupted")
             raise
         except BaseException:
-            run.update(state="failed")
+            _leave(run, "failed")
             raise
-        if run.record.state != "done":
-            run.finish()
     finally:
         lock.release()
+
+
+def _leave(run: RunDirectory, state: Literal["interrupted", "failed"]) -> None:
+    """What is done stays done, whatever happens after it; and a full disk must not hide why the run ends."""
+    if run.record.state != "done":
+        with suppress(StorageError):
+            run.update(state=state)
 
 
 def _enter(
@@ -181,9 +214,7 @@ def _enter(
         started_at=_now(),
         stages=earlier.stages if earlier else [],
     )
-    run = RunDirectory(path, record, resumed=earlier is not None)
-    run.write_record("run.json", record)
-    return run
+    return RunDirectory(path, record, earlier=earlier)
 
 
 def _read_run(path: Path) -> RunRecord:

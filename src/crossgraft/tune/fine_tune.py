@@ -12,7 +12,7 @@ from crossgraft.losses import Loss
 from crossgraft.models import ModelSpec
 from crossgraft.models.trusted_code import AllowedCode
 from crossgraft.progress import Reporter
-from crossgraft.runs import open_command_run, read_known_results
+from crossgraft.runs import open_command_run
 from crossgraft.tune.augmentations import Augmentation
 from crossgraft.tune.batch_transforms import BatchTransform
 from crossgraft.tune.choice import spell
@@ -25,6 +25,7 @@ from crossgraft.tune.planning.preparation import plugins_of, prepare
 from crossgraft.tune.planning.rows import VAL_SHARE
 from crossgraft.tune.planning.starting_model import find_model
 from crossgraft.tune.regularizers._regularizer import Regularizer
+from crossgraft.tune.result_rows import look_at_known_results
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.tune.trainings import train_and_evaluate
 from crossgraft.tune.tuned import Tuned
@@ -185,7 +186,8 @@ def fine_tune(
         seed: Of every random choice.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
         devices: How many of them share each batch; results do not depend on it beyond rounding.
-        workers: Threads that read images; all cores that this process may use by default.
+        workers: Threads that read images and compute; all cores that this process may use by default. Another number rounds
+            differently.
         out: Run directory; nothing is written when None.
         overwrite: Replace another run in ``out``.
         reporter: Where progress goes; silent when None.
@@ -213,9 +215,9 @@ def fine_tune(
     plugins = plugins_of(call, "multi-class")  # misspelled names come to light before any image is read
     parse_threshold_rule(threshold_rule or "youden")
     spec = find_model(model, weights_dir, allow_code)
-    tracking = open_tracking(track)
+    tracking = open_tracking(track, reporter)
     if store and not plan:
-        read_known_results()  # a damaged file comes to light before hours of training, not after
+        look_at_known_results(reporter)
     location = data.name if isinstance(data, Dataset) else data
     resolved: dict[str, Any] = {
         "model": spec.describe(),

@@ -16,7 +16,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from crossgraft.errors import CrossgraftError, DataError
+from crossgraft.errors import CrossgraftError, DataError, StorageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.records import EpochRow, GridPointRecord, Record
 from crossgraft.runs import RunDirectory
@@ -117,11 +117,13 @@ class JobRunner:
             CrossgraftError: The training failed; its last checkpoint stays.
         """
         key = self._key(job, data)
+        folder = None if self.run is None else self.run.path / self._folder(job) / "checkpoint"
         finished = self._read_back(job, key)
         if finished is not None:
             self.num_read_back += 1
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)  # of an attempt that was killed before it did this
             return finished
-        folder = None if self.run is None else self.run.path / self._folder(job) / "checkpoint"
         if folder is not None and self.run is not None and not self.run.resumed:
             shutil.rmtree(folder, ignore_errors=True)  # of a run that --overwrite has replaced
         settings = replace(self.settings, **job.point)
@@ -149,10 +151,16 @@ class JobRunner:
         return outcome
 
     def run_or_report(self, job: Job, data: FoldData) -> JobOutcome:
-        """As ``run_job``, but what goes wrong becomes a reason in the outcome."""
+        """As ``run_job``, but what goes wrong becomes a reason in the outcome.
+
+        Raises:
+            StorageError: A checkpoint or the weights can not be written.
+        """
         start = time.perf_counter()
         try:
             return self.run_job(job, data)
+        except StorageError:
+            raise  # the disk is full: no fault of the point, and the same command goes on from here
         except (CrossgraftError, torch.OutOfMemoryError, RuntimeError) as error:
             # RuntimeError is what torch raises of a network that can not take a batch.
             reason = " ".join(str(error).split()) or type(error).__name__

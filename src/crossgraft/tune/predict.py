@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter
 
 from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
 from crossgraft.data.dataset import Dataset
@@ -18,7 +17,7 @@ from crossgraft.errors import UsageError
 from crossgraft.models.trusted_code import AllowedCode
 from crossgraft.progress import Reporter
 from crossgraft.records import PredictionRecord, PredictionRow, Thumbnail
-from crossgraft.report import write_report
+from crossgraft.report import finish_run
 from crossgraft.runs import RunDirectory, open_command_run
 from crossgraft.tune.known_targets import KnownTargets, measure, true_classes
 from crossgraft.tune.predictions import UNREADABLE, Predictions
@@ -128,7 +127,7 @@ def predict(
             answers = answer(model.facts, logits)
             rows = _rows(opened, logits, answers, known)
             record = _record(model, opened, rows, known, answers, seconds)
-            return _finish(record, opened, directory, no_images=no_images, show_names=show_names)
+            return _finish(record, opened, directory, reporter, no_images=no_images, show_names=show_names)
 
 
 def _location(images: object) -> str:
@@ -225,7 +224,13 @@ def _record(
 
 
 def _finish(
-    record: PredictionRecord, images: ImageSet, run: RunDirectory | None, *, no_images: bool, show_names: bool
+    record: PredictionRecord,
+    images: ImageSet,
+    run: RunDirectory | None,
+    reporter: Reporter,
+    *,
+    no_images: bool,
+    show_names: bool,
 ) -> Predictions:
     names = [row.name or str(row.row) for row in record.rows]
     if not show_names:
@@ -237,10 +242,8 @@ def _finish(
     run.update(data_fingerprint=images.fingerprint, weights_fingerprints={record.model.name: record.model_fingerprint})
     run.write("predictions.csv", frame_csv(predictions.to_frame()))
     run.write_record("report.json", record)
-    thumbnails = [] if no_images else _thumbnails(record, images)
-    run.write("thumbnails.json", TypeAdapter(list[Thumbnail]).dump_json(thumbnails))
-    run.finish()
-    return Predictions(record, names, out=run.path, report=write_report(run.path))
+    page = finish_run(run, reporter, thumbnails=lambda: [] if no_images else _thumbnails(record, images))
+    return Predictions(record, names, out=run.path, report=page)
 
 
 def _thumbnails(record: PredictionRecord, images: ImageSet) -> list[Thumbnail]:

@@ -6,9 +6,14 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
+from crossgraft.errors import DataError
+from crossgraft.models import ModelSpec
+from crossgraft.progress import Reporter
 from crossgraft.records import KnownResult, TuningRecord
 from crossgraft.report.formatting import counted
-from crossgraft.tune.planning.preparation import Preparation
+from crossgraft.runs import add_known_results, read_known_results
+from crossgraft.runs.secondary import secondary
+from crossgraft.tune.planning.parts import TuningRows
 
 _NOT_STATED = "not stated"
 
@@ -21,7 +26,27 @@ _ASKED = (
 _USUAL = {"flip": True, "sampler": "shuffle", "optimizer": "adamw", "schedule": "cosine", "layer_decay": 1.0}
 
 
-def known_result(record: TuningRecord, prepared: Preparation) -> KnownResult | None:
+def look_at_known_results(reporter: Reporter) -> None:
+    """A damaged file comes to light before hours of training, so that it can be repaired meanwhile."""
+    try:
+        read_known_results()
+    except DataError as error:
+        reporter.warn(f"{error} Training goes on; its result can only be added if the file is sound by then.")
+
+
+def keep_known_result(
+    record: TuningRecord, spec: ModelSpec, rows: TuningRows, call: Mapping[str, Any], reporter: Reporter
+) -> None:
+    """Add the result to the user's known ones; a warning where that can not be done. Arguments as of ``known_result``."""
+    result = known_result(record, spec, rows, call)
+    if result is not None:
+        with secondary("The result was not added to the known results", reporter):
+            add_known_results([result])
+
+
+def known_result(
+    record: TuningRecord, spec: ModelSpec, rows: TuningRows, call: Mapping[str, Any]
+) -> KnownResult | None:
     """The primary metric on unseen rows; None where it has no value, or training did not begin with the pretrained weights.
 
     Only equal protocols are compared, so the protocol says everything that differs between two ways to tune one model, and
@@ -29,21 +54,23 @@ def known_result(record: TuningRecord, prepared: Preparation) -> KnownResult | N
 
     Args:
         record: Of the fine-tuning.
-        prepared: What it started from.
+        spec: Of the model it started from.
+        rows: What it was trained and tested on.
+        call: Arguments of ``fine_tune``.
     """
     found = record.metric(record.primary_metric)
-    if found is None or found.value is None or prepared.plugins.method.starts_from_scratch:
+    if found is None or found.value is None or record.model.from_scratch:
         return None
-    if prepared.call.get("adapter") is not None:
+    if call.get("adapter") is not None:
         return None
-    model, _, source = (prepared.spec.known_as or "").partition("/")
+    model, _, source = (spec.known_as or "").partition("/")
     return KnownResult(
         model=model or record.model.name,
         weights=record.model.weights_fingerprint,
         source=source or _NOT_STATED,
         target=record.dataset.name,
-        target_fingerprint=prepared.rows.ranked_fingerprint,
-        protocol=protocol_of(record, prepared.call),
+        target_fingerprint=rows.ranked_fingerprint,
+        protocol=protocol_of(record, call),
         metric=found.metric,
         value=found.value,
         low=found.low,

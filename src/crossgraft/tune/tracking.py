@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from crossgraft.errors import UnknownNameError
 from crossgraft.optional import require
+from crossgraft.progress import Reporter
 
 TRACKERS = ("mlflow", "wandb")
 
@@ -81,8 +82,50 @@ class WandbTracker:
         self._run.finish(exit_code=int(failed))
 
 
-def open_tracking(name: str | None) -> Tracker:
-    """The tracker called ``mlflow`` or ``wandb``; one that does nothing for None.
+class GuardedTracker:
+    """Passes on to a tracker until that fails; then says so, and the training goes on without it.
+
+    Args:
+        tracker: Of a package that reaches a server or a disk of its own.
+        name: As it was asked for.
+        reporter: Warned once a training.
+    """
+
+    def __init__(self, tracker: Tracker, name: str, reporter: Reporter) -> None:
+        self._tracker, self._name, self._reporter = tracker, name, reporter
+        self._works = True
+
+    def begin(self, name: str, settings: Mapping[str, object]) -> None:
+        """Another try, after a training whose tracking failed."""
+        self._works = True
+        self._try(lambda: self._tracker.begin(name, settings))
+
+    def log(self, values: Mapping[str, float], *, step: int) -> None:
+        """Only while it works."""
+        if self._works:
+            self._try(lambda: self._tracker.log(values, step=step))
+
+    def end(self, *, failed: bool) -> None:
+        """Also of a run that could not be logged to, so that it is not left open there."""
+        self._try(lambda: self._tracker.end(failed=failed))
+
+    def _try(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except (
+            Exception
+        ) as error:  # trackers pass on what their clients raise: errors of many kinds, also of the network
+            if self._works:
+                reason = (str(error).strip().splitlines() or [""])[0].rstrip(".") or type(error).__name__
+                self._reporter.warn(
+                    f"--track {self._name} failed, and the training goes on without it: {reason}. Every number is also in the "
+                    "tables of the run directory (history.csv, metrics.csv)."
+                )
+            self._works = False
+
+
+def open_tracking(name: str | None, reporter: Reporter) -> Tracker:
+    """The tracker called ``mlflow`` or ``wandb``, whose failures are warnings; one that does nothing for None.
 
     Raises:
         UnknownNameError: Another name.
@@ -93,7 +136,8 @@ def open_tracking(name: str | None) -> Tracker:
     if name not in TRACKERS:
         raise UnknownNameError("tracker", name, TRACKERS)
     module = require(name, extra="track", needed_for=f"--track {name}")
-    return MlflowTracker(module) if name == "mlflow" else WandbTracker(module)
+    tracker = MlflowTracker(module) if name == "mlflow" else WandbTracker(module)
+    return GuardedTracker(tracker, name, reporter)
 
 
 def _plain(name: str) -> str:

@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-
-from pydantic import TypeAdapter
 
 from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.data.describe import make_thumbnails
 from crossgraft.errors import CrossgraftError, DataError
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
-from crossgraft.records import MetricRecord, SavedModelRecord, Thumbnail, TuningRecord
-from crossgraft.report import write_report
+from crossgraft.records import MetricRecord, SavedModelRecord, TuningRecord
+from crossgraft.report import finish_run
 from crossgraft.report.formatting import counted
-from crossgraft.runs import RunDirectory, add_known_results
+from crossgraft.runs import RunDirectory
 from crossgraft.tune.assemble import assemble_record, record_of_fold
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Job, JobOutcome, JobRunner, pick
@@ -28,7 +26,7 @@ from crossgraft.tune.planning.first_adapter import start_of_adapters
 from crossgraft.tune.planning.parts import Parts
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import columns_of
-from crossgraft.tune.result_rows import known_result
+from crossgraft.tune.result_rows import keep_known_result
 from crossgraft.tune.saving.prediction_table import prediction_table
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import IMAGES_FILE, MODEL_FOLDER
@@ -79,11 +77,11 @@ def train_and_evaluate(
                 reason = outcomes[0][0].record.point.reason
                 raise DataError(f"No training ended with a model. The first one: {reason}")
             similarity = _similarity(prepared, finished, reporter)
-            if call["store"] and (why_not := _why_not_stored(prepared, finished)) is not None:
-                reporter.warn(why_not)
         record = _record(prepared, outcomes, finished, attributes, call)
         record = record.model_copy(update={"similarity": similarity})
-        tuned = _write(prepared, record, finished, call, run)
+        tuned = _write(prepared, record, finished, call, run, reporter)
+        if call["store"]:
+            _keep_result(prepared, record, finished, call, reporter)
         tracking.log({row.metric: row.value for row in _overall(record) if row.value is not None}, step=0)
         failed = False
     finally:
@@ -210,14 +208,11 @@ def _write(
     finished: Sequence[_Finished],
     call: Mapping[str, Any],
     run: RunDirectory | None,
+    reporter: Reporter,
 ) -> Tuned:
-    """Models, tables, record, page, and the row of the results store."""
+    """Models, tables, record; then the run is done, and its page follows."""
     is_folded = prepared.rows.num_folds is not None
     classifier = None if is_folded else finished[0].classifier
-    if call["store"] and _why_not_stored(prepared, finished) is None:
-        result = known_result(record, prepared)
-        if result is not None:
-            add_known_results([result])
     if run is None:
         return Tuned(plan=prepared.plan, tuning=record, classifier=classifier)
     record = _save_models(prepared, record, finished, call, run)
@@ -229,23 +224,28 @@ def _write(
     run.write("predictions.csv", frame_csv(table))
     if (split := prepared.rows.split_record()) is not None:
         run.write_record("split.json", split)
-    if not call["no_images"]:
-        thumbnails = make_thumbnails(prepared.rows.dataset.take(prepared.rows.parts[0].train))
-        run.write("thumbnails.json", TypeAdapter(list[Thumbnail]).dump_json(thumbnails))
     run.write_record("report.json", record)
-    run.finish()
-    return Tuned(plan=prepared.plan, tuning=record, classifier=classifier, out=run.path, report=write_report(run.path))
+    images = prepared.rows.dataset.take(prepared.rows.parts[0].train)
+    page = finish_run(run, reporter, thumbnails=None if call["no_images"] else lambda: make_thumbnails(images))
+    return replace(tuned, out=run.path, report=page)
 
 
-def _why_not_stored(prepared: Preparation, finished: Sequence[_Finished]) -> str | None:
-    """A result of some folds is none of the data set; None: every fold is there."""
+def _keep_result(
+    prepared: Preparation,
+    record: TuningRecord,
+    finished: Sequence[_Finished],
+    call: Mapping[str, Any],
+    reporter: Reporter,
+) -> None:
+    """As a known result; one of some folds is none of the data set."""
     missing = len(prepared.rows.parts) - len(finished)
-    if missing == 0:
-        return None
-    return (
-        f"{missing} of {counted(len(prepared.rows.parts), 'fold')} left no model, so the numbers are of the other images only "
-        "and nothing was added to the known results."
-    )
+    if missing:
+        reporter.warn(
+            f"{missing} of {counted(len(prepared.rows.parts), 'fold')} left no model, so the numbers are of the other images "
+            "only and nothing was added to the known results."
+        )
+    else:
+        keep_known_result(record, prepared.spec, prepared.rows, call, reporter)
 
 
 def _save_models(

@@ -1,14 +1,11 @@
-"""Files of features: checksums, leftovers of killed processes, memory maps."""
-
-import os
-import socket
+"""Files of features: checksums, memory maps."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from crossgraft.features._atomic_file import atomic_file, remove_leftovers
+from crossgraft.features._atomic_file import atomic_file
 from crossgraft.features._tensor_file import checksum, map_tensors, write_tensors
 from crossgraft.features.store import cache_folder
 
@@ -41,28 +38,6 @@ def test_written_in_pieces_and_read_as_a_map(tmp_path):
     base = stored.tensors["features"]
     while not isinstance(base, np.memmap):
         base = base.base  # the array is a view into the map, not a copy
-
-
-def test_leftovers_of_dead_processes_go_and_those_of_living_ones_stay(tmp_path):
-    host = socket.gethostname()
-    dead, alive = 2**22 + 12345, os.getpid()  # above the largest process number of Linux
-    names = {
-        "dead": f".a.safetensors.{host}.{dead}.0a1b2c3d.tmp",
-        "alive": f".a.safetensors.{host}.{alive}.0a1b2c3d.tmp",
-        "elsewhere": f".a.safetensors.another-host.{dead}.0a1b2c3d.tmp",
-    }
-    for name in names.values():
-        (tmp_path / name).touch()
-    remove_leftovers(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {names["alive"], names["elsewhere"]}
-
-
-def test_the_name_of_a_temporary_file_tells_its_process(tmp_path):
-    with atomic_file(tmp_path / "a.b.safetensors") as file:
-        (temporary,) = tmp_path.iterdir()
-        assert temporary.name.startswith(f".a.b.safetensors.{socket.gethostname()}.{os.getpid()}.")
-        file.write(b"x")
-    assert [path.name for path in tmp_path.iterdir()] == ["a.b.safetensors"]
 
 
 def test_where_the_cache_is(monkeypatch, tmp_path):

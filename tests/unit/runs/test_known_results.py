@@ -62,7 +62,7 @@ def test_a_result_that_is_no_number_is_refused(file):
 def test_a_failed_write_leaves_the_old_file(file, monkeypatch):
     add_known_results([row()], file)
 
-    def full(path, content):
+    def full(path, content, *, advice):
         raise StorageError("Cannot write: no space left on device.")
 
     monkeypatch.setattr(module, "write_atomically", full)

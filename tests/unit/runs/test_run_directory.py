@@ -1,4 +1,5 @@
 import errno
+import io
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from crossgraft.errors import DataError, RunDirectoryError, StorageError
+from crossgraft.progress import Reporter
 from crossgraft.records import RunRecord, StageRecord
 from crossgraft.runs import open_run, write_atomically
 
@@ -113,6 +115,25 @@ def test_a_full_disk_leaves_the_old_file_and_no_temporary_one(tmp_path, monkeypa
         write_atomically(target, "new")
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_going_on_with_other_threads_is_warned_of_once(tmp_path):
+    def said(**facts):
+        stream = io.StringIO()
+        with opened(tmp_path) as run:
+            run.write("piece.txt", "")
+            run.describe_machine(Reporter(stream), **facts)
+        return stream.getvalue()
+
+    assert said(threads=2, device="cpu") == ""
+    assert said(threads=2, device="cpu") == ""
+    warning = said(threads=1, device="cpu")
+    assert "was started under other conditions: threads 2, now 1. They change rounding" in warning
+    assert said(threads=1, device="cpu") == ""
+    assert state(tmp_path).machine["threads"] == "1"
+    with opened(tmp_path / "fresh") as run:
+        run.describe_machine(Reporter(stream := io.StringIO()), threads=4)
+    assert stream.getvalue() == ""
 
 
 def test_stages_are_kept_across_a_resume(tmp_path):

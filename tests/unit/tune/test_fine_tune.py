@@ -11,10 +11,10 @@ import torch
 
 import crossgraft
 from crossgraft.data import dataset_from_arrays
-from crossgraft.errors import DataError, DivergedError, OtherRunError, RunDirectoryError, UnknownNameError, UsageError
+from crossgraft.errors import DivergedError, OtherRunError, RunDirectoryError, UnknownNameError, UsageError
 from crossgraft.progress import Reporter
 from crossgraft.records import TuningRecord
-from crossgraft.runs import known_results_file, read_known_results
+from crossgraft.runs import read_known_results
 from crossgraft.tune import fine_tune, jobs
 from crossgraft.tune.saving.saved_model import load_saved_model
 
@@ -351,11 +351,3 @@ def test_a_tracker_sees_epochs_and_the_end(monkeypatch):
 
 def test_the_public_verb_is_this_function():
     assert crossgraft.fine_tune is fine_tune
-
-
-def test_a_damaged_results_store_is_told_before_training(tmp_path):
-    known_results_file().write_text("not a result\n")
-    with pytest.raises(DataError, match="line 1 is not a known result"):
-        fine_tune(squares(), **FAST, out=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-    fine_tune(squares(), **FAST, store=False, plan=True)

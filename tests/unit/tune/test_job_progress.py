@@ -25,7 +25,7 @@ def report(step, *, phase="all", epoch=0):
 
 def said(*reports):
     stream = io.StringIO()
-    progress = JobProgress(Reporter(stream), open_tracking(None), rule=SelectionRule(), num_jobs=1)
+    progress = JobProgress(Reporter(stream), open_tracking(None, Reporter(stream)), rule=SelectionRule(), num_jobs=1)
     data = FoldData(None, build_data(16)[0], torch.zeros(16, 2), CrossEntropy(), lambda _: {}, "")
     with progress.stage(JOB, data, TrainerSettings(epochs=20, batch_size=8)):
         for each in reports:

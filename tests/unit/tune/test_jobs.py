@@ -109,6 +109,15 @@ def test_what_is_done_is_read_back_and_another_choice_is_trained(classifier, dat
         assert not runner(classifier, run, learning_rate=0.01).run_job(Job(None, {}), data).read_back
 
 
+def test_a_checkpoint_that_a_kill_left_behind_a_finished_training_goes(classifier, data, tmp_path):
+    with opened(tmp_path) as run:
+        runner(classifier, run).run_job(Job(None, {}), data)
+    (tmp_path / "run" / "jobs" / "only" / "checkpoint").mkdir()
+    with opened(tmp_path) as run:
+        assert runner(classifier, run).run_job(Job(None, {}), data).read_back
+    assert not (tmp_path / "run" / "jobs" / "only" / "checkpoint").exists()
+
+
 def test_where_and_how_often_is_saved_decides_nothing(classifier, data, tmp_path):
     with opened(tmp_path) as run:
         runner(classifier, run).run_job(Job(None, {}), data)

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from crossgraft.errors import MissingExtraError, UnknownNameError
+from crossgraft.progress import Reporter
 from crossgraft.tune.tracking import Tracker, open_tracking
 
 
@@ -11,7 +12,7 @@ def test_wandb_is_told_settings_numbers_with_their_step_and_how_it_ended(monkeyp
     said = []
     run = SimpleNamespace(log=said.append, finish=lambda exit_code: said.append(exit_code))
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=lambda **facts: said.append(facts) or run))
-    tracker = open_tracking("wandb")
+    tracker = open_tracking("wandb", Reporter(quiet=True))
     assert isinstance(tracker, Tracker)
     tracker.begin("a on b", {"epochs": 2})
     tracker.log({"val/auc": 0.5}, step=3)
@@ -24,14 +25,14 @@ def test_wandb_is_told_settings_numbers_with_their_step_and_how_it_ended(monkeyp
 def test_mlflow_gets_names_that_it_allows(monkeypatch):
     said = []
     monkeypatch.setitem(sys.modules, "mlflow", SimpleNamespace(log_metrics=lambda values, step: said.append(values)))
-    open_tracking("mlflow").log({"learning_rate=0.1,batch_size=8/val/auc": 0.5}, step=1)
+    open_tracking("mlflow", Reporter(quiet=True)).log({"learning_rate=0.1,batch_size=8/val/auc": 0.5}, step=1)
     assert said == [{"learning_rate_0.1_batch_size_8/val/auc": 0.5}]
 
 
 def test_unknown_and_missing_trackers_are_named(monkeypatch):
     with pytest.raises(UnknownNameError, match="Did you mean mlflow"):
-        open_tracking("mlflo")
+        open_tracking("mlflo", Reporter(quiet=True))
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(MissingExtraError, match=r"crossgraft\[track\]"):
-        open_tracking("wandb")
-    assert open_tracking(None).log({}, step=0) is None
+        open_tracking("wandb", Reporter(quiet=True))
+    assert open_tracking(None, Reporter(quiet=True)).log({}, step=0) is None

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from crossgraft.data.checks.assess import assess
 from crossgraft.data.checks.data_check import DataCheck
 from crossgraft.data.checks.picture_groups import show_groups
@@ -17,8 +15,8 @@ from crossgraft.data.opening import location_text, make_request
 from crossgraft.data.selection import RowSelection
 from crossgraft.errors import UsageError
 from crossgraft.progress import Reporter
-from crossgraft.records import DataCheckRecord, Thumbnail
-from crossgraft.report import write_report
+from crossgraft.records import DataCheckRecord
+from crossgraft.report import finish_run
 from crossgraft.runs import RunDirectory, open_command_run
 from crossgraft.words.csv_cells import frame_csv
 
@@ -107,7 +105,7 @@ def check_data(
         survey = _survey(data, call, num_threads=workers, reporter=reporter)
         record = assess(survey, show_names=show_names)
         _name_files(survey, record, reporter)
-        return _finish(record, survey, run, no_images=no_images)
+        return _finish(record, survey, run, reporter, no_images=no_images)
 
 
 def _survey(data: str | Path | Dataset, call: dict[str, Any], *, num_threads: int | None, reporter: Reporter) -> Survey:
@@ -148,7 +146,9 @@ def _name_files(survey: Survey, record: DataCheckRecord, reporter: Reporter) -> 
             reporter.say(f"{finding.title}: {'; '.join(shown)}{more}")
 
 
-def _finish(record: DataCheckRecord, survey: Survey, run: RunDirectory | None, *, no_images: bool) -> DataCheck:
+def _finish(
+    record: DataCheckRecord, survey: Survey, run: RunDirectory | None, reporter: Reporter, *, no_images: bool
+) -> DataCheck:
     check = DataCheck(record)
     if run is None:
         return check
@@ -158,8 +158,5 @@ def _finish(record: DataCheckRecord, survey: Survey, run: RunDirectory | None, *
     run.write("findings.csv", frame_csv(check.to_frame()))
     if survey.split is not None:
         run.write_record("split.json", survey.split)
-    if not no_images:
-        thumbnails = show_groups(survey, record.findings)
-        run.write("thumbnails.json", TypeAdapter(list[Thumbnail]).dump_json(thumbnails))
-    run.finish()
-    return DataCheck(record, out=run.path, report=write_report(run.path))
+    page = finish_run(run, reporter, thumbnails=None if no_images else lambda: show_groups(survey, record.findings))
+    return DataCheck(record, out=run.path, report=page)

@@ -26,6 +26,8 @@ from crossgraft.models.trusted_code import (
 
 Factory = Callable[..., object]
 
+_imported: dict[str, tuple[Path, ...]] = {}
+
 
 def locate_factory(source: str, *, trusted: TrustedCode, folders: Sequence[Path] = ()) -> Location | None:
     """Where the function lies among the places that the user named; None for one that is named itself. Imports nothing.
@@ -74,6 +76,7 @@ def find_factory(source: str, *, trusted: TrustedCode, folders: Sequence[Path] =
                 f"Cannot import {module_name} for the source {source}: {error}. Looked among installed packages and in "
                 f"{looked}."
             ) from error
+    _imported[module_name] = tuple(Path(folder).resolve() for folder in places)
     if not hasattr(module, function_name):
         public = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
         raise UnknownNameError(f"function in {module_name}", function_name, public)
@@ -107,6 +110,22 @@ def _refuse_from_elsewhere(factory: Factory, source: str, location: Location | N
             f"{source} is defined in {defined_in}, which is not in {location.place.name}. Name the module that defines it, or "
             "write a function (def) that calls it."
         )
+
+
+def imported_modules() -> dict[str, tuple[Path, ...]]:
+    """Modules that ``find_factory`` imported in this process, each with the folders that it was looked for in."""
+    return dict(_imported)
+
+
+def import_modules(modules: Mapping[str, Sequence[Path]]) -> None:
+    """Import in another process what ``imported_modules`` says of the first one, from the same folders.
+
+    Raises:
+        ImportError: A module is no longer there.
+    """
+    for name, folders in modules.items():
+        with _importable(folders):
+            importlib.import_module(name)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from crossgraft.errors import UnknownNameError
+from crossgraft.progress import Reporter
 from crossgraft.rank.published.evaluate import evaluate_benchmark
 from crossgraft.rank.published.questions import fig_6_4_answers
 from crossgraft.rank.published.reproduction import ablation_table, auc_table, itm_tables, reproduce_table
@@ -12,7 +13,7 @@ from crossgraft.rank.published.slips import itm_slips, thesis_slips
 from crossgraft.rank.published.sources import itm_benchmark, shipped, thesis_architectures, thesis_datasets
 from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.records import PublishedRecord, Reference
-from crossgraft.report import write_report
+from crossgraft.report import finish_run
 from crossgraft.runs import open_run
 
 PUBLISHED = ("thesis", "itm")
@@ -29,13 +30,16 @@ REFERENCES = [
 ]
 
 
-def evaluate_published(name: str | Path, *, out: str | Path | None = None, overwrite: bool = False) -> PublishedRecord:
+def evaluate_published(
+    name: str | Path, *, out: str | Path | None = None, overwrite: bool = False, reporter: Reporter | None = None
+) -> PublishedRecord:
     """Evaluate published results again, or a table of your own, with the same controls and intervals.
 
     Args:
         name: ``thesis``, ``itm``, or a CSV file (see ``read_benchmark_table``).
         out: Run directory for ``report.json`` and ``report.html``; nothing is written without it.
         overwrite: Replace another run there.
+        reporter: Told if the page could not be written; silent when None.
 
     Returns:
         Every number of the page.
@@ -56,8 +60,7 @@ def evaluate_published(name: str | Path, *, out: str | Path | None = None, overw
             overwrite=overwrite,
         ) as run:
             run.write_record("report.json", record)
-            run.finish()
-            write_report(out)
+            finish_run(run, reporter or Reporter(quiet=True))
     return record
 
 

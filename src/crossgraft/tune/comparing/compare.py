@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import inspect
-import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from crossgraft.data import Dataset
 from crossgraft.data.describe import describe_dataset, make_thumbnails
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
-from crossgraft.records import FineTuningComparisonRecord, Reference, Thumbnail
-from crossgraft.report import write_report
-from crossgraft.runs import RunDirectory, open_command_run, read_known_results
+from crossgraft.records import FineTuningComparisonRecord, Reference
+from crossgraft.report import finish_run
+from crossgraft.runs import RunDirectory, open_command_run
 from crossgraft.runs.command_line import display_value
+from crossgraft.runs.temporaries import scratch_folder
 from crossgraft.tune.assemble import PRIMARY_METRICS
 from crossgraft.tune.comparing.comparison import FineTuningComparison
 from crossgraft.tune.comparing.curves import draw_curves
@@ -37,6 +35,7 @@ from crossgraft.tune.planning.grid import point_name, read_grid
 from crossgraft.tune.planning.preparation import checks_of_rows, plugins_of, rows_of_call
 from crossgraft.tune.planning.rows import columns_of
 from crossgraft.tune.planning.starting_model import find_model
+from crossgraft.tune.result_rows import look_at_known_results
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.words.csv_cells import frame_csv
 
@@ -103,9 +102,9 @@ def compare_fine_tunings(
         raise UsageError(f"--seeds must be at least 1, not {seeds}.")
     _refuse_misspelled(variants, call)
     spec = find_model(model, call["weights_dir"], call["allow_code"])
-    tracking = open_tracking(call["track"])
+    tracking = open_tracking(call["track"], reporter)
     if call["store"] and not call["plan"]:
-        read_known_results()  # a damaged file comes to light before hours of training, not after
+        look_at_known_results(reporter)
     location = data.name if isinstance(data, Dataset) else data
     typed = {"compare": _as_typed(compare), "seeds": seeds}
     with _run_of(call, typed, variants, location=location, model=spec.describe()) as run:
@@ -194,8 +193,8 @@ def _run_of(
         "compare": changed,
         "grid": [point_name(point) for point in read_grid(call["grid"])],
     }
-    with tempfile.TemporaryDirectory(prefix="crossgraft-") as temporary:
-        out = None if call["plan"] else call["out"] or Path(temporary) / "comparison"
+    with scratch_folder("comparison") as temporary:
+        out = None if call["plan"] else call["out"] or temporary / "comparison"
         with open_command_run(
             compare_fine_tunings,
             "tune",
@@ -250,12 +249,10 @@ def _write(result: FineTuningComparison, study: Study, run: RunDirectory, *, is_
     run.write("trainings.csv", frame_csv(result.trainings()))
     if (split := study.rows.split_record()) is not None:
         run.write_record("split.json", split)
-    if not study.call["no_images"]:
-        thumbnails = make_thumbnails(study.rows.dataset.take(study.rows.parts[0].train))
-        run.write("thumbnails.json", TypeAdapter(list[Thumbnail]).dump_json(thumbnails))
     run.write_record("report.json", record)
-    run.finish()
-    return replace(result, out=run.path, report=write_report(run.path))
+    images = study.rows.dataset.take(study.rows.parts[0].train)
+    thumbnails = None if study.call["no_images"] else lambda: make_thumbnails(images)
+    return replace(result, out=run.path, report=finish_run(run, study.reporter, thumbnails=thumbnails))
 
 
 def _without_folders(record: FineTuningComparisonRecord) -> FineTuningComparisonRecord:

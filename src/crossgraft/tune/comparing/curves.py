@@ -12,7 +12,7 @@ from jaxtyping import Float
 from safetensors import SafetensorError
 
 from crossgraft.compute import limit_threads, resolve_device, reuse_freed_memory
-from crossgraft.errors import CrossgraftError
+from crossgraft.errors import CrossgraftError, StorageError
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import DifferenceRecord, InterpolationRecord
@@ -84,6 +84,8 @@ def draw_curves(
         )
         try:
             curves.append(_curve(study, full, linear, metric, run))
+        except StorageError:
+            raise  # the disk is full: no fault of the curve, and the same command goes on from here
         except CrossgraftError as error:
             return [], str(error)
     return curves, None

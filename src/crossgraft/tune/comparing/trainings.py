@@ -20,6 +20,7 @@ from crossgraft.records import (
     RunRecord,
     TuningRecord,
 )
+from crossgraft.report.finish import PAGE_FILE, THUMBNAILS_FILE
 from crossgraft.report.metric_words import overall
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.command_line import display_value
@@ -28,6 +29,7 @@ from crossgraft.tune.comparing.study import TRAININGS_FOLDER, Study
 from crossgraft.tune.comparing.variants import Variant
 from crossgraft.tune.fine_tune import NOT_CONFIGURATION, as_typed
 from crossgraft.tune.planning.preparation import PLAN_FILE
+from crossgraft.tune.result_rows import keep_known_result
 from crossgraft.tune.tracking import Tracker
 from crossgraft.tune.trainings import train_and_evaluate
 from crossgraft.words.csv_cells import csv_rows
@@ -103,8 +105,11 @@ def _train_or_report(
     name = study.folder_of(variant, seed)
     folder, reporter = run.path / name, study.reporter
     record = read_finished(folder)
-    if record is not None:
+    if record is not None and _has_its_page(folder, study):
         reporter.say(f"{variant.name} with seed {seed} was trained before ({place}).")
+        call = study.call_of(variant, seed)
+        if call["store"]:  # an earlier attempt may have found no place for it
+            keep_known_result(record, study.spec, study.rows, call, reporter)
         return DoneTraining(variant, seed, _row(variant, seed, record, name), record, folder)
     reporter.say(f"Training {variant.name} with seed {seed} ({place}).")
     try:
@@ -153,6 +158,12 @@ def read_finished(folder: Path) -> TuningRecord | None:
     except (OSError, ValueError):
         return None
     return record if run.state == "done" and (folder / "predictions.csv").is_file() else None
+
+
+def _has_its_page(folder: Path, study: Study) -> bool:
+    """Without, the training is gone through again, which trains nothing twice."""
+    needed = [PAGE_FILE] if study.call["no_images"] else [PAGE_FILE, THUMBNAILS_FILE]
+    return all((folder / name).is_file() for name in needed)
 
 
 def _row(variant: Variant, seed: int, record: TuningRecord, folder: str) -> ComparedTrainingRecord:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import signal
 import socket
 import sys
-import tempfile
 import types
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from multiprocessing import connection, get_context
@@ -23,13 +23,13 @@ from lightning_fabric.plugins.precision.precision import Precision
 from lightning_fabric.strategies.ddp import DDPStrategy
 from safetensors.torch import load_file, save_file
 
-from crossgraft.compute import resolve_device, reuse_freed_memory
+from crossgraft.compute import end_with_parent, resolve_device, reuse_freed_memory
 from crossgraft.errors import CrossgraftError, UsageError
+from crossgraft.runs.temporaries import scratch_folder
 from crossgraft.tune.engine.contract import EpochRow, OnEpoch, OnStep, StepReport, TrainingJob, TrainingResult
 from crossgraft.tune.engine.modes import training_batch_norms
+from crossgraft.tune.engine.sending import RunJob, packed, sendable, unpacked
 from crossgraft.tune.engine.settings import TrainerSettings
-
-RunJob = Callable[[Fabric, TrainingJob, OnStep | None, OnEpoch | None], TrainingResult]
 
 _PATIENCE = timedelta(hours=12)  # the others wait while the first process evaluates or writes
 
@@ -145,20 +145,17 @@ def train_in_processes(
         CrossgraftError: What a process raised, or that one of them was killed.
     """
     try:
-        content = pickle.dumps((run, job))
+        content = packed(run, job)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise UsageError(
             f"Training with {job.settings.num_processes} processes sends everything to them, and something can not be sent: "
             f"{error}. Define functions and classes at the top of a module, or train with one process."
         ) from error
-    with tempfile.TemporaryDirectory(prefix="crossgraft-") as folder:
-        path = Path(folder) / "weights.safetensors"
-        lines: list[Any] = []
+    with scratch_folder("training") as folder:
+        path = folder / "weights.safetensors"
         processes: list[Any] = []
         try:
-            for process, line in _started(job.settings.num_processes, path):
-                processes.append(process)
-                lines.append(line)
+            lines = list(_started(job.settings.num_processes, path, processes))
             for line in lines:  # after all are started, because a process listens only when it has imported everything
                 with suppress(BrokenPipeError):
                     line.send_bytes(content)
@@ -166,23 +163,25 @@ def train_in_processes(
             weights = load_file(path)
         finally:
             for process in processes:  # everything of value has arrived, or nothing will
-                process.kill()
-                process.join()
+                if process.pid is not None:
+                    process.kill()
+                    process.join()
     _take_over(job, weights)
     return result
 
 
-def _started(world: int, path: Path) -> Iterator[tuple[Any, Any]]:
-    """Start the processes one by one; each with our end of the line to it."""
+def _started(world: int, path: Path, processes: list[Any]) -> Iterator[Any]:
+    """Start the processes one by one; gives our end of the line to each. They are in ``processes`` before they start."""
     context, port = get_context("spawn"), _free_port()
     for rank in range(world):
         line, other_end = context.Pipe()
         arguments = (rank, world, port, str(path), other_end, torch.get_num_threads())
         process = context.Process(target=_work, args=arguments, daemon=True, name=f"crossgraft {rank}")
+        processes.append(process)
         with _script_hidden():
             process.start()
         other_end.close()
-        yield process, line
+        yield line
 
 
 def _take_over(job: TrainingJob, weights: dict[str, torch.Tensor]) -> None:
@@ -222,11 +221,15 @@ def _listen(lines: list[Any], on_step: OnStep | None, on_epoch: OnEpoch | None) 
 
 def _work(rank: int, world: int, port: int, path: str, line: Any, num_threads: int) -> None:
     """What each process does."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # are for the first process, which then ends this one
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    end_with_parent()
     places = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "NODE_RANK": 0, "MASTER_PORT": port, _OURS: 1}
     os.environ.update({name: str(value) for name, value in places.items()}, MASTER_ADDR="127.0.0.1")
     torch.set_num_threads(max(1, num_threads // world))
     try:
-        run, job = _unpacked(line.recv_bytes())
+        run, job = unpacked(line.recv_bytes())
         with reuse_freed_memory():
             result = run(
                 make_fabric(job.settings), job, lambda r: line.send(("step", r)), lambda r: line.send(("epoch", r))
@@ -238,27 +241,9 @@ def _work(rank: int, world: int, port: int, path: str, line: Any, num_threads: i
         line.recv()  # stays until it is ended from outside, so that the others lose no partner
     except BaseException as error:
         with suppress(OSError):  # nobody may be left to listen
-            line.send(("error", _sendable(error)))
+            line.send(("error", sendable(error)))
         # The others may be in the middle of an exchange with this process; a clean end would wait for them in turn.
         os._exit(1)
-
-
-def _unpacked(content: bytes) -> tuple[RunJob, TrainingJob]:
-    try:
-        return pickle.loads(content)
-    except AttributeError as error:
-        raise UsageError(
-            f"A training process can not find what it was sent: {error}. Put functions and classes of a script or notebook "
-            "into a module of their own, or train with one process."
-        ) from error
-
-
-def _sendable(error: BaseException) -> BaseException:
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return CrossgraftError(f"A training process failed: {type(error).__name__}: {error}")
-    return error
 
 
 @contextmanager

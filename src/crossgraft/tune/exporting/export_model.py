@@ -13,6 +13,7 @@ from crossgraft.models.trusted_code import AllowedCode
 from crossgraft.progress import Reporter
 from crossgraft.records import ExportedFileRecord, ExportRecord
 from crossgraft.runs.atomic import write_atomically
+from crossgraft.runs.secondary import secondary
 from crossgraft.tune.exporting.checking import check_agreement
 from crossgraft.tune.exporting.exported import Exported
 from crossgraft.tune.exporting.formats import find_format
@@ -88,7 +89,12 @@ def export_model(
     if push_to is not None:
         with reporter.stage(f"Sending to {push_to}"):
             record = record.model_copy(update={"pushed_to": push(out, push_to, private=private)})
-        write_atomically(out / RECORD_FILE, record.model_dump_json(indent=1))
+        with secondary(
+            f"{RECORD_FILE} does not say that the export was sent",
+            reporter,
+            advice="It was, and it is complete here too.",
+        ):
+            write_atomically(out / RECORD_FILE, record.model_dump_json(indent=1))
     return Exported(record, out)
 
 

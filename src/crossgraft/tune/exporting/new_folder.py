@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from crossgraft.errors import CrossgraftError, RunDirectoryError, StorageError
-from crossgraft.runs.atomic import describe_os_error
+from crossgraft.runs.atomic import describe_os_error, folder_beside
+from crossgraft.runs.temporaries import remove_leftovers
 
 RECORD_FILE = "export.json"
 """In every export; says that a folder may be replaced by another one."""
 
 
 def refuse_existing(out: Path, *, overwrite: bool) -> None:
-    """Look before the work is done.
+    """Look before the work is done; what a killed export left beside ``out`` is removed.
 
     Raises:
         RunDirectoryError: ``out`` is there, and is not to be replaced or is no export.
     """
+    remove_leftovers(out.parent, of=out.name)
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     if not (out / RECORD_FILE).is_file():
@@ -38,11 +39,8 @@ def new_folder(out: Path) -> Generator[Path]:
     missing = [folder for folder in out.parents if not folder.exists()]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as beside:
-            fresh = Path(beside, "fresh")
-            fresh.mkdir()
+        with folder_beside(out) as fresh:
             yield fresh
-            _put_in_place(fresh, out, before=Path(beside, "before"))
     except BaseException as error:
         for folder in missing:
             with suppress(OSError):  # not empty: somebody else uses it
@@ -51,15 +49,4 @@ def new_folder(out: Path) -> Generator[Path]:
             raise StorageError(
                 f"Cannot write the export into {out}: {describe_os_error(error)}. Free some space or choose another --out."
             ) from error
-        raise
-
-
-def _put_in_place(fresh: Path, out: Path, *, before: Path) -> None:
-    if out.exists():
-        out.rename(before)
-    try:
-        fresh.rename(out)
-    except OSError:
-        if before.exists():
-            before.rename(out)
         raise

@@ -133,6 +133,17 @@ REFUSED: tuple[Rule, ...] = (
 )
 """Refused, first that holds."""
 
+WARNED: tuple[Rule, ...] = (
+    Rule(
+        lambda s: bool(s.trained_batch_norms) and s.settings.accumulate > 1,
+        "--accumulate {settings.accumulate} cuts each batch into parts of about {images_at_once} images, and BatchNorm layers "
+        "that are trained ({trained_batch_norms[0]} …) normalise each part with its own mean and variance, so the result is not "
+        "that of a whole batch. Leave --accumulate out, with a smaller --batch-size or --precision bf16 if memory is short, or "
+        "choose a method that keeps BatchNorm frozen (--method linear).",
+    ),
+)
+"""Said in the plan and as a warning, all that hold."""
+
 SAID: tuple[Rule, ...] = (
     Rule(
         lambda s: s.plugins.method.features_are_fixed and not s.plugins.features_are_fixed,
@@ -174,10 +185,6 @@ SAID: tuple[Rule, ...] = (
         "The batch size {settings.batch_size} is more than the {num_train} training images; every step sees them all.",
     ),
     Rule(
-        lambda s: bool(s.trained_batch_norms) and s.settings.accumulate > 1,
-        "BatchNorm sees one part of an accumulated batch at a time, so --accumulate changes results a little.",
-    ),
-    Rule(
         lambda s: bool(s.trained_batch_norms) and s.settings.batch_size // s.settings.accumulate < 8,
         "BatchNorm layers are trained on fewer than 8 images at a time; their statistics will be noisy.",
     ),
@@ -209,6 +216,11 @@ def refuse_contradictions(situation: Situation) -> None:
     for rule in REFUSED:
         if rule.holds(situation):
             raise UsageError(_fill(rule.text, situation))
+
+
+def warnings_on(situation: Situation) -> list[str]:
+    """What is done as it was asked for, but seldom meant."""
+    return [_fill(rule.text, situation) for rule in WARNED if rule.holds(situation)]
 
 
 def notes_on(situation: Situation) -> list[str]:

@@ -26,7 +26,7 @@ from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.measuring.selection_metrics import choose_rule
 from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.planning.choices import Plugins, choose_plugins
-from crossgraft.tune.planning.contradictions import notes_on, refuse_contradictions
+from crossgraft.tune.planning.contradictions import notes_on, refuse_contradictions, warnings_on
 from crossgraft.tune.planning.first_adapter import put_first_adapters_in
 from crossgraft.tune.planning.fold_data import FoldData, make_fold_data, task_of
 from crossgraft.tune.planning.grid import GridPoint
@@ -166,10 +166,18 @@ def prepare_rows(
     val_targets = [dataset.targets[of_fold.val] for of_fold in rows.parts]
     rule = choose_rule(call["select_by"], val_targets, len(dataset.class_names))
     if run is not None:
-        run.describe_machine(threads=num_threads, device=settings.device, processes=settings.num_processes)
+        run.describe_machine(reporter, threads=num_threads, device=settings.device, processes=settings.num_processes)
     plan = None if run is None else run.read_record(PLAN_FILE, PlanRecord)
     if plan is None:
-        notes = [*notes_on(situation), *adapter_notes, *([] if dataset.groups is not None else [rows.leakage])]
+        warnings = warnings_on(situation)
+        for warning in warnings:
+            reporter.warn(warning)
+        notes = [
+            *warnings,
+            *notes_on(situation),
+            *adapter_notes,
+            *([] if dataset.groups is not None else [rows.leakage]),
+        ]
         plan = make_timed_plan(rows, classifier, selection, situation, rule, points, notes, num_threads, reporter)
     if run is not None:
         run.write_record(PLAN_FILE, plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,10 +11,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from crossgraft.errors import CrossgraftWarning, StorageError
 from crossgraft.features._atomic_file import atomic_file
 from crossgraft.features.store import cache_folder
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
+from crossgraft.runs.temporaries import remove_leftovers
 from crossgraft.tune.regularizers._covariance import Moments
 
 FORMAT_VERSION = 1
@@ -27,8 +30,8 @@ def kept_or_computed(classifier: Classifier, data: str | None, compute: Callable
         data: Of the images, their order and their preparation; None: nothing is kept.
         compute: Called where nothing is kept, or what was kept is damaged.
 
-    Raises:
-        StorageError: What was computed can not be kept: disk full, no permission …
+    Warns:
+        CrossgraftWarning: What was computed can not be kept: disk full, no permission …
 
     Cost: hashing the weights, about 0.1 s for 40 million, and a file of d² float64 numbers.
     """
@@ -37,10 +40,15 @@ def kept_or_computed(classifier: Classifier, data: str | None, compute: Callable
     path = _path(classifier, data)
     kept = _read(path)
     if kept is None:
+        remove_leftovers(path.parent)
         kept = compute()
         tensors = {name: tensor.cpu().contiguous() for name, tensor in kept._asdict().items()}
-        with atomic_file(path) as file:
-            file.write(save(tensors, metadata={"sha256": _checksum(tensors)}))
+        try:
+            with atomic_file(path) as file:
+                file.write(save(tensors, metadata={"sha256": _checksum(tensors)}))
+        except StorageError as error:
+            text = f"The moments of the pretrained features are computed again by the next training: {error}"
+            warnings.warn(text, CrossgraftWarning, stacklevel=2)
     return kept
 
 
@@ -60,7 +68,7 @@ def _read(path: Path) -> Moments | None:
         with safe_open(path, framework="pt") as file:
             checksum = (file.metadata() or {}).get("sha256")
             tensors = {name: file.get_tensor(name) for name in Moments._fields}
-    except (FileNotFoundError, SafetensorError):
+    except (OSError, SafetensorError):
         return None
     return Moments(**tensors) if checksum == _checksum(tensors) else None
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from crossgraft.data import dataset_from_arrays
-from crossgraft.tune import trainings
-from crossgraft.tune.comparing import compare, curves
+from crossgraft.tune.comparing import curves
+from support.few_pages import leave_out_pages
 
 
 @pytest.fixture
@@ -20,10 +20,8 @@ def squares():
 @pytest.fixture(autouse=True)
 def few_pages(request, monkeypatch):
     """Pages of single trainings are tested elsewhere and take half the time; that of the comparison is written where asked."""
-    monkeypatch.setattr(trainings, "write_report", lambda path: path / "report.html")
+    leave_out_pages(monkeypatch, of_comparisons="page" not in request.fixturenames)
     monkeypatch.setattr(curves, "ALPHAS", (0.0, 0.5, 1.0))
-    if "page" not in request.fixturenames:
-        monkeypatch.setattr(compare, "write_report", lambda path: path / "report.html")
 
 
 @pytest.fixture

@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from crossgraft.errors import CrossgraftError, DivergedError, UsageError
+from crossgraft.models.sources.factory import find_factory
 from crossgraft.tune.engine.contract import TrainingJob
 from crossgraft.tune.engine.launch import check_processes, make_fabric
+from crossgraft.tune.engine.sending import packed, sendable, unpacked
 from crossgraft.tune.engine.settings import TrainerSettings
 from support.training import (
     BrokenInOneProcess,
@@ -149,13 +151,11 @@ def test_what_can_not_be_sent_is_refused_by_name():
 
 
 def test_errors_that_can_not_be_sent_are_told():
-    from crossgraft.tune.engine.launch import _sendable
-
     class LocalError(Exception):
         pass
 
-    assert "LocalError: lost" in str(_sendable(LocalError("lost")))
-    assert isinstance(_sendable(DivergedError("x")), DivergedError)
+    assert "LocalError: lost" in str(sendable(LocalError("lost")))
+    assert isinstance(sendable(DivergedError("x")), DivergedError)
     assert pickle.loads(pickle.dumps(DivergedError("x"))).args == ("x",)
 
 
@@ -166,3 +166,25 @@ def test_fabric_says_nothing_and_keeps_its_level(capfd):
     make_fabric(TrainerSettings(device="cpu", precision="bf16-mixed"))
     said = capfd.readouterr()
     assert said.out == said.err == "" and logging.getLogger("lightning_fabric").level == before
+
+
+def test_another_process_imports_modules_of_own_networks_from_their_folder(tmp_path, monkeypatch):
+    source = "from torch import nn\n\n\nclass Own(nn.Linear):\n    pass\n\n\ndef net():\n    return Own(2, 2)\n"
+    for name in ("own_networks_of_a_test", "others_that_are_not_needed"):
+        (tmp_path / f"{name}.py").write_text(source)
+        find_factory(f"{name}:net", [tmp_path])
+    made = find_factory("own_networks_of_a_test:net", [tmp_path])()
+    content = packed(print, job(configuration={"network": made}))
+    sent = pickle.loads(content)[0]
+    assert sent["own_networks_of_a_test"] == (tmp_path.resolve(),)
+    assert "others_that_are_not_needed" not in sent
+    monkeypatch.delitem(sys.modules, "own_networks_of_a_test")
+    before = list(sys.path)
+    run, again = unpacked(content)
+    assert run is print
+    assert torch.equal(again.configuration["network"].weight, made.weight)
+    assert sys.path == before
+    monkeypatch.delitem(sys.modules, "own_networks_of_a_test")
+    (tmp_path / "own_networks_of_a_test.py").unlink()
+    with pytest.raises(UsageError, match="can not find what it was sent: No module named 'own_networks_of_a_test'"):
+        unpacked(content)

@@ -12,7 +12,7 @@ from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.batch_plan import BatchPlan
 from crossgraft.tune.methods import Full, Linear
 from crossgraft.tune.planning.choices import choose_plugins, split_choices
-from crossgraft.tune.planning.contradictions import REFUSED, SAID, notes_on, refuse_contradictions
+from crossgraft.tune.planning.contradictions import REFUSED, SAID, WARNED, notes_on, refuse_contradictions, warnings_on
 from crossgraft.tune.planning.defaults import choose_settings
 from crossgraft.tune.planning.plan import make_plan, plan_rows, steps_per_epoch
 from crossgraft.tune.planning.situation import Situation
@@ -140,7 +140,6 @@ NOTES = {
     "drawn evenly": {"sampler": "balanced", "batch_transform": "mixup"},
     "the last epoch is kept": {"has_val": False},
     "every step sees them all": {"settings": {"batch_size": 128}},
-    "changes results a little": {"trained_batch_norms": ("body.bn",), "settings": {"accumulate": 2}},
     "will be noisy": {"trained_batch_norms": ("body.bn",), "settings": {"batch_size": 4}},
     "comes from 8 images at a time": {"regularizer": "repsim", "settings": {"batch_size": 64, "accumulate": 8}},
     "reference=dataset_aug": {"regularizer": "repsim", "settings": {"batch_size": 64}, "augmentation": "light"},
@@ -152,6 +151,17 @@ NOTES = {
 def test_what_should_be_known_is_noted(said):
     assert any(said in note for note in notes_on(situation(**NOTES[said])))
     assert len(NOTES) == len(SAID)
+
+
+def test_what_is_seldom_meant_is_warned_of():
+    parts = {"trained_batch_norms": ("body.bn",), "settings": {"batch_size": 64, "accumulate": 4}}
+    (warning,) = warnings_on(situation(**parts))
+    assert "--accumulate 4 cuts each batch into parts of about" in warning
+    assert "(body.bn …)" in warning
+    assert "--method linear" in warning
+    assert len(WARNED) == 1
+    assert warnings_on(situation(settings=parts["settings"])) == []
+    assert warnings_on(situation(trained_batch_norms=("body.bn",))) == []
 
 
 def test_plugins_with_commas_keep_their_options():

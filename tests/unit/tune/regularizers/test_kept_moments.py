@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from crossgraft.errors import StorageError
+from crossgraft.errors import CrossgraftWarning
 from crossgraft.tune.regularizers import RepSim
 from crossgraft.tune.regularizers._covariance import Moments
 from crossgraft.tune.regularizers._kept_moments import kept_or_computed
@@ -82,13 +82,16 @@ def test_a_damaged_file_is_computed_anew_and_replaced(folder, damage):
     assert path.read_bytes() == whole and list(folder.iterdir()) == [path]
 
 
-def test_a_full_disk_has_a_name(folder, monkeypatch):
+def test_on_a_full_disk_training_goes_on_with_what_was_computed(folder, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("crossgraft.features._atomic_file.os.fsync", full)
-    with pytest.raises(StorageError, match=r"No space left.*CROSSGRAFT_CACHE"):
-        kept_or_computed(build_classifier("plain"), "images", Counted())
+    compute = Counted()
+    with pytest.warns(CrossgraftWarning, match=r"No space left.*CROSSGRAFT_CACHE"):
+        moments = kept_or_computed(build_classifier("plain"), "images", compute)
+    assert compute.calls == 1
+    assert same(moments, kept_or_computed(build_classifier("plain"), None, Counted()))
     assert list(folder.iterdir()) == []
 
 

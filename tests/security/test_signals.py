@@ -1,0 +1,169 @@
+"""SIGTERM and SIGHUP end a command as Ctrl-C does, child processes too; a program that imports crossgraft keeps its handlers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from crossgraft.cli import main as cli
+from crossgraft.cli.signals import StopSignals
+from support.tiny import make_workspace
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals of POSIX")
+
+
+@pytest.fixture(autouse=True)
+def default_handlers():
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_exit_code_is_that_of_the_signal(monkeypatch, number):
+    def main(_):
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+        return cli.EXIT_INTERRUPTED
+
+    monkeypatch.setattr(cli, "main", main)
+    with pytest.raises(SystemExit) as ended:
+        cli.run([])
+    assert ended.value.code == 128 + number
+
+
+def test_a_command_that_ended_well_or_by_ctrl_c_keeps_its_code(monkeypatch):
+    signals = StopSignals()
+    assert signals.exit_code(130, interrupted=130) == 130
+    signals.received = signal.SIGTERM
+    assert signals.exit_code(0, interrupted=130) == 0
+    assert signals.exit_code(3, interrupted=130) == 3
+
+
+def test_a_signal_that_is_ignored_stays_so():
+    """``nohup crossgraft tune …`` survives the terminal."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    StopSignals().install()
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    signal.raise_signal(signal.SIGHUP)
+
+
+def test_a_program_that_calls_main_keeps_its_handlers(capsys):
+    assert cli.main(["--version"]) == 0
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+
+
+def test_what_is_said_after_a_hangup_goes_nowhere(monkeypatch):
+    signals = StopSignals()
+    reader, writer = os.pipe()
+    signals._terminals = [writer]
+    signals.install()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGHUP)
+    os.write(writer, b"a line for a terminal that is gone")
+    os.close(writer)
+    assert os.read(reader, 10) == b""
+    os.close(reader)
+
+
+def start_training(folder, **options):
+    """``tune --devices 2`` with a network of a module beside the zoo file; from a folder where Python does not look."""
+    make_workspace(folder)
+    arguments = ["tune", "images", "--model", "zoo.yaml", "--method", "partial:1", "--devices", "2", "--device", "cpu"]
+    arguments += ["--workers", "2", "--batch-size", "4", "--no-images", "--no-store", "--out", "run"]
+    arguments += [str(word) for name, value in options.items() for word in (f"--{name}", value)]
+    zoo = folder / "zoo.yaml"
+    zoo.write_text(zoo.read_text().strip().splitlines()[0] + "\n")  # one model
+    script = "import sys; sys.path.remove(''); from crossgraft.cli.main import run; run(sys.argv[1:])"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for_checkpoint(process, folder):
+    while not list(folder.glob("run/jobs/only/checkpoint/checkpoint.safetensors")):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+@pytest.mark.slow
+def test_processes_of_a_training_find_a_network_beside_the_zoo_file_and_end_with_the_first(tmp_path):
+    training = start_training(tmp_path, epochs=100000)
+    try:
+        children = wait_for_checkpoint(training, tmp_path)
+        assert len(children) >= 2
+        os.killpg(training.pid, signal.SIGTERM)  # as a job scheduler does: to all of them
+        _, said = training.communicate(timeout=120)
+        assert training.returncode == 128 + signal.SIGTERM, said
+        assert "Interrupted. What was finished is kept" in said
+        assert json.loads((tmp_path / "run" / "run.json").read_text())["state"] == "interrupted"
+        assert psutil.wait_procs(children, timeout=60)[1] == []
+    finally:
+        training.kill()
+
+
+@pytest.mark.slow
+def test_processes_of_a_killed_training_end_by_themselves(tmp_path):
+    training = start_training(tmp_path, epochs=100000)
+    try:
+        children = wait_for_checkpoint(training, tmp_path)
+        training.kill()
+        training.communicate()
+        assert psutil.wait_procs(children, timeout=60)[1] == []
+    finally:
+        training.kill()
+
+
+POOL = """
+import sys, time
+from pathlib import Path
+from unittest.mock import Mock
+from crossgraft.cli import main as cli
+from crossgraft.demo.worker_pool import worker_pool
+
+def work(_):
+    with worker_pool(2) as pool:
+        pool.run(eval, ["__import__('pathlib').Path('begun').touch() or __import__('time').sleep(1)"] * 600, stage=Mock())
+
+cli.get_command = lambda _: Mock(main=lambda **_: work(None))
+cli.run([])
+"""
+
+
+@pytest.mark.slow
+def test_workers_of_the_demo_end_with_the_first(tmp_path):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    demo = subprocess.Popen(
+        [sys.executable, "-c", POOL],
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        while not (tmp_path / "begun").exists():
+            assert demo.poll() is None, demo.communicate()
+            time.sleep(0.1)
+        workers = psutil.Process(demo.pid).children(recursive=True)
+        os.killpg(demo.pid, signal.SIGTERM)
+        _, said = demo.communicate(timeout=120)
+        assert demo.returncode == 128 + signal.SIGTERM, said
+        assert psutil.wait_procs(workers, timeout=60)[1] == []
+    finally:
+        demo.kill()

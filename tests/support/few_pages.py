@@ -1,0 +1,17 @@
+"""Pages of the trainings of a comparison take half the time of a test that is about something else."""
+
+from crossgraft.report import finish
+from crossgraft.tune.comparing.study import TRAININGS_FOLDER
+
+
+def leave_out_pages(monkeypatch, *, of_comparisons):
+    """Write a word in the place of the page of each training, and of each comparison too where that is asked."""
+    written = finish.write_report
+
+    def few(run):
+        if not of_comparisons and run.parent.name != TRAININGS_FOLDER:
+            return written(run)
+        (run / finish.PAGE_FILE).write_text("a page")
+        return run / finish.PAGE_FILE
+
+    monkeypatch.setattr(finish, "write_report", few)
