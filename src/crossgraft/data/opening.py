@@ -36,6 +36,7 @@ def open_dataset(
     group_column: str | None = None,
     path_column: str | None = None,
     image_root: str | Path | None = None,
+    allow_outside: bool = False,
     window: str | None = None,
     slices: str | None = None,
     allow_download: bool = False,
@@ -72,6 +73,7 @@ def open_dataset(
         path_column: Column of the image files.
         image_root: Folder that the image files of a table are relative to; by default the folder of the
             table.
+        allow_outside: May paths of a table (or of a Hugging Face dataset) lead out of that folder?
         window: Which intensities of DICOM and NIfTI images become black and white.
         slices: Which slices of volumes and frames of multi-frame files are images.
         allow_download: May data be fetched, where the location names data on a hub?
@@ -110,6 +112,7 @@ def open_dataset(
         group_column=group_column,
         path_column=path_column,
         image_root=image_root,
+        allow_outside=allow_outside,
         window=window,
         slices=slices,
         allow_download=allow_download,
@@ -157,6 +160,7 @@ def make_request(
     group_column: str | None = None,
     path_column: str | None = None,
     image_root: str | Path | None = None,
+    allow_outside: bool = False,
     window: str | None = None,
     slices: str | None = None,
     allow_download: bool = False,
@@ -176,6 +180,7 @@ def make_request(
         group_column=group_column,
         path_column=path_column,
         image_root=root,
+        allow_outside=allow_outside,
         window=window,
         slices=slices,
         allow_download=allow_download,

@@ -99,6 +99,7 @@ def open_images(
     group_column: str | None = None,
     path_column: str | None = None,
     image_root: str | Path | None = None,
+    allow_outside: bool = False,
     window: str | None = None,
     slices: str | None = None,
     allow_download: bool = False,
@@ -122,6 +123,7 @@ def open_images(
         group_column: As in ``open_dataset``.
         path_column: As in ``open_dataset``.
         image_root: As in ``open_dataset``.
+        allow_outside: As in ``open_dataset``.
         window: As in ``open_dataset``.
         slices: As in ``open_dataset``.
         allow_download: As in ``open_dataset``.
@@ -143,6 +145,7 @@ def open_images(
         group_column=group_column,
         path_column=path_column,
         image_root=image_root,
+        allow_outside=allow_outside,
         window=window,
         slices=slices,
         allow_download=allow_download,

@@ -30,6 +30,9 @@ R = TypeVar("R", bound=Record)
 WRITTEN = ".files"
 """Names of the files that the run wrote, so that --overwrite removes those only."""
 
+PERMISSIONS = frozenset({"allow_outside"})
+"""Settings that let a run read more and change no number; they stand in the command line only."""
+
 RECORDED_PACKAGES = ("torch", "torchvision", "timm", "numpy", "scipy", "scikit-learn", "pillow")
 
 
@@ -114,7 +117,7 @@ def open_run(
         path: Made if it is not there.
         command: Verb, for example ``rank``.
         command_line: What to type to get the same run.
-        config: Everything meant to change the numbers.
+        config: Everything meant to change the numbers; permissions in it are left out.
         seed: Of the run.
         overwrite: Remove an earlier run in ``path`` first.
 
@@ -123,6 +126,7 @@ def open_run(
             files that are no run.
         StorageError: The folder can not be written.
     """
+    config = {name: value for name, value in config.items() if name not in PERMISSIONS}
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path / ".lock", timeout=0)

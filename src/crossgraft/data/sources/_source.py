@@ -25,6 +25,7 @@ class SourceRequest:
             columns are called.
         path_column: Name of the column of image files.
         image_root: Folder that the image files of a table are relative to.
+        allow_outside: May the data name image files outside of their folder?
         window: Which intensities of a DICOM or NIfTI image become black and white; None: the default.
         slices: Which slices of a volume or frames of a multi-frame file are images; None: the default.
         allow_download: May the source use the network?
@@ -38,6 +39,7 @@ class SourceRequest:
     group_column: str | None = None
     path_column: str | None = None
     image_root: Path | None = None
+    allow_outside: bool = False
     window: str | None = None
     slices: str | None = None
     allow_download: bool = False

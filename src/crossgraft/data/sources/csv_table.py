@@ -39,7 +39,7 @@ class CsvTable(DataSource):
         table, splits = _keep_split(table, columns.split, request.use_split)
         root = request.image_root if request.image_root is not None else path.parent
         cells = table.column(columns.path)
-        files = find_image_files(cells, root, row_name=table.row_name)
+        files = find_image_files(cells, root, allow_outside=request.allow_outside, row_name=table.row_name)
         images = open_image_files(files, [display_name(cell) for cell in cells], request)
         labels, label_names, label_notices = _labels(table, columns.labels, request.label_separator)
         groups = None if columns.group is None else _groups(table, columns.group)
