@@ -14,26 +14,26 @@ from crossgraft.errors import CrossgraftError
 _MOST_CHARACTERS = 200
 
 
-def is_file(path: str | Path) -> bool:
+def is_file(path: Path) -> bool:
     """Is there a file, perhaps behind symbolic links?"""
     try:
-        return Path(path).is_file()
+        return path.is_file()
     except (OSError, ValueError):
         return False
 
 
-def is_folder(path: str | Path) -> bool:
+def is_folder(path: Path) -> bool:
     """Is there a folder, perhaps behind symbolic links?"""
     try:
-        return Path(path).is_dir()
+        return path.is_dir()
     except (OSError, ValueError):
         return False
 
 
-def is_link(path: str | Path) -> bool:
+def is_link(path: Path) -> bool:
     """Is it a symbolic link, whether it leads somewhere or not?"""
     try:
-        return Path(path).is_symlink()
+        return path.is_symlink()
     except (OSError, ValueError):
         return False
 

@@ -80,6 +80,7 @@ def _files(
         decode=images.decode,
         groups=images.groups,
         group_column=images.group_column,
+        groups_known=images.groups_known,
         notices=images.notices,
         reading=images.reading,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from crossgraft.data._groups import refuse_missing_groups
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint
 from crossgraft.data.inspection import InspectedImages, inspect_images, summarise_kinds
@@ -32,6 +33,7 @@ class Dataset:
         attributes: Further columns, (n,) each.
         rows_used: Which rows of the source these are, in words.
         split_method: How the splits were made, in words.
+        groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
         ordinal: Does the order of the classes mean something (grades, stages)? As the user said.
         skipped_unreadable: Names of images that were left out because they can not be decoded.
         reading: How files of scanners were read, in words.
@@ -55,6 +57,7 @@ class Dataset:
     split: Record | None = None
     reading: tuple[str, ...] = ()
     ordinal: bool = False
+    groups_known: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -156,6 +159,7 @@ class Dataset:
             labels=self.labels[rows],
             targets=self.targets[rows],
             groups=None if self.groups is None else self.groups[rows],
+            groups_known=None if self.groups_known is None else self.groups_known[rows],
             splits=None if self.splits is None else self.splits[rows],
             attributes={name: values[rows] for name, values in self.attributes.items()},
             rows_used=rows_used if rows_used is not None else f"{len(rows)} of {len(self)} rows ({self.rows_used})",
@@ -218,6 +222,8 @@ def dataset_from_arrays(
             "" if groups is None else f", {len(groups)} groups"
         )
         raise DataError(f"The arrays do not belong together: {found}.")
+    if group_array is not None:
+        refuse_missing_groups(group_array.tolist(), where="groups", row_name=lambda row: f"row {row}")
     pixels = [_as_image(np.asarray(image), row) for row, image in enumerate(images)]
     shown_names, targets, _ = name_classes(label_array, class_names, None)
     inspected = inspect_images([f"{name} row {row}" for row in range(len(pixels))], pixels.__getitem__)

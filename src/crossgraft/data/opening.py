@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from crossgraft.data._groups import NO_GROUPS
 from crossgraft.data.class_names import Classes, name_classes
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.inspection import InspectedImages, inspect_images
 from crossgraft.data.selection import RowSelection
 from crossgraft.data.sources import SOURCES, DataSource, SourceRequest, SourceRows
-from crossgraft.data.sources._column_names import NO_GROUPS
 from crossgraft.data.sources._locations import location_error
 from crossgraft.data.splits import Split
 from crossgraft.errors import DataError, UsageError
@@ -226,7 +226,7 @@ def list_rows(location: str, request: SourceRequest, reporter: Reporter) -> tupl
     for notice in rows.notices:
         reporter.warn(notice)
     if request.group_column == NO_GROUPS:
-        rows = replace(rows, groups=None, group_column=None)
+        rows = replace(rows, groups=None, group_column=None, groups_known=None)
     return source.name, rows
 
 
@@ -250,6 +250,7 @@ def _dataset_of(
         targets=classes.targets[chosen],
         groups=None if rows.groups is None else rows.groups[chosen],
         group_column=rows.group_column,
+        groups_known=None if rows.groups_known is None else rows.groups_known[chosen],
         splits=None if rows.splits is None else rows.splits[chosen],
         attributes={name: values[chosen] for name, values in rows.attributes.items()},
         rows_used="",

@@ -35,6 +35,7 @@ class Survey:
         targets: (n,) class of each row, or (n, L) of 0 and 1.
         groups: (n,) patient of each row, or None.
         group_column: Where the groups come from, or None.
+        groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
         splits: (n,) name of the split of each row (empty: in none), or None.
         split_method: How the splits were made, in words.
         rows_used: Which rows of the source these are, in words.
@@ -53,6 +54,7 @@ class Survey:
     targets: np.ndarray
     groups: np.ndarray | None
     group_column: str | None
+    groups_known: np.ndarray | None
     splits: np.ndarray | None
     split_method: str
     rows_used: str
@@ -100,6 +102,11 @@ class Survey:
         """The splits that rows are in: train, val, test, then others by name."""
         found = set() if self.splits is None else set(self.splits.tolist()) - {""}
         return [name for name in _USUAL_SPLITS if name in found] + sorted(found - set(_USUAL_SPLITS))
+
+    @property
+    def known_groups(self) -> np.ndarray:
+        """(n,) is it known whose image it is?"""
+        return np.full(len(self), self.groups is not None) if self.groups_known is None else self.groups_known
 
     @property
     def is_multi_label(self) -> bool:
@@ -159,6 +166,7 @@ def survey_dataset(dataset: Dataset) -> Survey:
         targets=dataset.targets,
         groups=dataset.groups,
         group_column=dataset.group_column,
+        groups_known=dataset.groups_known,
         splits=dataset.splits,
         split_method=dataset.split_method,
         rows_used=dataset.rows_used,
@@ -230,6 +238,7 @@ def survey_location(
         targets=targets,
         groups=rows.groups,
         group_column=rows.group_column,
+        groups_known=rows.groups_known,
         splits=splits,
         split_method=rows.split_method if drawn is None else drawn.method,
         rows_used="all rows" if splits is None else "all rows of all splits",

@@ -34,6 +34,7 @@ class ImageFiles:
         decode: Pixels of image i; raises UnreadableImageError.
         groups: (num_images,) the patient that each file names in its own header, as a number, or None.
         group_column: What the groups are, in words.
+        groups_known: (num_images,) does the file name its patient? None: there are no groups.
         notices: What the user should know, one sentence each.
         reading: How files of scanners are read, one sentence each.
     """
@@ -43,6 +44,7 @@ class ImageFiles:
     decode: Callable[[int], np.ndarray] = field(repr=False)
     groups: np.ndarray | None = None
     group_column: str | None = None
+    groups_known: np.ndarray | None = None
     notices: tuple[str, ...] = ()
     reading: tuple[str, ...] = ()
 
@@ -85,6 +87,7 @@ def open_image_files(files: Sequence[Path], names: Sequence[str], request: Sourc
         decode=decode,
         groups=None if grouped.groups is None else grouped.groups[rows],
         group_column=grouped.group_column,
+        groups_known=None if grouped.known is None else grouped.known[rows],
         notices=(*grouped.notices, *warn_of_reading(medical, policy)),
         reading=tuple(describe_reading(medical, policy, slices)),
     )

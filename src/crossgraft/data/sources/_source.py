@@ -63,6 +63,7 @@ class SourceRows:
         split_method: How the splits were made, in words.
         groups: (n,) or None.
         group_column: Where the groups come from.
+        groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
         attributes: Further columns, (n,) each.
         notices: What the user should know, one sentence each.
         reading: How files of scanners are read (window, slices), one sentence each; said to the user and recorded, so
@@ -80,6 +81,7 @@ class SourceRows:
     split_method: str = "no split"
     groups: np.ndarray | None = None
     group_column: str | None = None
+    groups_known: np.ndarray | None = None
     attributes: dict[str, np.ndarray] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     reading: tuple[str, ...] = ()

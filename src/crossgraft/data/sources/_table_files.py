@@ -71,7 +71,7 @@ class _FolderListing:
         if folder not in self._listings:
             entries = list(os.scandir(folder)) if is_folder(folder) else []
             # Not DirEntry.is_file, which raises for a link that leads in a circle.
-            files = [entry for entry in entries if is_file(entry.path)]
+            files = [entry for entry in entries if is_file(Path(entry.path))]
             exact = {entry.name for entry in files}
             by_stem: dict[str, list[str]] = {}
             for name in sorted(exact):

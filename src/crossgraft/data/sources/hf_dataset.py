@@ -15,6 +15,7 @@ import numpy as np
 from crossgraft.data.decoding import decode_bytes, decode_file
 from crossgraft.data.sources._column_names import LABEL_COLUMNS, SPLIT_COLUMNS
 from crossgraft.data.sources._hf_columns import (
+    GROUP_KINDS,
     HfLabels,
     kind_of,
     read_attribute,
@@ -170,7 +171,7 @@ class _Rows:
         outside = [
             place
             for place, path in enumerate(paths)
-            if path and "://" not in path and not bounds.holds_file(Path(path), is_link=is_link(path))
+            if path and "://" not in path and not bounds.holds_file(Path(path), is_link=is_link(Path(path)))
         ]
         refuse_outside(
             [path or "" for path in paths],
@@ -230,12 +231,16 @@ class _Rows:
 
 def _find_columns(name: str, features: Mapping[str, Any], request: SourceRequest, *, with_split: bool) -> _Columns:
     header = Table(name, tuple(features), (), ())
-    by_name = find_group_column(header, request.group_column)
+    image = _image_column(header, features, request.path_column)
+    labels = _label_columns(header, features, request.label_columns)
+    usable = [column for column, feature in features.items() if kind_of(feature) in GROUP_KINDS]
+    wanted = request.group_column
+    group = find_group_column(header if wanted else Table(name, tuple(usable), (), ()), wanted, taken=labels)
     split = find_column(header, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one.")
     return _Columns(
-        image=_image_column(header, features, request.path_column),
-        labels=_label_columns(header, features, request.label_columns),
-        group=by_name,
+        image=image,
+        labels=labels,
+        group=group,
         split=split if with_split else None,
     )
 
