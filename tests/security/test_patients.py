@@ -1,11 +1,23 @@
 """Patients: found whatever the source calls them, told apart only where they are known, and named nowhere."""
 
+import copy
+import gc
+import io
+import pickle
+import traceback
+from contextlib import suppress
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from crossgraft.data import dataset_from_arrays, make_split, open_dataset
-from crossgraft.data.checks import check_data
-from crossgraft.errors import DataError
+from crossgraft.data import dataset_from_arrays, make_split, open_dataset, opening
+from crossgraft.data.checks import check_data, survey
+from crossgraft.data.unlabelled import images_of_dataset
+from crossgraft.errors import DataError, UsageError
+from crossgraft.metrics.evaluation import _Evidence
+from crossgraft.progress import Reporter
+from crossgraft.tune.planning.rows import columns_of, open_rows
 from support.medical import ct_slice, write_ct
 from support.tiny import make_images
 
@@ -180,3 +192,162 @@ def test_slices_of_files_without_a_patient_are_not_said_to_be_of_two(tmp_path):
     found = {finding.title: finding for finding in check_data(dataset).record.findings}
     assert "Same picture, two patients" not in found
     assert found["Identical images"].severity == "warning"
+
+
+PLANTED = ("PLANTED-PATIENT-7", "97.125", "PLANTED-SITE")
+"""A patient, an age and a site that stand in the data and may stand nowhere else."""
+
+
+def planted(text):
+    """Which of them a text or the bytes of a pickle hold."""
+    if isinstance(text, bytes):
+        ages = [np.float64(97.125).tobytes(), np.float64(97.125).astype(">f8").tobytes()]
+        wide = [word.encode(code) for word in PLANTED for code in ("utf-8", "utf-32-le", "utf-16-le")]
+        return [word for word in (*ages, *wide) if word in text]
+    return [word for word in PLANTED if word in text]
+
+
+def planted_columns():
+    names, age, site = PLANTED
+    columns = {
+        "patient": PATIENTS.astype("<U20"),
+        "age": np.arange(24) + 30.0,
+        "site": np.asarray(["north", "south"] * 12, "<U20"),
+    }
+    columns["patient"][:4], columns["age"][3], columns["site"][5] = names, float(age), site
+    return columns
+
+
+def planted_data(folder, source):
+    """A data set with all three, opened."""
+    columns = planted_columns()
+    if source in (opened_table, opened_hugging_face):
+        columns = {name: values.astype(str) for name, values in columns.items()}
+    if source is None:
+        dataset = dataset_from_arrays(list(IMAGES), LABELS, groups=columns.pop("patient"))
+        return replace(dataset, attributes=columns)
+    return open_dataset(source(folder, columns))
+
+
+@pytest.mark.parametrize("source", [*SOURCES, None])
+def test_a_pickle_of_data_names_no_patient_age_or_site_and_is_the_same_data(tmp_path, source):
+    dataset = planted_data(tmp_path, source)
+    content = pickle.dumps(dataset)
+    assert not planted(content) and b"x/a" not in content
+    other = pickle.loads(content)
+    assert not set(PLANTED) & {*map(str, other.groups), *other.attributes}
+    assert other.fingerprint == dataset.fingerprint and other.listing_fingerprint == dataset.listing_fingerprint
+    assert (other.targets == dataset.targets).all() and (other.read(7) == dataset.read(7)).all()
+    assert not other.read(7).flags.writeable
+    drawn = [make_split(d.targets, d.groups, fractions={"train": 0.5, "test": 0.5}, seed=3) for d in (dataset, other)]
+    assert drawn[0] == drawn[1]
+    part = other.take([1, 2, 5])
+    assert part.fingerprint != dataset.fingerprint and not planted(pickle.dumps(part))
+    assert not planted(pickle.dumps(drawn[0].apply(other)))
+    images = images_of_dataset(dataset)
+    assert not planted(pickle.dumps(images))
+    assert pickle.loads(pickle.dumps(images)).fingerprint == images.fingerprint == dataset.fingerprint
+
+
+def test_a_pickle_says_what_it_left_out(tmp_path):
+    """Metrics of subgroups need the values of a column; a copy without them says so instead of naming numbers."""
+    other = pickle.loads(pickle.dumps(planted_data(tmp_path, opened_npz)))
+    with pytest.raises(UsageError, match="--subgroups site: t has no such further column"):
+        columns_of(other, "site")
+
+
+def test_copies_in_the_same_process_keep_everything(tmp_path):
+    dataset = planted_data(tmp_path, opened_npz)
+    for other in (copy.copy(dataset), copy.deepcopy(dataset)):
+        assert other.groups.tolist() == dataset.groups.tolist() and set(other.attributes) == {"age", "site"}
+        assert other.image_name(3) == dataset.image_name(3) and other.fingerprint == dataset.fingerprint
+
+
+def test_only_the_rows_of_a_part_are_pickled(tmp_path):
+    dataset = planted_data(tmp_path, None)
+    assert len(pickle.dumps(dataset.take([0]))) < len(pickle.dumps(dataset)) - 20 * IMAGES[0].nbytes
+
+
+def ours():
+    """Every object of crossgraft that is alive."""
+    gc.collect()
+    return [each for each in gc.get_objects() if str(type(each).__module__).partition(".")[0] == "crossgraft"]
+
+
+class Looking(Reporter):
+    """Keeps what is said, and looks at all objects that are alive, as a debugger or a crash report would."""
+
+    def __init__(self):
+        super().__init__(io.StringIO())
+        self.seen = set()
+        self.leaks = []
+
+    def look(self):
+        for each in ours():
+            self.seen.add(type(each).__name__)
+            shown = [repr(each), str(each), getattr(type(each), "_repr_html_", str)(each)]
+            with suppress(Exception):  # most objects can not be pickled at all
+                shown.append(pickle.dumps(each))
+            self.leaks += [(type(each).__name__, leak) for text in shown for leak in planted(text)]
+
+
+@pytest.mark.parametrize("source", [opened_table, opened_hugging_face])
+def test_no_object_of_ours_shows_a_patient(tmp_path, source, monkeypatch):
+    """While data are opened, checked and divided, and afterwards."""
+    reporter = Looking()
+    listing = opening.list_rows
+
+    def list_rows(*arguments):
+        found = listing(*arguments)
+        reporter.look()
+        return found
+
+    monkeypatch.setattr(opening, "list_rows", list_rows)
+    monkeypatch.setattr(survey, "list_rows", list_rows)
+    path = source(tmp_path, {name: values.astype(str) for name, values in planted_columns().items()})
+    dataset = open_dataset(path, reporter=reporter)
+    check_data(path, reporter=reporter)
+    rows = open_rows(dataset, seed=1)
+    made = check_data(dataset, out=tmp_path / "run", reporter=reporter)
+    reporter.look()
+    assert {"Dataset", "SourceRows", "TuningRows", "DataCheck", "InspectedImages"} <= reporter.seen
+    assert not reporter.leaks and not planted(reporter.stream.getvalue())
+    shown = (dataset, rows, made, images_of_dataset(dataset), survey.survey_dataset(dataset))
+    assert not planted(repr(shown))
+    with pytest.raises(TypeError, match="Survey holds what data say of people"):
+        pickle.dumps(shown[-1])
+    written = b"".join(file.read_bytes() for file in (tmp_path / "run").rglob("*") if file.is_file())
+    assert written and not planted(written)
+
+
+def test_no_patient_of_a_dicom_file_stays_in_memory(tmp_path):
+    pytest.importorskip("pydicom")
+    dataset = open_dataset(scans(tmp_path / "scans", [PLANTED[0], "P2", PLANTED[0], "P2"]))
+    reporter = Looking()
+    reporter.look()
+    assert "MedicalFile" in reporter.seen and not reporter.leaks
+    assert len(set(dataset.groups)) == 2 and not planted(pickle.dumps(dataset))
+
+
+def test_what_metrics_are_measured_on_shows_no_patient():
+    evidence = _Evidence(np.eye(2), np.arange(2), "binary", ("a", "b"), np.asarray(PLANTED[:2]), None)
+    assert "probabilities" in repr(evidence) and not planted(repr(evidence))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"label_column": "age"},
+        {"path_column": "site"},
+        {"label_column": "nothing"},
+        {"group_column": "nobody"},
+        {"folds": 9},
+    ],
+    ids=str,
+)
+def test_the_traceback_of_an_error_names_no_patient(tmp_path, wrong):
+    path = opened_table(tmp_path, {name: values.astype(str) for name, values in planted_columns().items()})
+    with pytest.raises((DataError, UsageError)) as caught:
+        open_dataset(path, **wrong)
+    said = "".join(traceback.format_exception(caught.value))
+    assert PLANTED[0] not in said

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,9 +44,9 @@ class InspectedImages:
         unreadable: Row → why it can not be used.
     """
 
-    names: Sequence[str]
-    facts: Sequence[ImageFacts]
-    unreadable: dict[int, str]
+    names: Sequence[str] = field(repr=False)
+    facts: Sequence[ImageFacts] = field(repr=False)
+    unreadable: dict[int, str] = field(repr=False)
     decode: Callable[[int], np.ndarray] = field(repr=False)
     kept: dict[int, np.ndarray] = field(repr=False)
 
@@ -64,6 +64,23 @@ class InspectedImages:
         """Pixels of one row, (height, width, channels), read-only; safe to call from several threads."""
         kept = self.kept.get(row)
         return kept if kept is not None else _frozen(self.decode(row))
+
+    def in_memory(self, rows: Sequence[int] | np.ndarray) -> InspectedImages:
+        """These images for another process: their pixels instead of files, and numbers instead of names of files."""
+        numbers = [int(row) for row in rows]
+        read = {row: self.read(row) for row in dict.fromkeys(numbers) if row not in self.unreadable}
+        pixels = {place: read[row] for place, row in enumerate(numbers) if row in read}
+        return InspectedImages(
+            names=[f"image {place + 1}" for place in range(len(numbers))],
+            facts=[self.facts[row] for row in numbers],
+            unreadable={place: self.unreadable[row] for place, row in enumerate(numbers) if row in self.unreadable},
+            decode=pixels.__getitem__,
+            kept={},
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For ``pickle``: as ``in_memory``."""
+        return vars(self.in_memory(range(len(self.names))))
 
 
 class _Look(NamedTuple):

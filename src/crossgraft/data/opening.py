@@ -131,9 +131,10 @@ def open_dataset(
         rows = replace(rows, splits=drawn.part_names())
     chosen = np.arange(len(targets)) if drawn is None or use_split is None else drawn.rows("train")
     chosen = chosen[selection.fewer(targets[chosen], known_classes)]
+    decode = rows.decode  # alone: what is kept to read images with holds no other column
     inspected = inspect_images(
         [rows.image_names[int(row)] for row in chosen],
-        lambda index: rows.decode(int(chosen[index])),
+        lambda index: decode(int(chosen[index])),
         skip_unreadable=skip_unreadable,
         num_threads=num_threads,
         reporter=reporter,

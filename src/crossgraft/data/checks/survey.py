@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from crossgraft.data._confidential import Confidential
 from crossgraft.data._image_facts import ImageFacts
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.fingerprint import dataset_fingerprint
@@ -23,8 +24,8 @@ from crossgraft.records import DatasetRecord, Record
 _USUAL_SPLITS = ("train", "val", "test")
 
 
-@dataclass(frozen=True, eq=False)
-class Survey:
+@dataclass(frozen=True, eq=False, repr=False)
+class Survey(Confidential):
     """Rows of images with all that is known about them; sound or not.
 
     Attributes:
@@ -62,8 +63,8 @@ class Survey:
     problems: tuple[str, ...]
     ordinal: bool
     split: Record | None
-    images: InspectedImages = field(repr=False)
-    image_rows: np.ndarray = field(repr=False)
+    images: InspectedImages
+    image_rows: np.ndarray
 
     def __len__(self) -> int:
         return len(self.targets)

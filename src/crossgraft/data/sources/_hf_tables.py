@@ -16,6 +16,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from crossgraft.data._confidential import Confidential
 from crossgraft.data.sources._split_names import canonical_split
 from crossgraft.errors import DataError, MissingError, UsageError
 from crossgraft.optional import require
@@ -46,8 +47,8 @@ class ArrowSplits:
     saved_as: str | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class ArrowRows:
+@dataclass(frozen=True, eq=False, repr=False)
+class ArrowRows(Confidential):
     """Rows in memory-mapped files.
 
     Attributes:

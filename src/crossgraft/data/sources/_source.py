@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from crossgraft.data._confidential import Confidential
 from crossgraft.errors import UsageError
 
 
@@ -47,8 +48,8 @@ class SourceRequest:
     default_slices: str | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class SourceRows:
+@dataclass(frozen=True, eq=False, repr=False)
+class SourceRows(Confidential):
     """The rows of the split that was asked for; nothing in here depends on any other row.
 
     Attributes:
@@ -75,7 +76,7 @@ class SourceRows:
     name: str
     labels: np.ndarray
     image_names: Sequence[str]
-    decode: Callable[[int], np.ndarray] = field(repr=False)
+    decode: Callable[[int], np.ndarray]
     label_names: Sequence[str] | None = None
     splits: np.ndarray | None = None
     split_method: str = "no split"

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from crossgraft.data._confidential import Confidential
 from crossgraft.data._groups import NO_GROUPS, find_groups
 from crossgraft.data._letters import whole_letters
 from crossgraft.errors import DataError, nearest_names
@@ -16,8 +17,8 @@ from crossgraft.errors import DataError, nearest_names
 _DELIMITERS = (",", "\t", ";")
 
 
-@dataclass(frozen=True)
-class Table:
+@dataclass(frozen=True, repr=False)
+class Table(Confidential):
     """Cells as text, without leading and trailing blanks.
 
     Attributes:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from crossgraft.data._confidential import Confidential
 from crossgraft.data.decoding import decode_bytes, decode_file
 from crossgraft.data.sources._column_names import LABEL_COLUMNS, SPLIT_COLUMNS
 from crossgraft.data.sources._hf_columns import (
@@ -104,7 +105,7 @@ class _Columns:
     split: str | None
 
 
-class _Rows:
+class _Rows(Confidential):
     """The rows that are used, and what their columns are.
 
     Args:

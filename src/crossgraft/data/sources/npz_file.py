@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from crossgraft.data._confidential import Confidential
 from crossgraft.data._groups import NO_GROUPS, find_groups, is_first_group_name, refuse_missing_groups
 from crossgraft.data.sources._label_sets import label_set_from_numbers
 from crossgraft.data.sources._labels import labels_from_numbers, labels_from_text
@@ -54,8 +55,8 @@ class NpzFile(DataSource):
         return _source_rows(arrays, [_official_block(arrays, request.use_split, request)])
 
 
-@dataclass(frozen=True, eq=False)
-class _Block:
+@dataclass(frozen=True, eq=False, repr=False)
+class _Block(Confidential):
     """Images of one array with all that belongs to them; ``rows`` are the places that are used."""
 
     images: np.ndarray
