@@ -107,8 +107,8 @@ def inspect_images(
     Args:
         names: What to call each row in messages.
         decode: Pixels of one row; called from several threads.
-        skip_unreadable: Go on when images can not be decoded, and list them.
-        collect_all: List images whose samples have no meaning among the unreadable ones, too, and raise nothing.
+        skip_unreadable: Go on when images can not be decoded or their samples have no meaning, and list them.
+        collect_all: The same, and say nothing of images that are all dark: a check does that.
         with_thumbnails: Make the thumbnails that near duplicates are found with.
         num_threads: Threads that decode; by default one a core, at most 8.
         kept_bytes: Keep decoded images in memory up to this many bytes.
@@ -116,22 +116,23 @@ def inspect_images(
 
     Raises:
         UnreadableImageError: Some images can not be decoded, and ``skip_unreadable`` is off; all are counted.
-        DataError: Samples are NaN, infinite or outside [0, 1].
+        DataError: Samples are NaN, infinite or outside [0, 1], and ``skip_unreadable`` is off.
     """
     reporter = reporter if reporter is not None else Reporter(quiet=True)
+    go_on = skip_unreadable or collect_all
     threads = num_threads if num_threads is not None else min(available_cores(), _MAX_THREADS)
     looks: list[_Look] = []
     kept: dict[int, np.ndarray] = {}
     room = kept_bytes
     with reporter.stage("Looking at the images", total=len(names)) as stage, strict_decoding():
-        for row, look in enumerate(_look_at_all(names, decode, threads, with_thumbnails, collect_all)):
+        for row, look in enumerate(_look_at_all(names, decode, threads, with_thumbnails, go_on)):
             if look.pixels is not None and look.pixels.nbytes <= room:
                 kept[row] = look.pixels
                 room -= look.pixels.nbytes
             looks.append(look._replace(pixels=None))
             stage.advance()
     unreadable = {row: look.unreadable for row, look in enumerate(looks) if look.unreadable is not None}
-    if unreadable and not (skip_unreadable or collect_all):
+    if unreadable and not go_on:
         _raise_unreadable(names, unreadable)
     facts = [look.facts for look in looks]
     dark = describe_dark(facts)
@@ -170,7 +171,7 @@ def _look_at_all(
     decode: Callable[[int], np.ndarray],
     threads: int,
     with_thumbnails: bool,
-    collect_all: bool,
+    go_on: bool,
 ) -> Iterable[_Look]:
     def look(row: int) -> _Look:
         try:
@@ -179,7 +180,7 @@ def _look_at_all(
         except UnreadableImageError as error:
             return _Look(None, unreadable=error.reason)
         except DataError as error:
-            if not collect_all:
+            if not go_on:
                 raise
             return _Look(None, unreadable=str(error).removeprefix(f"The image {names[row]} "))
         return _Look(pixels, look_at(pixels, with_thumbnail=with_thumbnails))
@@ -198,13 +199,14 @@ def _refuse_meaningless(pixels: np.ndarray, name: str) -> None:
     if not np.isfinite(pixels).all():
         bad = int(pixels.size - np.isfinite(pixels).sum())
         raise DataError(
-            f"The image {name} has {bad} of {pixels.size} samples that are NaN or infinite. Fill them or leave the "
-            "image out."
+            f"The image {name} has {bad} of {pixels.size} samples that are NaN or infinite. Fill them, or leave the "
+            "image out (--skip-unreadable)."
         )
     if pixels.min() < 0 or pixels.max() > 1:
         raise DataError(
             f"The image {name} has float samples from {pixels.min():.4g} to {pixels.max():.4g}, where 0 must be black "
-            "and 1 white. Rescale all images alike to [0, 1], or save them as 16-bit PNG."
+            "and 1 white. Rescale all images alike to [0, 1], save them as 16-bit PNG, or leave such images out "
+            "(--skip-unreadable)."
         )
 
 
