@@ -179,6 +179,15 @@ def rounded_size(num_bytes: int) -> str:
     return f"{num_bytes / 10**9:,.1f} GB" if num_bytes < 10**18 else "over 1,000,000,000 GB"
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Did an allocation fail? Python, accelerators and the CPU allocator of torch say so in different ways."""
+    if isinstance(error, MemoryError) or any(kind.__name__ == "OutOfMemoryError" for kind in type(error).__mro__):
+        return True
+    text = str(error).lower()
+    phrases = ("out of memory", "can't allocate memory", "not enough memory")
+    return isinstance(error, RuntimeError) and any(phrase in text for phrase in phrases)
+
+
 def resolve_device(name: str) -> str:
     """Turn ``auto``, ``cpu``, ``cuda``, ``cuda:1`` or ``mps`` into a device that exists here.
 

@@ -16,7 +16,9 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from crossgraft.errors import CrossgraftError, UnknownNameError
+from crossgraft.compute import is_out_of_memory
+from crossgraft.errors import CrossgraftError, OutOfMemoryError, UnknownNameError, UsageError
+from crossgraft.paths import shortened, why_impossible
 from crossgraft.version import __version__
 
 EXIT_INTERNAL = 1
@@ -114,6 +116,9 @@ def main(arguments: Sequence[str]) -> int:
         _complain(INTERRUPTED, debug=False)
         return EXIT_INTERRUPTED
     except Exception as error:
+        if (named := _named(error)) is not None:
+            _complain(str(named), debug=debug)
+            return named.exit_code
         _complain(
             f"Internal error: {type(error).__name__}: {error}. Run again with --debug and report it.",
             debug=debug,
@@ -122,6 +127,18 @@ def main(arguments: Sequence[str]) -> int:
     if outcome == EXIT_INTERRUPTED:  # Typer turns Ctrl-C into this exit code
         _complain(INTERRUPTED, debug=False)
     return outcome if isinstance(outcome, int) else 0
+
+
+def _named(error: Exception) -> CrossgraftError | None:
+    """What can happen anywhere, in words: no memory is left, or a path that was typed can not be one."""
+    if is_out_of_memory(error):
+        return OutOfMemoryError(
+            "Not enough memory. Close other programs, use fewer images (--limit), fewer --workers or a smaller --batch-size; "
+            "what was finished is kept."
+        )
+    if isinstance(error, OSError) and (reason := why_impossible(error)) is not None:
+        return UsageError(f"A path can not be used: {reason}: {shortened(str(error.filename))}. Give another path.")
+    return None
 
 
 def _complain(message: str, *, debug: bool) -> None:

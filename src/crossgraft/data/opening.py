@@ -19,6 +19,7 @@ from crossgraft.data.sources import SOURCES, DataSource, SourceRequest, SourceRo
 from crossgraft.data.sources._locations import location_error
 from crossgraft.data.splits import Split
 from crossgraft.errors import DataError, UsageError
+from crossgraft.paths import refuse_impossible
 from crossgraft.progress import Reporter
 from crossgraft.types import Targets
 
@@ -172,6 +173,8 @@ def make_request(
         DataError: There is no folder ``image_root``.
     """
     root = None if image_root is None else Path(image_root)
+    if root is not None:
+        refuse_impossible(root, what="--image-root", kind=DataError)
     if root is not None and not root.is_dir():
         raise DataError(f"No such folder: {root} (--image-root).")
     return SourceRequest(
@@ -193,9 +196,12 @@ def location_text(location: object) -> str:
 
     Raises:
         UsageError: It is an object of another library.
+        DataError: No file or folder can have such a path.
     """
     if isinstance(location, str | os.PathLike):
-        return os.fspath(location)
+        text = os.fspath(location)
+        refuse_impossible(text, what="The path of the data", kind=DataError)
+        return text
     kind = type(location).__name__
     advice = "Give a folder, a table or an .npz file, or make a data set of arrays with dataset_from_arrays."
     if type(location).__module__.startswith("datasets."):
