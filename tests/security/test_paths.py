@@ -9,7 +9,7 @@ from crossgraft.cli.main import main
 from crossgraft.data import open_dataset
 from crossgraft.data.checks import check_data
 from crossgraft.data.unlabelled import open_images
-from crossgraft.errors import DataError
+from crossgraft.errors import DataError, UnreadableImageError
 from crossgraft.rank import rank_models
 from crossgraft.tune import fine_tune, predict
 from support.tiny import make_images
@@ -148,3 +148,84 @@ def test_a_dataset_of_hugging_face_names_no_file_outside_its_folder(study):
     folder = saved_dataset(study.parent / "whole", study.parent / "whole" / "00.png")
     outside.rename(folder / "00.png")
     assert open_dataset(folder).read(3).shape == (9, 9, 3)
+
+
+LONG = "x" * 5000
+
+
+@pytest.fixture
+def odd(study):
+    """Links that lead in a circle: a folder `round`, an image, a table, an npz file, weights."""
+    folder = study.parent
+    for name in (
+        "round",
+        "round.csv",
+        "round.npz",
+        "round.yaml",
+        "round.safetensors",
+        "study/a/round.png",
+        "study/a/round.dcm",
+    ):
+        (folder / name).symlink_to(folder / name)
+    return folder
+
+
+IMPOSSIBLE = (
+    *(
+        ["check", location]
+        for location in ("round", "round/below", "round.csv", "round.npz", LONG, f"{LONG}.csv", f"{LONG}.npz")
+    ),
+    *(["check", "study/labels.csv", "--image-root", root] for root in ("round", LONG)),
+    *(["check", "study/labels.csv", "--split", file] for file in ("round.yaml", LONG)),
+    *(["check", "study/labels.csv", "--class-names", file] for file in ("round.yaml", LONG)),
+    *(["check", "study/labels.csv", "--config", file] for file in ("round.yaml", LONG)),
+    *(["check", "study/labels.csv", "--out", folder] for folder in ("round", "round/below", LONG)),
+    *(
+        ["rank", "study/labels.csv", "--models", models]
+        for models in ("round.safetensors", "round.yaml", LONG, f"{LONG}.yaml")
+    ),
+    *(["rank", "study/labels.csv", "--weights-dir", folder] for folder in ("round", LONG)),
+    *(
+        ["tune", "study/labels.csv", "--model", "resnet18", "--adapter", folder, "--method", "lora"]
+        for folder in ("round", LONG)
+    ),
+    *(["predict", run, "study"] for run in ("round", LONG)),
+    *(["export", run] for run in ("round", LONG)),
+    *(["report", run] for run in ("round", LONG)),
+)
+
+
+@pytest.mark.parametrize("arguments", IMPOSSIBLE, ids=lambda words: " ".join(word[:20] for word in words))
+def test_no_path_ends_in_an_internal_error(odd, capsys, arguments):
+    table(odd / "study")
+    code = main([*arguments, "--quiet"] if arguments[0] not in ("export", "report") else list(arguments))
+    said = capsys.readouterr()
+    assert code in (1, 2, 3, 4) and said.err.startswith("Error: "), said.err
+    assert "Internal error" not in said.err and "Errno" not in said.err
+    assert len(said.err) < 1500 or LONG not in said.err
+
+
+def test_an_image_that_is_a_circle_of_links_is_unreadable(odd, capsys):
+    for opening in (open_dataset, open_images):
+        with pytest.raises(UnreadableImageError, match=r"a/round\.\w+: its symbolic links lead in a circle"):
+            opening(odd / "study")
+        assert len(opening(odd / "study", skip_unreadable=True)) == 6
+    with pytest.raises(DataError, match=r"1 of 7 image files do not exist .*a/round\.png in line 8"):
+        open_dataset(table(odd / "study", "a/round.png"))
+
+
+@pytest.mark.parametrize(
+    "path", [LONG, f"a/{LONG}.png", f"{LONG}/a.png", "a/" * 1300 + "x.png"], ids=["name", "file", "folder", "deep"]
+)
+def test_a_path_of_thousands_of_characters_in_a_table_does_not_exist(study, path):
+    with pytest.raises(
+        DataError, match=r"1 of 7 image files do not exist .*\([256],\d{3} characters\) in line 8"
+    ) as caught:
+        open_dataset(table(study, path))
+    assert len(str(caught.value)) < 1500
+
+
+def test_a_long_path_in_a_dataset_of_hugging_face_is_unreadable(study):
+    folder = saved_dataset(study.parent / "saved", study.parent / "saved" / LONG)
+    with pytest.raises(UnreadableImageError, match="row 0: its name is longer than the system allows"):
+        open_dataset(folder)

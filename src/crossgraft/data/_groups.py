@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from crossgraft.errors import DataError
+from crossgraft.report.formatting import counted
 
 NO_GROUPS = "none"
 """What ``--group-column`` says where there are no groups, whatever columns are called."""
@@ -72,7 +73,7 @@ def refuse_missing_groups(groups: Sequence[object] | np.ndarray, *, where: str, 
     unnamed = [row for row, group in enumerate(groups) if group is None or group != group or not str(group).strip()]
     if unnamed:
         raise DataError(
-            f"The group is missing in {row_name(unnamed[0])} ({where}), and in {len(unnamed)} rows in all. Fill it in; an "
+            f"The group is missing in {row_name(unnamed[0])} ({where}), and in {counted(len(unnamed), 'row')} in all. Fill it in; an "
             "image of which nothing is known gets a group of its own."
         )
 

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from crossgraft.compute import available_cores
 from crossgraft.config import config_hash
 from crossgraft.errors import DataError, OtherRunError, RunDirectoryError, StorageError
+from crossgraft.paths import shortened
 from crossgraft.records import Record, RunRecord, StageRecord
 from crossgraft.runs.atomic import describe_os_error, write_atomically
 from crossgraft.version import __version__
@@ -138,7 +139,8 @@ def open_run(
     except NotImplementedError as error:  # some network file systems
         raise StorageError(f"The file system of {path} has no locks. Choose an --out on another one.") from error
     except OSError as error:
-        raise StorageError(f"Cannot write into {path}: {error.strerror or error}. Choose another --out.") from error
+        where, reason = shortened(str(path)), error.strerror or error
+        raise StorageError(f"Cannot write into {where}: {reason}. Choose another --out.") from error
     try:
         run = _enter(path, command=command, command_line=command_line, config=config, seed=seed, overwrite=overwrite)
         try:

@@ -56,16 +56,21 @@ class _FolderListing:
 
     def _real_folder(self, folder: Path) -> Path:
         """The folder as it is stored, where ``folder`` writes its letters in another way."""
-        if folder not in self._folders:
-            real = folder
-            if not is_folder(folder) and folder != folder.parent:
-                parent = self._real_folder(folder.parent)
-                wanted = whole_letters(folder.name)
-                entries = list(os.scandir(parent)) if is_folder(parent) else []
-                alike = [entry.name for entry in entries if whole_letters(entry.name) == wanted and entry.is_dir()]
-                real = parent / alike[0] if alike else folder
-            self._folders[folder] = real
-        return self._folders[folder]
+        unknown: list[Path] = []
+        while folder not in self._folders and not is_folder(folder) and folder != folder.parent:
+            unknown.append(folder)
+            folder = folder.parent
+        real = self._folders.setdefault(folder, folder)
+        for below in reversed(unknown):
+            real = self._folders[below] = self._folder_inside(real, below.name)
+        return real
+
+    def _folder_inside(self, parent: Path, name: str) -> Path:
+        """The folder of this name, in whichever letters it is stored; ``parent`` may not exist."""
+        entries = list(os.scandir(parent)) if is_folder(parent) else []
+        wanted = whole_letters(name)
+        alike = [entry.name for entry in entries if whole_letters(entry.name) == wanted and is_folder(Path(entry.path))]
+        return parent / (alike[0] if alike else name)
 
     def _listing(self, folder: Path) -> _Names:
         if folder not in self._listings:

@@ -173,7 +173,7 @@ def test_an_image_named_by_two_rows(table):
 
 
 def test_a_group_must_be_known_for_every_row(table):
-    with pytest.raises(DataError, match=r"group is missing in line 3 .*\(column patient\), and in 1 rows"):
+    with pytest.raises(DataError, match=r"group is missing in line 3 .*\(column patient\), and in 1 row"):
         open_dataset(table("path,label,patient\n0.png,a,p\n1.png,b,\n2.png,a,q\n"))
 
 
