@@ -73,8 +73,8 @@ def refuse_missing_groups(groups: Sequence[object] | np.ndarray, *, where: str, 
     unnamed = [row for row, group in enumerate(groups) if group is None or group != group or not str(group).strip()]
     if unnamed:
         raise DataError(
-            f"The group is missing in {row_name(unnamed[0])} ({where}), and in {counted(len(unnamed), 'row')} in all. Fill it in; an "
-            "image of which nothing is known gets a group of its own."
+            f"The group is missing in {row_name(unnamed[0])} ({where}), and in {counted(len(unnamed), 'row')} in all. Fill it "
+            "in; an image of which nothing is known gets a group of its own."
         )
 
 
