@@ -75,8 +75,8 @@ class _FolderListing:
     def _listing(self, folder: Path) -> _Names:
         if folder not in self._listings:
             entries = list(os.scandir(folder)) if is_folder(folder) else []
-            # Not DirEntry.is_file, which raises for a link that leads in a circle.
-            files = [entry for entry in entries if is_file(Path(entry.path))]
+            # Of a link the file system is asked, and without DirEntry, which raises where it leads in a circle.
+            files = [e for e in entries if (is_file(Path(e.path)) if e.is_symlink() else e.is_file())]
             exact = {entry.name for entry in files}
             by_stem: dict[str, list[str]] = {}
             for name in sorted(exact):
@@ -113,7 +113,7 @@ def find_image_files(
     for row, cell in enumerate(cells):
         path = root / cell.replace("\\", "/")
         # Before anything is looked up: whether a file is there is nobody's business outside.
-        if not (allow_outside or bounds.holds_folder(path.parent)):
+        if cell and not (allow_outside or bounds.holds_folder(path.parent)):
             outside.append(row)
             continue
         matches = listing.matches(path) if cell else []
