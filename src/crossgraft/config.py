@@ -22,8 +22,8 @@ TERMINAL_FLAGS = ("quiet", "json", "debug", "config")
 """Flags that change what a terminal shows and no result; a configuration is the same for Python, which has none of them."""
 
 
-CONSENTS = ("allow_code",)
-"""What only a person can allow, on the command line or in a call; a file cannot."""
+CONSENTS = {"allow_code": "--code", "allow_outside": "--allow-outside"}
+"""What only a person can allow, on the command line or in a call, and the flag for it. It changes no number."""
 
 
 def settings_model(function: Callable[..., Any], *, leave_out: Iterable[str] = ()) -> type[BaseModel]:
@@ -67,7 +67,7 @@ def read_config_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
             )
         if key in CONSENTS:
             raise UsageError(
-                f"{path} sets {key}, but a file cannot allow code to run. Remove it there, and type --code."
+                f"{path} sets {key}, which a file cannot allow. Remove it there, and type {CONSENTS[key]}."
             )
         if key not in known:
             raise UnknownNameError("key", key, known, hint=f"In {path}.")

@@ -91,6 +91,83 @@ def classes_that_differ_by_case(folder, _):
     return label_table(folder, "label", ["Benign", "benign", "malignant"] * 8)
 
 
+def table_path_outside(folder, _):
+    command = label_table(folder, "label", ["a", "b"])
+    (folder / "table.csv").write_text(
+        (folder / "table.csv").read_text().replace("label\n", "label\n../elsewhere/scan.png,a\n")
+    )
+    return command
+
+
+def group_missing(folder, _):
+    return label_table(folder, "label,patient", ["a,P1", "b,", "a,P2"])
+
+
+def several_group_columns(folder, _):
+    return label_table(folder, "label,patient,lesion_id", ["a,P1,1", "b,P2,2"])
+
+
+def data_path_too_long(folder, _):
+    return "check", "x" * 5000
+
+
+def image_root_in_a_circle(folder, _):
+    (folder / "round").symlink_to("round")
+    return *label_table(folder, "label", ["a", "b"]), "--image-root", "round"
+
+
+def linked_in_a_circle(folder, _):
+    (folder / "images" / "benign" / "round.png").symlink_to("round.png")
+    return PLAIN
+
+
+def float_image_out_of_range(folder, _):
+    import numpy as np
+    from PIL import Image
+
+    samples = np.zeros((16, 16), np.float32)
+    samples[0, 0] = 7
+    Image.fromarray(samples).save(folder / "images" / "benign" / "f.tif")
+    return PLAIN
+
+
+def arrays(folder, **headers):
+    """`a.npz` with six images and labels; `images` replaces the shape that its header announces."""
+    import io
+    import zipfile
+
+    import numpy as np
+
+    with zipfile.ZipFile(folder / "a.npz", "w", zipfile.ZIP_DEFLATED) as file:
+        for name, array in (("images", np.zeros((6, 16, 16), np.uint8)), ("labels", np.arange(6) % 2)):
+            buffer = io.BytesIO()
+            np.lib.format.write_array_header_1_0(
+                buffer, {"descr": array.dtype.str, "fortran_order": False, "shape": headers.get(name, array.shape)}
+            )
+            file.writestr(f"{name}.npy", buffer.getvalue() + array.tobytes())
+    return "rank", "a.npz", *MODELS
+
+
+def npz_larger_than_memory(folder, monkeypatch):
+    import numpy as np
+
+    monkeypatch.setattr("crossgraft.compute.available_memory", lambda: 1_000_000)
+    np.savez_compressed(folder / "a.npz", images=np.zeros((6, 1000, 1000), np.uint8), labels=np.arange(6) % 2)
+    return "rank", "a.npz", *MODELS
+
+
+def npz_announces_too_much(folder, _):
+    return arrays(folder, images=(8, 10**5, 10**4))
+
+
+def out_of_memory(folder, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("crossgraft.data.opening.inspect_images", fail)
+    return PLAIN
+
+
 def scans(folder):
     """A folder of CT files."""
     for seed, name in enumerate(("benign", "malignant")):

@@ -17,7 +17,9 @@ from typer.main import get_command
 
 from crossgraft.cli.output import complain, harmless_messages, show
 from crossgraft.cli.signals import StopSignals
-from crossgraft.errors import CrossgraftError, UnknownNameError
+from crossgraft.compute import is_out_of_memory
+from crossgraft.errors import CrossgraftError, OutOfMemoryError, UnknownNameError, UsageError
+from crossgraft.paths import shortened, why_impossible
 from crossgraft.version import __version__
 
 EXIT_INTERNAL = 1
@@ -122,6 +124,9 @@ def _outcome(arguments: Sequence[str]) -> int:
         complain(INTERRUPTED)
         return EXIT_INTERRUPTED
     except Exception as error:
+        if (named := _named(error)) is not None:
+            complain(str(named), error=error if debug else None)
+            return named.exit_code
         reason = " ".join(str(error).split())
         complain(
             f"Internal error: {type(error).__name__}: {reason}. Run again with --debug and report it.",
@@ -131,6 +136,18 @@ def _outcome(arguments: Sequence[str]) -> int:
     if outcome == EXIT_INTERRUPTED:  # Typer turns Ctrl-C into this exit code
         complain(INTERRUPTED)
     return outcome if isinstance(outcome, int) else 0
+
+
+def _named(error: Exception) -> CrossgraftError | None:
+    """What can happen anywhere, in words: no memory is left, or a path that was typed cannot be one."""
+    if is_out_of_memory(error):
+        return OutOfMemoryError(
+            "Not enough memory. Close other programs, use fewer images (--limit), fewer --workers or a smaller --batch-size; "
+            "what was finished is kept."
+        )
+    if isinstance(error, OSError) and (reason := why_impossible(error)) is not None:
+        return UsageError(f"A path cannot be used: {reason}: {shortened(str(error.filename))}. Give another path.")
+    return None
 
 
 def _command_path(error: typer.TyperException) -> str:

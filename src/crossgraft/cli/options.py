@@ -49,7 +49,13 @@ GroupColumn = Annotated[
     ),
 ]
 PathColumn = Annotated[str | None, typer.Option("--path-column", help="Column of image paths of a table.")]
-ImageRoot = Annotated[Path | None, typer.Option("--image-root", help="Folder that the paths of a table start from.")]
+ImageRoot = Annotated[
+    Path | None,
+    typer.Option("--image-root", help="Folder that the paths of a table start from. [default: that of the table]"),
+]
+AllowOutside = Annotated[
+    bool, typer.Option("--allow-outside", help="Let paths of a table lead out of the folder that they start from.")
+]
 Split = Annotated[Path | None, typer.Option("--split", help="Saved split (JSON) whose train rows are used.")]
 Holdout = Annotated[
     float | None, typer.Option("--holdout", help="Share of the images to set aside as test in a new split.")

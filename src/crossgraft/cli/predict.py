@@ -26,6 +26,7 @@ def predict(
     group_column: options.GroupColumn = None,
     path_column: options.PathColumn = None,
     image_root: options.ImageRoot = None,
+    allow_outside: options.AllowOutside = False,
     window: options.Window = None,
     slices: options.Slices = None,
     allow_download: options.AllowDownload = False,

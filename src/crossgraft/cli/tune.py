@@ -125,6 +125,7 @@ def tune(
     group_column: options.GroupColumn = None,
     path_column: options.PathColumn = None,
     image_root: options.ImageRoot = None,
+    allow_outside: options.AllowOutside = False,
     window: options.Window = None,
     slices: options.Slices = None,
     split: Split = None,

@@ -80,6 +80,7 @@ def _files(
         decode=images.decode,
         groups=images.groups,
         group_column=images.group_column,
+        groups_known=images.groups_known,
         notices=images.notices,
         reading=images.reading,
     )
@@ -146,7 +147,7 @@ def _list_table(path: Path, request: SourceRequest) -> ListedRows:
     )
     cells = table.column(column)
     root = request.image_root if request.image_root is not None else path.parent
-    files = find_image_files(cells, root, row_name=table.row_name)
+    files = find_image_files(cells, root, allow_outside=request.allow_outside, row_name=table.row_name)
     rows = _files(files, [display_name(cell) for cell in cells], path.stem, request)
     return ListedRows("csv_table", rows, has_labels=False)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from crossgraft.data._letters import whole_letters
 from crossgraft.errors import DataError, UsageError, nearest_names
+from crossgraft.paths import shortened
 from crossgraft.types import ClassIndices, Labels, Targets
 
 _MOST_NAMES = 5
@@ -120,7 +121,7 @@ def _lines_of(path: Path) -> list[str]:
     try:
         text = whole_letters(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise DataError(f"Cannot read the class-name file {path}: {error.strerror}.") from error
+        raise DataError(f"Cannot read the class-name file {shortened(str(path))}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise DataError(
             f"The class-name file {path.name} is not UTF-8 text (byte {error.start}). Save it so."

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
+from crossgraft.data._confidential import group_numbers
+from crossgraft.data._groups import refuse_missing_groups
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint
 from crossgraft.data.inspection import InspectedImages, inspect_images, summarise_kinds
@@ -20,6 +23,11 @@ _CLASSES_SHOWN = 10
 class Dataset:
     """Rows of images with labels; immutable.
 
+    Nothing that shows it (``repr``, a notebook) names a group or the value of an attribute. Neither does a pickle, which
+    another process or a file may get: it holds the pixels of these rows, labels and splits, groups as numbers in the order of
+    their names (so that splits and intervals come out the same) and both fingerprints; names of files and attributes stay
+    behind.
+
     Attributes:
         name: What to call it, without an absolute path.
         source: Kind of source: ``image_folder``, ``csv_table``, ``npz_file``, ``digits`` or a plug-in.
@@ -32,6 +40,7 @@ class Dataset:
         attributes: Further columns, (n,) each.
         rows_used: Which rows of the source these are, in words.
         split_method: How the splits were made, in words.
+        groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
         ordinal: Does the order of the classes mean something (grades, stages)? As the user said.
         skipped_unreadable: Names of images that were left out because they can not be decoded.
         reading: How files of scanners were read, in words.
@@ -55,9 +64,35 @@ class Dataset:
     split: Record | None = None
     reading: tuple[str, ...] = ()
     ordinal: bool = False
+    groups_known: np.ndarray | None = None
+    _sealed: tuple[str, str] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def __repr__(self) -> str:
+        kind = "labels" if self.is_multi_label else "classes"
+        return f"Dataset({self.name!r}, source={self.source!r}, {len(self)} images, {len(self.class_names)} {kind})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For ``pickle``: nothing that says who somebody is."""
+        return {
+            **vars(self),
+            "groups": group_numbers(self.groups),
+            "attributes": {},
+            "skipped_unreadable": tuple(f"unreadable image {i + 1}" for i in range(len(self.skipped_unreadable))),
+            "_images": self._images.in_memory(self._image_rows),
+            "_image_rows": np.arange(len(self)),
+            "_sealed": (self.fingerprint, self.listing_fingerprint),
+        }
+
+    def __copy__(self) -> Dataset:
+        """Of the same process, so nothing is left out."""
+        return replace(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Dataset:
+        """As ``copy``: it is immutable."""
+        return replace(self)
 
     @property
     def image_kinds(self) -> dict[str, int]:
@@ -67,6 +102,8 @@ class Dataset:
     @property
     def fingerprint(self) -> str:
         """64 hexadecimal digits: equal only if pixels, labels and groups are equal, in the same order."""
+        if self._sealed is not None:
+            return self._sealed[0]
         return dataset_fingerprint(self.image_digests, self.labels, self.groups)
 
     @property
@@ -77,6 +114,8 @@ class Dataset:
     @property
     def listing_fingerprint(self) -> str:
         """64 hexadecimal digits of names, labels and groups: what a ``Split`` of these rows belongs to."""
+        if self._sealed is not None:
+            return self._sealed[1]
         names = [self.image_name(index) for index in range(len(self))]
         return listing_fingerprint(names, self.labels, self.groups)
 
@@ -156,11 +195,13 @@ class Dataset:
             labels=self.labels[rows],
             targets=self.targets[rows],
             groups=None if self.groups is None else self.groups[rows],
+            groups_known=None if self.groups_known is None else self.groups_known[rows],
             splits=None if self.splits is None else self.splits[rows],
             attributes={name: values[rows] for name, values in self.attributes.items()},
             rows_used=rows_used if rows_used is not None else f"{len(rows)} of {len(self)} rows ({self.rows_used})",
             split_method=split_method if split_method is not None else self.split_method,
             _image_rows=self._image_rows[rows],
+            _sealed=None,
         )
 
     def select_classes(self, class_names: Sequence[str]) -> Dataset:
@@ -180,7 +221,7 @@ class Dataset:
         if self.is_multi_label:
             columns = [self.class_names.index(name) for name in class_names]
             chosen = replace(self, class_names=tuple(class_names))
-            return replace(chosen, targets=self.targets[:, columns], labels=self.labels[:, columns])
+            return replace(chosen, targets=self.targets[:, columns], labels=self.labels[:, columns], _sealed=None)
         new_index = np.full(len(self.class_names), -1)
         for index, name in enumerate(class_names):
             new_index[self.class_names.index(name)] = index
@@ -218,6 +259,8 @@ def dataset_from_arrays(
             "" if groups is None else f", {len(groups)} groups"
         )
         raise DataError(f"The arrays do not belong together: {found}.")
+    if group_array is not None:
+        refuse_missing_groups(group_array.tolist(), where="groups", row_name=lambda row: f"row {row}")
     pixels = [_as_image(np.asarray(image), row) for row, image in enumerate(images)]
     shown_names, targets, _ = name_classes(label_array, class_names, None)
     inspected = inspect_images([f"{name} row {row}" for row in range(len(pixels))], pixels.__getitem__)

@@ -24,6 +24,7 @@ from crossgraft.data._png_rows import lacks_rows, may_lack_rows
 from crossgraft.data._tiff_layouts import UnsupportedLayoutError, is_white_zero, refuse_misread_layouts
 from crossgraft.data._wide_colour import is_wide_colour, read_wide_colour
 from crossgraft.errors import UnreadableImageError
+from crossgraft.paths import why_impossible
 
 IMAGE_EXTENSIONS = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 """Extensions that are looked at, in any case of the letters."""
@@ -238,6 +239,8 @@ def _reason(error: BaseException) -> str:
         return "permission is denied"
     if isinstance(error, MemoryError):
         return "not enough memory to decode it"
+    if isinstance(error, OSError) and error.errno is not None:  # the text of an OSError has the whole path in it
+        return why_impossible(error) or f"the system says: {error.strerror}"
     if "truncated" in str(error):
         return "the file is truncated"
     return f"the file is damaged ({str(error).rstrip('.') or type(error).__name__})"

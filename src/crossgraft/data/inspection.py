@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,9 +44,9 @@ class InspectedImages:
         unreadable: Row → why it can not be used.
     """
 
-    names: Sequence[str]
-    facts: Sequence[ImageFacts]
-    unreadable: dict[int, str]
+    names: Sequence[str] = field(repr=False)
+    facts: Sequence[ImageFacts] = field(repr=False)
+    unreadable: dict[int, str] = field(repr=False)
     decode: Callable[[int], np.ndarray] = field(repr=False)
     kept: dict[int, np.ndarray] = field(repr=False)
 
@@ -64,6 +64,23 @@ class InspectedImages:
         """Pixels of one row, (height, width, channels), read-only; safe to call from several threads."""
         kept = self.kept.get(row)
         return kept if kept is not None else _frozen(self.decode(row))
+
+    def in_memory(self, rows: Sequence[int] | np.ndarray) -> InspectedImages:
+        """These images for another process: their pixels instead of files, and numbers instead of names of files."""
+        numbers = [int(row) for row in rows]
+        read = {row: self.read(row) for row in dict.fromkeys(numbers) if row not in self.unreadable}
+        pixels = {place: read[row] for place, row in enumerate(numbers) if row in read}
+        return InspectedImages(
+            names=[f"image {place + 1}" for place in range(len(numbers))],
+            facts=[self.facts[row] for row in numbers],
+            unreadable={place: self.unreadable[row] for place, row in enumerate(numbers) if row in self.unreadable},
+            decode=pixels.__getitem__,
+            kept={},
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For ``pickle``: as ``in_memory``."""
+        return vars(self.in_memory(range(len(self.names))))
 
 
 class _Look(NamedTuple):
@@ -90,8 +107,8 @@ def inspect_images(
     Args:
         names: What to call each row in messages.
         decode: Pixels of one row; called from several threads.
-        skip_unreadable: Go on when images can not be decoded, and list them.
-        collect_all: List images whose samples have no meaning among the unreadable ones, too, and raise nothing.
+        skip_unreadable: Go on when images can not be decoded or their samples have no meaning, and list them.
+        collect_all: The same, and say nothing of images that are all dark: a check does that.
         with_thumbnails: Make the thumbnails that near duplicates are found with.
         num_threads: Threads that decode; by default one a core, at most 8.
         kept_bytes: Keep decoded images in memory up to this many bytes.
@@ -99,22 +116,23 @@ def inspect_images(
 
     Raises:
         UnreadableImageError: Some images can not be decoded, and ``skip_unreadable`` is off; all are counted.
-        DataError: Samples are NaN, infinite or outside [0, 1].
+        DataError: Samples are NaN, infinite or outside [0, 1], and ``skip_unreadable`` is off.
     """
     reporter = reporter if reporter is not None else Reporter(quiet=True)
+    go_on = skip_unreadable or collect_all
     threads = num_threads if num_threads is not None else min(available_cores(), _MAX_THREADS)
     looks: list[_Look] = []
     kept: dict[int, np.ndarray] = {}
     room = kept_bytes
     with reporter.stage("Looking at the images", total=len(names)) as stage, strict_decoding():
-        for row, look in enumerate(_look_at_all(names, decode, threads, with_thumbnails, collect_all)):
+        for row, look in enumerate(_look_at_all(names, decode, threads, with_thumbnails, go_on)):
             if look.pixels is not None and look.pixels.nbytes <= room:
                 kept[row] = look.pixels
                 room -= look.pixels.nbytes
             looks.append(look._replace(pixels=None))
             stage.advance()
     unreadable = {row: look.unreadable for row, look in enumerate(looks) if look.unreadable is not None}
-    if unreadable and not (skip_unreadable or collect_all):
+    if unreadable and not go_on:
         _raise_unreadable(names, unreadable)
     facts = [look.facts for look in looks]
     dark = describe_dark(facts)
@@ -153,7 +171,7 @@ def _look_at_all(
     decode: Callable[[int], np.ndarray],
     threads: int,
     with_thumbnails: bool,
-    collect_all: bool,
+    go_on: bool,
 ) -> Iterable[_Look]:
     def look(row: int) -> _Look:
         try:
@@ -162,7 +180,7 @@ def _look_at_all(
         except UnreadableImageError as error:
             return _Look(None, unreadable=error.reason)
         except DataError as error:
-            if not collect_all:
+            if not go_on:
                 raise
             return _Look(None, unreadable=str(error).removeprefix(f"The image {names[row]} "))
         return _Look(pixels, look_at(pixels, with_thumbnail=with_thumbnails))
@@ -181,13 +199,14 @@ def _refuse_meaningless(pixels: np.ndarray, name: str) -> None:
     if not np.isfinite(pixels).all():
         bad = int(pixels.size - np.isfinite(pixels).sum())
         raise DataError(
-            f"The image {name} has {bad} of {pixels.size} samples that are NaN or infinite. Fill them or leave the "
-            "image out."
+            f"The image {name} has {bad} of {pixels.size} samples that are NaN or infinite. Fill them, or leave the "
+            "image out (--skip-unreadable)."
         )
     if pixels.min() < 0 or pixels.max() > 1:
         raise DataError(
             f"The image {name} has float samples from {pixels.min():.4g} to {pixels.max():.4g}, where 0 must be black "
-            "and 1 white. Rescale all images alike to [0, 1], or save them as 16-bit PNG."
+            "and 1 white. Rescale all images alike to [0, 1], save them as 16-bit PNG, or leave such images out "
+            "(--skip-unreadable)."
         )
 
 

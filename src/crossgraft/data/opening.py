@@ -10,15 +10,16 @@ from pathlib import Path
 
 import numpy as np
 
+from crossgraft.data._groups import NO_GROUPS
 from crossgraft.data.class_names import Classes, name_classes
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.inspection import InspectedImages, inspect_images
 from crossgraft.data.selection import RowSelection
 from crossgraft.data.sources import SOURCES, DataSource, SourceRequest, SourceRows
-from crossgraft.data.sources._column_names import NO_GROUPS
 from crossgraft.data.sources._locations import location_error
 from crossgraft.data.splits import Split
 from crossgraft.errors import DataError, UsageError
+from crossgraft.paths import refuse_impossible
 from crossgraft.progress import Reporter
 from crossgraft.types import Targets
 from crossgraft.words.visible import storable
@@ -37,6 +38,7 @@ def open_dataset(
     group_column: str | None = None,
     path_column: str | None = None,
     image_root: str | Path | None = None,
+    allow_outside: bool = False,
     window: str | None = None,
     slices: str | None = None,
     allow_download: bool = False,
@@ -73,6 +75,7 @@ def open_dataset(
         path_column: Column of the image files.
         image_root: Folder that the image files of a table are relative to; by default the folder of the
             table.
+        allow_outside: May paths of a table (or of a Hugging Face dataset) lead out of that folder?
         window: Which intensities of DICOM and NIfTI images become black and white.
         slices: Which slices of volumes and frames of multi-frame files are images.
         allow_download: May data be fetched, where the location names data on a hub?
@@ -111,6 +114,7 @@ def open_dataset(
         group_column=group_column,
         path_column=path_column,
         image_root=image_root,
+        allow_outside=allow_outside,
         window=window,
         slices=slices,
         allow_download=allow_download,
@@ -129,9 +133,10 @@ def open_dataset(
         rows = replace(rows, splits=drawn.part_names())
     chosen = np.arange(len(targets)) if drawn is None or use_split is None else drawn.rows("train")
     chosen = chosen[selection.fewer(targets[chosen], known_classes)]
+    decode = rows.decode  # alone: what is kept to read images with holds no other column
     inspected = inspect_images(
         [rows.image_names[int(row)] for row in chosen],
-        lambda index: rows.decode(int(chosen[index])),
+        lambda index: decode(int(chosen[index])),
         skip_unreadable=skip_unreadable,
         num_threads=num_threads,
         reporter=reporter,
@@ -158,6 +163,7 @@ def make_request(
     group_column: str | None = None,
     path_column: str | None = None,
     image_root: str | Path | None = None,
+    allow_outside: bool = False,
     window: str | None = None,
     slices: str | None = None,
     allow_download: bool = False,
@@ -168,6 +174,8 @@ def make_request(
         DataError: There is no folder ``image_root``.
     """
     root = None if image_root is None else Path(image_root)
+    if root is not None:
+        refuse_impossible(root, what="--image-root", kind=DataError)
     if root is not None and not root.is_dir():
         raise DataError(f"No such folder: {root} (--image-root).")
     return SourceRequest(
@@ -177,6 +185,7 @@ def make_request(
         group_column=group_column,
         path_column=path_column,
         image_root=root,
+        allow_outside=allow_outside,
         window=window,
         slices=slices,
         allow_download=allow_download,
@@ -188,9 +197,12 @@ def location_text(location: object) -> str:
 
     Raises:
         UsageError: It is an object of another library.
+        DataError: No file or folder can have such a path.
     """
     if isinstance(location, str | os.PathLike):
-        return os.fspath(location)
+        text = os.fspath(location)
+        refuse_impossible(text, what="The path of the data", kind=DataError)
+        return text
     kind = type(location).__name__
     advice = "Give a folder, a table or an .npz file, or make a data set of arrays with dataset_from_arrays."
     if type(location).__module__.startswith("datasets."):
@@ -223,7 +235,7 @@ def list_rows(location: str, request: SourceRequest, reporter: Reporter) -> tupl
         reporter.warn(notice)
     rows = replace(rows, name=storable(rows.name))
     if request.group_column == NO_GROUPS:
-        rows = replace(rows, groups=None, group_column=None)
+        rows = replace(rows, groups=None, group_column=None, groups_known=None)
     return source.name, rows
 
 
@@ -247,6 +259,7 @@ def _dataset_of(
         targets=classes.targets[chosen],
         groups=None if rows.groups is None else rows.groups[chosen],
         group_column=rows.group_column,
+        groups_known=None if rows.groups_known is None else rows.groups_known[chosen],
         splits=None if rows.splits is None else rows.splits[chosen],
         attributes={name: values[chosen] for name, values in rows.attributes.items()},
         rows_used="",

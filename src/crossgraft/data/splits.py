@@ -25,6 +25,7 @@ from crossgraft.data._split_rules import (
 )
 from crossgraft.data.dataset import Dataset
 from crossgraft.errors import DataError, UsageError
+from crossgraft.paths import shortened
 from crossgraft.records import SCHEMA_VERSION, Record
 from crossgraft.runs.atomic import write_atomically
 from crossgraft.seeding import derive_seed
@@ -131,7 +132,8 @@ class Split(Record):
                 "a split with --holdout or --folds."
             ) from error
         except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"Cannot read the split {path}: {error}.") from error
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise DataError(f"Cannot read the split {shortened(str(path))}: {reason}.") from error
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the whole file"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from crossgraft.data._confidential import group_numbers
 from crossgraft.data._unlabelled_rows import NO_LABEL, ListedRows, list_images
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.dataset import Dataset, dataset_from_arrays
@@ -57,9 +58,32 @@ class ImageSet:
     _labels: np.ndarray | None = field(repr=False)
     _images: InspectedImages = field(repr=False)
     _image_rows: np.ndarray = field(repr=False)
+    _sealed: str | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self._image_rows)
+
+    def __repr__(self) -> str:
+        return f"ImageSet({self.name!r}, source={self.source!r}, {len(self)} images)"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For ``pickle``: as with a ``Dataset``, groups are numbers and files have none of their names."""
+        return {
+            **vars(self),
+            "groups": group_numbers(self.groups),
+            "unreadable": tuple(each._replace(name=f"image {each.number + 1}") for each in self.unreadable),
+            "_images": self._images.in_memory(self._image_rows),
+            "_image_rows": np.arange(len(self)),
+            "_sealed": self.fingerprint,
+        }
+
+    def __copy__(self) -> ImageSet:
+        """Of the same process, so nothing is left out."""
+        return replace(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ImageSet:
+        """As ``copy``: it is immutable."""
+        return replace(self)
 
     @property
     def image_kinds(self) -> dict[str, int]:
@@ -69,6 +93,8 @@ class ImageSet:
     @property
     def fingerprint(self) -> str:
         """64 hexadecimal digits: equal only if pixels, labels and groups are equal, in the same order."""
+        if self._sealed is not None:
+            return self._sealed
         labels = np.full(len(self), NO_LABEL) if self._labels is None else self._labels
         return dataset_fingerprint(self.image_digests, labels, self.groups)
 
@@ -99,6 +125,7 @@ def open_images(
     group_column: str | None = None,
     path_column: str | None = None,
     image_root: str | Path | None = None,
+    allow_outside: bool = False,
     window: str | None = None,
     slices: str | None = None,
     allow_download: bool = False,
@@ -122,6 +149,7 @@ def open_images(
         group_column: As in ``open_dataset``.
         path_column: As in ``open_dataset``.
         image_root: As in ``open_dataset``.
+        allow_outside: As in ``open_dataset``.
         window: As in ``open_dataset``.
         slices: As in ``open_dataset``.
         allow_download: As in ``open_dataset``.
@@ -143,6 +171,7 @@ def open_images(
         group_column=group_column,
         path_column=path_column,
         image_root=image_root,
+        allow_outside=allow_outside,
         window=window,
         slices=slices,
         allow_download=allow_download,
@@ -180,6 +209,7 @@ def images_of_dataset(dataset: Dataset) -> ImageSet:
         _labels=dataset.labels,
         _images=dataset._images,
         _image_rows=dataset._image_rows,
+        _sealed=None if dataset._sealed is None else dataset._sealed[0],
     )
 
 

@@ -7,10 +7,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from crossgraft.compute import is_out_of_memory
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import OutOfMemoryError
 from crossgraft.progress import Reporter
@@ -118,12 +118,3 @@ class BatchLoader:
                 return range(rows.stop, min(rows.stop + self.batch_size, span.stop))
         span = next(spans, None)
         return None if span is None else span[: self.batch_size]
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Did an allocation fail? Accelerators and the CPU allocator of torch say so in different ways."""
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    text = str(error).lower()
-    phrases = ("out of memory", "can't allocate memory", "not enough memory")
-    return isinstance(error, RuntimeError) and any(phrase in text for phrase in phrases)

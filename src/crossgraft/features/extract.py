@@ -14,10 +14,10 @@ import timm
 import torch
 from torch import Tensor
 
-from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
+from crossgraft.compute import available_cores, is_out_of_memory, limit_threads, reuse_freed_memory
 from crossgraft.errors import DataError, StorageError, UsageError
 from crossgraft.features._tensor_file import FloatArray
-from crossgraft.features.batches import BatchLoader, ImageSource, is_out_of_memory
+from crossgraft.features.batches import BatchLoader, ImageSource
 from crossgraft.features.cost import estimate_cost
 from crossgraft.features.feature_set import FeatureSet
 from crossgraft.features.store import ROWS_PER_SHARD, FeatureStore, cache_folder, feature_key

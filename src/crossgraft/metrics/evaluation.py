@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -83,7 +83,7 @@ class _Evidence:
     targets: Int[np.ndarray, " n"] | Int[np.ndarray, "n c"]
     task: Task
     names: tuple[str, ...]
-    groups: Groups | None
+    groups: Groups | None = field(repr=False)
     thresholds: Thresholds | None
 
     def check(self) -> None:

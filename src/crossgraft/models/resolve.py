@@ -11,6 +11,7 @@ from crossgraft.models.sources.factory import locate_factory
 from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.sources.local_checkpoint import CheckpointHeader, find_checkpoint, read_header
 from crossgraft.models.spec import PRETRAINED, ModelSpec, family_of, library_name
+from crossgraft.paths import is_file
 
 
 def resolve_spec(spec: ModelSpec, *, weights_dir: Path | None = None) -> ModelSpec:
@@ -86,7 +87,7 @@ def _find_source_features(spec: ModelSpec, folders: list[Path]) -> str | None:
         return None
     path = Path(spec.source_features).expanduser()
     for candidate in [path] if path.is_absolute() else [folder / path for folder in folders]:
-        if candidate.is_file():
+        if is_file(candidate):
             return str(candidate.resolve())
     raise DataError(
         f"The source_features of the model {spec.name} are missing: {path.name} is in none of "

@@ -18,6 +18,7 @@ from crossgraft.models.sources.local_checkpoint import read_header
 from crossgraft.models.sources.pretrained_files import find_pretrained
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, RANDOM, ModelSpec, is_factory_source, spec_from_entry
 from crossgraft.models.trusted_code import NOTHING, AllowedCode, TrustedCode, trusted_code
+from crossgraft.paths import is_file
 
 DEFAULT_ZOO = (
     "mobilenetv3_small_100",
@@ -64,7 +65,7 @@ def read_zoo(
         raise UsageError(f"No such folder of weights: {folder}.")
     if models is None:
         return _default_zoo(folder)
-    if isinstance(models, Path) or (isinstance(models, str) and Path(models).is_file()):
+    if isinstance(models, Path) or (isinstance(models, str) and is_file(Path(models))):
         models = [models]  # one file, whatever commas are in its path
     elif isinstance(models, str):
         models = [part.strip() for part in models.split(",") if part.strip()]

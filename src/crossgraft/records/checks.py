@@ -29,6 +29,9 @@ class FindingRecord(CheckRecord):
     images: list[list[int]] = Field(
         default=[], description="Row numbers, from 1, of images that belong together; at most 1000 groups are listed."
     )
+    reasons: list[str] = Field(
+        default=[], description="What is wrong with each of the images, where that differs; else empty."
+    )
 
 
 class ColumnRecord(Record):

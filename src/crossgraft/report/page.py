@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from crossgraft.errors import UsageError
+from crossgraft.paths import real_path
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.source import Source, read_run
 from crossgraft.report.tables import Column, Table, words
@@ -119,7 +120,7 @@ def render_page(directories: Sequence[Path], *, at: Path | None = None) -> str:
 
 
 def _is_home(directory: Path, directories: Sequence[Path], at: Path | None) -> bool:
-    return len(directories) == 1 and (at is None or at.resolve() == directory.resolve())
+    return len(directories) == 1 and (at is None or real_path(at) == real_path(directory))
 
 
 def _run_part(source: Source[Any], kind: Kind) -> RunPart:

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from crossgraft.compute import available_cores
 from crossgraft.config import config_hash
 from crossgraft.errors import DataError, OtherRunError, RunDirectoryError, StorageError
+from crossgraft.paths import shortened
 from crossgraft.progress import Reporter
 from crossgraft.records import Record, RunRecord, StageRecord
 from crossgraft.runs.atomic import describe_os_error, write_atomically
@@ -138,7 +139,7 @@ def open_run(
         path: Made if it is not there.
         command: Verb, for example ``rank``.
         command_line: What to type to get the same run.
-        config: Everything meant to change the numbers.
+        config: Everything meant to change the numbers; permissions in it are left out.
         seed: Of the run.
         overwrite: Remove an earlier run in ``path`` first.
 
@@ -158,7 +159,8 @@ def open_run(
     except NotImplementedError as error:  # some network file systems
         raise StorageError(f"The file system of {path} has no locks. Choose an --out on another one.") from error
     except OSError as error:
-        raise StorageError(f"Cannot write into {path}: {error.strerror or error}. Choose another --out.") from error
+        where, reason = shortened(str(path)), error.strerror or error
+        raise StorageError(f"Cannot write into {where}: {reason}. Choose another --out.") from error
     try:
         remove_leftovers(path, locked=True, recursive=True)
         run = _enter(path, command=command, command_line=command_line, config=config, seed=seed, overwrite=overwrite)

@@ -79,6 +79,7 @@ def fine_tune(
     group_column: str | None = None,
     path_column: str | None = None,
     image_root: str | Path | None = None,
+    allow_outside: bool = False,
     window: str | None = None,
     slices: str | None = None,
     split: str | Path | None = None,
@@ -161,6 +162,7 @@ def fine_tune(
         group_column: Column of patients (or lesions, writers …): groups stay together in splits and intervals.
         path_column: Column of image paths of a table.
         image_root: Folder that the paths of a table start from.
+        allow_outside: May paths of a table lead out of the folder that they start from?
         window: Which intensities of DICOM and NIfTI images become black and white.
         slices: Which slices of volumes and frames of multi-frame files are images.
         split: JSON file of a saved split.

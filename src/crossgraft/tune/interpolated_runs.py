@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _READING = (
-    "label_column", "label_separator", "class_names", "ordinal", "group_column", "path_column", "image_root", "window",
-    "slices", "allow_download", "skip_unreadable", "limit",
+    "label_column", "label_separator", "class_names", "ordinal", "group_column", "path_column", "image_root",
+    "allow_outside", "window", "slices", "allow_download", "skip_unreadable", "limit",
 )  # fmt: skip
 
 
@@ -96,6 +96,7 @@ def interpolate_runs(
     model: str | Path | ModelSpec | None = None,
     weights_dir: str | Path | None = None,
     image_root: str | Path | None = None,
+    allow_outside: bool = False,
     class_names: str | Path | Sequence[str] | None = None,
     allow_code: AllowedCode = None,
     device: str = "auto",
@@ -118,6 +119,7 @@ def interpolate_runs(
         model: The pretrained network as ``fine_tune`` took it; needed without ``run_linear`` only.
         weights_dir: Folder of checkpoints.
         image_root: Folder that the paths of a table start from, where it is not the one beside the table.
+        allow_outside: May paths of a table lead out of the folder that they start from?
         class_names: As ``fine_tune`` took it, where that was a file.
         allow_code: Python file or folder with the function that builds a network of your own, or its name
             ``package.module:factory``; a saved model is data, and runs no other code.
@@ -154,7 +156,7 @@ def interpolate_runs(
             pretrained = _pretrained(full, spec, weights_dir, config, reporter)
             start = with_body_of(full.classifier, pretrained)
             words = "the pretrained network with the head of the fine-tuned one"
-        given = {"image_root": image_root, "class_names": class_names}
+        given = {"image_root": image_root, "allow_outside": allow_outside, "class_names": class_names}
         dataset = _open(
             data, {**config, **{name: value for name, value in given.items() if value is not None}}, reporter
         )

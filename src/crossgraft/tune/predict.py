@@ -28,8 +28,8 @@ from crossgraft.words.csv_cells import frame_csv
 NOT_CONFIGURATION = {"run", "images", "out", "overwrite", "reporter", "workers"}
 """Arguments that are not meant to change a prediction."""
 _OPENING = (
-    "use_split", "label_column", "label_separator", "group_column", "path_column", "image_root", "window", "slices",
-    "allow_download", "skip_unreadable",
+    "use_split", "label_column", "label_separator", "group_column", "path_column", "image_root",
+    "allow_outside", "window", "slices", "allow_download", "skip_unreadable",
 )  # fmt: skip
 _SHOWN = 12  # images of each end in the report
 
@@ -44,6 +44,7 @@ def predict(
     group_column: str | None = None,
     path_column: str | None = None,
     image_root: str | Path | None = None,
+    allow_outside: bool = False,
     window: str | None = None,
     slices: str | None = None,
     allow_download: bool = False,
@@ -73,6 +74,7 @@ def predict(
         group_column: Column of patients, for intervals.
         path_column: Column of image paths of a table.
         image_root: Folder that the paths of a table start from.
+        allow_outside: May paths of a table lead out of the folder that they start from?
         window: Which intensities of DICOM and NIfTI images become black and white; by default as in training.
         slices: Which slices of volumes and frames of multi-frame files are images; by default as in training.
         allow_download: Let data of a hub be fetched.

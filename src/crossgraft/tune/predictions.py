@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ class Predictions:
     """
 
     record: PredictionRecord
-    names: Sequence[str]
+    names: Sequence[str] = field(repr=False)
     out: Path | None = None
     report: Path | None = None
 

@@ -66,11 +66,13 @@ def test_unreadable_images_can_be_skipped(pixels):
     ("sample", "message"),
     [(np.nan, "1 of 48 samples that are NaN"), (np.inf, "infinite"), (1.5, "to 1.5"), (-0.25, "from -0.25")],
 )
-def test_float_samples_without_a_meaning_are_refused_even_when_skipping(pixels, sample, message):
+def test_float_samples_without_a_meaning_are_refused_or_left_out(pixels, sample, message):
     image = pixels(0, dtype=np.float32)
     image[2, 3] = sample
     with pytest.raises(DataError, match=rf"1\.png.*{message}"):
-        inspect_images(*source([pixels(1), image])[:2], skip_unreadable=True)
+        inspect_images(*source([pixels(1), image])[:2])
+    inspected = inspect_images(*source([pixels(1), image])[:2], skip_unreadable=True)
+    assert list(inspected.unreadable) == [1] and message in inspected.unreadable[1]
 
 
 def test_an_image_without_pixels_is_refused():

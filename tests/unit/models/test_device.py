@@ -9,10 +9,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from crossgraft import compute
-from crossgraft.compute import resolve_device
+from crossgraft.compute import is_out_of_memory, resolve_device
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import UsageError
-from crossgraft.features.batches import is_out_of_memory
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.device import explain_missing_operations, move_to_device
 from crossgraft.types import Preprocessing

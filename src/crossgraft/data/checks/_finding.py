@@ -23,11 +23,19 @@ def finding(
     *,
     advice: str = "",
     images: Sequence[np.ndarray] | Sequence[list[int]] | np.ndarray = (),
+    reasons: Sequence[str] = (),
 ) -> FindingRecord:
-    """A finding about ``images``: groups of row numbers from 0, which people see from 1."""
+    """A finding about ``images``: groups of row numbers from 0, which people see from 1; ``reasons`` one a group, or none."""
     listed = [[int(row) + 1 for row in group] for group in images[:MOST_LISTED]]
     return FindingRecord(
-        check=check, title=title, severity=severity, text=text, advice=advice, num_groups=len(images), images=listed
+        check=check,
+        title=title,
+        severity=severity,
+        text=text,
+        advice=advice,
+        num_groups=len(images),
+        images=listed,
+        reasons=list(reasons[:MOST_LISTED]),
     )
 
 

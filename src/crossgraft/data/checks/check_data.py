@@ -24,7 +24,8 @@ NOT_CONFIGURATION = {"out", "overwrite", "reporter", "workers", "data"}
 """Arguments that are not meant to change a finding."""
 
 _REQUEST = (
-    "label_column", "label_separator", "group_column", "path_column", "image_root", "window", "slices", "allow_download",
+    "label_column", "label_separator", "group_column", "path_column", "image_root", "allow_outside", "window", "slices",
+    "allow_download",
 )  # fmt: skip
 
 
@@ -38,6 +39,7 @@ def check_data(
     group_column: str | None = None,
     path_column: str | None = None,
     image_root: str | Path | None = None,
+    allow_outside: bool = False,
     window: str | None = None,
     slices: str | None = None,
     split: str | Path | None = None,
@@ -67,6 +69,7 @@ def check_data(
         group_column: Column of patients (or lesions, writers …).
         path_column: Column of image paths of a table.
         image_root: Folder that the paths of a table start from.
+        allow_outside: May paths of a table lead out of the folder that they start from?
         window: Which intensities of DICOM and NIfTI images become black and white.
         slices: Which slices of volumes and frames of multi-frame files are images.
         split: JSON file of a saved split, which is looked at instead of the one of the data.

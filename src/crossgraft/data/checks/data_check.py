@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,10 @@ class DataCheck:
         return self.record.verdict
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a finding, or, where a finding lists images, one row a group of images (row numbers from 1)."""
+        """One row a finding, or, where a finding lists images, one row a group of images (row numbers from 1).
+
+        ``text`` says what was found, or, where that differs from image to image, what is wrong with this one.
+        """
         import pandas as pd
 
         names = self.record.image_names
@@ -42,12 +46,12 @@ class DataCheck:
                 "check": finding.check,
                 "severity": finding.severity,
                 "title": finding.title,
-                "text": finding.text,
+                "text": reason or finding.text,
                 "images": " ".join(map(str, group)),
                 "names": " | ".join(names[row] for row in group if row in names),
             }
             for finding in self.record.findings
-            for group in finding.images or [[]]
+            for group, reason in zip_longest(finding.images or [[]], finding.reasons)
         ]
         return pd.DataFrame(rows, columns=["check", "severity", "title", "text", "images", "names"])
 

@@ -68,14 +68,21 @@ def check_conflicting_labels(survey: Survey) -> list[FindingRecord]:
 
 
 def check_pictures_of_two_groups(survey: Survey) -> list[FindingRecord]:
-    """The same picture under two patients: unsound, because splits by patient can not keep it on one side."""
+    """The same picture under two patients: unsound, because splits by patient can not keep it on one side.
+
+    An image of which nobody is known is a group of its own, but of no patient that could be another one.
+    """
     title = "Same picture, two patients"
     if survey.groups is None:
         return []
-    groups = survey.groups
-    shared = [rows for rows in survey.telling_copies if len(np.unique(groups[rows])) > 1]
+    groups, known = survey.groups, survey.known_groups
+    if not known.any():
+        return []
+    shared = [rows for rows in survey.telling_copies if len(np.unique(groups[rows[known[rows]]])) > 1]
     if not shared:
-        text = f"No picture belongs to two of the {count(len(np.unique(groups)))} groups of {survey.group_column}."
+        text = (
+            f"No picture belongs to two of the {count(len(np.unique(groups[known])))} groups of {survey.group_column}."
+        )
         return [finding("pictures_of_two_groups", title, "passed", text)]
     verb = "belongs" if len(shared) == 1 else "belong"
     text = f"{pictures(len(shared))} {verb} to more than one group of {survey.group_column}."

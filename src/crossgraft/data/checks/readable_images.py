@@ -24,7 +24,12 @@ def check_readable_images(survey: Survey) -> list[FindingRecord]:
     text = f"{counted(len(survey.unreadable), 'image')} can not be read: {_in_words(survey.unreadable.values())}."
     advice = "Repair or remove them; --skip-unreadable leaves them out of a run."
     rows = [[row] for row in survey.unreadable]
-    return [*found, finding("readable_images", "Unreadable images", "unsound", text, advice=advice, images=rows)]
+    reasons = list(survey.unreadable.values())
+    title = "Unreadable images"
+    return [
+        *found,
+        finding("readable_images", title, "unsound", text, advice=advice, images=rows, reasons=reasons),
+    ]
 
 
 def _in_words(reasons: Iterable[str]) -> str:

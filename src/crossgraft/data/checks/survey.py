@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from crossgraft.data._confidential import Confidential
 from crossgraft.data._image_facts import ImageFacts
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.fingerprint import dataset_fingerprint
@@ -23,8 +24,8 @@ from crossgraft.records import DatasetRecord, Record
 _USUAL_SPLITS = ("train", "val", "test")
 
 
-@dataclass(frozen=True, eq=False)
-class Survey:
+@dataclass(frozen=True, eq=False, repr=False)
+class Survey(Confidential):
     """Rows of images with all that is known about them; sound or not.
 
     Attributes:
@@ -35,6 +36,7 @@ class Survey:
         targets: (n,) class of each row, or (n, L) of 0 and 1.
         groups: (n,) patient of each row, or None.
         group_column: Where the groups come from, or None.
+        groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
         splits: (n,) name of the split of each row (empty: in none), or None.
         split_method: How the splits were made, in words.
         rows_used: Which rows of the source these are, in words.
@@ -53,6 +55,7 @@ class Survey:
     targets: np.ndarray
     groups: np.ndarray | None
     group_column: str | None
+    groups_known: np.ndarray | None
     splits: np.ndarray | None
     split_method: str
     rows_used: str
@@ -60,8 +63,8 @@ class Survey:
     problems: tuple[str, ...]
     ordinal: bool
     split: Record | None
-    images: InspectedImages = field(repr=False)
-    image_rows: np.ndarray = field(repr=False)
+    images: InspectedImages
+    image_rows: np.ndarray
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -100,6 +103,11 @@ class Survey:
         """The splits that rows are in: train, val, test, then others by name."""
         found = set() if self.splits is None else set(self.splits.tolist()) - {""}
         return [name for name in _USUAL_SPLITS if name in found] + sorted(found - set(_USUAL_SPLITS))
+
+    @property
+    def known_groups(self) -> np.ndarray:
+        """(n,) is it known whose image it is?"""
+        return np.full(len(self), self.groups is not None) if self.groups_known is None else self.groups_known
 
     @property
     def is_multi_label(self) -> bool:
@@ -159,6 +167,7 @@ def survey_dataset(dataset: Dataset) -> Survey:
         targets=dataset.targets,
         groups=dataset.groups,
         group_column=dataset.group_column,
+        groups_known=dataset.groups_known,
         splits=dataset.splits,
         split_method=dataset.split_method,
         rows_used=dataset.rows_used,
@@ -230,6 +239,7 @@ def survey_location(
         targets=targets,
         groups=rows.groups,
         group_column=rows.group_column,
+        groups_known=rows.groups_known,
         splits=splits,
         split_method=rows.split_method if drawn is None else drawn.method,
         rows_used="all rows" if splits is None else "all rows of all splits",

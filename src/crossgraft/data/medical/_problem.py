@@ -7,6 +7,7 @@ import zlib
 from types import TracebackType
 
 from crossgraft.errors import CrossgraftError, UnreadableImageError
+from crossgraft.paths import why_impossible
 
 
 class UnreadableFileError(ValueError):
@@ -41,6 +42,8 @@ def _reason(error: Exception) -> str:
         return "there is no such file"
     if isinstance(error, PermissionError):
         return "permission is denied"
+    if isinstance(error, OSError) and (reason := why_impossible(error)) is not None:
+        return reason
     if isinstance(error, IsADirectoryError):
         return "it is a folder"
     if isinstance(error, MemoryError):

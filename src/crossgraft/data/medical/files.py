@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +42,10 @@ class MedicalFile:
     def patient(self) -> str:
         """The patient as the file names it, or nothing; only to be compared, never to be shown."""
         return self.facts.patient if isinstance(self.facts, DicomFacts) else ""
+
+    def without_patient(self) -> MedicalFile:
+        """The same file once it is known which of the others are of the same patient: the identity is needed no more."""
+        return replace(self, facts=replace(self.facts, patient="")) if isinstance(self.facts, DicomFacts) else self
 
     @property
     def image_names(self) -> list[str]:

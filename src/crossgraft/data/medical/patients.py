@@ -14,9 +14,10 @@ FILE_GROUPS = "file (its slices stay together)"
 
 
 class FileGroups(NamedTuple):
-    """The group of each file, or None; what the groups are; what the user should know."""
+    """The group of each file, or None; does it name its patient; what the groups are; what the user should know."""
 
     groups: np.ndarray | None
+    known: np.ndarray | None
     group_column: str | None
     notices: tuple[str, ...]
 
@@ -31,6 +32,7 @@ def group_files(files: Sequence[MedicalFile | None]) -> FileGroups:
         files: None for a file of another kind, which names no patient.
     """
     patients = ["" if file is None else file.patient for file in files]
+    known = np.asarray([patient != "" for patient in patients])
     named = sorted({patient for patient in patients if patient})
     several = any(file is not None and len(file.slices) > 1 for file in files)
     notices: list[str] = []
@@ -43,10 +45,11 @@ def group_files(files: Sequence[MedicalFile | None]) -> FileGroups:
         unnamed = patients.count("")
         if unnamed:
             notices.append(f"{unnamed} of {len(files)} files name no patient; each counts as a patient of its own.")
-        return FileGroups(_numbered(patients), PATIENT_GROUPS, tuple(notices))
+        return FileGroups(_numbered(patients), known, PATIENT_GROUPS, tuple(notices))
     if several:
-        return FileGroups(np.asarray([f"file {row + 1}" for row in range(len(files))]), FILE_GROUPS, tuple(notices))
-    return FileGroups(None, None, tuple(notices))
+        groups = np.asarray([f"file {row + 1}" for row in range(len(files))])
+        return FileGroups(groups, np.zeros(len(files), dtype=bool), FILE_GROUPS, tuple(notices))
+    return FileGroups(None, None, None, tuple(notices))
 
 
 def _numbered(patients: Sequence[str]) -> np.ndarray:

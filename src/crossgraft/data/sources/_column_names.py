@@ -12,7 +12,4 @@ PATH_COLUMNS = (
     "image_id",
 )
 LABEL_COLUMNS = ("label", "class", "target", "dx", "diagnosis")
-GROUP_COLUMNS = ("group", "patient", "patient_id", "subject", "subject_id", "lesion_id")
 SPLIT_COLUMNS = ("split", "partition", "subset")
-NO_GROUPS = "none"
-"""What ``--group-column`` says where there are no groups, whatever columns are called."""

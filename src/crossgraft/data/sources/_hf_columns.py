@@ -7,10 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crossgraft.data._groups import refuse_missing_groups
 from crossgraft.data.sources._labels import labels_from_numbers, labels_from_text
 from crossgraft.errors import DataError
 
 RowName = Callable[[int], str]
+
+GROUP_KINDS = ("text", "number", "class")
+"""Columns that can say whose image it is."""
 
 _LONGEST_ATTRIBUTE = 200
 """Characters; longer text (a report, a caption) is not a property to compare images by."""
@@ -98,16 +102,11 @@ def read_groups(column: Any, feature: Any, *, where: str, row_name: RowName) -> 
     Raises:
         DataError: One is missing, or the column holds no text, numbers or classes.
     """
-    if kind_of(feature) not in ("text", "number", "class"):
+    if kind_of(feature) not in GROUP_KINDS:
         raise DataError(f"The {where} holds {feature}, which can not be groups. Choose another with --group-column.")
-    groups = ["" if cell is None else str(cell) for cell in column.to_pylist()]
-    unnamed = [row for row, group in enumerate(groups) if not group]
-    if unnamed:
-        raise DataError(
-            f"The group is missing in {row_name(unnamed[0])} ({where}), and in {len(unnamed)} rows in all. Fill it in; an "
-            "image of which nothing is known gets a group of its own."
-        )
-    return np.asarray(groups)
+    groups: list[object] = column.to_pylist()
+    refuse_missing_groups(groups, where=where, row_name=row_name)
+    return np.asarray([str(group) for group in groups])
 
 
 def read_attribute(column: Any, feature: Any) -> np.ndarray | None:

@@ -16,6 +16,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from crossgraft.data._confidential import Confidential
 from crossgraft.data.sources._split_names import canonical_split
 from crossgraft.errors import DataError, MissingError, UsageError
 from crossgraft.optional import require
@@ -36,16 +37,18 @@ class ArrowSplits:
     Attributes:
         name: What to call the dataset, without an absolute path.
         files: Split → its Arrow files. The key None: a saved dataset without splits.
+        image_folders: Where images may be that rows only name.
         saved_as: The split that a dataset without splits was taken from, if it says so.
     """
 
     name: str
     files: Mapping[str | None, list[Path]]
+    image_folders: tuple[Path, ...]
     saved_as: str | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class ArrowRows:
+@dataclass(frozen=True, eq=False, repr=False)
+class ArrowRows(Confidential):
     """Rows in memory-mapped files.
 
     Attributes:
@@ -73,11 +76,11 @@ def saved_splits(folder: Path) -> ArrowSplits:
     name = folder.resolve().name
     if (folder / _STATE).is_file():
         state = _read_json(folder / _STATE)
-        return ArrowSplits(name, {None: _saved_files(folder, state)}, saved_as=state.get("_split"))
+        return ArrowSplits(name, {None: _saved_files(folder, state)}, (folder,), saved_as=state.get("_split"))
     files: dict[str | None, list[Path]] = {}
     for word in _read_json(folder / _ALL_SPLITS).get("splits", []):
         _add_split(files, word, _saved_files(folder / word, _read_json(folder / word / _STATE)), name)
-    return ArrowSplits(name, files)
+    return ArrowSplits(name, files, (folder,))
 
 
 def hub_splits(location: str, *, allow_download: bool) -> ArrowSplits:
@@ -106,7 +109,7 @@ def hub_splits(location: str, *, allow_download: bool) -> ArrowSplits:
     files: dict[str | None, list[Path]] = {}
     for word in _read_json(folder / _INFO).get("splits") or {}:
         _add_split(files, word, _shards(folder, word), name)
-    return ArrowSplits(name if config is None else f"{name}:{config}", files)
+    return ArrowSplits(name if config is None else f"{name}:{config}", files, _cache_folders(datasets))
 
 
 def read_rows(files: Sequence[Path], name: str) -> ArrowRows:
@@ -159,6 +162,15 @@ def _add_split(files: dict[str | None, list[Path]], word: str, found: list[Path]
     if split in files:
         raise DataError(f"The dataset {name} has two splits that mean {split}. Rename one of them.")
     files[split] = found
+
+
+def _cache_folders(datasets: Any) -> tuple[Path, ...]:
+    """Where ``datasets`` keeps what it fetched and unpacked."""
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    config = datasets.config
+    found = (config.HF_DATASETS_CACHE, config.DOWNLOADED_DATASETS_PATH, config.EXTRACTED_DATASETS_PATH, HF_HUB_CACHE)
+    return tuple(Path(folder).expanduser() for folder in found)
 
 
 def _cached_folder(cache: Path, name: str, config: str | None) -> Path | None:

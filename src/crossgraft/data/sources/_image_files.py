@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from crossgraft.data._confidential import Confidential
 from crossgraft.data.decoding import decode_file
 from crossgraft.data.medical.files import (
     MedicalFile,
@@ -24,8 +25,8 @@ from crossgraft.data.sources._source import SourceRequest
 from crossgraft.errors import UsageError
 
 
-@dataclass(frozen=True, eq=False)
-class ImageFiles:
+@dataclass(frozen=True, eq=False, repr=False)
+class ImageFiles(Confidential):
     """Images in files: one a file, or several where a file holds slices.
 
     Attributes:
@@ -34,15 +35,17 @@ class ImageFiles:
         decode: Pixels of image i; raises UnreadableImageError.
         groups: (num_images,) the patient that each file names in its own header, as a number, or None.
         group_column: What the groups are, in words.
+        groups_known: (num_images,) does the file name its patient? None: there are no groups.
         notices: What the user should know, one sentence each.
         reading: How files of scanners are read, one sentence each.
     """
 
     names: Sequence[str]
     rows: np.ndarray
-    decode: Callable[[int], np.ndarray] = field(repr=False)
+    decode: Callable[[int], np.ndarray]
     groups: np.ndarray | None = None
     group_column: str | None = None
+    groups_known: np.ndarray | None = None
     notices: tuple[str, ...] = ()
     reading: tuple[str, ...] = ()
 
@@ -65,6 +68,8 @@ def open_image_files(files: Sequence[Path], names: Sequence[str], request: Sourc
     medical = [file for file in listed if file is not None]
     if not medical:
         _refuse_medical_options(request)
+    grouped = group_files(listed)
+    listed = [None if file is None else file.without_patient() for file in listed]
     images = [
         (row, place) for row, file in enumerate(listed) for place in range(1 if file is None else len(file.slices))
     ]
@@ -76,7 +81,6 @@ def open_image_files(files: Sequence[Path], names: Sequence[str], request: Sourc
         file = listed[row]
         return decode_file(files[row], name=names[row]) if file is None else reader.read(file, place)
 
-    grouped = group_files(listed)
     return ImageFiles(
         names=[
             name for row, file in enumerate(listed) for name in ([names[row]] if file is None else file.image_names)
@@ -85,6 +89,7 @@ def open_image_files(files: Sequence[Path], names: Sequence[str], request: Sourc
         decode=decode,
         groups=None if grouped.groups is None else grouped.groups[rows],
         group_column=grouped.group_column,
+        groups_known=None if grouped.known is None else grouped.known[rows],
         notices=(*grouped.notices, *warn_of_reading(medical, policy)),
         reading=tuple(describe_reading(medical, policy, slices)),
     )

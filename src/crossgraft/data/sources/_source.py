@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from crossgraft.data._confidential import Confidential
 from crossgraft.errors import UsageError
 
 
@@ -25,6 +26,7 @@ class SourceRequest:
             columns are called.
         path_column: Name of the column of image files.
         image_root: Folder that the image files of a table are relative to.
+        allow_outside: May the data name image files outside of their folder?
         window: Which intensities of a DICOM or NIfTI image become black and white; None: the default.
         slices: Which slices of a volume or frames of a multi-frame file are images; None: the default.
         allow_download: May the source use the network?
@@ -38,6 +40,7 @@ class SourceRequest:
     group_column: str | None = None
     path_column: str | None = None
     image_root: Path | None = None
+    allow_outside: bool = False
     window: str | None = None
     slices: str | None = None
     allow_download: bool = False
@@ -45,8 +48,8 @@ class SourceRequest:
     default_slices: str | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class SourceRows:
+@dataclass(frozen=True, eq=False, repr=False)
+class SourceRows(Confidential):
     """The rows of the split that was asked for; nothing in here depends on any other row.
 
     Attributes:
@@ -61,6 +64,7 @@ class SourceRows:
         split_method: How the splits were made, in words.
         groups: (n,) or None.
         group_column: Where the groups come from.
+        groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
         attributes: Further columns, (n,) each.
         notices: What the user should know, one sentence each.
         reading: How files of scanners are read (window, slices), one sentence each; said to the user and recorded, so
@@ -72,12 +76,13 @@ class SourceRows:
     name: str
     labels: np.ndarray
     image_names: Sequence[str]
-    decode: Callable[[int], np.ndarray] = field(repr=False)
+    decode: Callable[[int], np.ndarray]
     label_names: Sequence[str] | None = None
     splits: np.ndarray | None = None
     split_method: str = "no split"
     groups: np.ndarray | None = None
     group_column: str | None = None
+    groups_known: np.ndarray | None = None
     attributes: dict[str, np.ndarray] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     reading: tuple[str, ...] = ()

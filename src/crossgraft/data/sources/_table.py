@@ -5,20 +5,21 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from crossgraft.data._confidential import Confidential
+from crossgraft.data._groups import NO_GROUPS, find_groups
 from crossgraft.data._letters import whole_letters
-from crossgraft.data.sources._column_names import GROUP_COLUMNS, NO_GROUPS
 from crossgraft.errors import DataError, nearest_names
 from crossgraft.words.csv_cells import unguarded
 
 _DELIMITERS = (",", "\t", ";")
 
 
-@dataclass(frozen=True)
-class Table:
+@dataclass(frozen=True, repr=False)
+class Table(Confidential):
     """Cells as text, without leading and trailing blanks.
 
     Attributes:
@@ -107,21 +108,22 @@ def find_column(table: Table, wanted: str | None, *, kind: str, usual_names: Seq
     return found[0] if found else None
 
 
-def find_group_column(table: Table, wanted: str | None) -> str | None:
+def find_group_column(table: Table, wanted: str | None, *, taken: Collection[str | None]) -> str | None:
     """The column of patients; None where there is none, or where the user says so.
+
+    Args:
+        table: Where to look.
+        wanted: What the user named, if anything.
+        taken: Columns that hold something else.
 
     Raises:
         DataError: As ``find_column``; the message names the way out.
     """
     if wanted == NO_GROUPS:
         return None
-    return find_column(
-        table,
-        wanted,
-        kind="groups",
-        usual_names=GROUP_COLUMNS,
-        choose=f"Name it with --group-column, or say {NO_GROUPS}.",
-    )
+    if wanted is not None:
+        return find_column(table, wanted, kind="groups", usual_names=(), choose="")
+    return find_groups(table.columns, taken=taken, holder=table.name, kind="columns")
 
 
 def require_column(table: Table, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str) -> str:

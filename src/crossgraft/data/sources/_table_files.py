@@ -10,17 +10,18 @@ from typing import NamedTuple
 from crossgraft.data._letters import whole_letters
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
 from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension, file_stem
+from crossgraft.data.sources._image_root import ImageRoot, listed_rows, refuse_outside
 from crossgraft.errors import DataError
-
-_NAMES_IN_MESSAGE = 5
+from crossgraft.paths import is_file, is_folder, shortened
 
 
 class _Names(NamedTuple):
-    """Files of one folder: all; by name in whole letters; images by name without extension."""
+    """Files of one folder: all; by name in whole letters; images by name without extension; those that are links."""
 
     exact: set[str]
     by_letters: dict[str, str]
     by_stem: dict[str, list[str]]
+    links: set[str]
 
 
 class _FolderListing:
@@ -44,53 +45,81 @@ class _FolderListing:
             return [folder / names.by_letters[wanted]]
         if wanted in names.by_stem:
             return [folder / name for name in names.by_stem[wanted]]
-        if not path.is_file():
+        if not is_file(path):
             return []
         # Windows and macOS find a file whatever the case of its letters; two rows may then mean the same file.
         return [folder / name for name in names.exact if whole_letters(name).casefold() == wanted.casefold()]
 
+    def is_link(self, match: Path) -> bool:
+        """Is what ``matches`` found a symbolic link?"""
+        return match.name in self._listing(match.parent).links
+
     def _real_folder(self, folder: Path) -> Path:
         """The folder as it is stored, where ``folder`` writes its letters in another way."""
-        if folder not in self._folders:
-            real = folder
-            if not folder.is_dir() and folder != folder.parent:
-                parent = self._real_folder(folder.parent)
-                wanted = whole_letters(folder.name)
-                entries = list(os.scandir(parent)) if parent.is_dir() else []
-                alike = [entry.name for entry in entries if whole_letters(entry.name) == wanted and entry.is_dir()]
-                real = parent / alike[0] if alike else folder
-            self._folders[folder] = real
-        return self._folders[folder]
+        unknown: list[Path] = []
+        while folder not in self._folders and not is_folder(folder) and folder != folder.parent:
+            unknown.append(folder)
+            folder = folder.parent
+        real = self._folders.setdefault(folder, folder)
+        for below in reversed(unknown):
+            real = self._folders[below] = self._folder_inside(real, below.name)
+        return real
+
+    def _folder_inside(self, parent: Path, name: str) -> Path:
+        """The folder of this name, in whichever letters it is stored; ``parent`` may not exist."""
+        entries = list(os.scandir(parent)) if is_folder(parent) else []
+        wanted = whole_letters(name)
+        alike = [entry.name for entry in entries if whole_letters(entry.name) == wanted and is_folder(Path(entry.path))]
+        return parent / (alike[0] if alike else name)
 
     def _listing(self, folder: Path) -> _Names:
         if folder not in self._listings:
-            entries = os.scandir(folder) if folder.is_dir() else ()
-            exact = {entry.name for entry in entries if entry.is_file()}
+            entries = list(os.scandir(folder)) if is_folder(folder) else []
+            # Of a link the file system is asked, and without DirEntry, which raises where it leads in a circle.
+            files = [e for e in entries if (is_file(Path(e.path)) if e.is_symlink() else e.is_file())]
+            exact = {entry.name for entry in files}
             by_stem: dict[str, list[str]] = {}
             for name in sorted(exact):
                 if file_extension(name) in (*IMAGE_EXTENSIONS, *MEDICAL_EXTENSIONS):
                     by_stem.setdefault(file_stem(whole_letters(name)), []).append(name)
-            self._listings[folder] = _Names(exact, {whole_letters(name): name for name in sorted(exact)}, by_stem)
+            self._listings[folder] = _Names(
+                exact,
+                {whole_letters(name): name for name in sorted(exact)},
+                by_stem,
+                {entry.name for entry in files if entry.is_symlink()},
+            )
         return self._listings[folder]
 
 
-def find_image_files(cells: Sequence[str], root: Path, *, row_name: Callable[[int], str]) -> list[Path]:
+def find_image_files(
+    cells: Sequence[str], root: Path, *, allow_outside: bool, row_name: Callable[[int], str]
+) -> list[Path]:
     """The file of each row.
 
     Args:
         cells: Paths relative to ``root`` (or absolute), with slashes or backslashes; the extension may
             be missing where exactly one image has that name.
         root: Folder of the images.
+        allow_outside: May paths lead out of ``root``?
         row_name: How to call row i in messages.
 
     Raises:
-        DataError: Files are missing, ambiguous, or named by two rows.
+        DataError: Files are outside of ``root``, missing, ambiguous, or named by two rows.
     """
-    listing = _FolderListing()
+    listing, bounds = _FolderListing(), ImageRoot([root])
     files: list[Path] = []
     missing: list[int] = []
+    outside: list[int] = []
     for row, cell in enumerate(cells):
-        matches = listing.matches(root / cell.replace("\\", "/")) if cell else []
+        path = root / cell.replace("\\", "/")
+        # Before anything is looked up: whether a file is there is nobody's business outside.
+        if cell and not (allow_outside or bounds.holds_folder(path.parent)):
+            outside.append(row)
+            continue
+        matches = listing.matches(path) if cell else []
+        if not allow_outside and any(not bounds.holds_file(m, is_link=listing.is_link(m)) for m in matches):
+            outside.append(row)
+            continue
         if len(matches) > 1:
             shown = ", ".join(path.name for path in matches)
             raise DataError(
@@ -99,6 +128,7 @@ def find_image_files(cells: Sequence[str], root: Path, *, row_name: Callable[[in
         files += matches[:1] or [root / cell]
         if not matches:
             missing.append(row)
+    refuse_outside(cells, outside, root=str(root), of_what="a table", row_name=row_name)
     if missing:
         _raise_missing(cells, missing, root, row_name)
     _refuse_duplicates(cells, files, row_name)
@@ -106,10 +136,8 @@ def find_image_files(cells: Sequence[str], root: Path, *, row_name: Callable[[in
 
 
 def _raise_missing(cells: Sequence[str], missing: list[int], root: Path, row_name: Callable[[int], str]) -> None:
-    listed = "; ".join(f"{cells[row] or '(empty)'} in {row_name(row)}" for row in missing[:_NAMES_IN_MESSAGE])
-    more = f"; and {len(missing) - _NAMES_IN_MESSAGE} more" if len(missing) > _NAMES_IN_MESSAGE else ""
     raise DataError(
-        f"{len(missing)} of {len(cells)} image files do not exist in {root}: {listed}{more}. "
+        f"{len(missing)} of {len(cells)} image files do not exist in {root}: {listed_rows(cells, missing, row_name)}. "
         f"{_advice(cells[missing[0]], root)}"
     )
 
@@ -120,7 +148,7 @@ def _advice(cell: str, root: Path) -> str:
     folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() and cell else []
     for folder in [*folders, root.parent]:
         if listing.matches(folder / cell):
-            return f"{cell} is in {folder.name}: pass --image-root {folder}"
+            return f"{shortened(cell)} is in {folder.name}: pass --image-root {folder}"
     return "Say with --image-root FOLDER where the images are, or remove these rows."
 
 

@@ -7,6 +7,7 @@ from pathlib import Path, PurePath
 
 import numpy as np
 
+from crossgraft.data._groups import refuse_missing_groups
 from crossgraft.data.sources._column_names import LABEL_COLUMNS, PATH_COLUMNS, SPLIT_COLUMNS
 from crossgraft.data.sources._image_files import open_image_files
 from crossgraft.data.sources._label_sets import label_set_from_cells, label_set_from_columns, separator_notices
@@ -39,7 +40,7 @@ class CsvTable(DataSource):
         table, splits = _keep_split(table, columns.split, request.use_split)
         root = request.image_root if request.image_root is not None else path.parent
         cells = table.column(columns.path)
-        files = find_image_files(cells, root, row_name=table.row_name)
+        files = find_image_files(cells, root, allow_outside=request.allow_outside, row_name=table.row_name)
         images = open_image_files(files, [display_name(cell) for cell in cells], request)
         labels, label_names, label_notices = _labels(table, columns.labels, request.label_separator)
         groups = None if columns.group is None else _groups(table, columns.group)
@@ -52,6 +53,7 @@ class CsvTable(DataSource):
             splits=None if splits is None else splits[images.rows],
             split_method="no split" if columns.split is None else f"column {columns.split} of the table",
             groups=images.groups if groups is None else groups[images.rows],
+            groups_known=images.groups_known if groups is None else None,
             group_column=images.group_column if groups is None else columns.group,
             attributes={name: _attribute(table.column(name))[images.rows] for name in columns.attributes},
             notices=(*label_notices, *images.notices),
@@ -76,7 +78,7 @@ class _Columns:
             )
             for wanted in request.label_columns or (None,)
         ]
-        self.group = find_group_column(table, request.group_column)
+        self.group = find_group_column(table, request.group_column, taken=(self.path, *self.labels))
         self.split = find_column(table, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one.")
         taken = (self.path, *self.labels, self.group, self.split)
         self.attributes = [name for name in table.columns if name not in taken]
@@ -127,12 +129,7 @@ def _labels(
 
 def _groups(table: Table, column: str) -> np.ndarray:
     groups = table.column(column)
-    unnamed = [row for row, group in enumerate(groups) if not group]
-    if unnamed:
-        raise DataError(
-            f"The group is missing in {table.row_name(unnamed[0])} (column {column}), and in {len(unnamed)} rows in "
-            "all. Fill it in; an image of which nothing is known gets a group of its own."
-        )
+    refuse_missing_groups(groups, where=f"column {column}", row_name=table.row_name)
     return np.asarray(groups)
 
 

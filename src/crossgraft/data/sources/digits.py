@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.datasets import load_digits
 
-from crossgraft.data.sources._column_names import NO_GROUPS
+from crossgraft.data._groups import NO_GROUPS
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import refuse_missing_split
 from crossgraft.errors import UsageError

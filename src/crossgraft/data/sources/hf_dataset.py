@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from crossgraft.data._confidential import Confidential
 from crossgraft.data.decoding import decode_bytes, decode_file
 from crossgraft.data.sources._column_names import LABEL_COLUMNS, SPLIT_COLUMNS
 from crossgraft.data.sources._hf_columns import (
+    GROUP_KINDS,
     HfLabels,
     kind_of,
     read_attribute,
@@ -31,11 +33,13 @@ from crossgraft.data.sources._hf_tables import (
     read_rows,
     saved_splits,
 )
+from crossgraft.data.sources._image_root import ImageRoot, refuse_outside
 from crossgraft.data.sources._label_sets import label_set_from_cells
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
 from crossgraft.data.sources._table import Table, find_column, find_group_column
 from crossgraft.errors import DataError, UnreadableImageError, UsageError
+from crossgraft.paths import is_link
 
 _LABEL_KINDS = ("class", "list of class")
 
@@ -101,7 +105,7 @@ class _Columns:
     split: str | None
 
 
-class _Rows:
+class _Rows(Confidential):
     """The rows that are used, and what their columns are.
 
     Args:
@@ -112,6 +116,7 @@ class _Rows:
 
     def __init__(self, dataset: ArrowSplits, used: Sequence[str | None], request: SourceRequest) -> None:
         self.name = dataset.name
+        self._image_folders = None if request.allow_outside else dataset.image_folders
         self._label_separator = request.label_separator
         files = [file for split in used for file in dataset.files[split]]
         split_of_file = [number for number, split in enumerate(used) for _ in dataset.files[split]]
@@ -147,6 +152,35 @@ class _Rows:
         feature, cells = self.features[name], self.column(name).to_pylist()
         names = feature.names if kind_of(feature) == "class" else None
         return ["" if cell is None else str(cell if names is None else names[cell]).strip() for cell in cells]
+
+    def refuse_files_outside(self) -> None:
+        """Raise if rows that hold no image name a file that is not beside the dataset; the images stay on disk.
+
+        Raises:
+            DataError: The first such rows are named.
+        """
+        if self._image_folders is None:
+            return
+        import pyarrow.compute
+
+        compute: Any = pyarrow.compute
+        cells = self.column(self.columns.image)
+        only_named = compute.is_null(compute.struct_field(cells, "bytes")).to_numpy()
+        rows = np.flatnonzero(only_named)
+        paths: list[str | None] = compute.struct_field(cells, "path").take(rows).to_pylist()
+        bounds = ImageRoot(self._image_folders)
+        outside = [
+            place
+            for place, path in enumerate(paths)
+            if path and "://" not in path and not bounds.holds_file(Path(path), is_link=is_link(Path(path)))
+        ]
+        refuse_outside(
+            [path or "" for path in paths],
+            outside,
+            root=" or ".join(map(str, self._image_folders)),
+            of_what=f"the dataset {self.name}",
+            row_name=lambda place: self.row_name(int(rows[place])),
+        )
 
     def labels(self) -> HfLabels:
         """Of the rows that are used."""
@@ -198,12 +232,16 @@ class _Rows:
 
 def _find_columns(name: str, features: Mapping[str, Any], request: SourceRequest, *, with_split: bool) -> _Columns:
     header = Table(name, tuple(features), (), ())
-    by_name = find_group_column(header, request.group_column)
+    image = _image_column(header, features, request.path_column)
+    labels = _label_columns(header, features, request.label_columns)
+    usable = [column for column, feature in features.items() if kind_of(feature) in GROUP_KINDS]
+    wanted = request.group_column
+    group = find_group_column(header if wanted else Table(name, tuple(usable), (), ()), wanted, taken=labels)
     split = find_column(header, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one.")
     return _Columns(
-        image=_image_column(header, features, request.path_column),
-        labels=_label_columns(header, features, request.label_columns),
-        group=by_name,
+        image=image,
+        labels=labels,
+        group=group,
         split=split if with_split else None,
     )
 
@@ -254,6 +292,7 @@ def _label_columns(header: Table, features: Mapping[str, Any], wanted: tuple[str
 
 
 def _source_rows(rows: _Rows, *, notices: tuple[str, ...] = ()) -> SourceRows:
+    rows.refuse_files_outside()
     labels = rows.labels()
     split_column = rows.columns.split
     method = "splits of the dataset" if split_column is None else f"column {split_column} of the dataset"

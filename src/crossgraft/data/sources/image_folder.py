@@ -84,6 +84,7 @@ def _rows(root: Path, parts: Mapping[str, Path] | Mapping[None, Path], request: 
         split_method="folders of the data" if has_splits else "no split",
         groups=images.groups,
         group_column=images.group_column,
+        groups_known=images.groups_known,
         notices=(*notices, *images.notices),
         reading=images.reading,
         problems=tuple(problems),

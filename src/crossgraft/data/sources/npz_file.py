@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from crossgraft.data.sources._column_names import NO_GROUPS
+from crossgraft.data._confidential import Confidential
+from crossgraft.data._groups import NO_GROUPS, find_groups, is_first_group_name, refuse_missing_groups
 from crossgraft.data.sources._label_sets import label_set_from_numbers
 from crossgraft.data.sources._labels import labels_from_numbers, labels_from_text
 from crossgraft.data.sources._npz_arrays import NpzArrays
@@ -21,7 +22,6 @@ from crossgraft.data.sources._split_names import canonical_split, refuse_missing
 from crossgraft.errors import DataError
 
 SPLITS = ("train", "val", "test")
-_GROUP_KEYS = ("groups", "group", "patients", "patient", "patient_id")
 _SPLIT_KEYS = ("splits", "split")
 _CLASS_KEYS = ("classes", "class_names")
 
@@ -55,8 +55,8 @@ class NpzFile(DataSource):
         return _source_rows(arrays, [_official_block(arrays, request.use_split, request)])
 
 
-@dataclass(frozen=True, eq=False)
-class _Block:
+@dataclass(frozen=True, eq=False, repr=False)
+class _Block(Confidential):
     """Images of one array with all that belongs to them; ``rows`` are the places that are used."""
 
     images: np.ndarray
@@ -121,7 +121,7 @@ class _Columns:
         elif request.group_column is not None:
             self.group_key = prefix + request.group_column
         else:
-            self.group_key = arrays.first_of([prefix + key for key in _GROUP_KEYS])
+            self.group_key = self._usual_groups()
 
     def block(self, images: np.ndarray, rows: np.ndarray, splits: np.ndarray | None, split_method: str) -> _Block:
         """All columns at ``rows``."""
@@ -135,11 +135,27 @@ class _Columns:
             labels=self._labels(rows),
             label_names=self.label_names if len(self.label_names) > 1 else None,
             group_key=None if self.group_key is None else self.group_key.removeprefix(self.prefix),
-            groups=None if self.group_key is None else self._read(self.group_key)[rows],
+            groups=None if self.group_key is None else self._groups(self.group_key, rows),
             splits=splits,
             split_method=split_method,
             attributes={key.removeprefix(self.prefix): self._read(key)[rows] for key in others},
         )
+
+    def _usual_groups(self) -> str | None:
+        """The array of patients by its name; one with a rarer name must have one entry an image."""
+        keys = [key.removeprefix(self.prefix) for key in self.arrays.keys if key.startswith(self.prefix)]
+        of_images = self.arrays.columns_beside([], self.num_rows, prefix=self.prefix)
+        could_be = [key for key in keys if is_first_group_name(key) or self.prefix + key in of_images]
+        taken = [key.removeprefix(self.prefix) for key in self.label_keys]
+        found = find_groups(could_be, taken=taken, holder=self.arrays.name, kind="arrays")
+        return None if found is None else self.prefix + found
+
+    def _groups(self, key: str, rows: np.ndarray) -> np.ndarray:
+        groups = self._read(key)[rows]
+        refuse_missing_groups(
+            groups.tolist(), where=f"array {key}", row_name=lambda row: f"row {rows[row]} of {self.arrays.name}"
+        )
+        return groups
 
     def _read(self, key: str) -> np.ndarray:
         return self.arrays.read_column(key, self.num_rows, self.images_key)

@@ -11,8 +11,9 @@ import torch
 from jaxtyping import Float, Float32, Float64
 from torch import Tensor
 
+from crossgraft.compute import is_out_of_memory
 from crossgraft.errors import DataError
-from crossgraft.features.batches import BatchLoader, ImageSource, is_out_of_memory
+from crossgraft.features.batches import BatchLoader, ImageSource
 from crossgraft.metrics import decide
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.device import explain_missing_operations

@@ -273,7 +273,7 @@ def test_images_may_be_paths(saved, tmp_path):
     write_arrow(folder / "data.arrow", made)
     (folder / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}], "_split": null}')
     (folder / "dataset_info.json").write_text("{}")
-    opened = open_dataset(folder)
+    opened = open_dataset(folder, allow_outside=True)
     np.testing.assert_array_equal(opened.read(4), png(4)[1])
 
 
@@ -301,7 +301,7 @@ def test_an_unreadable_cell_is_named_by_its_row(tmp_path, cell, reason):
     (tmp_path / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}], "_split": null}')
     (tmp_path / "dataset_info.json").write_text("{}")
     with pytest.raises(UnreadableImageError, match=f"Cannot read the image row 3: {reason}"):
-        open_dataset(tmp_path)
+        open_dataset(tmp_path, allow_outside=True)
 
 
 def test_pixel_arrays_are_refused_with_the_way_out(saved):

@@ -1,0 +1,82 @@
+"""Which column or array says whose image it is: one list of names for every source, and no unknown patient taken as one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+
+from crossgraft.errors import DataError
+from crossgraft.report.formatting import counted
+
+NO_GROUPS = "none"
+"""What ``--group-column`` says where there are no groups, whatever columns are called."""
+
+_FIRST = ("group", "groups", "patient", "patients", "patient_id", "subject", "subject_id", "lesion_id")
+"""The most usual names: where there is one, the others are looked at no further."""
+
+_OTHERS = re.compile(
+    r"(patient|subject|person|participant|case|lesion|donor|writer)s?"
+    r"(_?(id|ids|uid|no|nr|num|number|code|key|index|ref|hash|name|identifier|pseudonym))?"
+)
+"""In lower case, with an underscore for blanks and hyphens. ``patient_age`` and the like are properties, not patients."""
+
+
+def is_group_name(name: str) -> bool:
+    """Does a column of this name hold patients, or the like?
+
+    >>> [is_group_name(name) for name in ("Patient ID", "lesion_id", "caseNumber", "patient_age", "staircase")]
+    [True, True, True, False, False]
+    """
+    return _plain(name) in _FIRST or _OTHERS.fullmatch(_plain(name)) is not None
+
+
+def is_first_group_name(name: str) -> bool:
+    """Is it one of the most usual names?"""
+    return _plain(name) in _FIRST
+
+
+def find_groups(names: Sequence[str], *, taken: Collection[str | None], holder: str, kind: str) -> str | None:
+    """The one name that holds patients; None where there is none.
+
+    Args:
+        names: Of all columns or arrays that could be meant.
+        taken: Those that hold something else, such as the labels.
+        holder: What they belong to, for the message.
+        kind: What they are, in the plural: columns, arrays.
+
+    Raises:
+        DataError: Several could be meant.
+    """
+    known = [name for name in names if name not in taken and is_group_name(name)]
+    found = [name for name in known if is_first_group_name(name)] or known
+    if len(found) > 1:
+        raise DataError(
+            f"Several {kind} of {holder} could hold the groups: {', '.join(found)}. Name it with --group-column, or say "
+            f"{NO_GROUPS}. {kind.capitalize()}: {', '.join(names)}."
+        )
+    return found[0] if found else None
+
+
+def refuse_missing_groups(groups: Sequence[object] | np.ndarray, *, where: str, row_name: Callable[[int], str]) -> None:
+    """Images of unknown patients are not of one patient, which a common empty name would make of them.
+
+    Args:
+        groups: One a row; missing ones are None, NaN or blank.
+        where: The column or array, for the message.
+        row_name: How to call row i.
+
+    Raises:
+        DataError: The group of a row is missing.
+    """
+    unnamed = [row for row, group in enumerate(groups) if group is None or group != group or not str(group).strip()]
+    if unnamed:
+        raise DataError(
+            f"The group is missing in {row_name(unnamed[0])} ({where}), and in {counted(len(unnamed), 'row')} in all. Fill it "
+            "in; an image of which nothing is known gets a group of its own."
+        )
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s.-]+", "_", name.strip().casefold())

@@ -1,0 +1,81 @@
+"""Questions about paths that people write. A path that no file can have (too long, a circle of links) is an answer, not a crash.
+
+``Path.is_file`` and the like raise for names that the system does not allow; what is here does not.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from crossgraft.errors import CrossgraftError
+
+_MOST_CHARACTERS = 200
+
+
+def is_file(path: Path) -> bool:
+    """Is there a file, perhaps behind symbolic links?"""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """Is there a folder, perhaps behind symbolic links?"""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def is_link(path: Path) -> bool:
+    """Is it a symbolic link, whether it leads somewhere or not?"""
+    try:
+        return path.is_symlink()
+    except (OSError, ValueError):
+        return False
+
+
+def refuse_impossible(path: str | Path, *, what: str, kind: type[CrossgraftError]) -> None:
+    """Raise for a path that can not lead to anything; one where nothing is yet will do.
+
+    Args:
+        path: As it was written.
+        what: What it is of, for the message: an argument or a flag.
+        kind: The error to raise.
+
+    Raises:
+        CrossgraftError: Of the ``kind`` that was given: the path is too long, or its symbolic links lead in a circle.
+    """
+    try:
+        Path(path).stat()
+    except ValueError as error:
+        raise kind(
+            f"{what} holds a character that no path can have: {shortened(repr(str(path)))}. Correct it."
+        ) from error
+    except OSError as error:
+        if (reason := why_impossible(error)) is not None:
+            raise kind(f"{what} cannot be used: {reason}: {shortened(str(path))}. Give another path.") from error
+
+
+def why_impossible(error: OSError) -> str | None:
+    """What is wrong with the path itself, as a part of a sentence; None where the error is about something else."""
+    if error.errno == errno.ELOOP:
+        return "its symbolic links lead in a circle"
+    return "its name is longer than the system allows" if error.errno == errno.ENAMETOOLONG else None
+
+
+def shortened(path: str) -> str:
+    """A path for a message; of a very long one the beginning, and how long it is.
+
+    >>> shortened("scans/1.png"), len(shortened("x" * 5000))
+    ('scans/1.png', 220)
+    """
+    return path if len(path) <= _MOST_CHARACTERS else f"{path[:_MOST_CHARACTERS]}… ({len(path):,} characters)"
+
+
+def real_path(path: str | Path) -> Path:
+    """Where a path leads when all links are followed; of what does not exist, where it would be."""
+    return Path(os.path.realpath(path))
