@@ -10,8 +10,9 @@ import tracemalloc
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
-from crossgraft.errors import UsageError
+from crossgraft.errors import OutOfMemoryError, UsageError
 
 
 def available_cores() -> int:
@@ -91,6 +92,91 @@ def _glibc() -> ctypes.CDLL | None:
 def _set_thresholds(libc: ctypes.CDLL, thresholds: dict[int, int]) -> None:
     for number, size in thresholds.items():
         libc.mallopt(number, size)
+
+
+def require_memory(num_bytes: int, *, what: str, advice: str) -> None:
+    """Refuse what announces more memory than there is, before any of it is taken.
+
+    Args:
+        num_bytes: As the header of a file announces it; may be any number, however large.
+        what: What needs the memory, as the subject of the message.
+        advice: What to do, one sentence or more.
+
+    Raises:
+        OutOfMemoryError: It does not fit; the message has both numbers.
+    """
+    available = available_memory()
+    if num_bytes > available:
+        raise OutOfMemoryError(
+            f"{what} needs {rounded_size(num_bytes)} of memory, but only {rounded_size(available)} is available. {advice}"
+        )
+
+
+def available_memory() -> int:
+    """Bytes that this process can still take without swapping, within the limits of its container or job scheduler."""
+    import psutil
+
+    free = [psutil.virtual_memory().available, *_free_in_control_groups()]
+    if os.name == "posix":
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY:
+            free.append(limit - psutil.Process().memory_info().vms)
+    return max(0, min(free))
+
+
+_CONTROL_GROUPS = Path("/sys/fs/cgroup")
+_OWN_CONTROL_GROUPS = Path("/proc/self/cgroup")
+
+
+def _free_in_control_groups() -> list[int]:
+    """What each control group (Linux, both versions) that this process is in leaves it; empty without a limit.
+
+    Pages of files that were not used lately count as free: the kernel drops them first.
+
+    Source: cgroups(7) of the Linux manual; Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst of the kernel.
+    """
+    free: list[int] = []
+    for line in _lines_of(_OWN_CONTROL_GROUPS):
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            root, limit, usage, droppable = _CONTROL_GROUPS, "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            root, limit, usage = _CONTROL_GROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            droppable = "total_inactive_file"
+        else:
+            continue
+        group = root / path.lstrip("/")
+        for folder in (group, *group.parents):
+            limits, usages = _lines_of(folder / limit), _lines_of(folder / usage)
+            if limits and usages and limits[0] != "max":
+                stat = dict(entry.split(" ", 1) for entry in _lines_of(folder / "memory.stat"))
+                free.append(int(limits[0]) - int(usages[0]) + int(stat.get(droppable, 0)))
+            if folder == root:
+                break
+    return free
+
+
+def _lines_of(path: Path) -> list[str]:
+    """Lines of a file of the kernel; none where there is no such file, or it is not ours to read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def rounded_size(num_bytes: int) -> str:
+    """Bytes in decimal units, for messages; any number, as headers of files announce what they like.
+
+    >>> rounded_size(900), rounded_size(5_340_000), rounded_size(40 * 10**9), rounded_size(10**400)
+    ('1 kB', '5 MB', '40.0 GB', 'over 1,000,000,000 GB')
+    """
+    if num_bytes < 10**6:
+        return f"{max(1, round(num_bytes / 10**3))} kB"
+    if num_bytes < 10**9:
+        return f"{round(num_bytes / 10**6)} MB"
+    return f"{num_bytes / 10**9:,.1f} GB" if num_bytes < 10**18 else "over 1,000,000,000 GB"
 
 
 def resolve_device(name: str) -> str:

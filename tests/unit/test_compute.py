@@ -4,8 +4,17 @@ import numpy as np
 import pytest
 import torch
 
-from crossgraft.compute import available_cores, limit_threads, measure_cost, resolve_device, reuse_freed_memory
-from crossgraft.errors import MissingExtraError, UsageError
+from crossgraft import compute
+from crossgraft.compute import (
+    available_cores,
+    available_memory,
+    limit_threads,
+    measure_cost,
+    require_memory,
+    resolve_device,
+    reuse_freed_memory,
+)
+from crossgraft.errors import MissingExtraError, OutOfMemoryError, UsageError
 from crossgraft.optional import require
 
 
@@ -42,6 +51,55 @@ def test_freed_memory_is_used_again_inside_and_given_back_after():
     outside = page_faults_of_large_arrays()
     assert max(inside, after_inner_block) < outside / 10
     assert given_back > 2**25
+
+
+@pytest.fixture
+def control_groups(tmp_path, monkeypatch):
+    """Writes the files of the kernel: what this process is in, and the numbers of each group."""
+    monkeypatch.setattr(compute, "_CONTROL_GROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(compute, "_OWN_CONTROL_GROUPS", tmp_path / "own")
+
+    def write(own, files):
+        (tmp_path / "own").write_text(own)
+        for name, content in files.items():
+            path = tmp_path / "cgroup" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+
+    return write
+
+
+def test_what_does_not_fit_into_memory_is_refused_with_both_numbers(control_groups):
+    control_groups("0::/job\n", {"job/memory.max": "3000000\n", "job/memory.current": "1000000\n"})
+    require_memory(2_000_000, what="It", advice="Do that.")
+    with pytest.raises(
+        OutOfMemoryError, match=r"^It needs 40\.0 GB of memory, but only 2 MB is available\. Do that\.$"
+    ):
+        require_memory(40 * 10**9, what="It", advice="Do that.")
+
+
+def test_the_narrowest_control_group_limits_the_memory(control_groups):
+    stat = "cache 5\ntotal_inactive_file 700\ninactive_file 70\n"
+    control_groups("0::/a/b\n", {"a/memory.max": "5000", "a/memory.current": "100", "a/memory.stat": stat})
+    assert available_memory() == 4970
+    control_groups("0::/a/b\n", {"a/b/memory.max": "max", "a/b/memory.current": "90"})
+    assert available_memory() == 4970
+    control_groups("0::/a/b\n", {"memory.max": "200", "memory.current": "500"})
+    assert available_memory() == 0
+    version_1 = {"limit": "memory/x/memory.limit_in_bytes", "usage": "memory/x/memory.usage_in_bytes"}
+    control_groups("4:cpu,memory:/x\n1:name=systemd:/\n", {version_1["limit"]: "9000", version_1["usage"]: "1000"})
+    control_groups("4:cpu,memory:/x\n1:name=systemd:/\n", {"memory/x/memory.stat": stat})
+    assert available_memory() == 8700
+
+
+def test_a_limit_of_address_space_counts_and_without_limits_the_machine_does(control_groups, monkeypatch):
+    psutil, resource = pytest.importorskip("psutil"), pytest.importorskip("resource")
+    control_groups("0::/nowhere\n", {})
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert 0 < available_memory() <= psutil.virtual_memory().total
+    held = psutil.Process().memory_info().vms
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (held + 50_000_000, resource.RLIM_INFINITY))
+    assert available_memory() <= 60_000_000
 
 
 def test_devices_are_never_replaced_silently(monkeypatch):
