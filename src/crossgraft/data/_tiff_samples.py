@@ -1,0 +1,141 @@
+"""TIFF files whose samples Pillow would change or cannot open: decoded by tifffile, brought to the rules of ``decoding``."""
+
+from __future__ import annotations
+
+import io
+import math
+import zlib
+from typing import Any
+
+import numpy as np
+
+from crossgraft.data._room import room_for
+from crossgraft.data._tiff_layouts import (
+    ALPHA,
+    DEFLATE,
+    WHITE_IS_ZERO,
+    TiffLayout,
+    UnsupportedLayoutError,
+    is_right_in_pillow,
+    read_layout,
+    refuse_unknown_to_tifffile,
+)
+
+_UINT16_MAX = 65535
+_ORIENTATION = 274
+_TURNED = {
+    1: lambda pixels: pixels,
+    2: lambda pixels: pixels[:, ::-1],
+    3: lambda pixels: pixels[::-1, ::-1],
+    4: lambda pixels: pixels[::-1],
+    5: lambda pixels: np.swapaxes(pixels, 0, 1),
+    6: lambda pixels: np.rot90(pixels, -1),
+    7: lambda pixels: np.swapaxes(pixels[::-1, ::-1], 0, 1),
+    8: lambda pixels: np.rot90(pixels),
+}
+
+
+def read_tiff(file: io.BufferedIOBase) -> tuple[TiffLayout, np.ndarray | None]:
+    """The layout of the only page, and its samples where Pillow would not give them.
+
+    Returns:
+        (height, width, colours, or colours and alpha) uint8, uint16 or float32, upright, 0 black; None: Pillow reads it.
+
+    Raises:
+        UnsupportedLayoutError: Nobody here reads it faithfully.
+        ValueError: It is damaged.
+        OutOfMemoryError: It announces more than there is room for.
+    """
+    import tifffile
+
+    with tifffile.TiffFile(file) as tiff:
+        if len(tiff.pages) != 1:
+            raise UnsupportedLayoutError(f"it holds {len(tiff.pages)} pages; save each page as a file of its own")
+        page: Any = tiff.pages[0]
+        layout = read_layout(page)
+        if is_right_in_pillow(layout):
+            return layout, None
+        refuse_unknown_to_tifffile(layout)
+        _refuse_missing_segments(page, file, layout)
+        height, width = int(page.imagelength), int(page.imagewidth)
+        announced = height * width * layout.samples * layout.bits // 8
+        with room_for(announced, f"a picture of {height}×{width} pixels"):
+            samples = np.asarray(page.asarray(squeeze=False, maxworkers=1))
+            separate, _, height, width, together = samples.shape
+            upright = samples[:, 0].transpose(1, 2, 0, 3).reshape(height, width, separate * together)
+            tag = page.tags.get(_ORIENTATION)
+            turned = _TURNED.get(1 if tag is None else int(tag.value), _TURNED[1])(upright)
+            return layout, np.ascontiguousarray(_known_range(turned, layout))
+
+
+def white_level(layout: TiffLayout) -> int | float:
+    """The sample that means the most light, of a layout in which 0 means none or all of it."""
+    return 1.0 if layout.kind == 3 else 2**layout.bits - 1
+
+
+def _known_range(samples: np.ndarray, layout: TiffLayout) -> np.ndarray:
+    """8- and 16-bit samples as they are, wider whole numbers as 16-bit, floats as float32; unspecified samples left out."""
+    samples = samples[..., : layout.colours + (layout.alpha == ALPHA)]  # premultiplied colours lie on black already
+    if layout.kind == 3:
+        samples = _single_precision(samples)
+    elif layout.bits > 8:
+        samples = unsigned_16_bit(samples)
+    if layout.photometric == WHITE_IS_ZERO:
+        grey = samples[..., :1]
+        inverted = np.asarray(white_level(layout), dtype=samples.dtype) - grey
+        samples = np.concatenate([inverted, samples[..., 1:]], axis=-1)
+    return samples
+
+
+def _single_precision(samples: np.ndarray) -> np.ndarray:
+    limit = float(np.finfo(np.float32).max)
+    if np.isfinite(samples).all() and samples.size and np.abs(samples.astype(np.float64)).max() > limit:
+        raise UnsupportedLayoutError(f"its samples go from {samples.min():g} to {samples.max():g}; rescale them to 0 … 1")
+    return samples.astype(np.float32)
+
+
+def unsigned_16_bit(samples: np.ndarray) -> np.ndarray:
+    """Whole-number samples of more than 8 bits as uint16.
+
+    Raises:
+        UnsupportedLayoutError: They do not lie in the unsigned 16-bit range, so nobody knows what is white.
+    """
+    if samples.size and (samples.min() < 0 or samples.max() > _UINT16_MAX):
+        found = f"{samples.min()} to {samples.max()}"
+        raise UnsupportedLayoutError(f"its samples go from {found}; rescale them to 0 … {_UINT16_MAX}")
+    return samples.astype(np.uint16)
+
+
+def _refuse_missing_segments(page: Any, file: io.BufferedIOBase, layout: TiffLayout) -> None:
+    """Every strip or tile must lie in the file, and none may unpack into more than its place in the picture.
+
+    tifffile fills what is missing with zeros, and unpacks whatever is there.
+    """
+    end = file.seek(0, 2)
+    if page.is_tiled:
+        rows, columns = int(page.tilelength), int(page.tilewidth)
+    else:
+        rows, columns = min(int(page.rowsperstrip), int(page.imagelength)), int(page.imagewidth)
+    if min(rows, columns) < 1:
+        raise ValueError("strips without rows")
+    together = 1 if layout.in_planes else layout.samples
+    most = rows * columns * together * layout.bits // 8
+    expected = math.ceil(page.imagelength / rows) * math.ceil(page.imagewidth / columns) * layout.samples // together
+    offsets, lengths = tuple(page.dataoffsets), tuple(page.databytecounts)
+    if len(offsets) < expected or len(lengths) < expected:
+        raise ValueError("truncated: strips or tiles are missing")
+    for offset, length in zip(offsets[:expected], lengths[:expected], strict=True):
+        if offset <= 0 or length <= 0 or offset + length > end:
+            raise ValueError("truncated: a strip or tile lies outside the file")
+        if layout.compression in DEFLATE:
+            file.seek(offset)
+            _refuse_bomb(file.read(length), most)
+
+
+def _refuse_bomb(packed: bytes, most: int) -> None:
+    stream, unpacked = zlib.decompressobj(), 0
+    while packed and not stream.eof:
+        unpacked += len(stream.decompress(packed, 2**20))
+        packed = stream.unconsumed_tail
+        if unpacked > most:
+            raise ValueError(f"a strip or tile unpacks into more than {most:,} bytes")
