@@ -14,8 +14,6 @@ import tifffile
 from crossgraft.data._quiet import quiet_libraries
 from crossgraft.data.decoding import decode_file
 
-pytestmark = pytest.mark.filterwarnings("always")
-
 
 def remark(module):
     """A warning as it comes from a module."""
@@ -88,7 +86,8 @@ def test_nothing_reaches_stderr(tmp_path):
     tag = content.index(struct.pack("<HH", 305, 2))
     content[tag + 8 : tag + 12] = struct.pack("<I", 10**6)
     path.write_bytes(content)
-    code = f"from crossgraft.data.decoding import decode_file; print(decode_file(__import__('pathlib').Path({str(path)!r})).sum())"
-    done = subprocess.run([sys.executable, "-W", "always", "-c", code], capture_output=True, text=True, check=True)
+    code = "import pathlib, sys; from crossgraft.data.decoding import decode_file; print(decode_file(pathlib.Path(sys.argv[1])).sum())"
+    command = [sys.executable, "-W", "always", "-c", code, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (done.stdout.strip(), done.stderr) == ("2016", "")
     np.testing.assert_array_equal(decode_file(path)[..., 0].ravel(), np.arange(64))

@@ -15,6 +15,9 @@ from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 from PIL.TiffImagePlugin import TiffImageFile
 
+OpenFile = io.BufferedReader | io.BytesIO
+"""A file that is open for reading, on disk or in memory."""
+
 TIFF_SIGNATURES = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 # Only these are tried, whatever the extension says: some others of Pillow start external programs.
 _CLASSES: dict[bytes, type[ImageFile]] = {
@@ -27,14 +30,14 @@ _CLASSES: dict[bytes, type[ImageFile]] = {
 _GREY_BITS = {"1": 1, "L;2": 2, "L;4": 4, "L": 8}
 
 
-def is_tiff(file: io.BufferedIOBase) -> bool:
+def is_tiff(file: OpenFile) -> bool:
     """Does it begin as a TIFF does? The file is at its beginning afterwards."""
     start = file.read(4)
     file.seek(0)
     return start in TIFF_SIGNATURES
 
 
-def open_lazily(file: io.BufferedIOBase) -> ImageFile:
+def open_lazily(file: OpenFile) -> ImageFile:
     """The image, not yet decoded.
 
     Raises:

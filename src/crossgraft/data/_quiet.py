@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import threading
 import warnings
+from functools import cache
 from types import TracebackType
 from typing import Any, cast
+
+from PIL import Image
 
 _LIBRARIES = ("PIL", "tifffile", "pydicom", "nibabel")
 _LOGGERS = (
@@ -37,12 +41,13 @@ _muffle = _Muffle()
 _IGNORE = ("ignore", None, Warning, _muffle, 0)
 _lock = threading.Lock()
 _num_blocks = 0
+_libtiff_said: int | None = None  # the address of what libtiff called for errors before
 for _name in _LOGGERS:
     logging.getLogger(_name).addFilter(_muffle)
 
 
 class quiet_libraries:  # noqa: N801 - read as `with quiet_libraries():`
-    """Ignore warnings and log messages of the libraries that decode, in this block and this thread.
+    """Ignore what the libraries that decode remark in this block: warnings and log messages of this thread, lines of libtiff.
 
     Images are decoded in threads, while the list of warning filters belongs to the process: ``warnings.catch_warnings`` in
     several threads would restore the list that another one had saved. So one entry is put into the list, and taken out
@@ -51,10 +56,12 @@ class quiet_libraries:  # noqa: N801 - read as `with quiet_libraries():`
 
     def __enter__(self) -> None:
         """Add the filter, if it is not the first."""
-        global _num_blocks
+        global _libtiff_said, _num_blocks
         _muffle.blocks.open = getattr(_muffle.blocks, "open", 0) + 1
         with _lock:
             _num_blocks += 1
+            if _num_blocks == 1:
+                _libtiff_said = _set_libtiff_handler(None)
             filters = cast("list[Any]", warnings.filters)
             if filters[:1] != [_IGNORE]:
                 _remove(filters)
@@ -69,9 +76,27 @@ class quiet_libraries:  # noqa: N801 - read as `with quiet_libraries():`
         with _lock:
             _num_blocks -= 1
             if _num_blocks == 0:
+                _set_libtiff_handler(_libtiff_said)
                 _remove(cast("list[Any]", warnings.filters))
 
 
 def _remove(filters: list[Any]) -> None:
     if _IGNORE in filters:
         filters.remove(_IGNORE)
+
+
+def _set_libtiff_handler(address: int | None) -> int | None:
+    """What Pillow's libtiff calls to print an error, None for nothing; returns what it was. Pillow raises the error, too."""
+    setter = _libtiff_setter()
+    return None if setter is None else setter(address)
+
+
+@cache
+def _libtiff_setter() -> Any:
+    """The function of the library that Pillow has loaded; None where it is not to be found (Windows: it is built in)."""
+    try:
+        setter = ctypes.CDLL(str(getattr(Image.core, "__file__", ""))).TIFFSetErrorHandler
+    except (OSError, AttributeError):
+        return None
+    setter.argtypes, setter.restype = [ctypes.c_void_p], ctypes.c_void_p
+    return setter

@@ -71,7 +71,8 @@ class TiffLayout:
     def describe(self) -> str:
         """In words, for messages."""
         alpha = {None: "", ALPHA: " with alpha", PREMULTIPLIED: " with premultiplied alpha"}[self.alpha]
-        return f"{self.bits}-bit {_KINDS[self.kind]} {_NAMES[self.photometric]}{alpha}{' in separate planes' if self.in_planes else ''}"
+        planes = " in separate planes" if self.in_planes else ""
+        return f"{self.bits}-bit {_KINDS[self.kind]} {_NAMES[self.photometric]}{alpha}{planes}"
 
 
 def read_layout(page: Any) -> TiffLayout:
@@ -121,7 +122,9 @@ def _one_of(page: Any, code: int, name: str, *, default: int) -> int:
 def _refuse_undeclared_samples(layout: TiffLayout) -> None:
     beyond = layout.samples - layout.colours
     if beyond < 0:
-        raise UnsupportedLayoutError(f"its header contradicts itself: {layout.samples} samples a pixel in {layout.describe()}")
+        raise UnsupportedLayoutError(
+            f"its header contradicts itself: {layout.samples} samples a pixel in {layout.describe()}"
+        )
     if layout.colours == 1 and beyond and (layout.alpha is None or beyond > 1):
         raise UnsupportedLayoutError(
             f"it has {layout.samples} channels, of which only one is said to be grey; save the one to be used, or RGB"
@@ -161,7 +164,8 @@ def is_right_in_pillow(layout: TiffLayout) -> bool:
         return layout.samples == layout.colours
     if layout.photometric == RGB and unsigned and layout.bits == 16 and not layout.in_planes:
         return first_extra in (None, ALPHA) and layout.samples <= 4
-    return unsigned and layout.bits == 8 and not layout.in_planes and first_extra != PREMULTIPLIED
+    plain_alpha = first_extra != PREMULTIPLIED and layout.photometric != WHITE_IS_ZERO
+    return unsigned and layout.bits == 8 and not layout.in_planes and plain_alpha
 
 
 def refuse_unknown_to_tifffile(layout: TiffLayout) -> None:

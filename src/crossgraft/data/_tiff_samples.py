@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import math
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from PIL import Image
 
+from crossgraft.data._pillow_files import OpenFile
 from crossgraft.data._room import room_for
 from crossgraft.data._tiff_layouts import (
     ALPHA,
@@ -35,7 +37,7 @@ _TURNED = {
 }
 
 
-def read_tiff(file: io.BufferedIOBase) -> tuple[TiffLayout, np.ndarray | None]:
+def read_tiff(file: OpenFile) -> tuple[TiffLayout, np.ndarray | None]:
     """The layout of the only page, and its samples where Pillow would not give them.
 
     Returns:
@@ -49,15 +51,18 @@ def read_tiff(file: io.BufferedIOBase) -> tuple[TiffLayout, np.ndarray | None]:
     import tifffile
 
     with tifffile.TiffFile(file) as tiff:
-        if len(tiff.pages) != 1:
+        if len(tiff.pages) == 0:
+            raise ValueError("no page in it")
+        if len(tiff.pages) > 1:
             raise UnsupportedLayoutError(f"it holds {len(tiff.pages)} pages; save each page as a file of its own")
         page: Any = tiff.pages[0]
         layout = read_layout(page)
-        if is_right_in_pillow(layout):
+        segments = _segments(page, layout)
+        height, width = int(page.imagelength), int(page.imagewidth)
+        if is_right_in_pillow(layout) and not _is_large_for_pillow(height * width):
             return layout, None
         refuse_unknown_to_tifffile(layout)
-        _refuse_missing_segments(page, file, layout)
-        height, width = int(page.imagelength), int(page.imagewidth)
+        _refuse_bad_segments(segments, file, layout)
         announced = height * width * layout.samples * layout.bits // 8
         with room_for(announced, f"a picture of {height}×{width} pixels"):
             samples = np.asarray(page.asarray(squeeze=False, maxworkers=1))
@@ -66,6 +71,11 @@ def read_tiff(file: io.BufferedIOBase) -> tuple[TiffLayout, np.ndarray | None]:
             tag = page.tags.get(_ORIENTATION)
             turned = _TURNED.get(1 if tag is None else int(tag.value), _TURNED[1])(upright)
             return layout, np.ascontiguousarray(_known_range(turned, layout))
+
+
+def _is_large_for_pillow(num_pixels: int) -> bool:
+    """Pillow compares the size of a TIFF with a limit of the process, and raises above twice that."""
+    return Image.MAX_IMAGE_PIXELS is not None and num_pixels > 2 * Image.MAX_IMAGE_PIXELS
 
 
 def white_level(layout: TiffLayout) -> int | float:
@@ -90,8 +100,11 @@ def _known_range(samples: np.ndarray, layout: TiffLayout) -> np.ndarray:
 def _single_precision(samples: np.ndarray) -> np.ndarray:
     limit = float(np.finfo(np.float32).max)
     if np.isfinite(samples).all() and samples.size and np.abs(samples.astype(np.float64)).max() > limit:
-        raise UnsupportedLayoutError(f"its samples go from {samples.min():g} to {samples.max():g}; rescale them to 0 … 1")
-    return samples.astype(np.float32)
+        raise UnsupportedLayoutError(
+            f"its samples go from {samples.min():g} to {samples.max():g}; rescale them to 0 … 1"
+        )
+    with np.errstate(over="ignore"):  # beside NaN, which is named when images are looked at
+        return samples.astype(np.float32)
 
 
 def unsigned_16_bit(samples: np.ndarray) -> np.ndarray:
@@ -106,30 +119,47 @@ def unsigned_16_bit(samples: np.ndarray) -> np.ndarray:
     return samples.astype(np.uint16)
 
 
-def _refuse_missing_segments(page: Any, file: io.BufferedIOBase, layout: TiffLayout) -> None:
-    """Every strip or tile must lie in the file, and none may unpack into more than its place in the picture.
+class _Segments(NamedTuple):
+    """The strips or tiles of a page: place and length of each, and the bytes that a whole one unpacks into."""
 
-    tifffile fills what is missing with zeros, and unpacks whatever is there.
+    offsets: tuple[int, ...]
+    lengths: tuple[int, ...]
+    unpacked_bytes: int
+
+
+def _segments(page: Any, layout: TiffLayout) -> _Segments:
+    """All that the size of the picture asks for. Where some are missing, Pillow and tifffile leave black rows.
+
+    Raises:
+        ValueError: There are fewer.
     """
-    end = file.seek(0, 2)
     if page.is_tiled:
         rows, columns = int(page.tilelength), int(page.tilewidth)
     else:
         rows, columns = min(int(page.rowsperstrip), int(page.imagelength)), int(page.imagewidth)
     if min(rows, columns) < 1:
-        raise ValueError("strips without rows")
-    together = 1 if layout.in_planes else layout.samples
-    most = rows * columns * together * layout.bits // 8
-    expected = math.ceil(page.imagelength / rows) * math.ceil(page.imagewidth / columns) * layout.samples // together
+        raise ValueError("strips or tiles without pixels")
+    planes = layout.samples if layout.in_planes else 1
+    expected = math.ceil(page.imagelength / rows) * math.ceil(page.imagewidth / columns) * planes
     offsets, lengths = tuple(page.dataoffsets), tuple(page.databytecounts)
-    if len(offsets) < expected or len(lengths) < expected:
+    if min(len(offsets), len(lengths)) < expected:
         raise ValueError("truncated: strips or tiles are missing")
-    for offset, length in zip(offsets[:expected], lengths[:expected], strict=True):
+    unpacked_bytes = rows * columns * (layout.samples // planes) * layout.bits // 8
+    return _Segments(offsets[:expected], lengths[:expected], unpacked_bytes)
+
+
+def _refuse_bad_segments(segments: _Segments, file: OpenFile, layout: TiffLayout) -> None:
+    """Every strip or tile must lie in the file and must not unpack into more than its place in the picture.
+
+    tifffile fills what is missing with zeros, and unpacks whatever is there.
+    """
+    end = file.seek(0, io.SEEK_END)
+    for offset, length in zip(segments.offsets, segments.lengths, strict=True):
         if offset <= 0 or length <= 0 or offset + length > end:
             raise ValueError("truncated: a strip or tile lies outside the file")
         if layout.compression in DEFLATE:
             file.seek(offset)
-            _refuse_bomb(file.read(length), most)
+            _refuse_bomb(file.read(length), segments.unpacked_bytes)
 
 
 def _refuse_bomb(packed: bytes, most: int) -> None:

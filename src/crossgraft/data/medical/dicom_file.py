@@ -75,7 +75,9 @@ def _unpacked(file: io.BufferedIOBase, *, header_only: bool) -> bytes:
         with room_for(most, "what its header announces", copies=2):
             content = start + stream.read(most - len(start) + 1)
         if len(content) > most:
-            raise UnreadableFileError(f"it unpacks into more than the {layout.num_bytes:,} bytes of pixels that it announces")
+            raise UnreadableFileError(
+                f"it unpacks into more than the {layout.num_bytes:,} bytes of pixels that it announces"
+            )
         return content
 
 
