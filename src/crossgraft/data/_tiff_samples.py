@@ -59,7 +59,7 @@ def read_tiff(file: OpenFile) -> tuple[TiffLayout, np.ndarray | None]:
         layout = read_layout(page)
         segments = _segments(page, layout)
         height, width = int(page.imagelength), int(page.imagewidth)
-        if is_right_in_pillow(layout) and not _is_large_for_pillow(height * width):
+        if is_right_in_pillow(layout) and not _is_large_for_pillow(height, width, layout):
             return layout, None
         refuse_unknown_to_tifffile(layout)
         _refuse_bad_segments(segments, file, layout)
@@ -73,9 +73,23 @@ def read_tiff(file: OpenFile) -> tuple[TiffLayout, np.ndarray | None]:
             return layout, np.ascontiguousarray(_known_range(turned, layout))
 
 
-def _is_large_for_pillow(num_pixels: int) -> bool:
-    """Pillow compares the size of a TIFF with a limit of the process, and raises above twice that."""
-    return Image.MAX_IMAGE_PIXELS is not None and num_pixels > 2 * Image.MAX_IMAGE_PIXELS
+def _is_large_for_pillow(height: int, width: int, layout: TiffLayout) -> bool:
+    """Pillow compares the size of a TIFF with a limit of the process, and raises above twice that.
+
+    Raises:
+        UnsupportedLayoutError: It is larger, and tifffile does not read it either.
+    """
+    limit = Image.MAX_IMAGE_PIXELS
+    if limit is None or height * width <= 2 * limit:
+        return False
+    try:
+        refuse_unknown_to_tifffile(layout)
+    except UnsupportedLayoutError as error:
+        raise UnsupportedLayoutError(
+            f"it has {height}×{width} pixels, more than the {2 * limit:,} that are read of {layout.describe()} in this "
+            "compression; save it without compression, or shrink it"
+        ) from error
+    return True
 
 
 def white_level(layout: TiffLayout) -> int | float:
