@@ -177,8 +177,7 @@ def _refuse_without_pixels(dataset: FileDataset) -> None:
         raise UnreadableFileError("it holds pixels twice, as whole numbers and as floats")
     kind = str(dataset.get("SOPClassUID") or dataset.file_meta.get("MediaStorageSOPClassUID") or "")
     known = UID_dictionary.get(kind)  # any other text of the header is not passed on
-    cut = ", or is truncated before them" if "Rows" in dataset else ""
-    raise UnreadableFileError(f"it holds no pixels{f' ({known[0]})' if known else ''}{cut}")
+    raise UnreadableFileError(f"it holds no pixels{f' ({known[0]})' if known else ''}")
 
 
 def _check_length(dataset: FileDataset, layout: PixelLayout) -> None:

@@ -96,6 +96,8 @@ def _parse(stream: io.BufferedIOBase, *, header_only: bool) -> FileDataset:
         specific_tags=list(LISTED_TAGS) if header_only else None,
         force=True,
     )
+    if not header_only and not len(dataset) and _has_mark(start):  # pydicom drops all elements where one is cut
+        raise UnreadableFileError("the file is truncated")
     if "SOPClassUID" not in dataset and "Rows" not in dataset and not _has_mark(start):
         raise UnreadableFileError("it is not a DICOM file, or its first bytes are damaged")
     if not hasattr(dataset, "file_meta"):
