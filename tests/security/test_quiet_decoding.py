@@ -86,7 +86,8 @@ def test_nothing_reaches_stderr(tmp_path):
     tag = content.index(struct.pack("<HH", 305, 2))
     content[tag + 8 : tag + 12] = struct.pack("<I", 10**6)
     path.write_bytes(content)
-    code = "import pathlib, sys; from crossgraft.data.decoding import decode_file; print(decode_file(pathlib.Path(sys.argv[1])).sum())"
+    decode = "print(decode_file(pathlib.Path(sys.argv[1])).sum())"
+    code = f"import pathlib, sys; from crossgraft.data.decoding import decode_file; {decode}"
     command = [sys.executable, "-W", "always", "-c", code, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (done.stdout.strip(), done.stderr) == ("2016", "")

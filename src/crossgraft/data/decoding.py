@@ -40,10 +40,10 @@ _OTHER_FORMATS = {
     b"PK": "zip",
     b"<": "web page (HTML or SVG)",
 }
-# What Pillow's decoders are known to raise on damaged files.
+# What Pillow and tifffile are known to raise on damaged files.
 _DECODER_ERRORS = (
     OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, EOFError, OverflowError, MemoryError,
-    struct.error, zlib.error,
+    struct.error, zlib.error, NotImplementedError, ZeroDivisionError,
 )  # fmt: skip
 _MODES_READ_AS_GREY = ("1", "L", "LA", "La")
 _UINT16_MAX = np.uint16(65535)
