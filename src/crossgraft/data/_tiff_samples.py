@@ -50,6 +50,15 @@ def read_tiff(file: OpenFile) -> tuple[TiffLayout, np.ndarray | None]:
     """
     import tifffile
 
+    try:
+        return _read(file)
+    except tifffile.TiffFileError as error:  # a ValueError in newer versions only
+        raise ValueError(str(error)) from error
+
+
+def _read(file: OpenFile) -> tuple[TiffLayout, np.ndarray | None]:
+    import tifffile
+
     with tifffile.TiffFile(file) as tiff:
         if len(tiff.pages) == 0:
             raise ValueError("no page in it")
