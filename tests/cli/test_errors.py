@@ -1,6 +1,7 @@
 """Every row of docs/errors.md: the case is made, the command is run, exit code and message are compared."""
 
 import errno
+import gzip
 import json
 import os
 import re
@@ -9,10 +10,15 @@ import sys
 import types
 from pathlib import Path
 
+import numpy as np
 import pytest
+import tifffile
 import torch
+from PIL import Image
 from safetensors.torch import save_file
 
+from crossgraft import compute
+from crossgraft.data.medical import dicom_file
 from crossgraft.runs import known_results_file, open_run
 from support.medical import ct_slice, dicom_dataset, write_ct, write_nifti
 from support.tiny import make_images
@@ -207,8 +213,6 @@ def dicom_truncated(folder, _):
 
 
 def nifti_with_nan(folder, _):
-    import numpy as np
-
     for seed, name in enumerate(("benign", "malignant")):
         for i in range(3):
             values = np.random.default_rng(10 * seed + i).random((4, 4, 4), dtype=np.float32)
@@ -236,8 +240,6 @@ def float_labels(folder, _):
 
 
 def labels_do_not_match(folder, _):
-    import numpy as np
-
     np.savez(folder / "a.npz", images=np.zeros((6, 8, 8), np.uint8), labels=np.arange(5) % 2)
     return "rank", "a.npz", *MODELS
 
@@ -247,8 +249,6 @@ def missing_label_column(folder, _):
 
 
 def truncate(folder):
-    from PIL import Image
-
     for file in sorted((folder / "images" / "benign").iterdir()):
         Image.open(file).resize((64, 64)).save(file.with_suffix(".jpg"))
         file.unlink()
@@ -259,6 +259,34 @@ def truncate(folder):
 def truncated_image(folder, _):
     truncate(folder)
     return PLAIN
+
+
+def image_larger_than_memory(folder, monkeypatch):
+    Image.new("1", (4000, 4000)).save(folder / "images" / "benign" / "large.png")
+    monkeypatch.setattr(compute, "available_memory", lambda: 10**8)
+    return PLAIN
+
+
+def tiff_of_complex_numbers(folder, _):
+    tifffile.imwrite(folder / "images" / "benign" / "fourier.tif", np.zeros((8, 8), np.complex64))
+    return PLAIN
+
+
+def dicom_larger_than_announced(folder, monkeypatch):
+    monkeypatch.setattr(dicom_file, "_UNPACKED_AT_FIRST", 2**12)
+    command = scans(folder)
+    file = folder / "scans" / "benign" / "0.dcm"
+    file.with_name("0.dcm.gz").write_bytes(gzip.compress(file.read_bytes() + bytes(10**5)))
+    file.unlink()
+    return command
+
+
+def nifti_in_two_files(folder, _):
+    import nibabel
+
+    nibabel.save(nibabel.Nifti1Pair(np.zeros((4, 4, 4), np.int16), np.eye(4)), folder / "scan.hdr")
+    (folder / "table.csv").write_text("path,label\nscan.hdr,a\nimages/benign/00.png,b\nimages/benign/01.png,a\n")
+    return "rank", "table.csv", *MODELS
 
 
 def copy_into_the_other_class(folder):

@@ -1,51 +1,185 @@
-"""TIFF stores samples in more layouts than Pillow reads; some it opens and misreads without a word."""
+"""How the samples lie in a TIFF, as its tags say, and which of these layouts are read by whom.
+
+TIFF stores samples in more layouts than Pillow knows, and some it opens and misreads without a word. So the tags are looked at
+first: Pillow gets the layouts that it reads faithfully, tifffile the others, and what neither reads is named.
+"""
 
 from __future__ import annotations
 
-from PIL import Image
-from PIL.TiffImagePlugin import (
-    BITSPERSAMPLE,
-    PHOTOMETRIC_INTERPRETATION,
-    PLANAR_CONFIGURATION,
-    SAMPLEFORMAT,
-    TiffImageFile,
-)
+import sys
+from dataclasses import dataclass
+from typing import Any
 
-_SEPARATE_PLANES = 2
-_SIGNED = 2
-_WHITE_IS_ZERO = 0
+WHITE_IS_ZERO, BLACK_IS_ZERO, RGB, PALETTE, CMYK, YCBCR = 0, 1, 2, 3, 5, 6
+UNSPECIFIED, PREMULTIPLIED, ALPHA = 0, 1, 2
+
+_COLOURS = {WHITE_IS_ZERO: 1, BLACK_IS_ZERO: 1, RGB: 3, PALETTE: 1, CMYK: 4, YCBCR: 3}
+_OTHER_COLOURS = {
+    4: "a transparency mask", 8: "CIELab", 9: "ICCLab", 10: "ITULab", 32803: "a colour filter array", 32844: "LogL",
+    32845: "LogLuv", 34892: "linear raw",
+}  # fmt: skip
+_NAMES = {WHITE_IS_ZERO: "grey", BLACK_IS_ZERO: "grey", RGB: "RGB", PALETTE: "palette", CMYK: "CMYK", YCBCR: "YCbCr"}
+_UNSIGNED, _SIGNED, _FLOAT = 1, 2, 3
+_KINDS = {_UNSIGNED: "unsigned", _SIGNED: "signed", _FLOAT: "float", 5: "complex", 6: "complex"}
+_NUMBERS = {_UNSIGNED: (8, 16, 32, 64), _SIGNED: (16, 32, 64), _FLOAT: (16, 32, 64)}  # bits that tifffile reads
+_NO_COMPRESSION, _PACKBITS = 1, 32773
+DEFLATE = (8, 32946)
+_OWN_OF_TIFFFILE = (_NO_COMPRESSION, _PACKBITS, *DEFLATE)  # what it undoes without another package
+_SUBSAMPLING = 530
 
 
 class UnsupportedLayoutError(ValueError):
-    """The file is sound, but its samples lie in it in a way that can not be read faithfully."""
+    """The file is sound, but its samples lie in it in a way that cannot be read faithfully."""
 
 
-def refuse_misread_layouts(image: Image.Image) -> None:
-    """Raise for a TIFF that Pillow would decode into wrong pixels.
+@dataclass(frozen=True)
+class TiffLayout:
+    """What the tags of a page say.
+
+    Attributes:
+        photometric: What the samples mean.
+        kind: 1 unsigned, 2 signed, 3 float.
+        bits: Of a sample.
+        samples: Of a pixel.
+        extras: What each sample beyond the colours is.
+        in_planes: Is each sample of all pixels stored together?
+        compression: Its number.
+        predictor: Its number; 1 for none.
+        byte_order: ``little`` or ``big``.
+    """
+
+    photometric: int
+    kind: int
+    bits: int
+    samples: int
+    extras: tuple[int, ...]
+    in_planes: bool
+    compression: int
+    predictor: int
+    byte_order: str
+
+    @property
+    def colours(self) -> int:
+        """Samples of a pixel that are colours or grey."""
+        return _COLOURS[self.photometric]
+
+    @property
+    def alpha(self) -> int | None:
+        """PREMULTIPLIED or ALPHA, or None without transparency."""
+        return next((extra for extra in self.extras[:1] if extra in (PREMULTIPLIED, ALPHA)), None)
+
+    def describe(self) -> str:
+        """In words, for messages."""
+        alpha = {None: "", ALPHA: " with alpha", PREMULTIPLIED: " with premultiplied alpha"}[self.alpha]
+        planes = " in separate planes" if self.in_planes else ""
+        return f"{self.bits}-bit {_KINDS[self.kind]} {_NAMES[self.photometric]}{alpha}{planes}"
+
+
+def read_layout(page: Any) -> TiffLayout:
+    """The layout of a page of tifffile.
 
     Raises:
-        UnsupportedLayoutError: Colour planes of more than 8 bits stored one after the other, or signed 8-bit samples.
+        UnsupportedLayoutError: Nobody here reads that kind of samples.
     """
-    if not isinstance(image, TiffImageFile):
-        return
-    bits = max(_tag(image, BITSPERSAMPLE, default=1))
-    several_channels = len(image.getbands()) > 1
-    if bits > 8 and several_channels and _tag(image, PLANAR_CONFIGURATION, default=1) == (_SEPARATE_PLANES,):
-        raise UnsupportedLayoutError(
-            f"its {bits}-bit colour planes are stored one after the other; save it as 16-bit RGB PNG"
-        )
-    if bits == 8 and _SIGNED in _tag(image, SAMPLEFORMAT, default=1):
+    photometric = int(page.photometric)
+    if photometric not in _COLOURS:
+        name = _OTHER_COLOURS.get(photometric, f"photometric interpretation {photometric}")
+        raise UnsupportedLayoutError(f"its colours ({name}) are not read; save it as RGB")
+    kind, bits = _one_of(page, 339, "SampleFormat", default=_UNSIGNED), _one_of(page, 258, "BitsPerSample", default=1)
+    if kind not in _NUMBERS:
+        name = "complex numbers" if _KINDS.get(kind) == "complex" else f"of the undefined type {kind}"
+        raise UnsupportedLayoutError(f"its samples are {name}; save it as 8- or 16-bit grey or RGB")
+    if (kind, bits) == (_SIGNED, 8):
         raise UnsupportedLayoutError("its samples are signed 8-bit numbers; rescale them to 0 … 255")
+    if int(getattr(page, "imagedepth", 1)) != 1:
+        raise UnsupportedLayoutError("it is a volume; save each slice as a file of its own")
+    layout = TiffLayout(
+        photometric=photometric,
+        kind=kind,
+        bits=bits,
+        samples=int(page.samplesperpixel),
+        extras=tuple(int(extra) for extra in page.extrasamples),
+        in_planes=int(page.planarconfig) == 2 and int(page.samplesperpixel) > 1,
+        compression=int(page.compression),
+        predictor=int(page.predictor),
+        byte_order="little" if page.parent.byteorder == "<" else "big",
+    )
+    _refuse_undeclared_samples(layout)
+    _refuse_other_colours(page, layout)
+    return layout
 
 
-def is_white_zero(image: Image.Image) -> bool:
-    """Does 0 mean white in this TIFF? Pillow turns 8-bit images of that kind around, but not those of 16 bits."""
-    if not isinstance(image, TiffImageFile):
-        return False
-    return _tag(image, PHOTOMETRIC_INTERPRETATION, default=1) == (_WHITE_IS_ZERO,)
+def _one_of(page: Any, code: int, name: str, *, default: int) -> int:
+    """The value of a tag that has one for each sample, all the same."""
+    tag = page.tags.get(code)
+    value = default if tag is None else tag.value
+    values = tuple(value) if isinstance(value, tuple | list) else (value,)
+    if len(set(values)) != 1:
+        raise UnsupportedLayoutError(f"its samples differ ({name} {', '.join(map(str, values))}); save it as RGB PNG")
+    return int(values[0])
 
 
-def _tag(image: TiffImageFile, tag: int, *, default: int) -> tuple[int, ...]:
-    """All values of a tag, which Pillow gives as one number or as several."""
-    value = image.tag_v2.get(tag, default)
-    return tuple(value) if isinstance(value, tuple) else (value,)
+def _refuse_undeclared_samples(layout: TiffLayout) -> None:
+    beyond = layout.samples - layout.colours
+    if beyond < 0:
+        raise UnsupportedLayoutError(
+            f"its header contradicts itself: {layout.samples} samples a pixel in {layout.describe()}"
+        )
+    if layout.colours == 1 and beyond and (layout.alpha is None or beyond > 1):
+        raise UnsupportedLayoutError(
+            f"it has {layout.samples} channels, of which only one is said to be grey; save the one to be used, or RGB"
+        )
+    if any(extra in (PREMULTIPLIED, ALPHA) for extra in layout.extras[1:]):
+        raise UnsupportedLayoutError("its transparency does not follow its colours; save it as PNG")
+
+
+def _refuse_other_colours(page: Any, layout: TiffLayout) -> None:
+    """Colours that Pillow would take for others."""
+    if layout.photometric == PALETTE and page.colormap is not None and 0 < page.colormap.max() < 256:
+        raise UnsupportedLayoutError("its palette has 8 bits where a TIFF has 16; save it as RGB")
+    subsampling = page.tags.get(_SUBSAMPLING)
+    subsampled = subsampling is None or tuple(subsampling.value) != (1, 1)
+    if layout.photometric == YCBCR and layout.compression == _NO_COMPRESSION and subsampled:
+        raise UnsupportedLayoutError("its YCbCr colours are subsampled without compression; save it as RGB")
+
+
+def is_right_in_pillow(layout: TiffLayout) -> bool:
+    """Does Pillow decode all samples of this layout, unchanged?"""
+    unsigned, first_extra = layout.kind == _UNSIGNED, layout.extras[0] if layout.extras else None
+    if layout.photometric in (PALETTE, YCBCR):
+        return unsigned and layout.bits <= 8 and layout.samples == layout.colours and not layout.in_planes
+    if layout.photometric == CMYK:
+        return unsigned and layout.bits == 8 and layout.samples == layout.colours
+    if layout.samples == 1:
+        if unsigned and layout.bits <= 16:
+            return layout.bits <= 8 or layout.byte_order == "little" or layout.photometric == BLACK_IS_ZERO
+        if unsigned and (layout.byte_order == "big" or layout.compression in _OWN_OF_TIFFFILE):
+            return False
+        # libtiff unpacks into the byte order of the machine, and Pillow then reads these in that of the file.
+        in_file_order = layout.compression == _NO_COMPRESSION or layout.byte_order == sys.byteorder
+        may_invert = layout.kind == _FLOAT or layout.photometric == BLACK_IS_ZERO
+        readable = layout.bits == 32 or (layout.kind, layout.bits) == (_SIGNED, 16)
+        return readable and in_file_order and may_invert
+    if layout.bits == 8 and unsigned and layout.in_planes:
+        return layout.samples == layout.colours
+    if layout.photometric == RGB and unsigned and layout.bits == 16 and not layout.in_planes:
+        return first_extra in (None, ALPHA) and layout.samples <= 4
+    plain_alpha = first_extra != PREMULTIPLIED and layout.photometric != WHITE_IS_ZERO
+    return unsigned and layout.bits == 8 and not layout.in_planes and plain_alpha
+
+
+def refuse_unknown_to_tifffile(layout: TiffLayout) -> None:
+    """Raise for a layout that tifffile alone does not undo either.
+
+    Raises:
+        UnsupportedLayoutError: It needs a decoder that is not here, or its samples have no known black and white.
+    """
+    wide_alpha = layout.alpha is not None and layout.kind != _FLOAT and (layout.kind == _SIGNED or layout.bits > 16)
+    unclear_white = layout.photometric == WHITE_IS_ZERO and layout.kind != _FLOAT and layout.bits > 16
+    known = layout.photometric in (WHITE_IS_ZERO, BLACK_IS_ZERO, RGB) and layout.bits in _NUMBERS[layout.kind]
+    if not known or wide_alpha or unclear_white or (layout.kind == _SIGNED and layout.photometric == WHITE_IS_ZERO):
+        raise UnsupportedLayoutError(f"{layout.describe()} is not read; save it as 8- or 16-bit grey or RGB PNG")
+    if layout.compression not in _OWN_OF_TIFFFILE or layout.predictor not in (1, 2):
+        raise UnsupportedLayoutError(
+            f"{layout.describe()} is not read in its compression; save it without compression, or as PNG"
+        )

@@ -1,14 +1,14 @@
 """From a file to pixels: 8-bit, 16-bit or float samples, grey or RGB, nothing lost and nothing guessed.
 
-Rules: EXIF rotation is applied; an alpha channel is composited on black; palettes, CMYK and 1-bit images
-become 8-bit RGB or grey; 16-bit samples keep their range; float samples must lie in [0, 1]. A damaged file is
-an error, never a picture with a grey lower half.
+Rules: EXIF rotation is applied; an alpha channel is composited on black; palettes, CMYK and samples of 1 to 4 bits
+become 8-bit RGB or grey; 16-bit samples keep their range; float samples become float32 and must lie in [0, 1]. A
+damaged file is an error, never a picture with a grey lower half. What the header announces must fit into memory before
+anything is unpacked.
 """
 
 from __future__ import annotations
 
 import struct
-import warnings
 import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -20,21 +20,19 @@ from typing import Literal
 import numpy as np
 from PIL import Image, ImageFile, ImageOps
 
+from crossgraft.data._pillow_files import TIFF_SIGNATURES, is_tiff, open_lazily, transparent_key
 from crossgraft.data._png_rows import lacks_rows, may_lack_rows
-from crossgraft.data._tiff_layouts import UnsupportedLayoutError, is_white_zero, refuse_misread_layouts
+from crossgraft.data._quiet import quiet_libraries
+from crossgraft.data._room import room_for
+from crossgraft.data._tiff_layouts import WHITE_IS_ZERO, UnsupportedLayoutError
+from crossgraft.data._tiff_samples import read_tiff, unsigned_16_bit
 from crossgraft.data._wide_colour import is_wide_colour, read_wide_colour
-from crossgraft.errors import UnreadableImageError
+from crossgraft.errors import OutOfMemoryError, UnreadableImageError
 from crossgraft.paths import why_impossible
 
 IMAGE_EXTENSIONS = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 """Extensions that are looked at, in any case of the letters."""
 
-MAX_PIXELS = 89_478_485
-"""Larger images are refused: a small file can unpack into gigabytes. Pillow warns from this size on, too."""
-
-# Only these decoders are tried, whatever the extension says: some others of Pillow start external programs.
-_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "DIB")
-_TIFF_SIGNATURES = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _OTHER_FORMATS = {
     b"GIF8": "GIF",
     b"RIFF": "WebP",
@@ -43,11 +41,10 @@ _OTHER_FORMATS = {
     b"PK": "zip",
     b"<": "web page (HTML or SVG)",
 }
-_PAGED_FORMATS = ("TIFF", "PNG")
-# What Pillow's decoders are known to raise on damaged files.
+# What Pillow and tifffile are known to raise on damaged files.
 _DECODER_ERRORS = (
     OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, EOFError, OverflowError, MemoryError,
-    struct.error, zlib.error, Image.DecompressionBombError, Image.DecompressionBombWarning,
+    struct.error, zlib.error, NotImplementedError, ZeroDivisionError,
 )  # fmt: skip
 _MODES_READ_AS_GREY = ("1", "L", "LA", "La")
 _UINT16_MAX = np.uint16(65535)
@@ -92,50 +89,49 @@ def decode_bytes(content: bytes, *, name: str) -> np.ndarray:
 
 def _decode_named(file: Path | _Content, where: str) -> np.ndarray:
     try:
-        return _decode(file, where)
-    except UnreadableImageError:
-        raise
-    except UnsupportedLayoutError as error:
-        raise UnreadableImageError(where, str(error)) from error
+        with quiet_libraries():
+            return _decode(file)
+    except (UnsupportedLayoutError, OutOfMemoryError) as error:
+        raise UnreadableImageError(where, str(error).removesuffix(".")) from error
     except Image.UnidentifiedImageError as error:
         raise UnreadableImageError(where, _why_unidentified(file)) from error
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        reason = f"it has more than {MAX_PIXELS:,} pixels; cut or shrink it"
-        raise UnreadableImageError(where, reason) from error
     except _DECODER_ERRORS as error:
         raise UnreadableImageError(where, _reason(error)) from error
 
 
 @contextmanager
 def strict_decoding() -> Generator[None]:
-    """Hold Pillow's process-wide switches in the safe position while many images are decoded.
+    """Hold Pillow's process-wide switch in the safe position while many images are decoded.
 
-    Another library may have told Pillow to fill truncated images with grey. And oversized images are reported
-    by name, so Pillow's warning about them would only come twice.
+    Another library may have told Pillow to fill truncated images with grey.
     """
     before = ImageFile.LOAD_TRUNCATED_IMAGES
     ImageFile.LOAD_TRUNCATED_IMAGES = False
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            yield
+        yield
     finally:
         ImageFile.LOAD_TRUNCATED_IMAGES = before
 
 
-def _decode(source: Path | _Content, where: str) -> np.ndarray:
+def _decode(source: Path | _Content) -> np.ndarray:
+    white_is_zero = False
+    with source.open("rb") as file:
+        if is_tiff(file):
+            layout, samples = read_tiff(file)
+            if samples is not None:
+                return composite_on_black(samples)
+            white_is_zero = layout.photometric == WHITE_IS_ZERO
     with _opened(source) as image:
-        _refuse_oversized(image, where)
-        _refuse_pages(image, where)
-        refuse_misread_layouts(image)
-        if is_wide_colour(image):
-            transparent_key = image.info.get("transparency")
-            pixels = composite_on_black(_hide_key(read_wide_colour(lambda: _opened(source)), transparent_key))
-        else:
-            pixels = _to_samples(image, where)
-        if may_lack_rows(image, pixels) and _lacks_rows(source):
-            raise UnreadableImageError(where, "the file is truncated: its last rows are missing")
-        return pixels
+        _refuse_animation(image)
+        with room_for(_announced_bytes(image), f"a picture of {image.height}×{image.width} pixels"):
+            key = transparent_key(image)
+            if is_wide_colour(image):
+                pixels = composite_on_black(_hide_key(read_wide_colour(lambda: _opened(source)), key))
+            else:
+                pixels = _to_samples(image, key, white_is_zero=white_is_zero)
+            if may_lack_rows(image, pixels) and _lacks_rows(source):
+                raise UnsupportedLayoutError("the file is truncated: its last rows are missing")
+            return pixels
 
 
 def _lacks_rows(source: Path | _Content) -> bool:
@@ -148,46 +144,36 @@ def _opened(source: Path | _Content) -> Generator[Image.Image]:
     """The image, not yet decoded."""
     # Pillow gets a file and not a path: given a path it may map an uncompressed TIFF into memory, and then (seen in
     # Pillow 13.0) it scrambles the rows of one that is to be turned by 90°.
-    with source.open("rb") as file, Image.open(file, formats=_FORMATS) as image:
+    with source.open("rb") as file, open_lazily(file) as image:
         yield image
 
 
-def _refuse_oversized(image: Image.Image, where: str) -> None:
-    if image.width * image.height > MAX_PIXELS:
-        size = f"{image.height}×{image.width}"
-        raise UnreadableImageError(where, f"it has {size} pixels, more than {MAX_PIXELS:,}; cut or shrink it")
+def _announced_bytes(image: Image.Image) -> int:
+    """Of the samples, none of which is unpacked yet."""
+    return image.width * image.height * max(3, len(image.getbands())) * (2 if is_wide_colour(image) else 1)
 
 
-def _refuse_pages(image: Image.Image, where: str) -> None:
-    """A photo of several pictures (MPO) has a main one; a stack of slices or an animation has none."""
+def _refuse_animation(image: Image.Image) -> None:
+    """A photo of several pictures (MPO) has a main one; an animation has none."""
     pages = getattr(image, "n_frames", 1)
-    if image.format in _PAGED_FORMATS and pages > 1:
-        raise UnreadableImageError(where, f"it holds {pages} pages; save each page as a file of its own")
+    if image.format == "PNG" and pages > 1:
+        raise UnsupportedLayoutError(f"it holds {pages} pages; save each page as a file of its own")
 
 
-def _to_samples(image: Image.Image, where: str) -> np.ndarray:
-    """The array of an image whose samples Pillow keeps whole."""
-    key = image.info.get("transparency") if image.mode.startswith("I") else None
-    white_is_zero = is_white_zero(image)
+def _to_samples(image: Image.Image, key: object, *, white_is_zero: bool) -> np.ndarray:
+    """The array of an image whose samples Pillow keeps whole; of 8 bits, it turns those around in which 0 is white."""
     image = ImageOps.exif_transpose(image)
     if image.mode.startswith("I"):
-        samples = _hide_key(_unsigned_16_bit(np.asarray(image), where), key)
+        samples = _hide_key(_with_channel(unsigned_16_bit(np.asarray(image))), key)
         return _UINT16_MAX - samples if white_is_zero else samples
     if image.mode == "F":
-        return _with_channel(np.asarray(image, dtype=np.float32))
-    if image.has_transparency_data:
-        grey = image.mode in _MODES_READ_AS_GREY
+        samples = _with_channel(np.asarray(image, dtype=np.float32))
+        return np.float32(1) - samples if white_is_zero else samples
+    grey = image.mode in _MODES_READ_AS_GREY
+    if key is None and image.has_transparency_data:
         return composite_on_black(np.asarray(image.convert("LA" if grey else "RGBA")))
-    mode: Literal["L", "RGB"] = "L" if image.mode in _MODES_READ_AS_GREY else "RGB"
-    return _with_channel(np.asarray(image if image.mode == mode else image.convert(mode)))
-
-
-def _unsigned_16_bit(samples: np.ndarray, where: str) -> np.ndarray:
-    """Whole-number samples of more than 8 bits, whose range must be the unsigned 16-bit one."""
-    if samples.dtype.kind == "i" and (samples.min() < 0 or samples.max() > _UINT16_MAX):
-        found = f"{samples.min()} to {samples.max()}"
-        raise UnreadableImageError(where, f"its samples go from {found}; rescale them to 0 … {_UINT16_MAX}")
-    return _with_channel(samples.astype(np.uint16))
+    mode: Literal["L", "RGB"] = "L" if grey else "RGB"
+    return _hide_key(_with_channel(np.asarray(image if image.mode == mode else image.convert(mode))), key)
 
 
 def _hide_key(pixels: np.ndarray, key: object) -> np.ndarray:
@@ -217,15 +203,19 @@ def _with_channel(pixels: np.ndarray) -> np.ndarray:
 
 def _why_unidentified(source: Path | _Content) -> str:
     with source.open("rb") as file:
-        start = file.read(256)
+        start = file.read(512)
     if not start:
         return "the file is empty"
     if start[128:132] == b"DICM":
         return "it is a DICOM file; give it the extension .dcm"
+    if start.startswith(b"\x1f\x8b"):
+        return "it is a gzip file; give it the extension .nii.gz or .dcm.gz if that is what it holds, or unpack it"
+    if start[344:348] in (b"ni1\0", b"n+1\0") or start[4:8] in (b"ni2\0", b"n+2\0"):
+        return "it is a NIfTI file, or the header of one in two files (.hdr and .img); save it as one .nii file"
     for signature, format_name in _OTHER_FORMATS.items():
         if start.startswith(signature):
             return f"it is a {format_name} file, which is not read; save it as PNG"
-    if start.startswith(_TIFF_SIGNATURES):
+    if start.startswith(TIFF_SIGNATURES):
         return "its kind of TIFF is not read, or it is damaged; save it as 8- or 16-bit grey or RGB PNG"
     if start.isascii() and start.decode("ascii").replace("\n", "").replace("\r", "").isprintable():
         return "it is a text file"

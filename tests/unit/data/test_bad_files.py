@@ -86,22 +86,20 @@ CASES = {
         png_of(40, 40, zlib.compress(NOISE.tobytes())[:900], 16, 2),
         "truncated|damaged",
     ),
-    "decompression bomb": (png_of(60_000, 60_000, zlib.compress(bytes(1000))), "pixels"),
-    "moderate bomb": (png_of(10_000, 10_000, zlib.compress(bytes(1000))), "10000×10000 pixels|pixels"),
+    "decompression bomb": (png_of(2_000_000, 2_000_000, zlib.compress(bytes(1000))), "pixels"),
+    "moderate bomb": (png_of(10_000, 10_000, zlib.compress(bytes(1000))), "truncated|last rows are missing"),
     "animated PNG": (pages("PNG"), "it holds 2 pages"),
     "TIFF of two pages": (pages("TIFF"), "it holds 2 pages; save each page"),
     "TIFF cut in the middle": (tiff(NOISE)[:3000], "truncated|damaged"),
     "TIFF cut in its header": (tiff(NOISE)[:6], "kind of TIFF|first bytes|damaged"),
     "compressed TIFF with damaged data": (flipped(tiff(NOISE, compression="zlib"), -2000), "damaged"),
-    "TIFF of 64-bit floats": (tiff(np.zeros((4, 4))), "its kind of TIFF is not read"),
-    "TIFF of complex numbers": (tiff(np.zeros((4, 4), np.complex64)), "its kind of TIFF is not read"),
+    "TIFF of complex numbers": (tiff(np.zeros((4, 4), np.complex64)), "its samples are complex numbers"),
     "TIFF of signed 16-bit samples below 0": (tiff(np.array([[-1000, 5]], np.int16)), "from -1000 to 5; rescale"),
     "BMP cut in the middle": (encoded("BMP")[:2000], "truncated"),
     "BMP cut in its header": (encoded("BMP")[:20], "damaged|truncated|first bytes"),
 }
 
 
-@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 @pytest.mark.parametrize("case", CASES)
 def test_a_malformed_file_is_a_named_error(tmp_path, case):
     content, message = CASES[case]

@@ -1,13 +1,10 @@
 """One array per file, whatever the format: nothing clipped, nothing reduced, nothing guessed."""
 
-import warnings
-
 import numpy as np
 import pytest
 import tifffile
 from PIL import Image, ImageFile
 
-from crossgraft.data import decoding
 from crossgraft.data.decoding import composite_on_black, decode_bytes, decode_file, strict_decoding
 from crossgraft.errors import UnreadableImageError
 
@@ -139,21 +136,6 @@ def test_the_main_picture_of_a_camera_jpeg_with_several_is_read(tmp_path):
     assert decode_file(tmp_path / "image.jpg").min() > 250
 
 
-def test_oversized_images_are_refused_without_decoding(tmp_path, write_image, monkeypatch):
-    write_image(tmp_path / "image.png")
-    monkeypatch.setattr(decoding, "MAX_PIXELS", 47)
-    with pytest.raises(UnreadableImageError, match="8×6 pixels"):
-        decode_file(tmp_path / "image.png")
-
-
-@pytest.mark.parametrize("limit", [47, 20])  # Pillow warns above its limit and raises above twice that
-def test_pillows_own_limit_becomes_the_named_error(tmp_path, write_image, monkeypatch, limit):
-    write_image(tmp_path / "image.png")
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
-    with pytest.raises(UnreadableImageError, match="pixels; cut or shrink"):
-        decode_file(tmp_path / "image.png")
-
-
 def test_an_int32_tiff_with_16_bit_content_is_16_bit(tmp_path):
     samples = np.array([[0, 65535]], dtype=np.int32)
     Image.fromarray(samples).save(tmp_path / "image.tif")
@@ -178,17 +160,6 @@ def test_truncated_files_stay_errors_when_another_library_allowed_them(tmp_path,
     with strict_decoding(), pytest.raises(UnreadableImageError, match="truncated"):
         decode_file(path)
     assert ImageFile.LOAD_TRUNCATED_IMAGES is True  # left as it was found
-
-
-def test_strict_decoding_says_each_oversized_image_once(tmp_path, write_image, monkeypatch):
-    write_image(tmp_path / "image.png")
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 40)
-    monkeypatch.setattr(decoding, "MAX_PIXELS", 40)
-    with warnings.catch_warnings(record=True) as shown:
-        warnings.simplefilter("always")
-        with strict_decoding(), pytest.raises(UnreadableImageError, match="8×6"):
-            decode_file(tmp_path / "image.png")
-    assert shown == []
 
 
 def test_the_error_uses_the_given_name(tmp_path):

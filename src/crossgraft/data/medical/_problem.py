@@ -6,7 +6,8 @@ import gzip
 import zlib
 from types import TracebackType
 
-from crossgraft.errors import CrossgraftError, UnreadableImageError
+from crossgraft.data._quiet import quiet_libraries
+from crossgraft.errors import CrossgraftError, OutOfMemoryError, UnreadableImageError
 from crossgraft.paths import why_impossible
 
 
@@ -15,7 +16,7 @@ class UnreadableFileError(ValueError):
 
 
 class named_problems:  # noqa: N801 - read as `with named_problems(where):`
-    """Turn whatever goes wrong in a block into an UnreadableImageError that names the file.
+    """Turn whatever goes wrong in a block into an UnreadableImageError that names the file; remarks are not shown.
 
     Args:
         where: What to call the file.
@@ -23,14 +24,19 @@ class named_problems:  # noqa: N801 - read as `with named_problems(where):`
 
     def __init__(self, where: str) -> None:
         self.where = where
+        self._quiet = quiet_libraries()
 
     def __enter__(self) -> None:
-        """Nothing to prepare."""
+        """What matters of the remarks of pydicom and nibabel is said in a notice or an error of our own."""
+        self._quiet.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Raise the named error, unless all went well or the error is named already."""
+        self._quiet.__exit__(kind, error, traceback)
+        if isinstance(error, OutOfMemoryError):
+            raise UnreadableImageError(self.where, str(error).removesuffix(".")) from error
         if isinstance(error, Exception) and not isinstance(error, CrossgraftError):
             raise UnreadableImageError(self.where, _reason(error)) from error
 

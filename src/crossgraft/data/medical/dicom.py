@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crossgraft.data._room import room_for
+from crossgraft.data.medical._codestream import announced_size
 from crossgraft.data.medical._dicom_palette import palette_colours
 from crossgraft.data.medical._problem import UnreadableFileError, named_problems
-from crossgraft.data.medical._quiet import quiet_pydicom
 from crossgraft.data.medical.dicom_file import read_dicom
 from crossgraft.data.medical.dicom_header import (
     PixelLayout,
@@ -64,7 +65,7 @@ def dicom_facts(path: Path, where: str) -> DicomFacts:
     Raises:
         UnreadableImageError: There is none, or it contradicts itself.
     """
-    with named_problems(where), quiet_pydicom():
+    with named_problems(where):
         dataset = read_dicom(path, header_only=True)
         layout = read_layout(dataset)
         shown, scale = "colours", ()
@@ -90,7 +91,7 @@ class DicomVolume:
         self._policy = policy
         self._lock = threading.Lock()  # pydicom parses elements when they are first asked for
         self._found: Span | None = None
-        with named_problems(where), quiet_pydicom():
+        with named_problems(where):
             self._dataset = read_dicom(path)
             _refuse_without_pixels(self._dataset)
             self._layout = read_layout(self._dataset)
@@ -102,11 +103,12 @@ class DicomVolume:
         Raises:
             UnreadableImageError: There is no such frame, or its pixels are damaged.
         """
-        with self._lock, named_problems(self._where), quiet_pydicom():
+        with self._lock, named_problems(self._where):
             layout = self._layout
             if index >= layout.num_frames:
                 raise UnreadableFileError(f"it has {layout.num_frames} frames; frame {index + 1} was asked for")
-            stored = self._stored(index)
+            with room_for(layout.frame_bytes, f"a frame of {layout.rows}×{layout.columns} pixels"):
+                stored = self._stored(index)
             if layout.photometric == "PALETTE COLOR":
                 return palette_colours(stored[..., 0], self._dataset)
             if not layout.is_grey:
@@ -129,7 +131,10 @@ class DicomVolume:
         syntax = self._dataset.file_meta.TransferSyntaxUID
         try:
             decoder = get_decoder(syntax)
+            self._refuse_other_size(index)
             array, properties = decoder.as_array(self._dataset, index=index, **_DECODER_OPTIONS)
+        except UnreadableFileError:
+            raise
         except Exception as error:
             # Decoders are plug-ins of pydicom; on damaged data each raises what it likes.
             raise UnreadableFileError(_why_not_decoded(syntax, error)) from error
@@ -138,6 +143,28 @@ class DicomVolume:
             raise UnreadableFileError(f"its colours ({layout.photometric}) are not read")
         expected = (layout.rows, layout.columns, layout.samples)
         return array.astype(array.dtype.newbyteorder("="), copy=False).reshape(expected)
+
+    def _refuse_other_size(self, index: int) -> None:
+        """A compressed frame names its size, too, and a decoder takes the memory for that one."""
+        from pydicom.encaps import get_frame
+
+        dataset, layout = self._dataset, self._layout
+        if not dataset.file_meta.TransferSyntaxUID.is_encapsulated:
+            return
+        tables = [dataset.get(name) for name in ("ExtendedOffsetTable", "ExtendedOffsetTableLengths")]
+        frame = get_frame(
+            dataset.PixelData,
+            index,
+            number_of_frames=layout.num_frames,
+            extended_offsets=(tables[0], tables[1]) if tables[0] and tables[1] else None,
+        )
+        found = announced_size(frame)
+        if found is not None and found != (layout.rows, layout.columns):
+            height, width = found
+            raise UnreadableFileError(
+                f"its header contradicts itself: {layout.rows}×{layout.columns} pixels are announced, and its compressed "
+                f"frame has {height}×{width}"
+            )
 
 
 def _refuse_without_pixels(dataset: FileDataset) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from crossgraft.data.decoding import MAX_PIXELS
 from crossgraft.data.medical._problem import UnreadableFileError
 from crossgraft.data.medical.display import Display, LookupTable
 from crossgraft.data.medical.windows import Window, WindowPolicy
@@ -62,6 +61,11 @@ class PixelLayout:
         return self.photometric in GREY
 
     @property
+    def frame_bytes(self) -> int:
+        """Of the samples of one frame, decoded."""
+        return self.rows * self.columns * self.samples * math.ceil(self.bits_allocated / 8)
+
+    @property
     def num_bytes(self) -> int:
         """Of all frames, uncompressed."""
         samples = self.samples * (2 / 3 if self.photometric == "YBR_FULL_422" else 1)
@@ -75,8 +79,8 @@ def read_layout(dataset: Dataset) -> PixelLayout:
         UnreadableFileError: Something is missing, contradictory, too large or not read.
     """
     rows, columns = _whole(dataset, "Rows"), _whole(dataset, "Columns")
-    if rows < 1 or columns < 1 or rows * columns > MAX_PIXELS:
-        raise UnreadableFileError(f"its size is given as {rows}×{columns} pixels; read are 1 to {MAX_PIXELS:,}")
+    if rows < 1 or columns < 1:
+        raise UnreadableFileError(f"its size is given as {rows}×{columns} pixels")
     photometric = str(dataset.get("PhotometricInterpretation", "")).strip()
     samples = _whole(dataset, "SamplesPerPixel", default=1)
     if photometric not in _SAMPLES:

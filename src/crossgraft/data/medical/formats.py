@@ -13,6 +13,7 @@ MedicalFormat = Literal["DICOM", "NIfTI"]
 
 MEDICAL_EXTENSIONS: dict[str, MedicalFormat] = {
     ".dcm": "DICOM",
+    ".dcm.gz": "DICOM",
     ".dicom": "DICOM",
     ".nii": "NIfTI",
     ".nii.gz": "NIfTI",
@@ -21,19 +22,21 @@ MEDICAL_EXTENSIONS: dict[str, MedicalFormat] = {
 
 DICOM_MARK_AT = 128
 DICOM_MARK = b"DICM"
+GZIP_MARK = b"\x1f\x8b"
 
 # A vendor's extension that other programs use as well, so the content decides.
 _SHARED_EXTENSIONS = (".ima",)
 
 
 def file_extension(name: str) -> str:
-    """The extension in lower case; ``.nii.gz`` is one extension."""
-    folded = name.casefold()
-    return ".nii.gz" if folded.endswith(".nii.gz") else Path(folded).suffix
+    """The extension in lower case; ``.nii.gz`` and ``.dcm.gz`` are one extension."""
+    folded = Path(name.casefold())
+    both = "".join(folded.suffixes[-2:])
+    return both if both in MEDICAL_EXTENSIONS else folded.suffix
 
 
 def file_stem(name: str) -> str:
-    """The name without its extension, ``.nii.gz`` being one."""
+    """The name without its extension, ``.nii.gz`` and ``.dcm.gz`` being one."""
     extension = file_extension(name)
     return name[: -len(extension)] if extension else name
 

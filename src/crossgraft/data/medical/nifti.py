@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from crossgraft.data._room import room_for
 from crossgraft.data.decoding import composite_on_black
 from crossgraft.data.medical._problem import UnreadableFileError, named_problems
 from crossgraft.data.medical.display import WIDEST_TABLE_BITS, Display, Span, display_table, look_up, show_wide
@@ -63,7 +64,9 @@ class NiftiVolume:
         self._where = where
         with named_problems(where):
             self._header = read_header(path)
-            stored = read_first_volume(path, self._header)
+            sizes = "×".join(map(str, self._header.shape))
+            with room_for(self._header.volume_bytes, f"a volume of {sizes} voxels", copies=2):
+                stored = read_first_volume(path, self._header)
             self._values = _canonical(stored, self._header)
             self._axis = _slice_axis(self._values.shape)
             if not self._header.is_colour:

@@ -13,16 +13,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from crossgraft.data.decoding import MAX_PIXELS
 from crossgraft.data.medical._problem import UnreadableFileError
-
-MAX_VOLUME_BYTES = 2**31
-"""A larger volume is refused: 4096 slices of 512 × 512 in 16 bits fit."""
+from crossgraft.data.medical.formats import GZIP_MARK
 
 _HEADER_BYTES = {348: 1, 540: 2}
 """What a header says first, its own length → the version of NIfTI."""
 
-_GZIP_MARK = b"\x1f\x8b"
 _MAGIC = {1: b"n+1\0", 2: b"n+2\0\r\n\x1a\n"}
 _PAIR_MAGIC = {1: b"ni1\0", 2: b"ni2\0\r\n\x1a\n"}
 _MOST_COMPRESSION = 1032  # deflate can not do more
@@ -105,7 +101,7 @@ def _opened(path: Path) -> Generator[io.BufferedIOBase]:
         if not start:
             raise UnreadableFileError("the file is empty")
         file.seek(0)
-        if start == _GZIP_MARK:
+        if start == GZIP_MARK:
             with gzip.open(file) as unpacked:
                 yield unpacked
         else:
@@ -147,21 +143,13 @@ def _check(header: Any) -> NiftiHeader:
         raise UnreadableFileError(f"it has {sizes[0]} dimensions; read are 2 to 4")
     spatial = (shape[0], shape[1], shape[2])
     dtype = _checked_type(header)
-    if math.prod(spatial) * dtype.itemsize > MAX_VOLUME_BYTES or max(_plane_sizes(spatial)) > MAX_PIXELS:
-        raise UnreadableFileError(
-            f"its size is given as {' × '.join(map(str, spatial))}, which is too large; cut or shrink it"
-        )
     offset = float(header["vox_offset"])
-    if not offset >= header.single_vox_offset or offset != int(offset) or offset > MAX_VOLUME_BYTES:
+    if not (math.isfinite(offset) and offset >= header.single_vox_offset and offset == int(offset)):
         raise UnreadableFileError(f"its values are said to begin at byte {offset:g}")
     slope, intercept = _checked_scaling(header)
     return NiftiHeader(
         spatial, shape[3], dtype, int(offset), slope, intercept, _checked_range(header), _checked_affine(header)
     )
-
-
-def _plane_sizes(shape: tuple[int, int, int]) -> tuple[int, int, int]:
-    return shape[1] * shape[2], shape[0] * shape[2], shape[0] * shape[1]
 
 
 def _checked_type(header: Any) -> np.dtype:
@@ -187,7 +175,6 @@ def _checked_scaling(header: Any) -> tuple[float, float]:
     slope, intercept = float(header["scl_slope"]), float(header["scl_inter"])
     if slope == 0 or math.isnan(slope):
         return 1.0, 0.0
-    intercept = 0.0 if math.isnan(intercept) else intercept
     if not (math.isfinite(slope) and math.isfinite(intercept)):
         raise UnreadableFileError(f"its scaling is damaged (slope {slope:g}, intercept {intercept:g})")
     return slope, intercept
@@ -210,7 +197,7 @@ def _checked_affine(header: Any) -> np.ndarray:
 def _refuse_impossible_size(path: Path, header: NiftiHeader) -> None:
     """A header may announce gigabytes that the file can not hold."""
     with path.open("rb") as file:
-        packed = file.read(2) == _GZIP_MARK
+        packed = file.read(2) == GZIP_MARK
         available = file.seek(0, io.SEEK_END) * (_MOST_COMPRESSION if packed else 1)
     announced = header.offset + header.volume_bytes * header.num_volumes
     if available < announced:

@@ -1,0 +1,71 @@
+"""Open image files with Pillow's own classes for them.
+
+``Image.open`` compares with a number of pixels that belongs to the process, and warns or raises; here the memory decides (see
+``_room``). It also tries formats that are not read here.
+"""
+
+from __future__ import annotations
+
+import io
+
+from PIL import Image
+from PIL.BmpImagePlugin import BmpImageFile, DibImageFile
+from PIL.ImageFile import ImageFile
+from PIL.JpegImagePlugin import JpegImageFile
+from PIL.PngImagePlugin import PngImageFile
+from PIL.TiffImagePlugin import TiffImageFile
+
+OpenFile = io.BufferedReader | io.BytesIO
+"""A file that is open for reading, on disk or in memory."""
+
+TIFF_SIGNATURES = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+# Only these are tried, whatever the extension says: some others of Pillow start external programs.
+_CLASSES: dict[bytes, type[ImageFile]] = {
+    b"\x89PNG\r\n\x1a\n": PngImageFile,
+    b"\xff\xd8\xff": JpegImageFile,
+    b"BM": BmpImageFile,
+    **dict.fromkeys(TIFF_SIGNATURES, TiffImageFile),
+    **{bytes((size, 0, 0, 0)): DibImageFile for size in (12, 40, 52, 56, 64, 108, 124)},
+}
+_GREY_BITS = {"1": 1, "L;2": 2, "L;4": 4, "L": 8}
+
+
+def is_tiff(file: OpenFile) -> bool:
+    """Does it begin as a TIFF does? The file is at its beginning afterwards."""
+    start = file.read(4)
+    file.seek(0)
+    return start in TIFF_SIGNATURES
+
+
+def open_lazily(file: OpenFile) -> ImageFile:
+    """The image, not yet decoded.
+
+    Raises:
+        Image.UnidentifiedImageError: It has none of these formats, or its header is damaged.
+    """
+    start = file.read(8)
+    file.seek(0)
+    found = next((image_class for mark, image_class in _CLASSES.items() if start.startswith(mark)), None)
+    if found is None:
+        raise Image.UnidentifiedImageError("unknown signature")
+    try:
+        return found(file)
+    except SyntaxError as error:
+        raise Image.UnidentifiedImageError(str(error)) from error
+
+
+def transparent_key(image: Image.Image) -> int | tuple[int, ...] | None:
+    """The one grey or colour that a PNG without an alpha channel declares as transparent, in the range of decoded samples.
+
+    The file names it in its own bits, of which only as many count as a sample has. Asked before the image is loaded.
+    """
+    key = image.info.get("transparency")
+    if image.format != "PNG" or image.mode == "P" or key is None or not isinstance(image, ImageFile):
+        return None
+    rawmode = str(image.tile[0].args) if image.tile else ""
+    if isinstance(key, tuple):
+        return tuple(int(value) & (0xFFFF if ";16" in rawmode else 0xFF) for value in key)
+    if image.mode.startswith("I"):
+        return int(key)
+    white = 2 ** _GREY_BITS[rawmode] - 1
+    return (int(key) & white) * (255 // white)
