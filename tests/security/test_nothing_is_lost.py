@@ -27,6 +27,7 @@ SUPPORT = Path(__file__).parents[1]
 DRAWN = random.Random("nothing is lost")
 POINTS = int(os.environ.get("CROSSGRAFT_POINTS", "30"))
 COMMON = ["--workers", "1", "--device", "cpu", "--quiet"]
+OWN = ["--code", "tiny_models:tiny"]
 TUNE = ["tune", "images", "--model", "tiny_models:tiny", "--epochs", "2", *COMMON]
 FINISHED = [
     [*TUNE, "--out", "full", "--no-store"],
@@ -34,8 +35,8 @@ FINISHED = [
 ]
 COMMANDS = {
     "tune": [*TUNE, "--regularizer", "repsim", "--checkpoint-every", "1", "--out", "run"],
-    "rank": ["rank", "images", "--models", "zoo.yaml", "--cache-dir", "cache", "--out", "run", *COMMON],
-    "export": ["export", "full", "--format", "torch", "--out", "run", "--quiet"],
+    "rank": ["rank", "images", "--models", "zoo.yaml", *OWN, "--cache-dir", "cache", "--out", "run", *COMMON],
+    "export": ["export", "full", "--format", "torch", *OWN, "--out", "run", "--quiet"],
     "interpolate": ["interpolate", "full", "linear"],
 }
 SHARES = {"tune": 12, "rank": 9, "export": 6, "interpolate": 3}

@@ -21,7 +21,8 @@ from support.tiny import make_workspace
 
 COMMON = ("--workers", "1", "--device", "cpu")
 TUNE = ("tune", "images", "--model", "tiny_models:tiny", "--epochs", "1", *COMMON, "--out", "run")
-RANK = ("rank", "images", "--models", "zoo.yaml", "--scores", "logme", *COMMON, "--out", "run")
+OWN = ("--code", "tiny_models.py")
+RANK = ("rank", "images", "--models", "zoo.yaml", *OWN, "--scores", "logme", *COMMON, "--out", "run")
 
 
 @dataclass
@@ -203,7 +204,7 @@ def test_a_result_that_was_lost_by_a_kill_is_added_when_the_comparison_is_read_b
 @pytest.mark.slow
 @pytest.mark.parametrize("file", ["report.html", "thumbnails.json"])
 def test_pictures_and_pages_are_not_needed(workspace, command, full_disk, file):
-    for arguments in (TUNE, ("predict", "run", "images", *COMMON), ("check", "images", "--workers", "1"), RANK):
+    for arguments in (TUNE, ("predict", "run", "images", *OWN, *COMMON), ("check", "images", "--workers", "1"), RANK):
         name = arguments[0]
         full_disk(file)
         outcome = command(*arguments[:-1], name) if "--out" in arguments else command(*arguments, "--out", name)
@@ -333,6 +334,6 @@ def test_an_export_that_was_sent_is_not_undone_by_its_own_record(workspace, comm
     monkeypatch.setattr(module, "check_push", lambda *_, **__: None)
     monkeypatch.setattr(module, "push", sent)
     assert command(*TUNE, "--no-images").code == 0
-    outcome = command("export", "run", "--push-to", "me/net")
+    outcome = command("export", "run", *OWN, "--push-to", "me/net")
     assert outcome.code == 0, outcome.err
     assert "export.json does not say that the export was sent" in outcome.err

@@ -76,7 +76,20 @@ def test_what_is_said_after_a_hangup_goes_nowhere(monkeypatch):
 def start_training(folder, **options):
     """``tune --devices 2`` with a network of a module beside the zoo file; from a folder where Python does not look."""
     make_workspace(folder)
-    arguments = ["tune", "images", "--model", "zoo.yaml", "--method", "partial:1", "--devices", "2", "--device", "cpu"]
+    arguments = [
+        "tune",
+        "images",
+        "--model",
+        "zoo.yaml",
+        "--code",
+        "tiny_models.py",
+        "--method",
+        "partial:1",
+        "--devices",
+        "2",
+        "--device",
+        "cpu",
+    ]
     arguments += ["--workers", "2", "--batch-size", "4", "--no-images", "--no-store", "--out", "run"]
     arguments += [str(word) for name, value in options.items() for word in (f"--{name}", value)]
     zoo = folder / "zoo.yaml"

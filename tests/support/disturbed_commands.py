@@ -79,7 +79,8 @@ def run(arguments):
     if arguments[0] == "interpolate":
         from crossgraft.tune import interpolate_runs
 
-        found = interpolate_runs(*arguments[1:], data="images", alphas=(0.0, 0.5, 1.0), device="cpu", workers=1)
+        settings = {"alphas": (0.0, 0.5, 1.0), "allow_code": "tiny_models:tiny", "device": "cpu", "workers": 1}
+        found = interpolate_runs(*arguments[1:], data="images", **settings)
         print(found.to_json())
         return 0
     from crossgraft.cli.main import run as run_and_exit

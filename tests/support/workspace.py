@@ -1,14 +1,13 @@
 """A folder to work in, with coloured squares as images and a zoo of two tiny networks; fixtures that a conftest imports."""
 
 import shutil
-import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from crossgraft.cli.main import main
-from support.tiny import TINY_MODELS, ZOO, make_images
+from support.tiny import make_workspace
 
 
 @dataclass
@@ -25,21 +24,10 @@ def workspace(tmp_path, monkeypatch):
     """The current folder: `images/` (two classes of 12), `zoo.yaml`, `tiny_models.py`, weights."""
     import sys
 
-    import torch
-    from safetensors.torch import save_file
-
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "tiny_models", raising=False)
-    (tmp_path / "tiny_models.py").write_text(textwrap.dedent(TINY_MODELS))
-    (tmp_path / "zoo.yaml").write_text(ZOO)
-    import tiny_models
-
-    for name, width in (("narrow", 8), ("wide", 12)):
-        with torch.random.fork_rng():
-            torch.manual_seed(width)
-            save_file(tiny_models.tiny(width).state_dict(), tmp_path / f"{name}.safetensors")
-    make_images(tmp_path / "images", {"benign": 12, "malignant": 12})
+    make_workspace(tmp_path)
     yield tmp_path
     sys.modules.pop("tiny_models", None)
 
