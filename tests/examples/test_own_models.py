@@ -9,6 +9,7 @@ from torch.nn.functional import conv2d
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.models import load_backbone, random_weights_control, read_zoo
 from crossgraft.models.spec import spec_from_entry
+from crossgraft.models.trusted_code import trusted_code
 
 from .conftest import EXAMPLES
 
@@ -109,7 +110,9 @@ def test_a_control_of_every_entry_of_the_zoo_is_random():
     entries = yaml.safe_load((EXAMPLES / "small_networks.yaml").read_text(encoding="utf-8"))
     assert len(entries) == 8
     for entry in entries:
-        spec = spec_from_entry({**entry, "weights": None}, folder=EXAMPLES, where="the zoo")
+        spec = spec_from_entry(
+            {**entry, "weights": None}, folder=EXAMPLES, trusted=trusted_code(EXAMPLES), where="the zoo"
+        )
         first, again, other = (
             load_backbone(random_weights_control(spec), seed=seed, image_size=32) for seed in (0, 0, 1)
         )
@@ -131,7 +134,7 @@ def test_colour_images_on_the_grey_encoder_and_grey_images_on_the_others(build):
 @pytest.mark.real_data
 def test_the_files_load_completely_and_say_what_the_zoo_relies_on(real_data):
     weights = real_data / "weights"
-    for spec in read_zoo(EXAMPLES / "small_networks.yaml", weights_dir=weights):
+    for spec in read_zoo(EXAMPLES / "small_networks.yaml", weights_dir=weights, allow_code=EXAMPLES):
         backbone = load_backbone(spec)  # strict: every key of the file has its place, and the other way round
         assert backbone.licence
         with safe_open(spec.weights, "pt") as file:

@@ -17,7 +17,17 @@ DATA_SETS = {"breastmnist": (2, 20), "retinamnist": (5, 8), "pneumoniamnist": (2
 def test_nine_real_models_are_ranked_on_real_images(name, real_data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     num_classes, per_class = DATA_SETS[name]
-    flags = ["--models", str(ZOO), "--weights-dir", str(real_data / "weights"), "--out", "run", "--quiet"]
+    flags = [
+        "--models",
+        str(ZOO),
+        "--code",
+        str(ZOO.parent),
+        "--weights-dir",
+        str(real_data / "weights"),
+        "--out",
+        "run",
+        "--quiet",
+    ]
     small = ["--image-size", "64", "--per-class", str(per_class), "--workers", "1", "--scores", "leep,logme,knn_probe"]
     assert main(["rank", str(real_data / "datasets" / f"{name}.npz"), *flags, *small]) == 0
     record = RankingRecord.model_validate_json((tmp_path / "run" / "report.json").read_bytes())

@@ -21,8 +21,8 @@ from crossgraft.cli.main import main
 from crossgraft.data.sources._table import read_table
 from crossgraft.rank.ground_truth import read_ground_truth
 from crossgraft.rank.published.user_table import read_benchmark_table
+from crossgraft.report import finish
 from crossgraft.report.tables import Column, Table, words
-from crossgraft.tune import trainings
 from crossgraft.tune.comparing import curves
 from crossgraft.words.csv_cells import csv_rows, csv_text, frame_csv, guarded, unguarded
 from support.tiny import TINY_MODELS, make_images
@@ -133,7 +133,7 @@ def folder(tmp_path_factory):
         patch.syspath_prepend(str(folder))
         patch.setenv("CROSSGRAFT_CACHE", str(folder / "cache"))
         patch.delitem(sys.modules, "tiny_models", raising=False)
-        patch.setattr(trainings, "write_report", lambda path: path / "report.html")  # pages are tested elsewhere
+        patch.setattr(finish, "write_report", lambda path: path / "report.html")  # pages are tested elsewhere
         patch.setattr(curves, "ALPHAS", (0.0, 1.0))
         (folder / "tiny_models.py").write_text(textwrap.dedent(TINY_MODELS))
         import tiny_models

@@ -5,12 +5,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from crossgraft.demo.toy_zoo import FAMILIES, build_zoo, default_cache_dir
+from crossgraft.demo.toy_zoo import FAMILIES, build_zoo, default_cache_dir, factory_of
 from crossgraft.demo.training import TrainingRecipe
 from crossgraft.models import load_backbone, read_zoo
 from crossgraft.progress import Reporter
 from crossgraft.rank.zoo import with_controls
 
+TOYS = [factory_of(family) for family in FAMILIES]
 RECIPE = TrainingRecipe(steps=2, batch_size=16, learning_rate=1e-3)
 
 
@@ -24,7 +25,7 @@ def build(source_tasks, pool, tmp_path):
 
 
 def test_twelve_models_of_two_families_are_ranked_with_their_own_controls(build):
-    members = with_controls(read_zoo(build()))
+    members = with_controls(read_zoo(build(), allow_code=TOYS))
     names = [member.spec.name for member in members]
     assert len(names) == len(set(names)) == 12
     assert [member.spec.name for member in members if member.role == "random weights"] == [
@@ -36,7 +37,7 @@ def test_twelve_models_of_two_families_are_ranked_with_their_own_controls(build)
 
 def test_every_model_loads_with_the_weights_that_were_saved(build):
     zoo = build()
-    for spec in read_zoo(zoo):
+    for spec in read_zoo(zoo, allow_code=TOYS):
         backbone = load_backbone(spec)
         assert backbone.num_source_classes == spec.kwargs["num_classes"]
         if spec.has_checkpoint:
@@ -45,7 +46,7 @@ def test_every_model_loads_with_the_weights_that_were_saved(build):
 
 
 def test_models_differ_though_they_start_from_one_seed(build):
-    fingerprints = [load_backbone(spec).weights_fingerprint for spec in read_zoo(build())]
+    fingerprints = [load_backbone(spec).weights_fingerprint for spec in read_zoo(build(), allow_code=TOYS)]
     assert len(set(fingerprints)) == 12
 
 
@@ -68,7 +69,7 @@ def test_only_what_is_missing_is_made_again_and_is_the_same(build, pool):
 
 def test_families_can_be_left_out_without_losing_the_others(build, pool):
     small = build(families=FAMILIES[:1])
-    assert len(read_zoo(small)) == 6
+    assert len(read_zoo(small, allow_code=TOYS)) == 6
     full = build()
     assert full.parent == small.parent
     assert len(pool.jobs) == 10

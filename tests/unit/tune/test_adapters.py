@@ -120,17 +120,17 @@ def test_the_whole_way(tiny_models):
     assert record.similarity["cka"] < 1
     page = (tiny_models / "run" / "report.html").read_text(encoding="utf-8")
     assert "LoRA of rank 2" in page and "Memory of training" in page
-    saved = load_saved_model(tiny_models / "run")
+    saved = load_saved_model(tiny_models / "run", allow_code="tiny_models:tiny")
     assert len(adapters_of(saved.classifier)) == 2
     images = torch.randn(3, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     assert torch.equal(saved.logits(images), tuned.classifier(images).detach())
     torch.testing.assert_close(merged_copy(saved.classifier)(images).detach(), saved.logits(images), rtol=0, atol=1e-5)
     with without_adapters(saved.classifier):
         assert not torch.equal(saved.logits(images), tuned.classifier(images).detach())
-    first = predict(tiny_models / "run", data)
+    first = predict(tiny_models / "run", data, allow_code="tiny_models:tiny")
     again = fine_tune(data, **FAST, image_size=16, regularizer="repsim", out=tiny_models / "run")
     assert again.record.metrics == record.metrics
-    assert predict(tiny_models / "run", data).to_frame().equals(first.to_frame())
+    assert predict(tiny_models / "run", data, allow_code="tiny_models:tiny").to_frame().equals(first.to_frame())
 
 
 def test_a_network_without_a_place_for_adapters_is_refused_before_anything_is_trained(tiny_models):

@@ -60,7 +60,7 @@ def test_predictions_are_those_of_the_model_that_was_saved(tmp_path):
     split = json.loads((tmp_path / "run" / "split.json").read_text())
     assert (table.row - 1).tolist() == split["test"]
     assert "name" not in table
-    saved = load_saved_model(tmp_path / "run")
+    saved = load_saved_model(tmp_path / "run", allow_code="tiny_models:tiny")
     images = crossgraft.data.prepare_batch([data.read(row) for row in split["test"]], saved.classifier.preprocessing)
     logits = saved.logits(images).numpy()
     assert np.abs(logits - table[["logit 0", "logit 1"]].to_numpy()).max() < 1e-6
@@ -151,13 +151,13 @@ def test_folds_pool_rows_that_their_models_had_not_seen(tmp_path):
     assert tuned.classifier is None
     assert record.saved_model is None
     assert "folds/fold-0/model" in record.saved_model_reason
-    of_fold = load_saved_model(tmp_path / "run" / "folds" / "fold-1")
+    of_fold = load_saved_model(tmp_path / "run" / "folds" / "fold-1", allow_code="tiny_models:tiny")
     assert of_fold.facts.metrics[0].num_images == 20
     own = [digest.hex() for digest in data.image_digests]
     tested = table.row[table.split == "fold 1"] - 1
     assert of_fold.known_images == {own[row] for row in set(range(60)) - set(tested)}
     with pytest.raises(RunDirectoryError, match=r"crossgraft predict .*folds/fold-0 IMAGES"):
-        load_saved_model(tmp_path / "run")
+        load_saved_model(tmp_path / "run", allow_code="tiny_models:tiny")
     (row,) = read_known_results()
     assert "; 32 training images a fold, test each of 3 folds of 60 images, picked by" in row.protocol
 
@@ -264,7 +264,7 @@ def test_each_fold_decides_with_its_own_threshold(tmp_path):
     table = pd.read_csv(tmp_path / "run" / "predictions.csv")
     limits = {}
     for fold in range(3):
-        facts = load_saved_model(tmp_path / "run" / "folds" / f"fold-{fold}").facts
+        facts = load_saved_model(tmp_path / "run" / "folds" / f"fold-{fold}", allow_code="tiny_models:tiny").facts
         limits[f"fold {fold}"] = facts.thresholds[0].threshold or 0.5
     assert len(set(limits.values())) == 3
     decided = (table["probability 1"] >= table.split.map(limits)).astype(int)

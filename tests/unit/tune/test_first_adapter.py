@@ -25,7 +25,7 @@ def test_training_goes_on_from_the_adapter(tiny_models):
     assert all(torch.allclose(start[name], end[name], rtol=0, atol=1e-6) for name in start)
     assert any(start[name].abs().max() > 1e-4 for name in start if name.endswith("lora.B"))
     assert second.record.similarity["cka"] < 1  # of the pretrained network, and not of the adapter it began with
-    saved = load_saved_model(tiny_models / "run")
+    saved = load_saved_model(tiny_models / "run", allow_code="tiny_models:tiny")
     assert {part.r for _, part in adapters_of(saved.classifier).values()} == {3}
     plan = second.record.plan
     assert any("goes on from an adapter of rank 3 on 2 layers" in note for note in plan.notes)

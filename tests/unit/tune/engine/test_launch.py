@@ -11,6 +11,7 @@ import torch
 
 from crossgraft.errors import CrossgraftError, DivergedError, UsageError
 from crossgraft.models.sources.factory import find_factory
+from crossgraft.models.trusted_code import trusted_code
 from crossgraft.tune.engine.contract import TrainingJob
 from crossgraft.tune.engine.launch import check_processes, make_fabric
 from crossgraft.tune.engine.sending import packed, sendable, unpacked
@@ -172,8 +173,8 @@ def test_another_process_imports_modules_of_own_networks_from_their_folder(tmp_p
     source = "from torch import nn\n\n\nclass Own(nn.Linear):\n    pass\n\n\ndef net():\n    return Own(2, 2)\n"
     for name in ("own_networks_of_a_test", "others_that_are_not_needed"):
         (tmp_path / f"{name}.py").write_text(source)
-        find_factory(f"{name}:net", [tmp_path])
-    made = find_factory("own_networks_of_a_test:net", [tmp_path])()
+        find_factory(f"{name}:net", trusted=trusted_code(tmp_path))
+    made = find_factory("own_networks_of_a_test:net", trusted=trusted_code(tmp_path))()
     content = packed(print, job(configuration={"network": made}))
     sent = pickle.loads(content)[0]
     assert sent["own_networks_of_a_test"] == (tmp_path.resolve(),)
