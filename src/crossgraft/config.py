@@ -17,6 +17,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.paths import shortened
 
 TERMINAL_FLAGS = ("quiet", "json", "debug", "config")
 """Flags that change what a terminal shows and no result; a configuration is the same for Python, which has none of them."""
@@ -53,9 +54,9 @@ def read_config_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
     if not path.is_file():
         raise UsageError(f"No such configuration file: {path}")
     try:
-        content: object = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not a YAML file: {describe_yaml_error(error)}.") from error
+        content = parse_yaml(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(f"{path} is not a YAML file: {error}.") from error
     if not isinstance(content, dict):
         raise UsageError(f"{path} must hold a mapping such as `seed: 1`, but holds a {type(content).__name__}.")
     values = {str(key).replace("-", "_"): value for key, value in content.items()}
@@ -74,7 +75,43 @@ def read_config_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
     return values
 
 
-def describe_yaml_error(error: yaml.YAMLError | UnicodeDecodeError) -> str:
+def parse_yaml(text: str) -> object:
+    """What a YAML document says: plain values only.
+
+    Raises:
+        ValueError: It is no YAML, contains itself, unfolds into too many values by its aliases, or has a value that cannot
+            be; the message says which, in a few words.
+    """
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        if root is not None and _count_unfolded(root, {}) > _MOST_VALUES:
+            raise ValueError(f"its aliases unfold into more than {_MOST_VALUES:,} values")
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(_describe_yaml_error(error)) from error
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+_MOST_VALUES = 100_000
+
+
+def _count_unfolded(node: yaml.Node, counts: dict[int, int | None]) -> int:
+    """How many values a node stands for when every alias in it is written out."""
+    if not isinstance(node, yaml.CollectionNode):
+        str(node.value).encode()  # halves of a pair are no text
+        return 1
+    if id(node) not in counts:
+        counts[id(node)] = None
+        inside = (part for item in node.value for part in (item if isinstance(item, tuple) else (item,)))
+        counts[id(node)] = 1 + sum(_count_unfolded(part, counts) for part in inside)
+    count = counts[id(node)]
+    if count is None:
+        raise ValueError("an alias in it contains itself")
+    return count
+
+
+def _describe_yaml_error(error: yaml.YAMLError) -> str:
     """The problem and its line in a few words; the parser's own message takes up to seven lines."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
         return f"{error.problem} (line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1})"
@@ -100,7 +137,7 @@ def resolve(model: type[BaseModel], *, file: Path | None, given: Mapping[str, An
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         where = f" in {file}" if key not in given else ""
-        raise UsageError(f"{key}{where}: {first['msg']} (got {first.get('input')!r}).") from error
+        raise UsageError(f"{key}{where}: {first['msg']} (got {shortened(repr(first.get('input')))}).") from error
     return {name: getattr(settings, name) for name in model.model_fields}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crossgraft.cli.main import main
-from support.documented import fill_hub_cache, make_documented_workspace
+from support.documented import fill_hub_cache, forget_examples, make_documented_workspace
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")])
@@ -34,11 +34,19 @@ def commands(page):
     return [line[2:].strip() for line in joined.splitlines() if line.startswith("$ crossgraft")]
 
 
+@pytest.fixture(autouse=True)
+def fresh_examples():
+    forget_examples(REPOSITORY)
+    yield
+    forget_examples(REPOSITORY)
+
+
 @pytest.fixture(scope="module")
 def documented(tmp_path_factory):
     folder = tmp_path_factory.mktemp("documented")
     make_documented_workspace(folder, REPOSITORY)
     fill_hub_cache(folder / "hub", folder / "weights")
+    forget_examples(REPOSITORY)
     return folder
 
 
@@ -85,7 +93,7 @@ def test_every_entry_of_a_printed_zoo_loads(zoo, documented):
     """The commands above rank three of them."""
     from crossgraft.models import load_backbone, read_zoo
 
-    specs = read_zoo(zoo, weights_dir=documented / "weights")
+    specs = read_zoo(zoo, weights_dir=documented / "weights", allow_code=zoo.parent)
     assert len(specs) == len(re.findall(r"(?m)^- name: ", zoo.read_text(encoding="utf-8"))) > 0
     assert all(load_backbone(spec, image_size=32).num_features for spec in specs)
 

@@ -277,3 +277,24 @@ def test_a_pickle_behind_the_name_of_weights_is_never_opened(tmp_path):
     (tmp_path / "evil.pth").write_bytes(b"\x80\x04cos\nsystem\n(S'touch mark'\ntR.")
     with guarded(tmp_path), pytest.raises(DataError, match="more than tensors"):
         load_backbone(ModelSpec("m", "test_resnet", str(tmp_path / "evil.pth")))
+
+
+def test_allowing_a_function_searches_no_folder_of_a_file_and_installed_packages_first(tmp_path, monkeypatch):
+    """A module of the same name beside the zoo file, or in the current folder, does not stand in for the one that was meant."""
+    installed, downloaded = tmp_path / "installed", tmp_path / "downloaded"
+    for folder, text in ((installed, "def net():\n    return 'good'\n"), (downloaded, LEAVES_A_MARK)):
+        folder.mkdir()
+        (folder / "twin_nets.py").write_text(text)
+    (downloaded / "zoo.yaml").write_text('- {name: a, source: "twin_nets:net"}')
+    monkeypatch.chdir(downloaded)
+    monkeypatch.syspath_prepend(str(installed))
+    (spec,) = read_zoo("zoo.yaml", allow_code="twin_nets:net")
+    with pytest.raises(UsageError, match="returned a str"):
+        load_backbone(spec, image_size=16)
+    assert not (downloaded / "mark").exists()
+    sys.modules.pop("twin_nets")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(installed)])
+    with pytest.raises(UsageError, match="Cannot import twin_nets"):
+        load_backbone(spec, image_size=16)
+    assert not (downloaded / "mark").exists()

@@ -40,11 +40,18 @@ def run(tmp_path):
     ],
 )
 def test_a_name_that_leaves_the_folder_is_refused(run, tmp_path, name):
-    (run / "link").symlink_to(tmp_path / "deep")
-    (run / "loop").symlink_to(run / "loop")
+    if name.startswith("link"):
+        (run / "link").symlink_to(tmp_path / "deep")
+    if name.startswith("loop"):
+        (run / "loop").symlink_to(run / "loop")
     name = str(tmp_path / "precious.txt") if name == "ABSOLUTE" else name
     (run / WRITTEN).write_text(f"table.csv\n{name}\n")
-    with guarded(run), pytest.raises(DataError, match="which is not in the folder of the run, so nothing was removed"):
+    with (
+        guarded(run),
+        pytest.raises(
+            DataError, match="which is not in the folder of the run, so nothing was removed|is a symbolic link"
+        ),
+    ):
         make_run(run, seed=1, overwrite=True)
     assert (run / "table.csv").is_file()
     assert (tmp_path / "precious.txt").read_text() == (tmp_path / "deep" / "precious.txt").read_text() == "mine"
@@ -79,3 +86,27 @@ def test_any_list_leaves_everything_else_alone(run, tmp_path, content):
     assert (tmp_path / "precious.txt").read_text() == "mine"
     if not (run / "run.json").exists():
         make_run(run)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("place", ["jobs", "trainings", "deep/folds", ".lock"])
+def test_a_folder_with_links_to_elsewhere_is_refused(run, tmp_path, place, overwrite):
+    """Whatever the command writes or removes through the link: jobs, trainings, checkpoints."""
+    (run / place).parent.mkdir(exist_ok=True)
+    (run / place).unlink(missing_ok=True)
+    (run / place).symlink_to(tmp_path / ("precious.txt" if place == ".lock" else "deep"))
+    before = sorted(path.name for path in run.iterdir())
+    with (
+        guarded(),
+        pytest.raises(DataError, match=r"is a symbolic link\. A run writes and removes files in its folder"),
+    ):
+        make_run(run, overwrite=overwrite)
+    assert sorted(path.name for path in run.iterdir()) == before
+    assert (tmp_path / "precious.txt").read_text() == "mine"
+
+
+def test_a_temporary_name_without_a_target_is_left_alone(run):
+    strange = run / "...abcdef-1-1-00000000.tmp"
+    strange.touch()
+    make_run(run)
+    assert strange.exists()

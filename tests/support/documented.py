@@ -2,6 +2,9 @@
 
 import json
 import re
+import shutil
+import sys
+from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -30,9 +33,30 @@ def make_documented_workspace(folder, repository):
     saved_datasets(folder)
     weights(folder / "weights")
     examples(folder / "examples", repository / "examples")
+    (folder / "my_nets.py").write_text(SMALL_NET)
     (folder / "zoo.yaml").write_text("- {name: my net, source: mobilenetv3_small_050, weights: my_net.safetensors}\n")
     results = "model,accuracy\nmobilenetv3_small_050,0.8\nresnet18,0.7\n"
     (folder / "fine_tuned.csv").write_text(results)
+
+
+SMALL_NET = """
+from torch import nn
+
+
+def small_net():
+    net = nn.Sequential()
+    net.body = nn.Conv2d(3, 8, 3)
+    net.pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    net.fc = nn.Linear(8, 10)
+    net.default_cfg = {"input_size": (3, 32, 32)}
+    return net
+"""
+
+
+def forget_examples(repository):
+    """Python keeps one module per name, and other tests import the originals."""
+    for file in (*(repository / "examples").glob("*/*.py"), Path("my_nets.py")):
+        sys.modules.pop(file.stem, None)
 
 
 def examples(folder, originals):
@@ -44,7 +68,7 @@ def examples(folder, originals):
             heading, *entries = re.split(r"(?m)^(?=- name:)", original.read_text(encoding="utf-8"))
             file.write_text("".join([heading, entries[0], *entries[1:][-1:]]), encoding="utf-8")
         else:
-            file.symlink_to(original)  # the same module, wherever it is imported from
+            shutil.copyfile(original, file)  # a link would lead out of the folder that --code names
 
 
 def several_labels(folder):
@@ -173,7 +197,6 @@ def torchvision_weights(folder):
 def mobilenets(folder, save_file):
     """The files of `examples/own_models/mobilenets.yaml`."""
     import importlib.util
-    from pathlib import Path
 
     import timm
 
@@ -203,7 +226,6 @@ def mobilenets(folder, save_file):
 
 def own_networks(folder, save_file):
     """The files of the other zoos of `examples/own_models`."""
-    from pathlib import Path
 
     import torch
     import yaml

@@ -109,7 +109,9 @@ def _load_from_library(
 
 
 def _load_factory(spec: ModelSpec, seed: int) -> tuple[nn.Module, Mapping[str, object]]:
-    folders = [folder for folder in (spec.folder, Path.cwd()) if folder is not None]
+    # The folder of a zoo file is searched only if --code names it; who makes a spec in Python names its folder.
+    own = spec.folder if spec.trusted is None else None
+    folders = [folder for folder in (own, Path.cwd()) if folder is not None]
     factory = find_factory(spec.source, trusted=spec.code, folders=folders)
     is_random = spec.weights == RANDOM
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models.trusted_code import TrustedCode
+from crossgraft.paths import shortened
 from crossgraft.types import SourceFeatures
 
 PRETRAINED = "pretrained"
@@ -193,7 +194,7 @@ def spec_from_entry(entry: Mapping[str, object], *, folder: Path, trusted: Trust
 def _text(entry: Mapping[str, object], key: str, where: str) -> str | None:
     value = entry.get(key)
     if value is not None and not isinstance(value, str):
-        raise UsageError(f"{where}: {key} must be text, found {value!r}. Put it in quotes.")
+        raise UsageError(f"{where}: {key} must be text, found {shortened(repr(value))}. Put it in quotes.")
     return value
 
 
@@ -202,7 +203,7 @@ def _mapping(entry: Mapping[str, object], key: str, where: str) -> dict[str, obj
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise UsageError(f"{where}: {key} must be a mapping of names to values, found {value!r}.")
+        raise UsageError(f"{where}: {key} must be a mapping of names to values, found {shortened(repr(value))}.")
     return {str(name): item for name, item in value.items()}
 
 

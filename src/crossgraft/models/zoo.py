@@ -7,9 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import yaml
-
-from crossgraft.config import describe_yaml_error
+from crossgraft.config import parse_yaml
 from crossgraft.errors import MissingWeightsError, UsageError
 from crossgraft.models.resolve import resolve_spec
 from crossgraft.models.sources.foreign_formats import explain_folder, explain_name
@@ -18,7 +16,7 @@ from crossgraft.models.sources.local_checkpoint import read_header
 from crossgraft.models.sources.pretrained_files import find_pretrained
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, RANDOM, ModelSpec, is_factory_source, spec_from_entry
 from crossgraft.models.trusted_code import NOTHING, AllowedCode, TrustedCode, trusted_code
-from crossgraft.paths import is_file
+from crossgraft.paths import is_file, shortened
 
 DEFAULT_ZOO = (
     "mobilenetv3_small_100",
@@ -113,11 +111,11 @@ def _is_foreign(path: Path) -> bool:
 
 def _read_yaml(path: Path, trusted: TrustedCode) -> list[ModelSpec]:
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = parse_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise UsageError(f"No such zoo file: {path}.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"The zoo file {path.name} is not valid YAML: {describe_yaml_error(error)}.") from error
+    except ValueError as error:
+        raise UsageError(f"The zoo file {path.name} is not valid YAML: {error}.") from error
     if not isinstance(content, list):
         raise UsageError(f"The zoo file {path.name} must be a list of entries that each begin with `- name: …`.")
     specs: list[ModelSpec] = []
@@ -129,7 +127,9 @@ def _read_yaml(path: Path, trusted: TrustedCode) -> list[ModelSpec]:
         elif isinstance(entry, dict):
             specs.append(spec_from_entry(entry, folder=path.parent.resolve(), trusted=trusted, where=where))
         else:
-            raise UsageError(f"{where} must be a model name or a mapping with the key name, found {entry!r}.")
+            raise UsageError(
+                f"{where} must be a model name or a mapping with the key name, found {shortened(repr(entry))}."
+            )
     return specs
 
 

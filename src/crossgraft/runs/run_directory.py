@@ -7,6 +7,7 @@ is refused unless ``overwrite``; so is a second process while the first is at wo
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 import time
 from collections.abc import Generator, Mapping
@@ -146,8 +147,10 @@ def open_run(
     Raises:
         RunDirectoryError: Another process is at work in ``path``, ``path`` holds another configuration, or it holds
             files that are no run.
+        DataError: A folder in ``path`` is a symbolic link.
         StorageError: The folder can not be written.
     """
+    _refuse_links(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path / ".lock", timeout=0)
@@ -184,6 +187,18 @@ def _leave(run: RunDirectory, state: Literal["interrupted", "failed"]) -> None:
     if run.record.state != "done":
         with suppress(StorageError):
             run.update(state=state)
+
+
+def _refuse_links(path: Path) -> None:
+    """A run makes no links, so one in its folder was put there, and what is written through it would land elsewhere."""
+    for place, folders, files in os.walk(path):
+        lock = [".lock"] if Path(place) == path and ".lock" in files else []
+        for name in (*folders, *lock):
+            if Path(place, name).is_symlink():
+                raise DataError(
+                    f"{shortened(str(Path(place, name)))} is a symbolic link. A run writes and removes files in its folder, "
+                    "which would be those that the link leads to. Remove the link, or choose another --out."
+                )
 
 
 def _enter(

@@ -73,7 +73,7 @@ def remove_leftovers(folder: Path, *, of: str | None = None, locked: bool = Fals
     """
     for entry in list(_entries(folder, recursive=recursive)):
         found = _NAME.fullmatch(entry.name)
-        if found is None or of not in (None, found["target"]):
+        if found is None or found["target"] in (".", "..") or of not in (None, found["target"]):
             continue
         with suppress(OSError):
             if not _may_be_at_work(found, entry, locked=locked):

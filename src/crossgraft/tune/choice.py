@@ -10,10 +10,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import TypeAdapter, ValidationError
 
+from crossgraft.config import parse_yaml
 from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.paths import shortened
 from crossgraft.registry import Registry
 
 T = TypeVar("T")
@@ -75,7 +76,7 @@ def _refusal(error: Mapping[str, Any]) -> str:
     if error["type"] == "value_error":
         return str(error["msg"]).removeprefix("Value error, ")
     option = ".".join(map(str, error["loc"]))
-    return f"{option}: {error['msg']} (got {error.get('input')!r})."
+    return f"{option}: {error['msg']} (got {shortened(repr(error.get('input')))})."
 
 
 def _parse(text: str) -> tuple[str, dict[str, object]]:
@@ -98,6 +99,6 @@ def _parse(text: str) -> tuple[str, dict[str, object]]:
 def _value(text: str) -> object:
     """What YAML makes of ``text``; a text that YAML has another use for (``*.norm``) stays one."""
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
+        return parse_yaml(text)
+    except ValueError:
         return text

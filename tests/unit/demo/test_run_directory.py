@@ -47,7 +47,7 @@ def test_the_run_directory_tells_how_the_demo_was_made(short, tmp_path):
     assert len(links) == 3
     assert all((out / link).is_file() for link in links)
 
-    lines = [line.strip() for line in demo_text(record, report).splitlines()]
+    lines = [line.strip() for line in demo_text(record, out, report).splitlines()]
     assert set(record.best_model.commands(out)) < set(lines)
     assert max(len(line) for line in lines if str(out) not in line and "my_images" not in line) <= 100
 

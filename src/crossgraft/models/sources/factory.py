@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from pathlib import Path
+from types import ModuleType
 from typing import cast
 
 from timm.models import PretrainedCfg
@@ -56,7 +57,8 @@ def find_factory(source: str, *, trusted: TrustedCode, folders: Sequence[Path] =
         source: ``package.module:factory``.
         trusted: What the user named. A function in one of its places must also be defined there: one that the module only
             imports from elsewhere is refused.
-        folders: Where the module of a function that is named itself may lie, besides what is installed.
+        folders: Where the module of a function that is named itself may lie; what is installed comes before it, so that no
+            file of such a folder stands in for a package.
 
     Raises:
         UntrustedCodeError: Nobody has allowed this function.
@@ -66,7 +68,7 @@ def find_factory(source: str, *, trusted: TrustedCode, folders: Sequence[Path] =
     module_name, _, function_name = source.partition(":")
     location = locate_factory(source, trusted=trusted, folders=folders)
     places = list(folders) if location is None else [location.root]
-    with _importable(places):
+    with _importable(places, first=location is not None):
         _refuse_namesake(module_name, places)
         try:
             module = importlib.import_module(module_name)
@@ -76,7 +78,7 @@ def find_factory(source: str, *, trusted: TrustedCode, folders: Sequence[Path] =
                 f"Cannot import {module_name} for the source {source}: {error}. Looked among installed packages and in "
                 f"{looked}."
             ) from error
-    _imported[module_name] = tuple(Path(folder).resolve() for folder in places)
+    _imported[module_name] = _found_in(module, places)
     if not hasattr(module, function_name):
         public = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
         raise UnknownNameError(f"function in {module_name}", function_name, public)
@@ -112,8 +114,16 @@ def _refuse_from_elsewhere(factory: Factory, source: str, location: Location | N
         )
 
 
+def _found_in(module: ModuleType, places: Sequence[Path]) -> tuple[Path, ...]:
+    """The one of ``places`` that the module was imported from; none for what is installed."""
+    file = Path(str(module.__file__ or "")).resolve()
+    depth = module.__name__.count(".") + (file.name == "__init__.py")
+    root = file.parents[min(depth, len(file.parents) - 1)]
+    return (root,) if root in {place.resolve() for place in places} else ()
+
+
 def imported_modules() -> dict[str, tuple[Path, ...]]:
-    """Modules that ``find_factory`` imported in this process, each with the folders that it was looked for in."""
+    """Modules that ``find_factory`` imported in this process, each with the folder that it is in; none if it is installed."""
     return dict(_imported)
 
 
@@ -124,14 +134,16 @@ def import_modules(modules: Mapping[str, Sequence[Path]]) -> None:
         ImportError: A module is no longer there.
     """
     for name, folders in modules.items():
-        with _importable(folders):
+        with _importable(folders, first=True):
             importlib.import_module(name)
 
 
 @contextmanager
-def _importable(folders: Sequence[Path]) -> Generator[None]:
+def _importable(folders: Sequence[Path], *, first: bool) -> Generator[None]:
+    """Let modules of ``folders`` be imported inside the block, before or after all others of the same name."""
     before = list(sys.path)
-    sys.path[:0] = [str(folder) for folder in folders]
+    added = [str(folder) for folder in folders]
+    sys.path[:] = [*added, *before] if first else [*before, *added]
     importlib.invalidate_caches()
     try:
         yield

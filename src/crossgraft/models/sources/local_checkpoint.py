@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from crossgraft.errors import DataError, MissingWeightsError, UsageError, WeightsMismatchError, nearest_names
 from crossgraft.models.sources.foreign_formats import explain_content, explain_folder, explain_name
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, PREPROCESSING_KEYS
+from crossgraft.paths import shortened
 
 StateDict = dict[str, Tensor]
 
@@ -120,8 +121,10 @@ def _decode(metadata: Mapping[str, str], key: str, path: Path) -> object:
         return None
     try:
         return json.loads(metadata[key])
-    except json.JSONDecodeError as error:
-        raise DataError(f"The header of {path.name} states {key} as {metadata[key]!r}, which is not JSON.") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(
+            f"The header of {path.name} states {key} as {shortened(metadata[key])!r}, which is not JSON."
+        ) from error
 
 
 def read_state_dict(path: Path) -> StateDict:

@@ -13,10 +13,12 @@ from timm.models import get_pretrained_cfg, is_model, list_models, list_pretrain
 from torch import nn
 from torchvision.models import list_models as list_torchvision_models
 
-from crossgraft.errors import UnknownNameError, UsageError, nearest_names
+from crossgraft.errors import CrossgraftError, UnknownNameError, UsageError, nearest_names
+from crossgraft.models.building_limits import building_limits, refuse_large_numbers
 from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, refuse_other_arguments
 from crossgraft.models.sources.local_checkpoint import check_fit, read_state_dict
 from crossgraft.models.spec import TORCHVISION_PREFIX
+from crossgraft.paths import shortened
 from crossgraft.types import Preprocessing
 
 # What timm's interpolation of relative positions makes torch say; the result is right.
@@ -65,6 +67,8 @@ def build_architecture(name: str, kwargs: Mapping[str, object]) -> nn.Module:
     refuse_other_arguments(kwargs, where=f"the kwargs of {name}")
     try:
         return _create(name, kwargs)
+    except CrossgraftError:
+        raise
     except WRONG_VALUES as error:
         raise _can_not_build(name, kwargs, error) from error
 
@@ -88,14 +92,16 @@ def build_pretrained(name: str, kwargs: Mapping[str, object], file: Path) -> nn.
 
 
 def _create(name: str, kwargs: Mapping[str, object], **options: Any) -> nn.Module:
+    refuse_large_numbers(kwargs, where=f"the kwargs of {name}")
     try:
-        return timm.create_model(name, **options, **cast("dict[str, Any]", kwargs))
+        with building_limits(name):
+            return timm.create_model(name, **options, **cast("dict[str, Any]", kwargs))
     except TypeError as error:
         raise _can_not_build(name, kwargs, error) from error
 
 
 def _can_not_build(name: str, kwargs: Mapping[str, object], error: Exception) -> UsageError:
-    given = ", ".join(f"{key}={value!r}" for key, value in kwargs.items()) or "no arguments"
+    given = shortened(", ".join(f"{key}={value!r}" for key, value in kwargs.items())) or "no arguments"
     return UsageError(
         f"timm cannot build {name} with {given}: {error}. Check kwargs, or give source: package.module:factory."
     )

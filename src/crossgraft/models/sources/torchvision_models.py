@@ -18,12 +18,14 @@ from torchvision import models
 from torchvision.models.maxvit import MaxVit
 from torchvision.models.vision_transformer import VisionTransformer, interpolate_embeddings
 
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.errors import CrossgraftError, UnknownNameError, UsageError
+from crossgraft.models.building_limits import building_limits, refuse_large_numbers
 from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, refuse_other_arguments
 from crossgraft.models.sources.library import LibraryName
 from crossgraft.models.sources.local_checkpoint import known_prefixes_removed, load_weights, read_state_dict
 from crossgraft.models.sources.torchvision_files import find_torchvision_weights, require_torchvision_weights
 from crossgraft.models.spec import TORCHVISION_PREFIX
+from crossgraft.paths import shortened
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
 
@@ -113,11 +115,15 @@ class TorchvisionLibrary:
                 f"{source} always has a head: leave num_classes: 0 out. Features are taken in front of the head."
             )
         refuse_other_arguments(kwargs, where=f"the kwargs of {source}")
+        refuse_large_numbers(kwargs, where=f"the kwargs of {source}")
         arguments = {**BUILD_ARGUMENTS.get(architecture, {}), **kwargs}
         try:
-            return models.get_model(architecture, weights=None, **arguments)
+            with building_limits(source):
+                return models.get_model(architecture, weights=None, **arguments)
+        except CrossgraftError:
+            raise
         except WRONG_VALUES as error:
-            given = ", ".join(f"{key}={value!r}" for key, value in kwargs.items()) or "no arguments"
+            given = shortened(", ".join(f"{key}={value!r}" for key, value in kwargs.items())) or "no arguments"
             raise UsageError(
                 f"torchvision cannot build {source} with {given}: {error}. Check kwargs, or give source: "
                 "package.module:factory."

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
 from pydantic import ValidationError
 
-from crossgraft.config import describe_yaml_error, settings_model
+from crossgraft.config import parse_yaml, settings_model
 from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.paths import shortened
 from crossgraft.tune.fine_tune import fine_tune
 
 MAY_DIFFER = (
@@ -31,9 +31,9 @@ def read_variant_file(path: Path) -> list[Mapping[str, object]]:
     if not path.is_file():
         raise UsageError(f"--compare: no such file of variants: {path}")
     try:
-        content: object = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not a YAML file: {describe_yaml_error(error)}.") from error
+        content = parse_yaml(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(f"{path} is not a YAML file: {error}.") from error
     entries = cast(list[object], content) if isinstance(content, list) else []
     if not entries or not all(isinstance(entry, Mapping) for entry in entries):
         raise UsageError(
@@ -67,6 +67,6 @@ def settings_of_entry(entry: Mapping[str, object], where: str) -> tuple[str, dic
     except ValidationError as error:
         first = error.errors()[0]
         raise UsageError(
-            f"{where}: {first['loc'][0]} of the variant {name}: {first['msg']} (got {first.get('input')!r})."
+            f"{where}: {first['loc'][0]} of the variant {name}: {first['msg']} (got {shortened(repr(first.get('input')))})."
         ) from error
     return str(name).strip(), {setting: getattr(settings, setting) for setting in values}
