@@ -49,7 +49,7 @@ def test_a_name_that_leaves_the_folder_is_refused(run, tmp_path, name):
     with (
         guarded(run),
         pytest.raises(
-            DataError, match="which is not in the folder of the run, so nothing was removed|is a symbolic link"
+            DataError, match=r"which is not in the folder of the run, so nothing was removed|is a symbolic link"
         ),
     ):
         make_run(run, seed=1, overwrite=True)
