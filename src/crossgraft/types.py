@@ -6,11 +6,14 @@ Axis names are the field's words and mean the same size everywhere in one call: 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Float64, Int, Shaped
+
+from crossgraft.errors import UsageError
 
 Features = Float[np.ndarray, "num_samples num_features"]
 """Penultimate features, one row an image."""
@@ -36,6 +39,14 @@ Task = Literal["multi-class", "binary", "multi-label"]
 ResizePolicy = Literal["crop", "squash", "pad"]
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
 
+LARGEST_INPUT_PIXELS = 16384
+"""Of a side; far above what any network takes, and small enough that one input fits into memory."""
+LEAST_CROP_FRACTION = 0.01
+"""A smaller one would resize every image to more than a hundred times the input."""
+LEAST_STD = 1e-6
+"""In magnitude; a smaller one makes inputs that the arithmetic of float32 does not hold."""
+_LONGEST_VALUE = 60  # characters of a value in a message
+
 
 @dataclass(frozen=True)
 class Preprocessing:
@@ -51,7 +62,10 @@ class Preprocessing:
         resize_policy: ``crop`` resizes the shorter side to ``size / crop_fraction`` and cuts the centre, as the weights
             were evaluated; ``squash`` resizes both sides and changes the aspect; ``pad`` fits the longer side and adds
             black borders.
-        crop_fraction: Share of the resized image that ``crop`` keeps, in (0, 1].
+        crop_fraction: Share of the resized image that ``crop`` keeps, in [0.01, 1].
+
+    Raises:
+        UsageError: A value has no meaning; the message names the field and the value.
     """
 
     height_pixels: int
@@ -63,6 +77,23 @@ class Preprocessing:
     resize_policy: ResizePolicy = "crop"
     crop_fraction: float = 1.0
 
+    def __post_init__(self) -> None:
+        for side in ("height_pixels", "width_pixels"):
+            pixels = getattr(self, side)
+            _require(1 <= pixels <= LARGEST_INPUT_PIXELS, side, f"from 1 to {LARGEST_INPUT_PIXELS}", pixels)
+        _require(self.channels in (1, 3), "channels", "1 or 3", self.channels)
+        crop = self.crop_fraction
+        _require(LEAST_CROP_FRACTION <= crop <= 1, "crop_fraction", f"in [{LEAST_CROP_FRACTION}, 1]", crop)
+        for field, values in (("mean", self.mean), ("std", self.std)):
+            _require(len(values) == self.channels, field, f"{self.channels} number(s), one per channel", values)
+            _require(all(map(math.isfinite, values)), field, "finite in every channel", values)
+        _require(
+            min(map(abs, self.std)) >= LEAST_STD,
+            "std",
+            f"at least {LEAST_STD:g} in magnitude in every channel",
+            self.std,
+        )
+
     def describe(self) -> str:
         """One line for people: size, interpolation, resize policy, mean and standard deviation."""
         policy = f"{self.resize_policy} {self.crop_fraction:g}" if self.resize_policy == "crop" else self.resize_policy
@@ -72,3 +103,14 @@ class Preprocessing:
             f"{self.height_pixels}×{self.width_pixels} px, {self.channels} channels, {self.interpolation}, {policy}, "
             f"mean {mean}, std {std}"
         )
+
+
+def _require(holds: bool, field: str, what: str, value: object) -> None:
+    if not holds:
+        raise UsageError(f"{field} must be {what}; found {shown_value(value)}.")
+
+
+def shown_value(value: object) -> str:
+    """A value of a file as a message shows it, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

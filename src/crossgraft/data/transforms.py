@@ -55,7 +55,7 @@ def prepare_batch(
         luminance where one channel is asked for.
 
     Raises:
-        UsageError: No image, or a preprocessing without a meaning.
+        UsageError: No image.
     """
     if not images:
         raise UsageError("There is no image to prepare: the batch is empty.")
@@ -77,11 +77,7 @@ def resize_images(
         preprocessing: Size, resize policy and interpolation.
         grey: Give one channel (colour becomes luminance) instead of three (grey is repeated).
         in_8_bits: Give uint8 from 0 to 255, for images that are all uint8; otherwise float32 in [0, 1].
-
-    Raises:
-        UsageError: A preprocessing without a meaning.
     """
-    _refuse_bad_preprocessing(preprocessing)
     height, width = preprocessing.height_pixels, preprocessing.width_pixels
     batch = np.zeros((len(images), height, width, 1 if grey else 3), dtype=np.uint8 if in_8_bits else np.float32)
     for image, place in zip(images, batch, strict=True):
@@ -184,17 +180,3 @@ def _covering_size(height: int, width: int, least_height: int, least_width: int)
         return (short, int(short * width / height)) if height <= width else (int(short * height / width), short)
     ratio = min(height / least_height, width / least_width)
     return round(height / ratio), round(width / ratio)
-
-
-def _refuse_bad_preprocessing(preprocessing: Preprocessing) -> None:
-    if preprocessing.height_pixels < 1 or preprocessing.width_pixels < 1 or not 0 < preprocessing.crop_fraction <= 1:
-        raise UsageError(
-            f"No image can be prepared for {preprocessing.describe()}: sizes must be positive, crop in (0, 1]."
-        )
-    if preprocessing.channels not in (1, 3):
-        raise UsageError(f"Inputs have 1 or 3 channels, not {preprocessing.channels}.")
-    if not len(preprocessing.mean) == len(preprocessing.std) == preprocessing.channels:
-        raise UsageError(
-            f"{len(preprocessing.mean)} means and {len(preprocessing.std)} standard deviations were given for "
-            f"{preprocessing.channels} channels."
-        )

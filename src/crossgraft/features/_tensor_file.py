@@ -75,7 +75,7 @@ def map_tensors(path: Path) -> TensorFile | None:
             if length > size:
                 return None
             header = json.loads(file.read(length))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
         return None
     except OSError as error:
         raise StorageError(
@@ -91,7 +91,7 @@ def map_tensors(path: Path) -> TensorFile | None:
             name: np.memmap(path, _DTYPE, "r", offset=start + entry["data_offsets"][0], shape=tuple(entry["shape"]))
             for name, entry in entries.items()
         }
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
         return None
     # plain views: numpy's memmap subclass makes every small operation slower
     return TensorFile({name: np.asarray(array) for name, array in tensors.items()}, metadata)

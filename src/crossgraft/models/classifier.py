@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import torch
 from jaxtyping import Float
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from torch import Tensor, nn
 
 from crossgraft.errors import DataError, UsageError
@@ -22,9 +22,10 @@ from crossgraft.models.recipe import NetworkRecipe, build_network
 from crossgraft.models.surgery import Cut, forget_caches, repeat_cut, take_head_out
 from crossgraft.models.trusted_code import NOTHING, TrustedCode
 from crossgraft.seeding import torch_generator
-from crossgraft.types import Preprocessing
+from crossgraft.types import Preprocessing, shown_value
 
 _HEAD_STD = 0.02
+_Width = Annotated[int, Field(ge=1, le=1_000_000)]  # of a layer that is read from a file; far above what networks have
 
 
 class ClassifierOutput(NamedTuple):
@@ -67,8 +68,8 @@ class ClassifierRecipe:
     preprocessing: Preprocessing
     network: NetworkRecipe | None
     cut: Cut
-    num_features: int
-    num_outputs: int
+    num_features: _Width
+    num_outputs: _Width
     adapters: tuple[AdapterRecipe, ...] = ()
 
     def to_json(self) -> dict[str, object]:
@@ -80,14 +81,17 @@ def read_recipe(values: Mapping[str, object]) -> ClassifierRecipe:
     """The inverse of ``ClassifierRecipe.to_json``.
 
     Raises:
-        DataError: A value is missing or has the wrong type.
+        DataError: A value is missing, has the wrong type or is out of its range.
     """
     try:
         return TypeAdapter(ClassifierRecipe).validate_python(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
+        reason = first["msg"].rstrip(".")
+        # what one value must be says nothing of the value; a check of several values names it itself
+        found = "" if isinstance(first["input"], Mapping) else f"; found {shown_value(first['input'])}"
         raise DataError(
-            f"The description of the fine-tuned network is damaged: {'.'.join(map(str, first['loc']))}: {first['msg']}. "
+            f"The description of the fine-tuned network is damaged: {'.'.join(map(str, first['loc']))}: {reason}{found}. "
             "Fine-tune again, or restore the file."
         ) from error
 

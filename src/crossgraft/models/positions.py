@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from jaxtyping import Float
+from pydantic import Field
 from torch import Tensor, nn
 
 from crossgraft.errors import UsageError
@@ -24,8 +25,8 @@ class Layout(NamedTuple):
         num_prefix_tokens: Class and register tokens in front of the patch tokens; they are no positions.
     """
 
-    channel_axis: int
-    num_prefix_tokens: int = 0
+    channel_axis: Annotated[int, Field(ge=1, le=3)]
+    num_prefix_tokens: Annotated[int, Field(ge=0)] = 0
 
 
 def find_layout(module: nn.Module, shape: Sequence[int]) -> Layout:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast, get_args
 
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.types import Interpolation, Preprocessing, ResizePolicy
+from crossgraft.types import (
+    LARGEST_INPUT_PIXELS,
+    LEAST_CROP_FRACTION,
+    LEAST_STD,
+    Interpolation,
+    Preprocessing,
+    ResizePolicy,
+    shown_value,
+)
 
 _POLICY_OF_CROP_MODE: dict[object, ResizePolicy] = {"center": "crop", "squash": "squash", "border": "pad"}
 
@@ -39,7 +48,7 @@ def resolve_preprocessing(
             "preprocessing: {input_size: [3, 224, 224], mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}."
         )
     channels, height, width = _input_size(said.get("input_size"), model)
-    defaults = Preprocessing(height_pixels=height, width_pixels=width)
+    defaults = Preprocessing(height_pixels=1, width_pixels=1)
     chosen = Preprocessing(
         height_pixels=height,
         width_pixels=width,
@@ -50,11 +59,11 @@ def resolve_preprocessing(
         resize_policy=_policy(said, model),
         crop_fraction=_crop_fraction(said.get("crop_pct", defaults.crop_fraction), model),
     )
-    if min(chosen.std) <= 0:
-        raise UsageError(f"The std of the model {model} must be positive in every channel, found {chosen.std}.")
     if image_size is not None:
-        if image_size < 1:
-            raise UsageError(f"The image size must be at least 1 pixel, found {image_size}.")
+        if not 1 <= image_size <= LARGEST_INPUT_PIXELS:
+            raise UsageError(
+                f"The image size must be at least 1 pixel and at most {LARGEST_INPUT_PIXELS}, found {image_size}."
+            )
         chosen = replace(chosen, height_pixels=image_size, width_pixels=image_size)
     if resize_policy is None:
         return chosen
@@ -69,12 +78,12 @@ def _input_size(value: object, model: str) -> tuple[int, int, int]:
     if (
         not isinstance(sizes, Sequence)
         or len(sizes) != 3
-        or not all(isinstance(size, int) and size > 0 for size in sizes)
+        or not all(isinstance(size, int) and 0 < size <= LARGEST_INPUT_PIXELS for size in sizes)
         or sizes[0] not in (1, 3)
     ):
         raise UsageError(
             f"The input_size of the model {model} must be [channels, height, width] with 1 or 3 channels, or one number "
-            f"of pixels; found {value!r}."
+            f"of pixels, at most {LARGEST_INPUT_PIXELS}; found {shown_value(value)}."
         )
     channels, height, width = cast("Sequence[int]", sizes)
     return channels, height, width
@@ -82,13 +91,21 @@ def _input_size(value: object, model: str) -> tuple[int, int, int]:
 
 def _per_channel(value: object, channels: int, key: str, model: str) -> tuple[float, ...]:
     values = [value] * channels if isinstance(value, int | float) else value
-    if isinstance(values, Sequence) and all(isinstance(item, int | float) for item in values):
+    if isinstance(values, Sequence) and all(isinstance(item, int | float) and _fits(item, key) for item in values):
         numbers = tuple(float(item) for item in values)
         if len(numbers) == channels:
             return numbers
         if channels == 1 and len(numbers) == 3:  # a colour recipe on a grey network: use its average
             return (sum(numbers) / 3,)
-    raise UsageError(f"The {key} of the model {model} must be {channels} number(s), found {value!r}.")
+    kind = "positive number(s)" if key == "std" else "number(s)"
+    raise UsageError(
+        f"The {key} of the model {model} must be {channels} {kind}, each finite; found {shown_value(value)}."
+    )
+
+
+def _fits(number: int | float, key: str) -> bool:
+    """Comparing is safe for integers of any length; converting one to a float is not. NaN fits nowhere."""
+    return (LEAST_STD if key == "std" else -sys.float_info.max) <= number <= sys.float_info.max
 
 
 def _interpolation(value: object, model: str) -> Interpolation:
@@ -108,6 +125,8 @@ def _policy(said: Mapping[str, object], model: str) -> ResizePolicy:
 
 
 def _crop_fraction(value: object, model: str) -> float:
-    if not isinstance(value, int | float) or not 0 < value <= 1:
-        raise UsageError(f"The crop_pct of the model {model} must be in (0, 1], found {value!r}.")
+    if not isinstance(value, int | float) or not LEAST_CROP_FRACTION <= value <= 1:
+        raise UsageError(
+            f"The crop_pct of the model {model} must be in [{LEAST_CROP_FRACTION}, 1], found {shown_value(value)}."
+        )
     return float(value)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 
 SCHEMA_VERSION = 1
 """Bumped when a field changes its meaning."""
+
+Count = Annotated[int, Field(ge=0, le=2**53)]
+"""Of images, groups …; as large as a plot can draw it exactly."""
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Record(BaseModel):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
+from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference
 from crossgraft.records.data import DatasetRecord
 
 Severity = Literal["unsound", "warning", "notice", "passed", "not assessed"]
@@ -50,10 +50,19 @@ class DataCheckRecord(Record):
     kind: Literal["data_check"] = "data_check"
     dataset: DatasetRecord
     split_names: list[str] = Field(description="Empty when the data have no split and none was asked for.")
-    split_counts: list[list[int]] = Field(description="Images of each class in each split, in the order of the names.")
+    split_counts: list[list[Count]] = Field(
+        description="Images of each class in each split, in the order of the names."
+    )
     is_sound: bool
     verdict: str
     findings: list[FindingRecord] = Field(description="Most severe first.")
     columns: list[ColumnRecord] = []
     image_names: dict[int, str] = Field(default={}, description="Names of listed images, only with --show-names.")
     references: list[Reference] = []
+
+    @model_validator(mode="after")
+    def _one_count_per_split_and_class(self) -> Self:
+        found = [len(counts) for counts in self.split_counts]
+        if found != [len(self.dataset.class_names)] * len(self.split_names):
+            raise ValueError("split_counts needs one row per split of split_names, with one count per class")
+        return self

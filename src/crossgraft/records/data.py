@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from crossgraft.records.base import Record
+from crossgraft.records.base import Count, Record
 
 
 class DatasetRecord(Record):
@@ -14,9 +14,9 @@ class DatasetRecord(Record):
 
     name: str
     source: str = Field(description="Kind of source: image_folder, csv_table, npz_file, digits …")
-    num_images: int
+    num_images: Count
     class_names: list[str]
-    class_counts: list[int]
+    class_counts: list[Count]
     rows_used: str = Field(description="For example 'split train' or 'all rows (no split given)'.")
     split_method: str = Field(description="How the split was made, in words.")
     group_column: str | None
@@ -28,6 +28,14 @@ class DatasetRecord(Record):
     ordinal: bool = Field(default=False, description="The user said that the order of the classes means something.")
     num_skipped_unreadable: int = Field(default=0, description="Images left out by --skip-unreadable.")
     skipped_unreadable: list[str] = Field(default=[], description="Their names, only with --show-names.")
+
+    @model_validator(mode="after")
+    def _one_count_per_class(self) -> Self:
+        if len(self.class_counts) != len(self.class_names):
+            raise ValueError(
+                f"class_counts has {len(self.class_counts)} counts for {len(self.class_names)} class_names"
+            )
+        return self
 
 
 class Thumbnail(Record):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
+from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Share
 from crossgraft.records.checks import CheckRecord
 from crossgraft.records.data import DatasetRecord
 from crossgraft.records.models import PreprocessingRecord
@@ -179,9 +179,9 @@ class SplitRow(Record):
     """The rows of one part of the data."""
 
     name: str
-    num_images: int
+    num_images: Count
     num_groups: int | None
-    class_counts: list[int] = Field(description="Images of each class (or label).")
+    class_counts: list[Count] = Field(description="Images of each class (or label).")
     origin: str = Field(description="Where the part comes from, for example 'given with the data'.")
 
 
@@ -204,21 +204,35 @@ class TunedModelRecord(Record):
 class ConfusionRecord(Record):
     """How many images of each class were taken for each class."""
 
-    class_names: list[str]
-    counts: list[list[int]] = Field(description="Row: the true class, column: the predicted one.")
+    class_names: list[str] = Field(min_length=1)
+    counts: list[list[Count]] = Field(description="Row: the true class, column: the predicted one.")
     split: str = "test"
+
+    @model_validator(mode="after")
+    def _one_row_and_column_per_class(self) -> Self:
+        num_classes = len(self.class_names)
+        if [len(row) for row in self.counts] != [num_classes] * num_classes:
+            raise ValueError(f"counts needs {num_classes} rows and columns, one per name in class_names")
+        return self
 
 
 class RocRecord(Record):
     """Sensitivity and false alarms of one class against all others, for every threshold; at most 200 points."""
 
     class_name: str
-    false_positive_rates: list[float]
-    true_positive_rates: list[float]
+    false_positive_rates: list[Share]
+    true_positive_rates: list[Share]
     at_threshold: tuple[float, float] | None = Field(
         default=None, description="False and true positive rate at the threshold that was fitted."
     )
     split: str = "test"
+
+    @model_validator(mode="after")
+    def _one_point_per_pair(self) -> Self:
+        found = len(self.false_positive_rates), len(self.true_positive_rates)
+        if found[0] != found[1]:
+            raise ValueError(f"{found[0]} false_positive_rates for {found[1]} true_positive_rates")
+        return self
 
 
 class TuningRecord(Record):
@@ -258,6 +272,13 @@ class TuningRecord(Record):
     warnings: list[str] = []
     notes: list[str] = []
     references: list[Reference] = []
+
+    @model_validator(mode="after")
+    def _one_count_per_class(self) -> Self:
+        for number, split in enumerate(self.splits):
+            if len(split.class_counts) != len(self.dataset.class_names):
+                raise ValueError(f"splits.{number}.class_counts needs one count per name in class_names of the dataset")
+        return self
 
     def metric(self, name: str, *, split: str | None = None) -> MetricRecord | None:
         """The metric called ``name`` over all classes and images; of ``split``, or of the first that has it."""

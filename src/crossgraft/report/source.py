@@ -88,9 +88,10 @@ def _text(path: Path) -> str:
 
 
 def _kind(path: Path) -> str:
+    text = _text(path)
     try:
-        document = json.loads(_text(path))
-    except json.JSONDecodeError as error:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:  # also an integer too long, and nesting too deep, to be parsed
         raise DataError(f"{path} is damaged: {error}. Run the command again to rewrite it.") from error
     if not isinstance(document, dict):
         raise DataError(f"{path} is damaged: expected a JSON object. Run the command again to rewrite it.")

@@ -57,7 +57,7 @@ def test_one_number_is_a_square_and_a_grey_network_averages_colour_statistics():
         ({"input_size": "8"}, "input_size of the model m"),
         ({"input_size": 8, "mean": [0.5, 0.5]}, "mean of the model m must be 3"),
         ({"input_size": 8, "std": 0}, "positive"),
-        ({"input_size": 8, "crop_pct": 1.5}, r"in \(0, 1\]"),
+        ({"input_size": 8, "crop_pct": 1.5}, r"in \[0\.01, 1\]"),
         ({"input_size": 8, "crop_pct": "all"}, "crop_pct"),
     ],
 )

@@ -144,7 +144,7 @@ def _read_json(file: Path) -> dict[str, Any]:
         content = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise DataError(f"The dataset is not complete: there is no {file}. Save it again with save_to_disk.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{file} is damaged: {error}. Save the dataset again with save_to_disk.") from error
     return content if isinstance(content, dict) else {}
 

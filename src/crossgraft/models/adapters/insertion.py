@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from crossgraft.errors import UsageError
 from crossgraft.models.adapters._adapter import Adapter, AdapterRecipe
@@ -184,14 +184,14 @@ def called_modules(classifier: Classifier) -> set[str]:
 
 
 @torch.no_grad()
-def look(classifier: Classifier) -> None:
-    """One forward pass of one drawn image, in eval mode; modes stay."""
+def look(classifier: Classifier) -> Tensor:
+    """The features (1, d) of one drawn image: one forward pass in eval mode; modes stay."""
     modes = [(module, module.training) for module in classifier.modules()]
     classifier.eval()
     try:
         p, weight = classifier.preprocessing, classifier.head.weight
         image = torch.randn(1, p.channels, p.height_pixels, p.width_pixels, generator=torch_generator(0, "look"))
-        classifier.features(image.to(weight))
+        return classifier.features(image.to(weight))
     finally:
         for module, training in modes:
             module.training = training

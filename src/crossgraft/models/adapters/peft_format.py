@@ -175,7 +175,7 @@ def _read_config(folder: Path) -> bytes:
 def _check_config(text: bytes, path: Path) -> PeftConfig:
     try:
         values: object = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is damaged: {error}. Copy it again.") from error
     kind = cast("dict[str, object]", values).get("peft_type") if isinstance(values, dict) else None
     if kind != "LORA":

@@ -77,14 +77,17 @@ def read_checkpoint(folder: Path, configuration: Mapping[str, Any]) -> Checkpoin
         if metadata["sha256"] != _digest(text, tensors):
             raise ValueError("the checksum differs")
         header = json.loads(text)
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        version, found, position = (header[key] for key in ("format_version", "configuration", "position"))
+        if not (isinstance(found, dict) and isinstance(position, dict)):
+            raise ValueError("its header is no description of a run")
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError, OSError) as error:
         raise RunDirectoryError(
             f"The checkpoint {path.name} in {folder.name} is damaged ({error}). Start again with --overwrite."
         ) from error
-    if header["format_version"] != FORMAT_VERSION:
+    if version != FORMAT_VERSION:
         raise RunDirectoryError(f"{path.name} is of another version of crossgraft. Start again with --overwrite.")
-    _refuse_other_configuration(header["configuration"], json.loads(json.dumps(configuration)))
-    return Checkpoint(header["configuration"], header["position"], tensors)
+    _refuse_other_configuration(found, json.loads(json.dumps(configuration)))
+    return Checkpoint(found, position, tensors)
 
 
 def _refuse_other_configuration(found: Mapping[str, Any], asked: Mapping[str, Any]) -> None:

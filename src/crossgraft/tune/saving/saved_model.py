@@ -8,6 +8,7 @@ be moved and passed on.
 from __future__ import annotations
 
 import hashlib
+import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,10 +22,12 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from crossgraft.compute import resolve_device
-from crossgraft.errors import DataError, MissingWeightsError, RunDirectoryError, WeightsMismatchError
-from crossgraft.models.classifier import Classifier, rebuild_classifier
-from crossgraft.models.device import move_to_device
+from crossgraft.errors import CrossgraftError, DataError, MissingWeightsError, RunDirectoryError, WeightsMismatchError
+from crossgraft.models.adapters.insertion import look
+from crossgraft.models.classifier import Classifier, ClassifierRecipe, read_recipe, rebuild_classifier
+from crossgraft.models.device import explain_missing_operations, move_to_device
 from crossgraft.models.sources.local_checkpoint import check_fit
+from crossgraft.models.surgery import forget_caches
 from crossgraft.models.trusted_code import AllowedCode, TrustedCode, trusted_code
 from crossgraft.records import RunRecord, SavedModelRecord, TuningRecord
 from crossgraft.records.base import SCHEMA_VERSION
@@ -109,20 +112,25 @@ def load_saved_model(
 
     Raises:
         RunDirectoryError: There is no such folder, or no model in it; the message says why.
-        DataError: ``model.json`` is damaged or from a newer version.
+        DataError: ``model.json`` is damaged, does not fit its network or is from a newer version.
         MissingWeightsError: The file of weights is not there.
         WeightsMismatchError: The weights are damaged, edited, or of another network.
         UntrustedCodeError: The network is built by a function that ``allow_code`` does not hold.
         UsageError: The network can not be built here, or the device is not available.
+
+    Cost: beside reading, a forward pass of one image.
     """
     folder = find_saved_model(Path(run))
     facts = _read_facts(folder / FACTS_FILE)
     state = _read_weights(folder / WEIGHTS_FILE, facts)
-    classifier = rebuild_classifier(facts.recipe, trusted=trusted_code(allow_code), network=network)
-    _refuse_contradictions(facts, classifier, folder / FACTS_FILE)
+    recipe = read_recipe(facts.recipe)
+    _refuse_contradictions(facts, recipe, folder / FACTS_FILE)
+    _refuse_huge_head(recipe, state, facts)
+    classifier = rebuild_classifier(recipe, trusted=trusted_code(allow_code), network=network)
     _load_strictly(classifier, state, facts)
     device = resolve_device(device)
     move_to_device(classifier, device)
+    _refuse_misfit(classifier, device, folder / FACTS_FILE)
     known_images = _read_known_images(folder.parent / IMAGES_FILE)
     return SavedModel(classifier=classifier.eval(), facts=facts, device=device, known_images=known_images)
 
@@ -211,10 +219,10 @@ def _read_weights(path: Path, facts: SavedModelRecord) -> dict[str, Tensor]:
         raise WeightsMismatchError(f"{path} can not be read as safetensors: {error}. Copy it again.") from error
 
 
-def _refuse_contradictions(facts: SavedModelRecord, classifier: Classifier, path: Path) -> None:
-    if len(facts.class_names) != classifier.num_outputs or len(set(facts.class_names)) != len(facts.class_names):
+def _refuse_contradictions(facts: SavedModelRecord, recipe: ClassifierRecipe, path: Path) -> None:
+    if len(facts.class_names) != recipe.num_outputs or len(set(facts.class_names)) != len(facts.class_names):
         raise DataError(
-            f"{path} contradicts itself: {len(facts.class_names)} class names for {classifier.num_outputs} outputs of the "
+            f"{path} contradicts itself: {len(facts.class_names)} class names for {recipe.num_outputs} outputs of the "
             "network. Restore the file."
         )
     strangers = [row.class_name for row in facts.thresholds if row.class_name not in facts.class_names]
@@ -222,6 +230,43 @@ def _refuse_contradictions(facts: SavedModelRecord, classifier: Classifier, path
         raise DataError(f"{path} has a threshold for {strangers[0]}, which is none of its classes. Restore the file.")
     if facts.temperature is not None and not facts.temperature > 0:
         raise DataError(f"{path} has the temperature {facts.temperature}; it must be positive. Restore the file.")
+
+
+def _refuse_huge_head(recipe: ClassifierRecipe, state: Mapping[str, Tensor], facts: SavedModelRecord) -> None:
+    """A head that is larger than the whole file, before it is allocated; what else differs is listed by ``check_fit``."""
+    expected = (recipe.num_outputs, recipe.num_features)
+    found = tuple(state["head.weight"].shape) if "head.weight" in state else "missing"
+    if math.prod(expected) > sum(tensor.numel() for tensor in state.values()):
+        raise WeightsMismatchError(
+            f"The weights {WEIGHTS_FILE} do not fit {facts.model.name}: head.weight is {found} in the file and {expected} in "
+            f"{FACTS_FILE}. Copy the whole folder of the model again."
+        )
+
+
+def _refuse_misfit(classifier: Classifier, device: str, path: Path) -> None:
+    """Let the network look at one image, so that a description that it cannot follow is found here, by its name.
+
+    The model and the global random numbers stay as they were.
+    """
+    name = classifier.recipe.name
+    try:
+        with (
+            torch.random.fork_rng(devices=[device] if torch.device(device).type == "cuda" else []),
+            explain_missing_operations(name, device),
+        ):
+            shape = tuple(look(classifier).shape)
+    except (CrossgraftError, torch.OutOfMemoryError):
+        raise
+    except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise DataError(f"{path} does not fit its network {name}: {reason}. Restore the file.") from error
+    finally:
+        forget_caches(classifier)  # layers that keep something of a forward pass would keep it without its graph
+    if shape != (1, classifier.num_features):
+        raise DataError(
+            f"{path} does not fit its network {name}: it gives features of the shape {shape} for one image, not "
+            f"{(1, classifier.num_features)}. Restore the file."
+        )
 
 
 def _load_strictly(classifier: Classifier, state: Mapping[str, Tensor], facts: SavedModelRecord) -> None:
