@@ -248,6 +248,11 @@ def missing_label_column(folder, _):
     return table(folder, lambda name, i: name, column="finding")
 
 
+def table_without_header(folder, _):
+    (folder / "table.csv").write_text("images/benign/00.png,benign,P001\nimages/malignant/00.png,malignant,P002\n")
+    return "rank", "table.csv", *MODELS
+
+
 def truncate(folder):
     for file in sorted((folder / "images" / "benign").iterdir()):
         Image.open(file).resize((64, 64)).save(file.with_suffix(".jpg"))
