@@ -613,10 +613,10 @@ def tune_adaptformer_on_convolutions(folder, _):
     return *TUNE, "--method", "adaptformer"
 
 
-def adapter(folder, *, kind="LORA", shape=(2, 5)):
+def adapter(folder, *, kind="LORA", shape=(2, 5), **settings):
     """An adapter as PEFT saves it, of shapes that the first layer of the network does not have."""
     (folder / "adapter").mkdir()
-    (folder / "adapter" / "adapter_config.json").write_text(json.dumps({"peft_type": kind, "r": shape[0]}))
+    (folder / "adapter" / "adapter_config.json").write_text(json.dumps({"peft_type": kind, "r": shape[0], **settings}))
     factors = {f"base_model.model.body.0.lora_{part}.weight": torch.zeros(shape) for part in "AB"}
     save_file(factors, folder / "adapter" / "adapter_model.safetensors")
     return *TUNE, "--method", "lora", "--adapter", "adapter"
@@ -624,6 +624,10 @@ def adapter(folder, *, kind="LORA", shape=(2, 5)):
 
 def tune_adapter_of_another_kind(folder, _):
     return adapter(folder, kind="IA3")
+
+
+def tune_adapter_pattern(folder, _):
+    return adapter(folder, rank_pattern={"(a.*)*": 1})
 
 
 def tune_adapter_of_another_network(folder, _):
