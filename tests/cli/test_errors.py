@@ -703,6 +703,27 @@ def saved_dataset_with_two_images(folder, _):
     return saved_dataset(folder, {"scan": files, "mask": files}, scan=datasets.Image(), mask=datasets.Image())
 
 
+def saved_state(folder, files):
+    command = saved_dataset(folder, {"scan": ["images/benign/00.png"] * 4})
+    (folder / "chest" / "state.json").write_text(json.dumps({"_data_files": files}))
+    return command
+
+
+def saved_dataset_of_other_files(folder, _):
+    return saved_state(folder, [{"filename": "../other/data.arrow"}])
+
+
+def saved_dataset_linked_outside(folder, _):
+    command, name = saved_dataset(folder, {"scan": ["images/benign/00.png"] * 4}), "data-00000-of-00001.arrow"
+    (folder / "chest" / name).rename(folder / name)
+    (folder / "chest" / name).symlink_to(folder / name)
+    return command
+
+
+def saved_dataset_damaged(folder, _):
+    return saved_state(folder, "abc")
+
+
 def hub_dataset_not_here(folder, monkeypatch):
     import datasets
 

@@ -3,10 +3,12 @@
 import json
 import re
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
+from crossgraft.data import open_dataset
 from crossgraft.errors import CrossgraftError, DataError
 from crossgraft.models.adapters.peft_format import read_files
 from crossgraft.models.adapters.peft_patterns import of_pattern
@@ -129,3 +131,125 @@ def test_a_setting_of_any_depth_is_named(adapter):
 def test_numbers_that_are_too_large_are_named(adapter, settings):
     with pytest.raises(DataError, match=r"adapter_config\.json is damaged: (r|lora_alpha): "):
         read_files(adapter(**settings))
+
+
+@pytest.fixture(scope="module")
+def arrow(tmp_path_factory):
+    """The Arrow file of a saved dataset of six images."""
+    datasets = pytest.importorskip("datasets")
+    folder = tmp_path_factory.mktemp("arrow") / "saved"
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["a", "b"])})
+    images = [np.full((8, 8, 3), i, dtype=np.uint8) for i in range(6)]
+    datasets.Dataset.from_dict({"image": images, "label": [0, 1] * 3}, features=features).save_to_disk(folder)
+    return (folder / "data-00000-of-00001.arrow").read_bytes()
+
+
+@pytest.fixture
+def saved(tmp_path, arrow):
+    """A folder of `save_to_disk`; a copy of its Arrow file lies elsewhere."""
+    for folder in (tmp_path / "saved", tmp_path / "elsewhere"):
+        folder.mkdir()
+        (folder / "data.arrow").write_bytes(arrow)
+    (tmp_path / "saved" / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}], "_split": null}')
+    (tmp_path / "saved" / "dataset_info.json").write_text("{}")
+    return tmp_path / "saved"
+
+
+def state(folder, **content):
+    (folder / "state.json").write_text(json.dumps(content))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name", ["{}/elsewhere/data.arrow", "../elsewhere/data.arrow", "..", "", ".", "a\\b", "C:data.arrow"]
+)
+def test_a_saved_dataset_names_its_own_files_only(saved, name):
+    assert len(open_dataset(saved)) == 6
+    name = name.format(saved.parent)
+    for allow_outside in (False, True):
+        with pytest.raises(DataError, match=r"state\.json names ") as caught:
+            open_dataset(state(saved, _data_files=[{"filename": name}]), allow_outside=allow_outside)
+        assert (name or "(empty)") in str(caught.value)
+    (saved / "state.json").unlink()
+    (saved / "dataset_dict.json").write_text(json.dumps({"splits": [name]}))
+    with pytest.raises(DataError, match=r"dataset_dict\.json names "):
+        open_dataset(saved)
+
+
+def test_a_linked_file_of_a_saved_dataset_needs_permission(saved):
+    (saved / "data.arrow").unlink()
+    (saved / "data.arrow").symlink_to(saved.parent / "elsewhere" / "data.arrow")
+    with pytest.raises(DataError, match=r"data\.arrow in .*saved is a link that leads out .*--allow-outside"):
+        open_dataset(saved)
+    assert len(open_dataset(saved, allow_outside=True)) == 6
+    (saved / "data.arrow").unlink()
+    (saved / "train").symlink_to(saved.parent / "elsewhere")
+    (saved / "state.json").rename(saved.parent / "elsewhere" / "state.json")
+    (saved / "dataset_dict.json").write_text('{"splits": ["train"]}')
+    with pytest.raises(DataError, match=r"data\.arrow in .*train is a link that leads out .*--allow-outside"):
+        open_dataset(saved)
+
+
+WRONG_STATES = {
+    **{
+        f"files {value}": f'{{"_data_files": {value}}}' for value in ('"abc"', "null", "5", '[{"x": 1}]', "[5]", "[[]]")
+    },
+    "file that is a list": '{"_data_files": [{"filename": ["a"]}]}',
+    "split": '{"_data_files": [{"filename": "data.arrow"}], "_split": ["a"]}',
+    "list": "[]",
+    "deep": DEEP,
+    "deep entry": f'{{"_data_files": {DEEP}}}',
+    "large": f'{{"_data_files": {LARGE}}}',
+    "cut": "{",
+}
+
+
+@pytest.mark.parametrize("case", WRONG_STATES)
+def test_a_damaged_state_is_named(saved, case):
+    (saved / "state.json").write_text(WRONG_STATES[case])
+    with pytest.raises(DataError, match=r"state\.json is damaged: "):
+        open_dataset(saved)
+
+
+@pytest.mark.parametrize("text", ['{"splits": "abc"}', '{"splits": [1]}', '{"splits": null}', "5", DEEP])
+def test_a_damaged_list_of_splits_is_named(saved, text):
+    (saved / "state.json").unlink()
+    (saved / "dataset_dict.json").write_text(text)
+    with pytest.raises(DataError, match=r"dataset_dict\.json is damaged: "):
+        open_dataset(saved)
+    (saved / "dataset_dict.json").write_text(json.dumps({"splits": ["x" * 5000]}))
+    with pytest.raises(DataError, match="Cannot read "):
+        open_dataset(saved)
+
+
+@pytest.mark.parametrize("text", [DEEP, LARGE, "[]", '{"splits": 5}', '{"splits": [1]}', '{"config_name": []}'])
+def test_a_damaged_description_in_the_cache_is_named(tmp_path, monkeypatch, text):
+    datasets = pytest.importorskip("datasets")
+    folder = tmp_path / "owner___chest" / "default" / "0.0.0" / "abc"
+    folder.mkdir(parents=True)
+    (folder / "dataset_info.json").write_text(text)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+    with pytest.raises(DataError, match=r"dataset_info\.json is damaged: "):
+        open_dataset("hf:owner/chest")
+
+
+def test_cells_outside_of_an_arrow_file_are_refused_before_they_are_read(saved, arrow):
+    """Reading them ended the whole process, without a message."""
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(arrow) as stream:
+        table = stream.read_all()
+    content = table.column("image").chunk(0).field("bytes")
+    offsets = content.buffers()[1].to_pybytes()[:28]
+    place = arrow.index(offsets)
+    for wrong in (2**31 - 1, -5):
+        changed = offsets[:8] + wrong.to_bytes(4, "little", signed=True) + offsets[12:]
+        (saved / "data.arrow").write_bytes(arrow[:place] + changed + arrow[place + 28 :])
+        with pytest.raises(DataError, match="The dataset saved is damaged: "):
+            open_dataset(saved)
+
+
+def test_descriptions_of_columns_that_are_none_are_refused(saved, arrow):
+    (saved / "data.arrow").write_bytes(arrow.replace(b'"_type": "ClassLabel"', b'"_type": {}          '))
+    with pytest.raises(DataError, match="The dataset saved is damaged: "):
+        open_dataset(saved)

@@ -231,10 +231,10 @@ def test_a_path_with_nul_in_a_table_does_not_exist(study, path):
     for labels, opening in ((True, open_dataset), (False, open_images)):
         file = table(study, path, labels=labels)
         for allow_outside in (False, True):
-            with pytest.raises(DataError, match="1 of 7 image files do not exist .* in line 8 of labels"):
+            with pytest.raises(DataError, match=r"1 of 7 image files do not exist .* in line 8 of labels"):
                 opening(file, allow_outside=allow_outside)
     for way in ("../secret/a/00.png\0", "a\0/../../secret/a/00.png"):
-        with pytest.raises(DataError, match="1 of 7 image files is not in .*--allow-outside"):
+        with pytest.raises(DataError, match=r"1 of 7 image files is not in .*--allow-outside"):
             open_dataset(table(study, way))
 
 
