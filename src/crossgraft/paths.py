@@ -81,4 +81,4 @@ def real_path(path: str | Path) -> Path:
     try:
         return Path(os.path.realpath(path))
     except ValueError:  # a NUL: no file can be called so, thus there is no link to follow
-        return Path(os.path.abspath(path))
+        return Path(os.path.normpath(Path.cwd() / path))
