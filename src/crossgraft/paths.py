@@ -78,4 +78,7 @@ def shortened(path: str) -> str:
 
 def real_path(path: str | Path) -> Path:
     """Where a path leads when all links are followed; of what does not exist, where it would be."""
-    return Path(os.path.realpath(path))
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError:  # a NUL: no file can be called so, thus there is no link to follow
+        return Path(os.path.normpath(Path.cwd() / path))

@@ -248,6 +248,11 @@ def missing_label_column(folder, _):
     return table(folder, lambda name, i: name, column="finding")
 
 
+def table_without_header(folder, _):
+    (folder / "table.csv").write_text("images/benign/00.png,benign,P001\nimages/malignant/00.png,malignant,P002\n")
+    return "rank", "table.csv", *MODELS
+
+
 def truncate(folder):
     for file in sorted((folder / "images" / "benign").iterdir()):
         Image.open(file).resize((64, 64)).save(file.with_suffix(".jpg"))
@@ -608,10 +613,10 @@ def tune_adaptformer_on_convolutions(folder, _):
     return *TUNE, "--method", "adaptformer"
 
 
-def adapter(folder, *, kind="LORA", shape=(2, 5)):
+def adapter(folder, *, kind="LORA", shape=(2, 5), **settings):
     """An adapter as PEFT saves it, of shapes that the first layer of the network does not have."""
     (folder / "adapter").mkdir()
-    (folder / "adapter" / "adapter_config.json").write_text(json.dumps({"peft_type": kind, "r": shape[0]}))
+    (folder / "adapter" / "adapter_config.json").write_text(json.dumps({"peft_type": kind, "r": shape[0], **settings}))
     factors = {f"base_model.model.body.0.lora_{part}.weight": torch.zeros(shape) for part in "AB"}
     save_file(factors, folder / "adapter" / "adapter_model.safetensors")
     return *TUNE, "--method", "lora", "--adapter", "adapter"
@@ -619,6 +624,10 @@ def adapter(folder, *, kind="LORA", shape=(2, 5)):
 
 def tune_adapter_of_another_kind(folder, _):
     return adapter(folder, kind="IA3")
+
+
+def tune_adapter_pattern(folder, _):
+    return adapter(folder, rank_pattern={"(a.*)*": 1})
 
 
 def tune_adapter_of_another_network(folder, _):
@@ -692,6 +701,27 @@ def saved_dataset_with_two_images(folder, _):
 
     files = [str(folder / "images" / "benign" / f"{i:02d}.png") for i in range(4)]
     return saved_dataset(folder, {"scan": files, "mask": files}, scan=datasets.Image(), mask=datasets.Image())
+
+
+def saved_state(folder, files):
+    command = saved_dataset(folder, {"scan": ["images/benign/00.png"] * 4})
+    (folder / "chest" / "state.json").write_text(json.dumps({"_data_files": files}))
+    return command
+
+
+def saved_dataset_of_other_files(folder, _):
+    return saved_state(folder, [{"filename": "../other/data.arrow"}])
+
+
+def saved_dataset_linked_outside(folder, _):
+    command, name = saved_dataset(folder, {"scan": ["images/benign/00.png"] * 4}), "data-00000-of-00001.arrow"
+    (folder / "chest" / name).rename(folder / name)
+    (folder / "chest" / name).symlink_to(folder / name)
+    return command
+
+
+def saved_dataset_damaged(folder, _):
+    return saved_state(folder, "abc")
 
 
 def hub_dataset_not_here(folder, monkeypatch):

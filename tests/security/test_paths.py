@@ -226,6 +226,24 @@ def test_a_path_of_thousands_of_characters_in_a_table_does_not_exist(study, path
     assert len(str(caught.value)) < 1500
 
 
+@pytest.mark.parametrize("path", ["a/02.png\0/../x", "a/02.png\0", "a\0/02.png", "a\0/../b/x.png"])
+def test_a_path_with_nul_in_a_table_does_not_exist(study, path):
+    for labels, opening in ((True, open_dataset), (False, open_images)):
+        file = table(study, path, labels=labels)
+        for allow_outside in (False, True):
+            with pytest.raises(DataError, match=r"1 of 7 image files do not exist .* in line 8 of labels"):
+                opening(file, allow_outside=allow_outside)
+    for way in ("../secret/a/00.png\0", "a\0/../../secret/a/00.png"):
+        with pytest.raises(DataError, match=r"1 of 7 image files is not in .*--allow-outside"):
+            open_dataset(table(study, way))
+
+
+def test_a_path_with_nul_in_a_dataset_of_hugging_face_is_unreadable(study):
+    folder = saved_dataset(study.parent / "saved", f"{study.parent / 'saved'}/a.png\0/../x")
+    with pytest.raises(UnreadableImageError, match="row 0: "):
+        open_dataset(folder)
+
+
 def test_a_long_path_in_a_dataset_of_hugging_face_is_unreadable(study):
     folder = saved_dataset(study.parent / "saved", study.parent / "saved" / LONG)
     with pytest.raises(UnreadableImageError, match="row 0: its name is longer than the system allows"):

@@ -354,3 +354,30 @@ def test_the_traceback_of_an_error_names_no_patient(tmp_path, wrong):
         open_dataset(path, **wrong)
     said = "".join(traceback.format_exception(caught.value))
     assert PLANTED[0] not in said
+
+
+SCAN = "benign/00.png,benign,P001,63,SITE-A"
+WITHOUT_HEADER = {
+    "path": (f"{SCAN}\n{SCAN.replace('00', '01')}", {}, "cell 1 .* a path"),
+    "file": ("SITE-A,P001,00.PNG\nSITE-B,P002,01.png", {}, "cell 3 .* a path"),
+    "scan": ("SITE-A,00.nii.gz\nSITE-B,01.nii.gz", {}, "cell 2 .* a path"),
+    "backslash": ("SITE-A,P001\\00\nSITE-B,P002\\01", {}, "cell 2 .* a path"),
+    "number": ("P001,SITE-A,63.5\nP002,SITE-B,70", {}, "cell 3 .* a number"),
+    "wanted": (f"{SCAN}\n{SCAN.replace('00', '01')}", {"path_column": "P00"}, "cell 1 .* a path"),
+    "several": ("path,class,label,P001,63\na.png,b,c,P002,64", {}, "cell 5 .* a number"),
+    "twice": ("00.png,P001,P001\n01.png,P002,P002", {}, "cell 1 .* a path"),
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT_HEADER)
+def test_a_table_without_header_names_no_patient(tmp_path, case):
+    text, options, words = WITHOUT_HEADER[case]
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(DataError, match=rf"t\.csv seems to have no header: {words}.*Add a line above") as caught:
+        open_dataset(tmp_path / "t.csv", **options)
+    assert not any(word in str(caught.value) for word in ("P00", "63", "SITE", "benign"))
+
+
+def test_numbers_may_name_columns_where_the_others_are_found(tmp_path):
+    path = opened_table(tmp_path, {"2019": PATIENTS, "mm/px": PATIENTS})
+    assert set(open_dataset(path).attributes) == {"2019", "mm/px"}

@@ -5,7 +5,6 @@ Files are only read: no index, lock or cache file is left in a folder of the use
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import warnings
@@ -17,9 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from crossgraft.data._confidential import Confidential
+from crossgraft.data.sources._hf_descriptions import (
+    CachedInfo,
+    SavedSplits,
+    SavedState,
+    read_description,
+    refuse_other_folder,
+)
+from crossgraft.data.sources._image_root import ImageRoot
 from crossgraft.data.sources._split_names import canonical_split
 from crossgraft.errors import DataError, MissingError, UsageError
 from crossgraft.optional import require
+from crossgraft.paths import shortened
 
 HUB_PREFIX = "hf:"
 
@@ -67,19 +75,26 @@ def is_saved_folder(folder: Path) -> bool:
     return (folder / _ALL_SPLITS).is_file() or ((folder / _STATE).is_file() and (folder / _INFO).is_file())
 
 
-def saved_splits(folder: Path) -> ArrowSplits:
+def saved_splits(folder: Path, *, allow_outside: bool) -> ArrowSplits:
     """The splits of a folder written by ``save_to_disk``.
 
+    Args:
+        folder: Where they are.
+        allow_outside: May its Arrow files be symbolic links that lead out of it?
+
     Raises:
-        DataError: A file is missing or damaged, or two splits have names that mean the same.
+        DataError: A file is missing or damaged, or outside of the folder, or two splits have names that mean the same.
     """
     name = folder.resolve().name
+    bounds = None if allow_outside else ImageRoot([folder])
     if (folder / _STATE).is_file():
-        state = _read_json(folder / _STATE)
-        return ArrowSplits(name, {None: _saved_files(folder, state)}, (folder,), saved_as=state.get("_split"))
+        state = read_description(folder / _STATE, SavedState)
+        return ArrowSplits(name, {None: _saved_files(folder, state, bounds)}, (folder,), saved_as=state.split)
     files: dict[str | None, list[Path]] = {}
-    for word in _read_json(folder / _ALL_SPLITS).get("splits", []):
-        _add_split(files, word, _saved_files(folder / word, _read_json(folder / word / _STATE)), name)
+    for word in read_description(folder / _ALL_SPLITS, SavedSplits).splits:
+        refuse_other_folder(word, folder / _ALL_SPLITS)
+        state = read_description(folder / word / _STATE, SavedState)
+        _add_split(files, word, _saved_files(folder / word, state, bounds), name)
     return ArrowSplits(name, files, (folder,))
 
 
@@ -107,7 +122,7 @@ def hub_splits(location: str, *, allow_download: bool) -> ArrowSplits:
     if folder is None:
         raise MissingError(f"The dataset {name} was fetched, but is not in {cache}. Save it with save_to_disk instead.")
     files: dict[str | None, list[Path]] = {}
-    for word in _read_json(folder / _INFO).get("splits") or {}:
+    for word in read_description(folder / _INFO, CachedInfo).splits or {}:
         _add_split(files, word, _shards(folder, word), name)
     return ArrowSplits(name if config is None else f"{name}:{config}", files, _cache_folders(datasets))
 
@@ -125,9 +140,20 @@ def read_rows(files: Sequence[Path], name: str) -> ArrowRows:
     if not files:
         raise DataError(f"The dataset {name} has no rows. Save it with some.")
     try:
+        for file in files:
+            _refuse_damaged_buffers(file)
         parts = [datasets.Dataset.from_file(str(file)) for file in files]
         table = pyarrow.concat_tables([part.data.table for part in parts])
-    except (OSError, ValueError, KeyError, pyarrow.ArrowException) as error:
+    # What describes the columns is part of the file too, and datasets takes it as it is.
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        pyarrow.ArrowException,
+    ) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise DataError(f"The dataset {name} is damaged: {reason}. Save it again with save_to_disk.") from error
     if any(part.features != parts[0].features for part in parts):
@@ -135,26 +161,35 @@ def read_rows(files: Sequence[Path], name: str) -> ArrowRows:
     return ArrowRows(parts[0].features, table, tuple(len(part) for part in parts))
 
 
+def _refuse_damaged_buffers(file: Path) -> None:
+    """Raise ``ArrowException`` if cells lie outside of the file, where reading them would end the process; reads no image."""
+    import pyarrow
+    import pyarrow.ipc
+
+    with pyarrow.memory_map(str(file)) as content:
+        pyarrow.ipc.open_stream(content).read_all().validate(full=True)
+
+
 def _require_datasets(what: str) -> Any:
     return require("datasets", extra="hf", needed_for=f"Reading the Hugging Face dataset {what}")
 
 
-def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise DataError(f"The dataset is not complete: there is no {file}. Save it again with save_to_disk.") from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{file} is damaged: {error}. Save the dataset again with save_to_disk.") from error
-    return content if isinstance(content, dict) else {}
-
-
-def _saved_files(folder: Path, state: Mapping[str, Any]) -> list[Path]:
-    if state.get("_indices_data_files"):
+def _saved_files(folder: Path, state: SavedState, bounds: ImageRoot | None) -> list[Path]:
+    if state.old_files:
         raise DataError(
             f"{folder} was written by a very old version of datasets. Load and save it again with a new one."
         )
-    return [folder / entry["filename"] for entry in state.get("_data_files", [])]
+    files: list[Path] = []
+    for entry in state.files:
+        refuse_other_folder(entry.filename, folder / _STATE)
+        file = folder / entry.filename
+        if bounds is not None and not bounds.holds_file(file, is_link=True):
+            raise DataError(
+                f"{shortened(entry.filename)} in {folder} is a link that leads out of the dataset. Copy the file there, or "
+                "pass --allow-outside if it is meant."
+            )
+        files.append(file)
+    return files
 
 
 def _add_split(files: dict[str | None, list[Path]], word: str, found: list[Path], name: str) -> None:
@@ -182,7 +217,7 @@ def _cached_folder(cache: Path, name: str, config: str | None) -> Path | None:
     found: dict[str, list[Path]] = {}
     for info in root.glob(f"*/*/*/{_INFO}"):
         # A folder with another name than its configuration holds the dataset as made with special arguments.
-        if _read_json(info).get("config_name") == info.parents[2].name:
+        if read_description(info, CachedInfo).config_name == info.parents[2].name:
             found.setdefault(info.parents[2].name, []).append(info.parent)
     if config is None and len(found) > 1:
         examples = ", ".join(f"hf:{name}:{other}" for other in sorted(found))

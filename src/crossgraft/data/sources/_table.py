@@ -12,6 +12,8 @@ from pathlib import Path
 from crossgraft.data._confidential import Confidential
 from crossgraft.data._groups import NO_GROUPS, find_groups
 from crossgraft.data._letters import whole_letters
+from crossgraft.data.decoding import IMAGE_EXTENSIONS
+from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension
 from crossgraft.errors import DataError, nearest_names
 from crossgraft.words.csv_cells import unguarded
 
@@ -93,17 +95,18 @@ def find_column(table: Table, wanted: str | None, *, kind: str, usual_names: Seq
 
     Raises:
         DataError: The column ``wanted`` does not exist, or several columns could be meant; all columns are
-            listed.
+            listed, unless the header looks like a row of data.
     """
-    listed = f"Columns: {', '.join(table.columns)}."
     if wanted is not None:
         if wanted in table.columns:
             return wanted
+        listed = _listed_columns(table)
         near = nearest_names(wanted, table.columns)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise DataError(f"The table {table.name} has no column {wanted}.{hint} {listed}")
     found = [column for column in table.columns if column.casefold().replace(" ", "_") in usual_names]
     if len(found) > 1:
+        listed = _listed_columns(table)
         raise DataError(f"Several columns of {table.name} could hold the {kind}: {', '.join(found)}. {choose} {listed}")
     return found[0] if found else None
 
@@ -134,11 +137,39 @@ def require_column(table: Table, wanted: str | None, *, kind: str, usual_names: 
     """
     column = find_column(table, wanted, kind=kind, usual_names=usual_names, choose=choose)
     if column is None:
-        usual, columns = ", ".join(usual_names), ", ".join(table.columns)
-        raise DataError(
-            f"No column of {table.name} holds the {kind} (looked for {usual}). {choose} Columns: {columns}."
-        )
+        listed, usual = _listed_columns(table), ", ".join(usual_names)
+        raise DataError(f"No column of {table.name} holds the {kind} (looked for {usual}). {choose} {listed}")
     return column
+
+
+def _listed_columns(table: Table) -> str:
+    """All columns, for a message; only a file has a first line that may be something else than their names."""
+    if table.line_numbers:
+        _refuse_data_as_header(table.name, table.columns)
+    return f"Columns: {', '.join(table.columns)}."
+
+
+def _refuse_data_as_header(name: str, columns: Sequence[str]) -> None:
+    """Raise if the names of columns look like a row of data, without a word of them: they may be about a patient."""
+    looks = [(number, kind) for number, cell in enumerate(columns, start=1) if (kind := _kind_of_data(cell))]
+    if looks:
+        number, kind = looks[0]
+        raise DataError(
+            f"The table {name} seems to have no header: cell {number} of its first line is {kind}, not the name of a "
+            "column. Add a line above it that names the columns, for example path,label,patient; a column that is "
+            "called so on purpose needs another name."
+        )
+
+
+def _kind_of_data(cell: str) -> str | None:
+    """What a cell holds that is hardly the name of a column, or None."""
+    if "/" in cell or "\\" in cell or file_extension(cell) in (*IMAGE_EXTENSIONS, *MEDICAL_EXTENSIONS):
+        return "a path"
+    try:
+        float(cell)
+    except ValueError:
+        return None
+    return "a number"
 
 
 def _plain(cell: str) -> str:
@@ -149,6 +180,7 @@ def _plain(cell: str) -> str:
 def _refuse_bad_shape(name: str, columns: tuple[str, ...], numbered: list[tuple[tuple[str, ...], int]]) -> None:
     duplicated = [column for column, count in Counter(columns).items() if count > 1]
     if duplicated:
+        _refuse_data_as_header(name, columns)
         raise DataError(f"The table {name} has several columns called {duplicated[0] or '(empty)'}. Rename them.")
     for row, line_number in numbered:
         if len(row) != len(columns):

@@ -65,7 +65,7 @@ class HfDataset(DataSource):
         if location.startswith(HUB_PREFIX):
             splits = hub_splits(location, allow_download=request.allow_download)
         else:
-            splits = saved_splits(Path(location))
+            splits = saved_splits(Path(location), allow_outside=request.allow_outside)
         if None in splits.files:
             return _without_splits(splits, request)
         if request.use_split is None:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import safetensors.torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -22,6 +22,8 @@ from torch import Tensor, nn
 
 from crossgraft.errors import DataError, MissingWeightsError, UsageError
 from crossgraft.models.adapters.lora import Convolution, TransposedConvolution
+from crossgraft.models.adapters.peft_patterns import of_pattern, refuse_unread_patterns
+from crossgraft.paths import shortened
 
 CONFIG_FILE, WEIGHTS_FILE = "adapter_config.json", "adapter_model.safetensors"
 PREFIX = "base_model.model."
@@ -40,6 +42,8 @@ _WITHOUT_EFFECT = {
     "qalora_group_size",
 }  # fmt: skip
 
+_Rank = Annotated[int, Field(ge=1, le=2**31 - 1)]
+
 
 class PeftConfig(BaseModel):
     """What of ``adapter_config.json`` decides about the outputs."""
@@ -47,13 +51,13 @@ class PeftConfig(BaseModel):
     model_config = ConfigDict(extra="allow", strict=False)
 
     peft_type: str
-    r: int = Field(ge=1)
+    r: _Rank
     lora_alpha: float = Field(default=8, allow_inf_nan=False)
     lora_dropout: float = Field(default=0.0, ge=0, lt=1)
     use_rslora: bool = False
     bias: str = "none"
     init_lora_weights: bool | str | None = True
-    rank_pattern: dict[str, int] | None = None
+    rank_pattern: dict[str, _Rank] | None = None
     alpha_pattern: dict[str, float] | None = None
 
     def rank(self, name: str) -> int:
@@ -79,17 +83,6 @@ class PeftFiles:
     config: PeftConfig
     tensors: Mapping[str, Tensor]
     fingerprint: str
-
-
-def of_pattern(pattern: Mapping[str, Any], name: str, default: Any) -> Any:
-    """The value of the first key that is, as a regular expression, the name or its last words."""
-    for key, value in pattern.items():
-        try:
-            if re.match(rf"(.*\.)?({key})$", name):
-                return value
-        except re.error as error:
-            raise DataError(f"{CONFIG_FILE} holds a pattern that is no regular expression: {key} ({error}).") from error
-    return default
 
 
 def pattern_of(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,13 +172,15 @@ def _check_config(text: bytes, path: Path) -> PeftConfig:
         raise DataError(f"{path} is damaged: {error}. Copy it again.") from error
     kind = cast("dict[str, object]", values).get("peft_type") if isinstance(values, dict) else None
     if kind != "LORA":
-        what = f"peft_type is {kind}" if isinstance(kind, str) else "it says no peft_type"
+        what = f"peft_type is {shortened(kind)}" if isinstance(kind, str) else "it says no peft_type"
         raise UsageError(f"{path} is not of a LoRA adapter: {what}. Only LORA can be read.")
     try:
         config = PeftConfig.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise DataError(f"{path} is damaged: {'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
+    for setting in ("rank_pattern", "alpha_pattern"):
+        refuse_unread_patterns(getattr(config, setting) or {}, f"{setting} in {path}")
     _refuse_other_computations(config, path)
     return config
 
@@ -194,14 +189,21 @@ def _refuse_other_computations(config: PeftConfig, path: Path) -> None:
     """Also settings of a later PEFT that nobody here knows, unless they are switched off."""
     if config.bias != "none":
         raise UsageError(
-            f"{path} says bias={config.bias}: biases of the network were trained too, which lora does not. Only bias=none can "
-            "be read."
+            f"{path} says bias={shortened(config.bias)}: biases of the network were trained too, which lora does not. Only "
+            "bias=none can be read."
         )
     if isinstance(config.init_lora_weights, str) and config.init_lora_weights not in _STARTS:
         raise UsageError(
-            f"{path} says init_lora_weights={config.init_lora_weights}: such an adapter began by changing the network's own "
-            "weights. Let PEFT convert it: save_pretrained(…, path_initial_model_for_weight_conversion=…)."
+            f"{path} says init_lora_weights={shortened(config.init_lora_weights)}: such an adapter began by changing the "
+            "network's own weights. Let PEFT convert it: save_pretrained(…, path_initial_model_for_weight_conversion=…)."
         )
     for name, value in (config.model_extra or {}).items():
         if value and name not in _WITHOUT_EFFECT:
-            raise UsageError(f"{path} says {name}={json.dumps(value)}, which crossgraft does not compute.")
+            raise UsageError(f"{path} says {shortened(name)}={_shown(value)}, which crossgraft does not compute.")
+
+
+def _shown(value: object) -> str:
+    """A setting for a message; of a list or an object, which may be of any depth, only that it is one."""
+    if isinstance(value, list | dict):
+        return "[…]" if isinstance(value, list) else "{…}"
+    return shortened(json.dumps(value))

@@ -262,7 +262,7 @@ REFUSED_SETTINGS = [
     ({"r": 0}, DataError, "r: "),
     ({"lora_alpha": "much"}, DataError, "lora_alpha: "),
     ({"lora_alpha": math.inf}, DataError, "lora_alpha: "),
-    ({"rank_pattern": {"(": 3}}, DataError, "no regular expression"),
+    ({"rank_pattern": {"(": 3}}, DataError, "a group is not closed"),
     ({"r": 3}, WeightsMismatchError, r"block\.lora_A\.weight is \(2, 6, 3, 3\) in the file and \(3, 6, 3, 3\)"),
 ]
 
