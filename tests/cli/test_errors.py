@@ -2,6 +2,7 @@
 
 import errno
 import gzip
+import itertools
 import json
 import os
 import re
@@ -418,6 +419,43 @@ def listed_file_elsewhere(folder, _):
         run.write("scores.csv", "")
     (folder / "run" / ".files").write_text("scores.csv\n../images/benign/00.png\n")
     return *PLAIN, "--overwrite"
+
+
+def run_folder_with_a_link(folder, _):
+    with open_run(folder / "run", command="rank", command_line="", config={}, seed=0) as run:
+        run.write("scores.csv", "")
+    (folder / "run" / "jobs").symlink_to(folder / "images")
+    return PLAIN
+
+
+def yaml_that_unfolds(folder, _):
+    names = "abcdef"
+    lists = [f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]" for old, new in itertools.pairwise(names)]
+    (folder / "bomb.yaml").write_text("\n".join(["a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]", *lists]))
+    return "rank", "images", "--models", "bomb.yaml"
+
+
+def network_larger_than_memory(folder, monkeypatch):
+    from crossgraft.models import building_limits
+
+    monkeypatch.setattr(building_limits, "available_memory", lambda: 10**9)
+    zoo = "- {name: a, source: resnet18, weights: random, kwargs: {num_classes: 1000000}}\n"
+    (folder / "zoo.yaml").write_text(zoo)
+    return PLAIN
+
+
+def number_of_no_architecture(folder, _):
+    zoo = "- {name: a, source: resnet18, weights: random, kwargs: {num_classes: 1000000000}}\n"
+    (folder / "zoo.yaml").write_text(zoo)
+    return PLAIN
+
+
+def report_too_deep(folder, _):
+    from crossgraft.cli.main import main
+
+    assert main(["check", "images", "--quiet", "--workers", "1", "--out", "run"]) == 0
+    (folder / "run" / "report.json").write_text("[" * 100_000)
+    return "report", "run"
 
 
 def wrong_channels(folder, _):

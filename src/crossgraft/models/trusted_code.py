@@ -115,7 +115,7 @@ def is_standard_library(module_name: str) -> bool:
     return top in sys.stdlib_module_names or top in sys.builtin_module_names or top == "__main__"
 
 
-def refuse_untrusted(source: str, *, consent: str) -> UntrustedCodeError:
+def untrusted_code_error(source: str, *, consent: str) -> UntrustedCodeError:
     """The error for a function that nobody allowed.
 
     Args:

@@ -22,7 +22,7 @@ from crossgraft.models.trusted_code import (
     TrustedCode,
     is_function_name,
     is_standard_library,
-    refuse_untrusted,
+    untrusted_code_error,
 )
 
 Factory = Callable[..., object]
@@ -44,7 +44,7 @@ def locate_factory(source: str, *, trusted: TrustedCode, folders: Sequence[Path]
         raise UsageError(f"{source} belongs to Python itself, which builds no network. Name a function of your own.")
     location = trusted.find(module_name)
     if location is None and source not in trusted.functions:
-        raise refuse_untrusted(source, consent=f"--code {_suggest_place(module_name, folders) or source}")
+        raise untrusted_code_error(source, consent=f"--code {_suggest_place(module_name, folders) or source}")
     return location
 
 
