@@ -69,6 +69,7 @@ def test_an_option_of_five_thousand_digits_is_named():
         ("test_resnet", {"num_classes": 10**9}),
         ("test_resnet", {"num_classes": -(10**9)}),
         ("test_resnet", {"in_chans": 999_999_999}),
+        ("test_resnet", {"num_classes": 10**400}),
     ],
 )
 def test_a_header_cannot_ask_for_a_network_that_fills_the_memory(tmp_path, architecture, kwargs):

@@ -11,6 +11,7 @@ from torch.nn.modules import module as torch_modules
 
 from crossgraft.compute import available_memory, rounded_size
 from crossgraft.errors import OutOfMemoryError, UsageError
+from crossgraft.paths import shortened
 
 MOST_TENSORS = 100_000
 """Parameters and buffers of one network; the largest of timm have fewer than 5,000."""
@@ -31,7 +32,7 @@ def refuse_large_numbers(values: object, *, where: str) -> None:
             refuse_large_numbers(value, where=where)
     elif isinstance(values, int | float) and abs(values) > MOST_VALUE:
         raise UsageError(
-            f"A number in {where} is {values:.6g}; no architecture has one above {MOST_VALUE:,}. Correct it."
+            f"A number in {where} is {shortened(repr(values))}; no architecture has one above {MOST_VALUE:,}. Correct it."
         )
 
 
