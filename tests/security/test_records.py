@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from crossgraft.data.sources._hf_tables import _read_json
+from crossgraft.data.sources._hf_descriptions import SavedState, read_description
 from crossgraft.errors import CrossgraftError, DataError, RunDirectoryError, UsageError
 from crossgraft.features._tensor_file import map_tensors, write_tensors
 from crossgraft.models import load_backbone
@@ -267,4 +267,4 @@ def test_files_of_peft_and_of_datasets_with_such_json_are_damaged(tmp_path, text
     with pytest.raises(DataError, match="is damaged"):
         _check_config(text.encode(), path)
     with pytest.raises(DataError, match="is damaged"):
-        _read_json(path)
+        read_description(path, SavedState)
