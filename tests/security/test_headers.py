@@ -137,7 +137,7 @@ headers = st.dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(headers=headers)
 def test_any_header_is_a_network_or_a_named_error(tmp_path, state, headers):
     path = tmp_path / "fuzzed.safetensors"
@@ -150,7 +150,7 @@ def test_any_header_is_a_network_or_a_named_error(tmp_path, state, headers):
     assert isinstance(backbone.module, torch.nn.Module)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.integers(0, 400), noise=st.binary(max_size=40), place=st.integers(0, 400))
 def test_any_damage_is_a_named_error(tmp_path, state, cut, noise, place):
     whole = save(state, metadata={"architecture": "test_resnet", "num_classes": "3"})

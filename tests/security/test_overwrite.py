@@ -77,7 +77,7 @@ def test_a_run_folder_that_is_a_link_itself_is_replaced(run, tmp_path):
     assert (run / "table.csv").is_file()
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.one_of(st.binary(max_size=60), st.text("./a~\0\n\\x", max_size=30).map(str.encode)))
 def test_any_list_leaves_everything_else_alone(run, tmp_path, content):
     (run / WRITTEN).write_bytes(content)

@@ -75,7 +75,7 @@ def put(values, path, value):
     values[last] = value
 
 
-@settings(max_examples=120, **COMMON)
+@settings(max_examples=60, **COMMON)
 @given(data=st.data())
 def test_any_model_json_is_a_model_or_a_named_error(saved, tmp_path, data):
     """One to three values anywhere in the file are replaced, and sealed again as its author would do it."""
@@ -95,7 +95,7 @@ def test_any_model_json_is_a_model_or_a_named_error(saved, tmp_path, data):
         load_saved_model(folder)
 
 
-@settings(max_examples=60, **COMMON)
+@settings(max_examples=30, **COMMON)
 @given(content=st.one_of(st.binary(max_size=80), trees.map(lambda tree: json.dumps(tree).encode())))
 def test_any_bytes_as_model_json_are_a_named_error(saved, tmp_path, content):
     folder = tmp_path / "model"
@@ -130,7 +130,7 @@ entries = st.dictionaries(
 )
 
 
-@settings(max_examples=120, **COMMON)
+@settings(max_examples=60, **COMMON)
 @given(content=st.one_of(st.lists(st.one_of(entries, names), max_size=3), trees))
 def test_any_zoo_file_is_a_list_of_models_or_a_named_error(tmp_path, content):
     file = tmp_path / "zoo.yaml"
@@ -139,7 +139,7 @@ def test_any_zoo_file_is_a_list_of_models_or_a_named_error(tmp_path, content):
         load_all(file)
 
 
-@settings(max_examples=40, **COMMON)
+@settings(max_examples=20, **COMMON)
 @given(
     text=st.one_of(
         st.binary(max_size=60),
