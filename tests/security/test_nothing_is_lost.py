@@ -95,7 +95,7 @@ def plan(root):
         yield {**common, "disturbances": []}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # other files may come between the tests of this one
 def outcomes(tmp_path_factory):
     """How each attempt ended, by name of its scenario; all of them in forks of one process that imports torch once."""
     root = tmp_path_factory.mktemp("disturbed")
