@@ -25,7 +25,7 @@ def available_cores() -> int:
 
 
 def end_with_parent() -> None:
-    """In a child process: end when the parent is gone. A parent that is killed can not end its children.
+    """In a child process: end when the parent is gone. A parent that is killed cannot end its children.
 
     Without it they would wait for work, or compute for nobody.
     """

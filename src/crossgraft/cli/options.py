@@ -115,7 +115,7 @@ def models_of_file(arguments: dict[str, Any], given: Mapping[str, object]) -> No
 
 
 def print_json(document: str) -> None:
-    """One JSON document on stdout; what the stream or a person can not see is escaped, so that the document stays whole."""
+    """One JSON document on stdout; what the stream or a person cannot see is escaped, so that the document stays whole."""
     document = visible(document, keep="\n", escape=_json_escape)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
