@@ -161,3 +161,10 @@ def test_any_damage_is_a_named_error(tmp_path, state, cut, noise, place):
             load_backbone(str(path))
         except CrossgraftError:
             return
+
+
+@pytest.mark.parametrize("kwargs", [{"global_pool": "nope"}, {"act_layer": "nope"}, {"output_stride": 7}])
+def test_a_value_that_a_constructor_cannot_use_is_named(tmp_path, state, kwargs):
+    path = write(tmp_path / "m.safetensors", state, architecture="test_resnet", kwargs=kwargs)
+    with pytest.raises(UsageError, match="timm cannot build test_resnet with"):
+        load_backbone(path)
