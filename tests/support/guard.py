@@ -104,9 +104,12 @@ def guarded(*places, forbidden=(*_STARTS_CODE, *_GOES_OUT)):
         sys.addaudithook(_hook)
         _is_installed = True
     guard = Guard([*places, "/dev"], forbidden)
+    keeps_no_bytecode = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # a module's first import is no writing of the program
     _guards.append(guard)
     try:
         yield guard
     finally:
         _guards.pop()
+        sys.dont_write_bytecode = keeps_no_bytecode
         assert guard.tried == [], guard.tried
