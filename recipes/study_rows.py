@@ -13,7 +13,7 @@ import numpy as np
 
 from crossgraft.metrics import MetricRow, evaluate_predictions
 from crossgraft.records import InterpolationRecord, MetricRecord, TuningRecord
-from crossgraft.runs.atomic import write_atomically
+from crossgraft.storage.atomic import write_atomically
 from crossgraft.words.csv_cells import csv_rows
 
 Decided = Mapping[str, MetricRow]

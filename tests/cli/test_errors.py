@@ -479,7 +479,7 @@ def disk_full(folder, monkeypatch):
     def full(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    from crossgraft.features import _atomic_file
+    from crossgraft.storage import atomic_file as _atomic_file
 
     full_disk = types.SimpleNamespace(**{**vars(os), "fsync": full})
     monkeypatch.setattr(_atomic_file, "os", full_disk)  # only features meet the full disk
@@ -583,7 +583,7 @@ def tune_partly_failed(folder, _):
 
 def full_for(monkeypatch, name):
     """The disk has no room for files of this name."""
-    from crossgraft.runs import atomic
+    from crossgraft.storage import atomic
 
     replace = atomic.replace_file
 

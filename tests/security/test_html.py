@@ -14,8 +14,8 @@ import pytest
 from crossgraft.cli.main import main
 from crossgraft.records import RunRecord
 from crossgraft.report import write_report
-from crossgraft.report.notebook import facts_table
 from crossgraft.tune.saving.model_card import model_card
+from crossgraft.words.notebook import facts_table
 from support.comparison_records import comparison_record
 from support.exported import own_classifier, saved
 from support.hostile import PLANTED, RAW, SHOWN, TAGS

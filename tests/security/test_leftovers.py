@@ -12,8 +12,8 @@ from crossgraft.errors import RunDirectoryError
 from crossgraft.features.store import FeatureStore
 from crossgraft.records import KnownResult
 from crossgraft.runs import add_known_results, open_run, write_atomically
-from crossgraft.runs.atomic import folder_beside, replace_folder
-from crossgraft.runs.temporaries import ABANDONED_SECONDS, remove_leftovers, scratch_folder, temporary_beside
+from crossgraft.storage.atomic import folder_beside, replace_folder
+from crossgraft.storage.temporaries import ABANDONED_SECONDS, remove_leftovers, scratch_folder, temporary_beside
 from crossgraft.tune.exporting.new_folder import RECORD_FILE, refuse_existing
 
 NO_PROCESS = f"{2**22 + 12345:x}"  # above the largest process number of Linux

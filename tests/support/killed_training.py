@@ -14,7 +14,7 @@ from pathlib import Path
 
 from safetensors.torch import save_file
 
-from crossgraft.runs import atomic
+from crossgraft.storage import atomic
 from support.training import PullToStart, everything, train_one, with_adaptformer, with_lora
 
 SELECTIONS = {"full": everything, "lora": with_lora, "adaptformer": with_adaptformer}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import DataCheckRecord, FindingRecord
-from crossgraft.report.formatting import count, counted, describe_classes
+from crossgraft.words.formatting import count, counted, describe_classes
 
 _SEVERITY_WIDTH = 14
 _MOST_CLASSES = 20

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import ComparedVariantRecord, FineTuningComparisonRecord
-from crossgraft.report.comparison_words import NUMBERS, answer_in_words, difference_in_words
-from crossgraft.report.formatting import MISSING, counted, describe_classes, duration
 from crossgraft.report.plots.style import shortened
+from crossgraft.words.comparison_words import NUMBERS, answer_in_words, difference_in_words
+from crossgraft.words.formatting import MISSING, counted, describe_classes, duration
 from crossgraft.words.visible import visible
 
 _LONGEST_NAME = 22

@@ -8,8 +8,8 @@ from crossgraft.cli.comparison_text import variants_text
 from crossgraft.cli.ranking_text import MAX_MODEL_NAME, ranking_text, shorten
 from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import BestModelRecord, DemoRecord, FineTuningComparisonRecord, MetricRecord
-from crossgraft.report.comparison_words import answer_in_words
-from crossgraft.report.formatting import NumberFormat, counted, joined
+from crossgraft.words.comparison_words import answer_in_words
+from crossgraft.words.formatting import NumberFormat, counted, joined
 
 NEXT = "On your own images: crossgraft rank my_images/ --group-column patient --models resnet18,mobilenetv2_100"
 _NUMBERS = NumberFormat(decimals=3)

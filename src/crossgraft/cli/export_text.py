@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import ExportRecord
-from crossgraft.report.formatting import count
+from crossgraft.words.formatting import count
 
 if TYPE_CHECKING:
     from crossgraft.tune.exporting import Exported

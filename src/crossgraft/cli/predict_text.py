@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import PredictionRecord, PredictionRow
-from crossgraft.report.formatting import count, counted, percent
-from crossgraft.report.metric_words import metric_in_words, overall
+from crossgraft.words.formatting import count, counted, percent
+from crossgraft.words.metric_words import metric_in_words, overall
 
 if TYPE_CHECKING:
     from crossgraft.tune.predictions import Predictions

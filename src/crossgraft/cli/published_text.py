@@ -6,8 +6,8 @@ from pathlib import Path
 
 from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import MeanRecord, PublishedRecord, ScenarioRecord
-from crossgraft.report.formatting import MISSING, NumberFormat
 from crossgraft.report.sections.published import friedman_text, reproduction_text
+from crossgraft.words.formatting import MISSING, NumberFormat
 
 _TWO, _THREE = NumberFormat(decimals=2), NumberFormat(decimals=3)
 

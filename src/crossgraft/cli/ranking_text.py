@@ -15,7 +15,7 @@ from crossgraft.records import (
     RankRow,
     ScoreCell,
 )
-from crossgraft.report.formatting import MISSING, NumberFormat, counted, describe_classes, duration, joined
+from crossgraft.words.formatting import MISSING, NumberFormat, counted, describe_classes, duration, joined
 
 MAX_MODEL_NAME = 38
 MAX_NAME_BESIDE_PRIOR = 28

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import CalibrationRecord, FoldRecord, GridPointRecord, MetricRecord, TuningRecord
-from crossgraft.report.formatting import MISSING, NumberFormat, counted, describe_classes, duration
-from crossgraft.report.metric_words import doubt_in_words, metric_name_in_words
-from crossgraft.report.plan_words import trained_in_words
+from crossgraft.words.formatting import MISSING, NumberFormat, counted, describe_classes, duration
+from crossgraft.words.metric_words import doubt_in_words, metric_name_in_words
+from crossgraft.words.plan_words import trained_in_words
 
 _MOST_ROWS = 20
 _NUMBERS = NumberFormat(decimals=3)

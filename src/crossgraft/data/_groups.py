@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from crossgraft.errors import DataError
-from crossgraft.report.formatting import counted
+from crossgraft.words.formatting import counted
 
 NO_GROUPS = "none"
 """What ``--group-column`` says where there are no groups, whatever columns are called."""

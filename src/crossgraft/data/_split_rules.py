@@ -8,8 +8,8 @@ import numpy as np
 
 from crossgraft.data._label_split import LabelAssignment
 from crossgraft.errors import DataError
-from crossgraft.report.formatting import counted
 from crossgraft.types import ClassIndices, Groups, LabelMatrix
+from crossgraft.words.formatting import counted
 
 _MOST_MISSING = 6
 

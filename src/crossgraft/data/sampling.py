@@ -8,9 +8,9 @@ import numpy as np
 
 from crossgraft.data._label_split import choose_label_sets
 from crossgraft.errors import DataError, UsageError
-from crossgraft.report.formatting import counted
 from crossgraft.seeding import generator
 from crossgraft.types import ClassIndices, Targets
+from crossgraft.words.formatting import counted
 
 
 def take_per_class(

@@ -27,8 +27,8 @@ from crossgraft.data.dataset import Dataset
 from crossgraft.errors import DataError, UsageError
 from crossgraft.paths import shortened
 from crossgraft.records import SCHEMA_VERSION, Record
-from crossgraft.runs.atomic import write_atomically
 from crossgraft.seeding import derive_seed
+from crossgraft.storage.atomic import write_atomically
 from crossgraft.types import Groups, LabelMatrix, Targets
 
 Part = Literal["train", "val", "test"]
@@ -104,7 +104,7 @@ class Split(Record):
 
     def _repr_html_(self) -> str:
         """A short table for notebooks, without the row numbers."""
-        from crossgraft.report.notebook import facts_table
+        from crossgraft.words.notebook import facts_table
 
         sizes = {part: len(self.rows(part)) or None for part in PARTS}
         return facts_table(f"Split of {self.num_images} images", {**sizes, "method": self.method, "seed": self.seed})

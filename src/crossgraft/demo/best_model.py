@@ -29,13 +29,13 @@ from crossgraft.records import (
     RankingRecord,
     TuningRecord,
 )
-from crossgraft.report.metric_words import overall
 from crossgraft.runs import write_atomically
 from crossgraft.seeding import generator
 from crossgraft.tune.comparing import compare_fine_tunings
 from crossgraft.tune.comparing.trainings import read_finished
 from crossgraft.tune.predict import predict
 from crossgraft.tune.predictions import Predictions
+from crossgraft.words.metric_words import overall
 
 DATA_FILE = "digits_5_to_9.npz"
 MODEL_FILE, WEIGHTS_FILE = "best_model.yaml", "best_model.safetensors"

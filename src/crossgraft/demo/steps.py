@@ -25,7 +25,7 @@ from crossgraft.progress import Reporter
 from crossgraft.rank import rank_models
 from crossgraft.records import DemoRecord, FineTunedRow
 from crossgraft.runs import write_atomically
-from crossgraft.runs.temporaries import scratch_folder
+from crossgraft.storage.temporaries import scratch_folder
 from crossgraft.words.csv_cells import csv_text
 
 Timed = Callable[[str], AbstractContextManager[object]]

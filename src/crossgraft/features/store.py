@@ -17,12 +17,12 @@ from pathlib import Path
 
 import platformdirs
 
-from crossgraft.features._atomic_file import atomic_file
 from crossgraft.features._tensor_file import FloatArray, TensorFile, checksum, map_tensors, write_tensors
 from crossgraft.features.feature_set import FeatureSet
 from crossgraft.models import Backbone
-from crossgraft.runs.atomic import remove_if_free
-from crossgraft.runs.temporaries import remove_leftovers
+from crossgraft.storage.atomic import remove_if_free
+from crossgraft.storage.atomic_file import atomic_file
+from crossgraft.storage.temporaries import remove_leftovers
 
 FORMAT_VERSION = 1
 ROWS_PER_SHARD = 512

@@ -135,7 +135,7 @@ class Backbone:
 
     def _repr_html_(self) -> str:
         """A short table for notebooks."""
-        from crossgraft.report.notebook import facts_table
+        from crossgraft.words.notebook import facts_table
 
         facts = {
             "architecture": self.architecture,

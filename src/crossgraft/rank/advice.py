@@ -7,8 +7,8 @@ import numpy as np
 from crossgraft.data import Dataset
 from crossgraft.rank.order import separable
 from crossgraft.records import CheckRecord, ModelRecord, RankingByScore, ScoreCell
-from crossgraft.report.formatting import counted
 from crossgraft.statistics.jackknife import MIN_BLOCKS
+from crossgraft.words.formatting import counted
 
 FEW_IMAGES_PER_CLASS = 10
 MOST_CLASSES = 8

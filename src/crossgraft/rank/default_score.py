@@ -20,7 +20,7 @@ from crossgraft.rank.published.sources import (
     thesis_datasets,
 )
 from crossgraft.records import MeanRecord
-from crossgraft.report.formatting import NumberFormat, joined
+from crossgraft.words.formatting import NumberFormat, joined
 
 DEFAULT_PRIMARY = "logme"
 PLAIN_SCORES = ("logme", "nleep", "sfda")

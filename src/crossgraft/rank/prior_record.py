@@ -16,7 +16,7 @@ from crossgraft.rank.published.sources import REVERSED, thesis_architectures, th
 from crossgraft.rank.results_store import KnownTable
 from crossgraft.rank.static_prior import StaticPrior, static_prior
 from crossgraft.records import CheckRecord, ModelRecord, PriorRecord, PriorRow, ScoreCell
-from crossgraft.report.formatting import NumberFormat, counted, joined
+from crossgraft.words.formatting import NumberFormat, counted, joined
 
 Scenario = Literal["datasets", "architectures"]
 

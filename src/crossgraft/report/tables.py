@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import quote
 
-from crossgraft.report.formatting import MISSING, NumberFormat
 from crossgraft.words.csv_cells import csv_text
+from crossgraft.words.formatting import MISSING, NumberFormat
 
 Value = str | int | float | None
 

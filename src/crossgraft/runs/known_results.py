@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from crossgraft.errors import DataError, StorageError
 from crossgraft.records import KnownResult
-from crossgraft.runs.atomic import describe_os_error, write_atomically
+from crossgraft.storage.atomic import describe_os_error, write_atomically
 
 FILE_NAME = "known_results.jsonl"
 LOCK_SECONDS = 60.0

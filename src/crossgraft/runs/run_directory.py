@@ -25,8 +25,8 @@ from crossgraft.errors import DataError, OtherRunError, RunDirectoryError, Stora
 from crossgraft.paths import shortened
 from crossgraft.progress import Reporter
 from crossgraft.records import Record, RunRecord, StageRecord
-from crossgraft.runs.atomic import describe_os_error, write_atomically
-from crossgraft.runs.temporaries import remove_leftovers
+from crossgraft.storage.atomic import describe_os_error, write_atomically
+from crossgraft.storage.temporaries import remove_leftovers
 from crossgraft.version import __version__
 
 R = TypeVar("R", bound=Record)

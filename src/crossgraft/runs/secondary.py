@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from crossgraft.errors import CrossgraftError
 from crossgraft.progress import Reporter
-from crossgraft.runs.atomic import describe_os_error
+from crossgraft.storage.atomic import describe_os_error
 
 AGAIN = "Run the same command again, without --overwrite, to make up for it."
 

@@ -19,12 +19,12 @@ from crossgraft.records import (
     TunedModelRecord,
     TuningRecord,
 )
-from crossgraft.report.formatting import counted
-from crossgraft.report.metric_words import metric_name_in_words
 from crossgraft.tune.jobs import JobOutcome
 from crossgraft.tune.measuring.evaluation import Evaluation
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.types import Task
+from crossgraft.words.formatting import counted
+from crossgraft.words.metric_words import metric_name_in_words
 
 PRIMARY_METRICS: Mapping[Task, str] = {
     "binary": "balanced_accuracy",

@@ -19,7 +19,6 @@ from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import InterpolationPoint, InterpolationRecord, Reference
-from crossgraft.report.metric_words import metric_name_in_words
 from crossgraft.seeding import torch_generator
 from crossgraft.tune.assemble import PRIMARY_METRICS
 from crossgraft.tune.feed.images import TrainingImages
@@ -27,6 +26,7 @@ from crossgraft.tune.measuring.drift import similarity_to_source
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate_alone, predict_fold
 from crossgraft.tune.planning.fold_data import task_of
 from crossgraft.tune.planning.parts import Parts
+from crossgraft.words.metric_words import metric_name_in_words
 
 ALPHAS = tuple(step / 10 for step in range(11))
 """From the start to the end."""

@@ -6,7 +6,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from crossgraft.progress import Reporter, Stage
-from crossgraft.report.formatting import duration
 from crossgraft.tune.engine.contract import EpochRow, OnEpoch, OnStep, StepReport
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
@@ -14,6 +13,7 @@ from crossgraft.tune.jobs import Job
 from crossgraft.tune.planning.fold_data import FoldData
 from crossgraft.tune.planning.plan import steps_per_epoch
 from crossgraft.tune.tracking import Tracker
+from crossgraft.words.formatting import duration
 
 
 class JobProgress:

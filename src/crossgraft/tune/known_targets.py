@@ -11,10 +11,10 @@ from crossgraft.data.unlabelled import ImageSet
 from crossgraft.metrics import evaluate_predictions
 from crossgraft.progress import Reporter
 from crossgraft.records import MetricRecord, SavedModelRecord
-from crossgraft.report.formatting import counted, joined
 from crossgraft.tune.measuring.metric_records import metric_records
 from crossgraft.tune.saving.inference import in_words, task_of, thresholds_of
 from crossgraft.tune.saving.saved_model import SavedModel
+from crossgraft.words.formatting import counted, joined
 
 _UNKNOWN = -1
 MEASURED_ON = "these images"

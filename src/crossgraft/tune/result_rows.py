@@ -10,10 +10,10 @@ from crossgraft.errors import DataError
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
 from crossgraft.records import KnownResult, TuningRecord
-from crossgraft.report.formatting import counted
 from crossgraft.runs import add_known_results, read_known_results
 from crossgraft.runs.secondary import secondary
 from crossgraft.tune.planning.parts import TuningRows
+from crossgraft.words.formatting import counted
 
 _NOT_STATED = "not stated"
 

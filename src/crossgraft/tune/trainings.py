@@ -15,7 +15,6 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import MetricRecord, SavedModelRecord, TuningRecord
 from crossgraft.report import finish_run
-from crossgraft.report.formatting import counted
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.assemble import assemble_record, record_of_fold
 from crossgraft.tune.job_progress import JobProgress
@@ -33,6 +32,7 @@ from crossgraft.tune.saving.saved_model import IMAGES_FILE, MODEL_FOLDER
 from crossgraft.tune.tracking import Tracker
 from crossgraft.tune.tuned import Tuned
 from crossgraft.words.csv_cells import frame_csv
+from crossgraft.words.formatting import counted
 
 FOLD_MODELS = (
     "with folds there is one model a fold, in folds/fold-0/model and so on; for one model of all images, run again "

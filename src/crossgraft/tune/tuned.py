@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.records import MetricRecord, TuningRecord
-from crossgraft.report.metric_words import metric_in_words
 from crossgraft.tune.planning.plan import Plan
+from crossgraft.words.metric_words import metric_in_words
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,1 +1,1 @@
-"""Text that other people wrote, made safe for the place where it is shown or kept."""
+"""Numbers, metrics and records in words, and text that other people wrote made safe to show and to keep."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossgraft.report.formatting import (
+from crossgraft.words.formatting import (
     MINUS,
     MISSING,
     NARROW_SPACE,

@@ -7,8 +7,8 @@ import io
 import math
 from urllib.parse import unquote
 
-from crossgraft.report.formatting import NumberFormat
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words, yes_or_no
+from crossgraft.words.formatting import NumberFormat
 
 
 def read_csv(table: Table) -> list[list[str]]:

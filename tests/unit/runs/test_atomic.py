@@ -3,9 +3,9 @@
 import pytest
 
 from crossgraft.errors import StorageError
-from crossgraft.features._atomic_file import atomic_file
-from crossgraft.runs import atomic
-from crossgraft.runs.atomic import remove_if_free, write_atomically
+from crossgraft.storage import atomic
+from crossgraft.storage.atomic import remove_if_free, write_atomically
+from crossgraft.storage.atomic_file import atomic_file
 
 REFUSED = PermissionError(13, "The process cannot access the file because it is being used by another process")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from crossgraft.records import FindingRecord, Severity
-from crossgraft.report.formatting import counted
+from crossgraft.words.formatting import counted
 
 MOST_LISTED = 1000
 """Groups of images that a finding lists; it counts all."""

@@ -21,7 +21,7 @@ from crossgraft.data.checks.survey import Survey, survey_dataset
 from crossgraft.data.checks.telling_columns import check_telling_columns, measure_columns
 from crossgraft.data.dataset import Dataset
 from crossgraft.records import DataCheckRecord, FindingRecord, Reference, Severity
-from crossgraft.report.formatting import counted
+from crossgraft.words.formatting import counted
 
 MOST_SEVERE_FIRST: tuple[Severity, ...] = ("unsound", "warning", "notice", "not assessed", "passed")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from crossgraft.data.checks._finding import finding, listed
 from crossgraft.data.checks.survey import Survey
 from crossgraft.records import FindingRecord, Severity
-from crossgraft.report.formatting import count
+from crossgraft.words.formatting import count
 
 FEW_IMAGES = 10
 _NAME, _TITLE = "class_counts", "Class sizes"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from crossgraft.data.checks._finding import finding
 from crossgraft.data.checks.survey import Survey
 from crossgraft.records import FindingRecord
-from crossgraft.report.formatting import counted
+from crossgraft.words.formatting import counted
 
 
 def check_constant_images(survey: Survey) -> list[FindingRecord]:

@@ -9,7 +9,7 @@ import numpy as np
 from crossgraft.data.checks._finding import finding, tallied
 from crossgraft.data.checks.survey import Survey
 from crossgraft.records import FindingRecord
-from crossgraft.report.formatting import count, counted
+from crossgraft.words.formatting import count, counted
 
 _NAME, _TITLE = "groups_across_splits", "Patient leakage"
 

@@ -9,7 +9,7 @@ import numpy as np
 from crossgraft.data.checks._finding import finding, pictures, tallied
 from crossgraft.data.checks.survey import Survey
 from crossgraft.records import FindingRecord
-from crossgraft.report.formatting import count, counted
+from crossgraft.words.formatting import count, counted
 
 
 def check_identical_within(survey: Survey) -> list[FindingRecord]:

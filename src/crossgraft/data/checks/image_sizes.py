@@ -8,7 +8,7 @@ from crossgraft.data.checks._finding import finding
 from crossgraft.data.checks.survey import Survey
 from crossgraft.data.inspection import summarise_kinds
 from crossgraft.records import FindingRecord
-from crossgraft.report.formatting import count, counted, percent
+from crossgraft.words.formatting import count, counted, percent
 
 USUAL_INPUT = 224
 """Pixels a side that most pretrained models were trained on."""

@@ -14,7 +14,7 @@ from crossgraft.data.checks._finding import finding
 from crossgraft.data.checks._perceptual_hash import Normalised, hash_views, normalise
 from crossgraft.data.checks.survey import Survey
 from crossgraft.records import FindingRecord
-from crossgraft.report.formatting import count, counted
+from crossgraft.words.formatting import count, counted
 
 MOST_DIFFERENT_BITS = 20
 """Of 128. Of pairs that people call the same picture, nearly all differ in fewer; unrelated pictures differ in about 64."""

@@ -9,7 +9,7 @@ from crossgraft.data.checks._finding import finding
 from crossgraft.data.checks.survey import Survey
 from crossgraft.data.inspection import describe_dark
 from crossgraft.records import FindingRecord
-from crossgraft.report.formatting import count, counted
+from crossgraft.words.formatting import count, counted
 
 _MOST_REASONS = 3
 

@@ -10,7 +10,7 @@ from crossgraft.data.checks._association import held_out_accuracy
 from crossgraft.data.checks._finding import finding, listed
 from crossgraft.data.checks.survey import Survey
 from crossgraft.records import ColumnRecord, FindingRecord
-from crossgraft.report.formatting import counted, percent
+from crossgraft.words.formatting import counted, percent
 
 TELLS_ALMOST_ALL = 0.8
 """Of the way from guessing to being always right: a warning."""

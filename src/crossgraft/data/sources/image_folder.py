@@ -17,7 +17,7 @@ from crossgraft.data.sources._image_files import open_image_files
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import canonical_split, is_split_name, refuse_missing_split
 from crossgraft.errors import DataError
-from crossgraft.report.formatting import counted
+from crossgraft.words.formatting import counted
 
 _IGNORED_FOLDERS = ("__MACOSX",)
 _IGNORED_FILES = ("Thumbs.db", "desktop.ini", "DICOMDIR")  # the last is the index of a DICOM medium

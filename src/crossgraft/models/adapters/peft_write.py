@@ -25,7 +25,7 @@ from crossgraft.models.adapters.peft_format import (
 )
 from crossgraft.models.head_place import with_head_in_place
 from crossgraft.models.spec import without_folders
-from crossgraft.runs.atomic import describe_os_error, replace_folder
+from crossgraft.storage.atomic import describe_os_error, replace_folder
 
 if TYPE_CHECKING:
     from crossgraft.models.classifier import Classifier

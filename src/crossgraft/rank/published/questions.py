@@ -10,8 +10,8 @@ from crossgraft.rank.published.sources import shipped
 from crossgraft.rank.published.verdict import estimate
 from crossgraft.rank.static_prior import relative_ranks
 from crossgraft.records import AnswerRecord
-from crossgraft.report.formatting import NumberFormat, count
 from crossgraft.statistics import spearman
+from crossgraft.words.formatting import NumberFormat, count
 
 _TWO = NumberFormat(decimals=2)
 BROAD = ("imagenet", "radimagenet", "medmnist")

@@ -8,7 +8,7 @@ import numpy as np
 
 from crossgraft.rank.published.means import mean_over_targets
 from crossgraft.records import MeanRecord, MethodRecord
-from crossgraft.report.formatting import NumberFormat
+from crossgraft.words.formatting import NumberFormat
 
 _TWO = NumberFormat(decimals=2)
 

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from crossgraft.records import DatasetRecord
-from crossgraft.report.formatting import count
 from crossgraft.report.plots.style import FONT_PIXELS, INK, OKABE_ITO, SMALL_PIXELS, shortened
 from crossgraft.report.plots.svg import draw
+from crossgraft.words.formatting import count
 
 _WIDTH = 380
 _ROW_HEIGHT = 36

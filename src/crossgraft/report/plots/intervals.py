@@ -9,10 +9,10 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from crossgraft.report.formatting import NumberFormat
 from crossgraft.report.plots.scatter import TICK_STEPS, Interval
 from crossgraft.report.plots.style import INK, OKABE_ITO, PAPER, SMALL_PIXELS, shortened
 from crossgraft.report.plots.svg import draw
+from crossgraft.words.formatting import NumberFormat
 
 _WIDTH = 400
 _ROW_HEIGHT = 42

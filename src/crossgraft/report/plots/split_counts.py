@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from crossgraft.report.formatting import count
 from crossgraft.report.plots.style import FONT_PIXELS, OKABE_ITO, SMALL_PIXELS, shortened
 from crossgraft.report.plots.svg import draw
+from crossgraft.words.formatting import count
 
 _WIDTH = 460
 _NAME_HEIGHT = 22

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from crossgraft.records import STATIC_PRIOR, RankingRecord, ScoreCell
-from crossgraft.report.formatting import NumberFormat
-from crossgraft.report.formatting import joined as joined
+from crossgraft.words.formatting import NumberFormat
+from crossgraft.words.formatting import joined as joined
 
 
 def score_title(record: RankingRecord, score: str) -> str:

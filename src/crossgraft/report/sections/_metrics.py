@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from crossgraft.records import MetricRecord
 from crossgraft.report.blocks import Block, Figure
-from crossgraft.report.formatting import count, joined
-from crossgraft.report.metric_words import metric_format
 from crossgraft.report.plots import Interval, IntervalRow, intervals_figure
 from crossgraft.report.tables import Column, Table, interval, number, whole, words
+from crossgraft.words.formatting import count, joined
+from crossgraft.words.metric_words import metric_format
 
 _MOST_DRAWN = 24
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from crossgraft.records import AgreementRecord, GroundTruthRecord, RankingRecord
 from crossgraft.report.blocks import Block, Figure, Paragraph, Section
-from crossgraft.report.formatting import NumberFormat, counted
 from crossgraft.report.plots import Interval, is_drawable, scatter_figure
 from crossgraft.report.sections._lookup import joined, score_title
 from crossgraft.report.sections._points import against_primary
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
+from crossgraft.words.formatting import NumberFormat, counted
 
 _CORRELATION = NumberFormat(decimals=2)
 _P_VALUE = NumberFormat(decimals=3)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from crossgraft.records import DatasetRecord, RankingRecord, Thumbnail
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Gallery, Items, Paragraph, Section
-from crossgraft.report.formatting import count, counted, short_fingerprint
 from crossgraft.report.plots import class_balance_figure
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
+from crossgraft.words.formatting import count, counted, short_fingerprint
 
 _MOST_IMAGE_CHARACTERS = 700_000  # of base64: a third of the two megabytes that a page may have
 

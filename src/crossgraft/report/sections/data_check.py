@@ -6,11 +6,11 @@ from collections import defaultdict
 
 from crossgraft.records import DataCheckRecord, FindingRecord
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Gallery, Heading, Literature, Paragraph, Section
-from crossgraft.report.formatting import NumberFormat, count, counted, describe_classes, short_fingerprint
 from crossgraft.report.plots import class_balance_figure, split_counts_figure
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, whole, words
+from crossgraft.words.formatting import NumberFormat, count, counted, describe_classes, short_fingerprint
 
 _MOST_LISTED_IMAGES = 16  # in a cell of the table; the CSV beside the page lists more
 _ADVISORY = ("unsound", "warning", "notice")

@@ -7,9 +7,6 @@ from dataclasses import replace
 
 from crossgraft.records import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, RankingRecord
 from crossgraft.report.blocks import Block, Code, Figure, Gallery, Heading, Items, Paragraph, Section
-from crossgraft.report.comparison_words import answer_in_words
-from crossgraft.report.formatting import NumberFormat, counted, joined
-from crossgraft.report.metric_words import metric_in_words
 from crossgraft.report.plots import Interval, scatter_figure, split_figure
 from crossgraft.report.sections._lookup import score_title
 from crossgraft.report.sections._metrics import metrics_table
@@ -19,6 +16,9 @@ from crossgraft.report.sections.tuning_comparison import variants_table
 from crossgraft.report.sections.verdict import ranking_heading
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
+from crossgraft.words.comparison_words import answer_in_words
+from crossgraft.words.formatting import NumberFormat, counted, joined
+from crossgraft.words.metric_words import metric_in_words
 
 _ACCURACY = NumberFormat(decimals=3)
 

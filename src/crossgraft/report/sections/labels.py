@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from crossgraft.records import RankingRecord
 from crossgraft.report.blocks import Block, Paragraph, Section
-from crossgraft.report.formatting import NumberFormat
 from crossgraft.report.sections._lookup import cells_by_model, score_title
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, whole, words
+from crossgraft.words.formatting import NumberFormat
 
 
 def labels_section(source: Source[RankingRecord]) -> Section | None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from crossgraft.records import ModelRecord, RankingRecord
 from crossgraft.report.blocks import Section
-from crossgraft.report.formatting import NumberFormat, count, short_fingerprint
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, number, whole, words
+from crossgraft.words.formatting import NumberFormat, count, short_fingerprint
 
 
 def models_section(source: Source[RankingRecord]) -> Section:

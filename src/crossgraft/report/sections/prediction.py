@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from crossgraft.records import CheckRecord, PredictionRecord, PredictionRow
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
-from crossgraft.report.formatting import NumberFormat, count, counted, joined, percent, short_fingerprint
-from crossgraft.report.metric_words import metric_in_words, overall
 from crossgraft.report.plots import certainty_figure
 from crossgraft.report.sections._metrics import metrics_by_name, metrics_table
 from crossgraft.report.sections.tuning_decisions import thresholds_table
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, number, whole, words
+from crossgraft.words.formatting import NumberFormat, count, counted, joined, percent, short_fingerprint
+from crossgraft.words.metric_words import metric_in_words, overall
 
 _PROBABILITY = NumberFormat(decimals=3)
 _MOST_ROWS = 500

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from crossgraft.records import PriorRow, RankingRecord
 from crossgraft.report.blocks import Paragraph, Section
-from crossgraft.report.formatting import NumberFormat, joined
 from crossgraft.report.sections._lookup import score_title
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
+from crossgraft.words.formatting import NumberFormat, joined
 
 _TWO = NumberFormat(decimals=2)
 _RANKS = NumberFormat(decimals=0)

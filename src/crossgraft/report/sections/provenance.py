@@ -8,10 +8,10 @@ import yaml
 
 from crossgraft.records import Record, RunRecord
 from crossgraft.report.blocks import Block, Code, Facts, Folded, Section
-from crossgraft.report.formatting import MISSING, NumberFormat, duration, short_fingerprint
 from crossgraft.report.paths import configuration_without_absolute_paths, without_absolute_paths
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, number, words
+from crossgraft.words.formatting import MISSING, NumberFormat, duration, short_fingerprint
 
 
 def provenance_section(source: Source[Record]) -> Section:

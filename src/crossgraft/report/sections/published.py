@@ -12,10 +12,10 @@ from crossgraft.records import (
     ScenarioRecord,
 )
 from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Literature, Paragraph, Section
-from crossgraft.report.formatting import MISSING, NumberFormat, counted
 from crossgraft.report.plots import critical_difference_figure
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, words
+from crossgraft.words.formatting import MISSING, NumberFormat, counted
 
 _TWO, _THREE = NumberFormat(decimals=2), NumberFormat(decimals=3)
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 from crossgraft.records import RankingByScore, RankingRecord, RankRow, ScoreCell
 from crossgraft.report.blocks import Block, Figure, Folded, Section
-from crossgraft.report.formatting import NumberFormat, counted
 from crossgraft.report.plots import is_drawable, scatter_figure
 from crossgraft.report.sections._lookup import cells_by_model, joined, score_format, score_title
 from crossgraft.report.sections._points import against_primary, as_interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words, yes_or_no
+from crossgraft.words.formatting import NumberFormat, counted
 
 _BYTES_PER_MEGABYTE = 1e6
 _MOST_LABELLED = 3

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from crossgraft.records import CheckRecord, MetricRecord, TuningRecord
 from crossgraft.report.blocks import Block, Checks, Figure, Folded, Heading, Items, Paragraph, Section
-from crossgraft.report.formatting import counted, describe_classes, joined
-from crossgraft.report.metric_words import doubt_in_words, metric_format, metric_in_words, overall, rows_in_words
 from crossgraft.report.plots import MOST_CONFUSED_CLASSES, IntervalRow, confusion_figure, roc_figure
 from crossgraft.report.sections._metrics import interval_of, metrics_by_name, metrics_figure, metrics_table, name_of
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, interval, number, whole, words
+from crossgraft.words.formatting import counted, describe_classes, joined
+from crossgraft.words.metric_words import doubt_in_words, metric_format, metric_in_words, overall, rows_in_words
 
 _GAP = "_gap"  # ends the name of a metric that is the difference of two subgroups
 _UNSEEN = ("test", "out of fold")

@@ -9,13 +9,13 @@ from crossgraft.records import (
     InterpolationRecord,
 )
 from crossgraft.report.blocks import Block, Checks, Folded, Heading, Items, Paragraph, Section
-from crossgraft.report.comparison_words import NUMBERS, answer_in_words, curve_in_words
-from crossgraft.report.formatting import NumberFormat, count, counted, describe_classes, duration, joined
-from crossgraft.report.metric_words import metric_name_in_words
 from crossgraft.report.sections._trade_off import curve_of, trade_off
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
+from crossgraft.words.comparison_words import NUMBERS, answer_in_words, curve_in_words
+from crossgraft.words.formatting import NumberFormat, count, counted, describe_classes, duration, joined
+from crossgraft.words.metric_words import metric_name_in_words
 
 _SECONDS = NumberFormat(decimals=1)
 _RATIO = NumberFormat(decimals=2)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from crossgraft.records import EpochRow, TuningRecord
 from crossgraft.report.blocks import Block, Figure, Folded, Section
-from crossgraft.report.formatting import NumberFormat, counted
 from crossgraft.report.plots import Curve, learning_curves_figure
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, whole, words
+from crossgraft.words.formatting import NumberFormat, counted
 
 _MOST_CURVES = 6
 _METRIC = NumberFormat(decimals=3)

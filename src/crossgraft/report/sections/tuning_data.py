@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from crossgraft.records import CheckRecord, FineTuningComparisonRecord, TuningRecord
 from crossgraft.report.blocks import Block, Facts, Figure, Items, Paragraph, Section
-from crossgraft.report.formatting import count
 from crossgraft.report.plots import split_counts_figure
 from crossgraft.report.sections.checks import checks_section
 from crossgraft.report.sections.data import data_facts, data_gallery
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, whole, words
+from crossgraft.words.formatting import count
 
 Either = TuningRecord | FineTuningComparisonRecord
 

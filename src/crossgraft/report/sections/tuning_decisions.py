@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from crossgraft.records import CalibrationRecord, ThresholdRecord, TuningRecord
 from crossgraft.report.blocks import Block, Figure, Paragraph, Section
-from crossgraft.report.formatting import NumberFormat, counted
 from crossgraft.report.plots import reliability_figure
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, number, whole, words
+from crossgraft.words.formatting import NumberFormat, counted
 
 _ERROR = NumberFormat(decimals=3)
 _SHARE = NumberFormat(decimals=2)

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from crossgraft.records import FoldRecord, GridPointRecord, PlanRow, TuningRecord
 from crossgraft.report.blocks import Block, Facts, Folded, Items, Paragraph, Section
-from crossgraft.report.formatting import MISSING, NumberFormat, count, counted, duration, joined
-from crossgraft.report.plan_words import adapters_in_words, memory_in_words, trained_in_words
 from crossgraft.report.plots import Interval, IntervalRow
 from crossgraft.report.sections._metrics import metrics_figure
 from crossgraft.report.sections.tuning_curves import curves_section as curves_section
 from crossgraft.report.sections.tuning_curves import selection_title
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words, yes_or_no
+from crossgraft.words.formatting import MISSING, NumberFormat, count, counted, duration, joined
+from crossgraft.words.plan_words import adapters_in_words, memory_in_words, trained_in_words
 
 _METRIC = NumberFormat(decimals=3)
 

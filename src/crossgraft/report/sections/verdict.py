@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from crossgraft.records import DatasetRecord, RankingRecord
 from crossgraft.report.blocks import Figure, Heading, Paragraph, Section
-from crossgraft.report.formatting import counted, describe_classes
 from crossgraft.report.plots import ranking_figure
 from crossgraft.report.sections._lookup import joined, score_title
 from crossgraft.report.source import Source
+from crossgraft.words.formatting import counted, describe_classes
 
 
 def verdict_section(source: Source[RankingRecord]) -> Section:

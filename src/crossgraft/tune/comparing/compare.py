@@ -18,7 +18,7 @@ from crossgraft.records import FineTuningComparisonRecord, Reference
 from crossgraft.report import finish_run
 from crossgraft.runs import RunDirectory, open_command_run
 from crossgraft.runs.command_line import display_value
-from crossgraft.runs.temporaries import scratch_folder
+from crossgraft.storage.temporaries import scratch_folder
 from crossgraft.tune.assemble import PRIMARY_METRICS
 from crossgraft.tune.comparing.comparison import FineTuningComparison
 from crossgraft.tune.comparing.curves import draw_curves

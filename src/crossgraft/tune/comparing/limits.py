@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.report.formatting import counted
 from crossgraft.tune.comparing.curves import Curve
 from crossgraft.tune.comparing.study import Study
 from crossgraft.tune.comparing.summary import ENOUGH_SEEDS
+from crossgraft.words.formatting import counted
 
 
 def intervals_in_words(num_seeds: int) -> str:

@@ -11,7 +11,6 @@ from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord, ComparedPlan, ComparisonPlanRecord, PlanRecord
-from crossgraft.report.formatting import count, counted, duration
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.names import portable_name
 from crossgraft.tune.comparing.variants import Variant
@@ -20,6 +19,7 @@ from crossgraft.tune.planning.grid import read_grid
 from crossgraft.tune.planning.parts import TuningRows
 from crossgraft.tune.planning.plan import Plan, settings_table
 from crossgraft.tune.planning.preparation import Preparation, prepare_rows
+from crossgraft.words.formatting import count, counted, duration
 from crossgraft.words.visible import visible
 
 PLANS_FILE = "plan.json"

@@ -21,7 +21,6 @@ from crossgraft.records import (
     TuningRecord,
 )
 from crossgraft.report.finish import PAGE_FILE, THUMBNAILS_FILE
-from crossgraft.report.metric_words import overall
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.command_line import display_value
 from crossgraft.runs.run_directory import open_run
@@ -33,6 +32,7 @@ from crossgraft.tune.result_rows import keep_known_result
 from crossgraft.tune.tracking import Tracker
 from crossgraft.tune.trainings import train_and_evaluate
 from crossgraft.words.csv_cells import csv_rows
+from crossgraft.words.metric_words import overall
 
 Answers = Int[np.ndarray, " num_test"] | Float[np.ndarray, "num_test num_classes"]
 """What a model says about each test image: a class, or the probability of each label."""

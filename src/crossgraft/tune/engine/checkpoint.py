@@ -18,7 +18,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from crossgraft.errors import OtherRunError, RunDirectoryError
-from crossgraft.runs.atomic import remove_if_free, write_atomically
+from crossgraft.storage.atomic import remove_if_free, write_atomically
 
 FILE_NAME = "checkpoint.safetensors"
 FORMAT_VERSION = 1

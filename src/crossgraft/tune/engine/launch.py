@@ -25,7 +25,7 @@ from safetensors.torch import load_file, save_file
 
 from crossgraft.compute import end_with_parent, resolve_device, reuse_freed_memory
 from crossgraft.errors import CrossgraftError, UsageError
-from crossgraft.runs.temporaries import scratch_folder
+from crossgraft.storage.temporaries import scratch_folder
 from crossgraft.tune.engine.contract import EpochRow, OnEpoch, OnStep, StepReport, TrainingJob, TrainingResult
 from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.engine.sending import RunJob, packed, sendable, unpacked

@@ -12,8 +12,8 @@ from crossgraft.errors import UsageError
 from crossgraft.models.trusted_code import AllowedCode
 from crossgraft.progress import Reporter
 from crossgraft.records import ExportedFileRecord, ExportRecord
-from crossgraft.runs.atomic import write_atomically
 from crossgraft.runs.secondary import secondary
+from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune.exporting.checking import check_agreement
 from crossgraft.tune.exporting.exported import Exported
 from crossgraft.tune.exporting.formats import find_format

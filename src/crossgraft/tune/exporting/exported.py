@@ -37,7 +37,7 @@ class Exported:
 
     def _repr_html_(self) -> str:
         """A short table for notebooks."""
-        from crossgraft.report.notebook import facts_table
+        from crossgraft.words.notebook import facts_table
 
         record = self.record
         return facts_table(

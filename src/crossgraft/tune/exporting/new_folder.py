@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from crossgraft.errors import CrossgraftError, RunDirectoryError, StorageError
-from crossgraft.runs.atomic import describe_os_error, folder_beside
-from crossgraft.runs.temporaries import remove_leftovers
+from crossgraft.storage.atomic import describe_os_error, folder_beside
+from crossgraft.storage.temporaries import remove_leftovers
 
 RECORD_FILE = "export.json"
 """In every export; says that a folder may be replaced by another one."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from crossgraft import optional
-from crossgraft.runs.atomic import write_atomically
+from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune.exporting.checking import Outputs
 from crossgraft.tune.exporting.graph import INPUT, OUTPUTS, refusal, trace
 from crossgraft.tune.exporting.quietly import quietly

@@ -8,7 +8,7 @@ from pathlib import Path
 import safetensors.torch
 
 from crossgraft.models.spec import is_factory_source, library_name
-from crossgraft.runs.atomic import write_atomically
+from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune.exporting.checking import logits_of_network
 from crossgraft.tune.exporting.hub_card import hub_header
 from crossgraft.tune.exporting.own_layout import own_layout

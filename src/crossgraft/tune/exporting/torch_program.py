@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from crossgraft.runs.atomic import write_atomically
+from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune.exporting.checking import Outputs
 from crossgraft.tune.exporting.graph import trace
 from crossgraft.tune.exporting.quietly import quietly

@@ -10,10 +10,10 @@ from crossgraft.errors import UsageError
 from crossgraft.models.adapters import Lora, adapters_of, read_peft_adapter
 from crossgraft.models.adapters.peft_format import PeftFiles, read_files
 from crossgraft.models.classifier import Classifier
-from crossgraft.report.formatting import counted, short_fingerprint
 from crossgraft.tune.choice import spell
 from crossgraft.tune.methods._method import put_adapters_in
 from crossgraft.tune.methods.lora import LoRA
+from crossgraft.words.formatting import counted, short_fingerprint
 
 
 def open_adapter(folder: str | Path | None, method: object) -> PeftFiles | None:

@@ -10,7 +10,7 @@ from jaxtyping import Int64
 from crossgraft.data import Dataset, Split
 from crossgraft.data.splits import PARTS, Part
 from crossgraft.records import SplitRow
-from crossgraft.report.formatting import counted
+from crossgraft.words.formatting import counted
 
 Rows = Int64[np.ndarray, " _"]
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from crossgraft.models.adapters import adapters_of
 from crossgraft.models.classifier import Classifier
 from crossgraft.records import PlanRecord, PlanRow
-from crossgraft.report.formatting import count, counted, duration
-from crossgraft.report.plan_words import adapters_in_words, memory_in_words
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.planning.grid import GridPoint
 from crossgraft.tune.planning.step_cost import StepCost
+from crossgraft.words.formatting import count, counted, duration
+from crossgraft.words.plan_words import adapters_in_words, memory_in_words
 from crossgraft.words.visible import visible
 
 _SHOWN_NAMES = 3

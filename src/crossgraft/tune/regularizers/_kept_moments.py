@@ -12,11 +12,11 @@ from safetensors.torch import save
 from torch import Tensor
 
 from crossgraft.errors import CrossgraftWarning, StorageError
-from crossgraft.features._atomic_file import atomic_file
 from crossgraft.features.store import cache_folder
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
-from crossgraft.runs.temporaries import remove_leftovers
+from crossgraft.storage.atomic_file import atomic_file
+from crossgraft.storage.temporaries import remove_leftovers
 from crossgraft.tune.regularizers._covariance import Moments
 
 FORMAT_VERSION = 1

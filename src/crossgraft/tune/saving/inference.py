@@ -19,11 +19,11 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.models.device import explain_missing_operations
 from crossgraft.progress import Reporter
 from crossgraft.records import SavedModelRecord
-from crossgraft.report.formatting import counted
 from crossgraft.tune.measuring.calibration import to_probabilities
 from crossgraft.tune.predictions import NO_LABEL
 from crossgraft.tune.saving.saved_model import logits_of_batch
 from crossgraft.types import Task
+from crossgraft.words.formatting import counted
 
 BATCH_SIZE = 64
 _NAMED_ROWS = 5

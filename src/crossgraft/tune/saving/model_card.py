@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 from crossgraft.records import MetricRecord, TunedModelRecord
 from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
-from crossgraft.report.formatting import MISSING, NumberFormat, count, counted, short_fingerprint
+from crossgraft.words.formatting import MISSING, NumberFormat, count, counted, short_fingerprint
 from crossgraft.words.visible import visible
 
 NOT_STATED = "not stated"

@@ -11,7 +11,7 @@ from crossgraft.errors import StorageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.records import SavedModelRecord, TrainingDataRecord, TuningRecord
-from crossgraft.runs.atomic import describe_os_error, replace_folder
+from crossgraft.storage.atomic import describe_os_error, replace_folder
 from crossgraft.tune.saving.checksums import checksums_of
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.tune.saving.saved_model import CARD_FILE, FACTS_FILE, WEIGHTS_FILE

@@ -5,7 +5,6 @@ import pytest
 from crossgraft.cli.comparison_text import comparison_text
 from crossgraft.records import FineTuningComparisonRecord
 from crossgraft.report.blocks import Figure, Folded
-from crossgraft.report.comparison_words import answer_in_words, curve_in_words
 from crossgraft.report.sections import KINDS
 from crossgraft.report.sections.tuning_comparison import (
     comparison_verdict_section,
@@ -14,6 +13,7 @@ from crossgraft.report.sections.tuning_comparison import (
     variants_section,
 )
 from crossgraft.report.tables import Table
+from crossgraft.words.comparison_words import answer_in_words, curve_in_words
 from support.comparison_records import EVIL, comparison_record, difference, variant
 
 

@@ -137,7 +137,7 @@ def test_a_failed_replacement_keeps_the_export_before(run, monkeypatch):
 
 
 def test_a_full_disk_leaves_nothing(run, monkeypatch):
-    from crossgraft.runs import atomic
+    from crossgraft.storage import atomic
 
     def full(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -86,7 +86,7 @@ def test_on_a_full_disk_training_goes_on_with_what_was_computed(folder, monkeypa
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("crossgraft.features._atomic_file.os.fsync", full)
+    monkeypatch.setattr("crossgraft.storage.atomic_file.os.fsync", full)
     compute = Counted()
     with pytest.warns(CrossgraftWarning, match=r"No space left.*CROSSGRAFT_CACHE"):
         moments = kept_or_computed(build_classifier("plain"), "images", compute)

@@ -185,7 +185,7 @@ def test_a_disk_that_fills_up_leaves_the_older_model(folder, classifier, facts, 
     def full(path, content):
         raise StorageError("disk full")
 
-    monkeypatch.setattr("crossgraft.runs.atomic.write_atomically", full)
+    monkeypatch.setattr("crossgraft.storage.atomic.write_atomically", full)
     with pytest.raises(StorageError, match="disk full"):
         save_model(folder, classifier, facts)
     assert torch.equal(load_saved_model(folder).logits(images), expected)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from crossgraft.errors import StorageError
-from crossgraft.runs.atomic import describe_os_error, replace_file
-from crossgraft.runs.temporaries import temporary_beside
+from crossgraft.storage.atomic import describe_os_error, replace_file
+from crossgraft.storage.temporaries import temporary_beside
 
 
 @contextmanager

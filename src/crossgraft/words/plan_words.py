@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crossgraft.records import PlanRecord
-from crossgraft.report.formatting import count, counted, size, small_percent
+from crossgraft.words.formatting import count, counted, size, small_percent
 
 
 def adapters_in_words(plan: PlanRecord) -> str:

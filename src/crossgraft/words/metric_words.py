@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crossgraft.records import MetricRecord
-from crossgraft.report.formatting import NumberFormat, counted
+from crossgraft.words.formatting import NumberFormat, counted
 
 _ABBREVIATIONS = ("auc", "f1")
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from crossgraft.errors import StorageError
-from crossgraft.runs.temporaries import BEFORE, temporary_beside
+from crossgraft.storage.temporaries import BEFORE, temporary_beside
 
 # Windows refuses to replace or remove a file that any program has open. Virus scanners and search indexes open every new
 # file for a moment, so a refusal is worth a few more tries; a spreadsheet or another run keeps the file for longer.

@@ -9,8 +9,8 @@ from crossgraft.records import (
     MetricRecord,
     ValueRecord,
 )
-from crossgraft.report.formatting import NumberFormat, joined
-from crossgraft.report.metric_words import doubt_in_words, metric_name_in_words
+from crossgraft.words.formatting import NumberFormat, joined
+from crossgraft.words.metric_words import doubt_in_words, metric_name_in_words
 
 NUMBERS = NumberFormat(decimals=3)
 
