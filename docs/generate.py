@@ -82,7 +82,7 @@ def commands_page() -> str:
 
 def published_page() -> str:
     """The published benchmarks, evaluated again."""
-    from crossgraft.rank import evaluate_published
+    from crossgraft import evaluate_published
     from crossgraft.rank.published import PUBLISHED
     from crossgraft.records import RunRecord
     from crossgraft.report.markdown import sections_as_markdown

@@ -25,6 +25,7 @@ import numpy as np
 from data_folders import add_folders, check_folders, unpack
 from real_scores_page import GRADIENT_SCORES, Measured, write_page
 
+from crossgraft import rank_models
 from crossgraft.compute import limit_threads
 from crossgraft.data import open_dataset
 from crossgraft.data.dataset import Dataset, dataset_from_arrays
@@ -33,7 +34,6 @@ from crossgraft.errors import NotApplicable
 from crossgraft.features import extract_features
 from crossgraft.models import ModelSpec, load_backbone, read_zoo
 from crossgraft.progress import Reporter
-from crossgraft.rank import rank_models
 from crossgraft.scores import SCORES, ScoreInputs
 from crossgraft.seeding import generator
 

@@ -33,9 +33,9 @@ from study_trainings import (
     versions,
 )
 
+from crossgraft import interpolate_runs
 from crossgraft.compute import limit_threads
 from crossgraft.models import ModelSpec
-from crossgraft.tune import interpolate_runs
 
 ALPHAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 BATCH_NORMS = ("estimate", "mix")

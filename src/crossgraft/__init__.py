@@ -12,26 +12,30 @@ from crossgraft.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from crossgraft.data import open_dataset as open_dataset
-    from crossgraft.data.checks import check_data as check_data
-    from crossgraft.rank import rank_models as rank_models
     from crossgraft.report import write_report as write_report
     from crossgraft.tune import FineTunedClassifier as FineTunedClassifier
     from crossgraft.tune import FineTuningComparison as FineTuningComparison
-    from crossgraft.tune import compare_fine_tunings as compare_fine_tunings
-    from crossgraft.tune import fine_tune as fine_tune
-    from crossgraft.tune.exporting import export_model as export_model
-    from crossgraft.tune.predict import predict as predict
+    from crossgraft.verbs.check_data import check_data as check_data
+    from crossgraft.verbs.compare_fine_tunings import compare_fine_tunings as compare_fine_tunings
+    from crossgraft.verbs.evaluate_published import evaluate_published as evaluate_published
+    from crossgraft.verbs.export_model import export_model as export_model
+    from crossgraft.verbs.fine_tune import fine_tune as fine_tune
+    from crossgraft.verbs.interpolate_runs import interpolate_runs as interpolate_runs
+    from crossgraft.verbs.predict import predict as predict
+    from crossgraft.verbs.rank_models import rank_models as rank_models
 
 _HOME = {
     "FineTunedClassifier": "crossgraft.tune",
     "FineTuningComparison": "crossgraft.tune",
-    "check_data": "crossgraft.data.checks",
-    "compare_fine_tunings": "crossgraft.tune",
-    "export_model": "crossgraft.tune.exporting",
-    "fine_tune": "crossgraft.tune",
+    "check_data": "crossgraft.verbs.check_data",
+    "compare_fine_tunings": "crossgraft.verbs.compare_fine_tunings",
+    "evaluate_published": "crossgraft.verbs.evaluate_published",
+    "export_model": "crossgraft.verbs.export_model",
+    "fine_tune": "crossgraft.verbs.fine_tune",
+    "interpolate_runs": "crossgraft.verbs.interpolate_runs",
     "open_dataset": "crossgraft.data",
-    "predict": "crossgraft.tune.predict",
-    "rank_models": "crossgraft.rank",
+    "predict": "crossgraft.verbs.predict",
+    "rank_models": "crossgraft.verbs.rank_models",
     "write_report": "crossgraft.report",
 }
 
@@ -41,8 +45,10 @@ __all__ = [
     "FineTuningComparison",
     "check_data",
     "compare_fine_tunings",
+    "evaluate_published",
     "export_model",
     "fine_tune",
+    "interpolate_runs",
     "open_dataset",
     "predict",
     "rank_models",

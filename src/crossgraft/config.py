@@ -1,22 +1,21 @@
 """Configuration = defaults < YAML file < what was given on the command line or in the call.
 
-The keys of a configuration file are the parameter names of the public function that a command calls, so that there is
-one list to keep.
+The keys of a configuration file are the options of the verb (see ``crossgraft.options``), so that there is one list to keep.
 """
 
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.options import Options, options_of
 from crossgraft.paths import shortened
 
 TERMINAL_FLAGS = ("quiet", "json", "debug", "config")
@@ -27,21 +26,20 @@ CONSENTS = {"allow_code": "--code", "allow_outside": "--allow-outside"}
 """What only a person can allow, on the command line or in a call, and the flag for it. It changes no number."""
 
 
-def settings_model(function: Callable[..., Any], *, leave_out: Iterable[str] = ()) -> type[BaseModel]:
-    """A pydantic model with one field for each parameter of ``function``.
+def settings_model(kind: type[Options], *, leave_out: Iterable[str] = ()) -> type[BaseModel]:
+    """A pydantic model with one field per option.
 
     Args:
-        function: A public verb such as ``rank_models``.
-        leave_out: Parameters that are objects of the program, not settings (a progress reporter).
+        kind: Options of a verb.
+        leave_out: Names of options that a file does not have.
     """
-    hints = get_type_hints(function)
     fields: dict[str, Any] = {
-        name: (hints[name], ... if parameter.default is inspect.Parameter.empty else parameter.default)
-        for name, parameter in inspect.signature(function).parameters.items()
-        if name not in set(leave_out)
+        name: (each.type, ... if each.is_required else each.default)
+        for name, each in options_of(kind).items()
+        if each.about.is_typed and name not in set(leave_out)
     }
     config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-    return create_model(f"{function.__name__}_settings", __config__=config, **fields)
+    return create_model(kind.__name__, __config__=config, **fields)
 
 
 def read_config_file(path: Path, known: Iterable[str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from crossgraft.report import write_report
+from crossgraft import write_report
 from support.tuning_records import prediction_record, tuning_record
 
 EXAMPLES = Path(__file__).parents[1] / "unit" / "report" / "example_runs.py"

@@ -76,8 +76,8 @@ def test_strict_ranks_sound_data(workspace, crossgraft):
 def test_every_option_of_opening_data_is_there_or_has_no_meaning():
     from inspect import signature
 
+    from crossgraft import check_data
     from crossgraft.data import DATA_OPTIONS
-    from crossgraft.data.checks import check_data
 
     missing = set(DATA_OPTIONS) - set(signature(check_data).parameters)
     assert missing == {"limit", "per_class", "skip_unreadable"}  # a check looks at everything

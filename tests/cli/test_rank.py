@@ -280,7 +280,7 @@ def test_an_open_dataset_with_a_test_split_is_ranked_as_if_it_had_none(workspace
 
 def test_python_refuses_what_the_command_line_refuses():
     import crossgraft
-    from crossgraft.rank.rank_models import check_settings
+    from crossgraft.verbs.rank_models import check_settings
 
     with pytest.raises(UsageError, match="at least 1 thread, found 0"):
         crossgraft.rank_models("images", models="zoo.yaml", allow_code="tiny_models.py", workers=0)

@@ -4,9 +4,9 @@ import tarfile
 
 import pytest
 
+from crossgraft import check_data
 from crossgraft.cli.main import main
 from crossgraft.data import k_folds, open_dataset
-from crossgraft.data.checks import check_data
 
 pytestmark = pytest.mark.real_data
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from crossgraft import write_report
 from crossgraft.cli.main import main
 from crossgraft.records import RunRecord
-from crossgraft.report import write_report
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.words.notebook import facts_table
 from support.comparison_records import comparison_record

@@ -5,13 +5,11 @@ import json
 
 import pytest
 
+from crossgraft import check_data, fine_tune, predict, rank_models
 from crossgraft.cli.main import main
 from crossgraft.data import open_dataset
-from crossgraft.data.checks import check_data
 from crossgraft.data.unlabelled import open_images
 from crossgraft.errors import DataError, UnreadableImageError
-from crossgraft.rank import rank_models
-from crossgraft.tune import fine_tune, predict
 from support.tiny import make_images
 
 

@@ -11,8 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crossgraft import check_data
 from crossgraft.data import dataset_from_arrays, make_split, open_dataset, opening
-from crossgraft.data.checks import check_data, survey
+from crossgraft.data.checks import survey
 from crossgraft.data.unlabelled import images_of_dataset
 from crossgraft.errors import DataError, UsageError
 from crossgraft.metrics.evaluation import _Evidence

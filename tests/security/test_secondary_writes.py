@@ -14,9 +14,9 @@ import pytest
 from crossgraft.cli.main import main
 from crossgraft.errors import CrossgraftWarning
 from crossgraft.records import FineTuningComparisonRecord, RankingRecord
-from crossgraft.report import finish
 from crossgraft.runs import atomic, known_results_file, read_known_results
 from crossgraft.tune.comparing import curves
+from crossgraft.verbs import publish as finish
 from support.tiny import make_workspace
 
 COMMON = ("--workers", "1", "--device", "cpu")
@@ -325,7 +325,7 @@ def test_a_tracker_that_fails_is_a_warning(workspace, command, monkeypatch, brok
 
 
 def test_an_export_that_was_sent_is_not_undone_by_its_own_record(workspace, command, full_disk, monkeypatch):
-    module = importlib.import_module("crossgraft.tune.exporting.export_model")
+    module = importlib.import_module("crossgraft.verbs.export_model")
 
     def sent(folder, push_to, *, private):
         full_disk("export.json")

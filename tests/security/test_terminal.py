@@ -300,7 +300,7 @@ def test_an_internal_error_is_escaped_as_well(folder, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError(f"first {PLANTED}\nsecond")
 
-    monkeypatch.setattr("crossgraft.data.checks.check_data", broken)
+    monkeypatch.setattr("crossgraft.verbs.check_data.check_data", broken)
     code, _, err = run("check", "images", "--debug")
     assert code == 1
     assert "Traceback" in err

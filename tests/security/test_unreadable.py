@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from crossgraft import check_data
 from crossgraft.data import open_dataset
-from crossgraft.data.checks import check_data
 from crossgraft.data.inspection import inspect_images
 from crossgraft.data.unlabelled import open_images
 from crossgraft.errors import DataError

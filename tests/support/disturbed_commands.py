@@ -77,7 +77,7 @@ class Disturbance:
 def run(arguments):
     """A command line as the console script runs it; ``interpolate`` stands for the function, which has no command."""
     if arguments[0] == "interpolate":
-        from crossgraft.tune import interpolate_runs
+        from crossgraft import interpolate_runs
 
         settings = {"alphas": (0.0, 0.5, 1.0), "allow_code": "tiny_models:tiny", "device": "cpu", "workers": 1}
         found = interpolate_runs(*arguments[1:], data="images", **settings)

@@ -1,7 +1,8 @@
 """Pages of the trainings of a comparison take half the time of a test that is about something else."""
 
-from crossgraft.report import finish
+from crossgraft.runs import PAGE_FILE
 from crossgraft.tune.comparing.study import TRAININGS_FOLDER
+from crossgraft.verbs import publish as finish
 
 
 def leave_out_pages(monkeypatch, *, of_comparisons):
@@ -11,7 +12,7 @@ def leave_out_pages(monkeypatch, *, of_comparisons):
     def few(run):
         if not of_comparisons and run.parent.name != TRAININGS_FOLDER:
             return written(run)
-        (run / finish.PAGE_FILE).write_text("a page")
-        return run / finish.PAGE_FILE
+        (run / PAGE_FILE).write_text("a page")
+        return run / PAGE_FILE
 
     monkeypatch.setattr(finish, "write_report", few)

@@ -2,13 +2,19 @@ import pytest
 
 from crossgraft.config import config_hash, read_config_file, resolve, settings_model
 from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.options._option import Options, option, options
 
 
-def verb(data: str, *, seed: int = 0, group_column: str | None = None, reporter: object = None) -> None:
-    """Stands for a public verb."""
+@options
+class SomeOptions(Options):
+    """Options of a verb."""
+
+    seed: int = option("Random seed.", default=0)
+    group_column: str | None = option("Column of patients.", default=None)
+    reporter: object = option("Receiver of progress.", default=None, is_typed=False)
 
 
-MODEL = settings_model(verb, leave_out={"data", "reporter"})
+MODEL = settings_model(SomeOptions)
 
 
 def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path):

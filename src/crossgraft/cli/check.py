@@ -53,10 +53,11 @@ def check(
     """
     from crossgraft.cli.check_text import check_text
     from crossgraft.config import resolve, settings_model
-    from crossgraft.data.checks import check_data
+    from crossgraft.options import CheckOptions
+    from crossgraft.verbs.check_data import check_data
 
     reporter = options.make_reporter(quiet=quiet)
-    known = settings_model(check_data, leave_out={"data", "reporter"})
+    known = settings_model(CheckOptions)
     arguments = resolve(known, file=config, given=options.typed_flags(context))
     found = options.in_own_directory(
         options.run_directories(arguments.pop("out"), "check", data),

@@ -48,7 +48,7 @@ def compare_and_print(data: str, arguments: Mapping[str, Any], *, reporter: Repo
         as_json: One document instead of text.
     """
     from crossgraft.cli.comparison_text import comparison_text
-    from crossgraft.tune.comparing import compare_fine_tunings
+    from crossgraft.verbs.compare_fine_tunings import compare_fine_tunings
 
     call = dict(arguments)
     if call["seeds"] is None:

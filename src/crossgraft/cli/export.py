@@ -42,7 +42,7 @@ def export(
     compared with the model before it is kept. Nothing is sent anywhere without --push-to.
     """
     from crossgraft.cli.export_text import export_text
-    from crossgraft.tune.exporting import export_model
+    from crossgraft.verbs.export_model import export_model
 
     given = {name: value for name, value in options.typed_flags(context).items() if name != "run"}
     exported = export_model(run, reporter=options.make_reporter(quiet=quiet), **given)  # pyright: ignore[reportArgumentType]

@@ -55,10 +55,11 @@ def predict(
     """
     from crossgraft.cli.predict_text import predict_text
     from crossgraft.config import resolve, settings_model
-    from crossgraft.tune.predict import predict as predict_images
+    from crossgraft.options import PredictOptions
+    from crossgraft.verbs.predict import predict as predict_images
 
     reporter = options.make_reporter(quiet=quiet)
-    known = settings_model(predict_images, leave_out={"run", "images", "reporter"})
+    known = settings_model(PredictOptions)
     given = {name: value for name, value in options.typed_flags(context).items() if name not in ("run", "images")}
     arguments = resolve(known, file=config, given=given)
     predictions = options.in_own_directory(

@@ -84,7 +84,8 @@ def rank(
     from crossgraft.cli.ranking_text import ranking_text
     from crossgraft.config import resolve, settings_model
     from crossgraft.errors import UsageError
-    from crossgraft.rank import rank_models
+    from crossgraft.options import RankOptions
+    from crossgraft.verbs.rank_models import rank_models
 
     if published is not None:
         _evaluate_published(context, published, out=out, overwrite=overwrite, json=json)
@@ -92,7 +93,7 @@ def rank(
     if data is None:
         raise UsageError("Name the images to rank for, for example: crossgraft rank digits (or --published thesis).")
     reporter = options.make_reporter(quiet=quiet)
-    known = settings_model(rank_models, leave_out={"data", "reporter"})
+    known = settings_model(RankOptions)
     given = options.typed_flags(context)
     arguments = resolve(known, file=config, given=given)
     if config is not None:
@@ -110,7 +111,7 @@ def rank(
 def _evaluate_published(context: typer.Context, name: str, *, out: Path | None, overwrite: bool, json: bool) -> None:
     from crossgraft.cli.published_text import published_text
     from crossgraft.errors import UsageError
-    from crossgraft.rank import evaluate_published
+    from crossgraft.verbs.evaluate_published import evaluate_published
 
     surplus = {*options.typed_flags(context)} - {"published", "out", "overwrite"}
     if context.params["data"] is not None or surplus:

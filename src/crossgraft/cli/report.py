@@ -27,6 +27,6 @@ def report(
 
     Example: crossgraft report runs/rank-digits
     """
-    from crossgraft.report import write_report
+    from crossgraft.report.page import write_report
 
     show(visible(str(write_report(runs[0] if len(runs) == 1 else runs, out=out))))

@@ -169,9 +169,10 @@ def tune(
     from crossgraft.cli.tune_text import tuning_text
     from crossgraft.config import resolve, settings_model
     from crossgraft.errors import UsageError
-    from crossgraft.tune import fine_tune
+    from crossgraft.options import TuneOptions
+    from crossgraft.verbs.fine_tune import fine_tune
 
-    known = with_comparison(settings_model(fine_tune, leave_out={"data", "reporter"}))
+    known = with_comparison(settings_model(TuneOptions))
     given = options.typed_flags(context)
     if "model" not in given and config is None:
         raise UsageError("Name the model to fine-tune, for example: --model mobilenetv2_100.")

@@ -31,10 +31,10 @@ from crossgraft.records import (
 )
 from crossgraft.runs import write_atomically
 from crossgraft.seeding import generator
-from crossgraft.tune.comparing import compare_fine_tunings
 from crossgraft.tune.comparing.trainings import read_finished
-from crossgraft.tune.predict import predict
 from crossgraft.tune.predictions import Predictions
+from crossgraft.verbs.compare_fine_tunings import compare_fine_tunings
+from crossgraft.verbs.predict import predict
 from crossgraft.words.metric_words import overall
 
 DATA_FILE = "digits_5_to_9.npz"

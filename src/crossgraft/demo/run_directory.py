@@ -11,8 +11,8 @@ from crossgraft.demo.steps import run_demo
 from crossgraft.demo.target_task import divide_digits
 from crossgraft.progress import Reporter
 from crossgraft.records import DemoRecord, Thumbnail
-from crossgraft.report import finish_run
 from crossgraft.runs import open_run
+from crossgraft.verbs.publish import finish_run
 
 
 def write_demo(

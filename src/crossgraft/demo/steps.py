@@ -22,10 +22,10 @@ from crossgraft.demo.training import TrainingRecipe
 from crossgraft.demo.worker_pool import WorkerPool, worker_pool
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.progress import Reporter
-from crossgraft.rank import rank_models
 from crossgraft.records import DemoRecord, FineTunedRow
 from crossgraft.runs import write_atomically
 from crossgraft.storage.temporaries import scratch_folder
+from crossgraft.verbs.rank_models import rank_models
 from crossgraft.words.csv_cells import csv_text
 
 Timed = Callable[[str], AbstractContextManager[object]]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crossgraft.errors import UntrustedCodeError, UsageError
+from crossgraft.types import AllowedCode
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,6 @@ class Location:
         """Is ``file`` the place, or in it? Links are followed."""
         return file.resolve().is_relative_to(self.place.resolve())
 
-
-AllowedCode = str | Path | Sequence[str | Path] | None
-"""As ``allow_code=`` takes it: a Python file, a folder, ``package.module:factory``, or several of them."""
 
 NOTHING = TrustedCode()
 """Only architectures of timm and torchvision are built."""

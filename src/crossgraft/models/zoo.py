@@ -15,8 +15,9 @@ from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.sources.local_checkpoint import read_header
 from crossgraft.models.sources.pretrained_files import find_pretrained
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, RANDOM, ModelSpec, is_factory_source, spec_from_entry
-from crossgraft.models.trusted_code import NOTHING, AllowedCode, TrustedCode, trusted_code
+from crossgraft.models.trusted_code import NOTHING, TrustedCode, trusted_code
 from crossgraft.paths import is_file, shortened
+from crossgraft.types import AllowedCode
 
 DEFAULT_ZOO = (
     "mobilenetv3_small_100",

@@ -1,16 +1,13 @@
-"""The command that gives the same run again, written from the arguments of the call."""
+"""The command that gives the same run again, written from the options of the call."""
 
 from __future__ import annotations
 
-import inspect
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from crossgraft.options import Options, options_of
 from crossgraft.words.visible import storable
-
-_SHORT_FLAGS = {"allow_code": "code"}
 
 
 def display_value(value: object) -> object:
@@ -27,22 +24,21 @@ def display_value(value: object) -> object:
 def command_line(
     verb: str,
     data: object,
-    call: Mapping[str, Any],
-    function: Callable[..., Any],
+    typed: Mapping[str, object],
+    options: type[Options],
     *,
     out: str | Path,
     before: Sequence[str] = (),
 ) -> str:
-    """``crossgraft VERB BEFORE DATA --flag value …`` with only the arguments that differ from their defaults."""
+    """``crossgraft VERB BEFORE DATA --flag value …`` with only the options that differ from their defaults."""
     words = ["crossgraft", verb, *(str(display_value(word)) for word in before), str(display_value(str(data)))]
-    for name, parameter in inspect.signature(function).parameters.items():
-        if name in call and call[name] != parameter.default:
-            words += _flag(name, call[name])
+    for name, option in options_of(options).items():
+        if name in typed and typed[name] != option.default:
+            words += _flag(option.flag, typed[name])
     return shlex.join([*words, "--out", str(display_value(str(out)))])
 
 
-def _flag(name: str, value: object) -> list[str]:
-    flag = "--" + _SHORT_FLAGS.get(name, name).replace("_", "-")
+def _flag(flag: str, value: object) -> list[str]:
     if value is True:
         return [flag]
     if value is False:  # said of a flag that is on by default

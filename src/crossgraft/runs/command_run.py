@@ -1,53 +1,55 @@
-"""The run directory of one public function that was called with these arguments."""
+"""The run directory of one call of a verb."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, cast
 
 from crossgraft.config import CONSENTS
+from crossgraft.options import Options
 from crossgraft.runs.command_line import command_line, display_value
 from crossgraft.runs.run_directory import RunDirectory, open_run
 
 
 def open_command_run(
-    function: Callable[..., Any],
+    options: type[Options],
     command: str,
     *,
     data: str | Path,
-    call: Mapping[str, object],
+    typed: Mapping[str, object],
     resolved: Mapping[str, object],
     out: str | Path | None,
     overwrite: bool,
+    seed: int,
     before: Sequence[str] = (),
 ) -> AbstractContextManager[RunDirectory | None]:
-    """Open ``out`` for a call of ``function``; None inside the block when nothing is to be written.
+    """Open ``out`` for a call of a verb; None inside the block when nothing is to be written.
 
     Args:
-        function: The public function, whose defaults say what was given.
-        command: Its verb, for example ``rank``.
+        options: Of the verb, whose defaults say what was given.
+        command: Its name, for example ``rank``.
         data: Where the data are; absolute paths are reduced to their last part.
-        call: Its arguments as they were given, with ``seed``.
-        resolved: What they were resolved to; replaces entries of ``call`` in the configuration.
+        typed: Options that may change a number, as a command line gives them.
+        resolved: What they were resolved to; replaces entries of ``typed`` in the configuration.
         out: Run directory, or None.
         overwrite: Remove an earlier run in ``out`` first.
+        seed: Random seed.
         before: What stands in front of ``data`` on the command line; not part of the configuration.
 
     Raises:
         RunDirectoryError: ``out`` is in use or holds another run.
-        StorageError: The folder can not be written.
+        StorageError: The folder cannot be written.
     """
     if out is None:
         return nullcontext()
-    settings = {"data": data, **call, **resolved}
+    settings = {"data": data, **typed, **resolved}
     not_hashed = ("seed", *CONSENTS)  # what is allowed changes no number
     return open_run(
         Path(out),
         command=command,
-        command_line=command_line(command, data, call, function, out=out, before=before),
+        command_line=command_line(command, data, typed, options, out=out, before=before),
         config={name: display_value(value) for name, value in settings.items() if name not in not_hashed},
-        seed=cast(int, call["seed"]),
+        seed=seed,
         overwrite=overwrite,
     )

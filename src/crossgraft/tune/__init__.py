@@ -1,23 +1,21 @@
 """Fine-tuning: what is trained, what is added to the loss, what is done to images; predicting with the result, handing it on."""
 
+from crossgraft.moved import moved_to_the_top
 from crossgraft.tune.augmentations import AUGMENTATIONS as AUGMENTATIONS
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS as BATCH_TRANSFORMS
 from crossgraft.tune.comparing import FineTuningComparison as FineTuningComparison
 from crossgraft.tune.comparing import Variant as Variant
-from crossgraft.tune.comparing import compare_fine_tunings as compare_fine_tunings
 from crossgraft.tune.engine.settings import TrainerSettings as TrainerSettings
 from crossgraft.tune.engine.trainer import train as train
 from crossgraft.tune.estimator import FineTunedClassifier as FineTunedClassifier
 from crossgraft.tune.exporting import Exported as Exported
-from crossgraft.tune.exporting import export_model as export_model
-from crossgraft.tune.fine_tune import fine_tune as fine_tune
-from crossgraft.tune.interpolated_runs import Interpolated as Interpolated
-from crossgraft.tune.interpolated_runs import interpolate_runs as interpolate_runs
 from crossgraft.tune.methods import METHODS as METHODS
 from crossgraft.tune.planning.plan import Plan as Plan
-from crossgraft.tune.predict import predict as predict
 from crossgraft.tune.predictions import Predictions as Predictions
 from crossgraft.tune.regularizers import REGULARIZERS as REGULARIZERS
 from crossgraft.tune.saving.saved_model import SavedModel as SavedModel
 from crossgraft.tune.saving.saved_model import load_saved_model as load_saved_model
 from crossgraft.tune.tuned import Tuned as Tuned
+
+_MOVED = ["fine_tune", "predict", "compare_fine_tunings", "export_model", "interpolate_runs"]
+__getattr__ = moved_to_the_top("crossgraft.tune", _MOVED)

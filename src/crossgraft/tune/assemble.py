@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -48,7 +47,6 @@ def assemble_record(
     evaluation: Evaluation,
     *,
     of_folds: Mapping[int, Evaluation],
-    call: Mapping[str, Any],
     seconds: float,
     warnings: Sequence[str],
 ) -> TuningRecord:
@@ -60,16 +58,15 @@ def assemble_record(
         picked: One of them a fold.
         evaluation: Of all of them together.
         of_folds: Each fold alone.
-        call: Arguments of ``fine_tune``.
         seconds: Of all trainings, now and in earlier attempts.
         warnings: What the user should know.
     """
-    rows, dataset = prepared.rows, prepared.rows.dataset
+    rows, dataset, options = prepared.rows, prepared.rows.dataset, prepared.request.options
     names = {outcome.job.name for outcome in picked}
     is_folded = rows.num_folds is not None
     plugins = prepared.plugins.describe()
     return TuningRecord(
-        dataset=describe_dataset(replace(dataset, split_method=rows.split_in_words), show_names=call["show_names"]),
+        dataset=describe_dataset(replace(dataset, split_method=rows.split_in_words), show_names=options.show_names),
         splits=rows.split_rows(),
         leakage=rows.leakage,
         leakage_checked=dataset.groups is not None,
@@ -102,7 +99,7 @@ def assemble_record(
 
 def selection_in_words(prepared: Preparation) -> str:
     """How the model was picked: epoch, grid point, and the rows that decided."""
-    rule, points = prepared.rule, len(prepared.points)
+    rule, points = prepared.rule, len(prepared.request.points)
     if rule.keep == "last":
         return "The last epoch was kept; there were no validation rows to pick one."
     grid = f" and of {points} grid points" if points > 1 else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,26 +17,20 @@ from crossgraft.data.dataset import Dataset, dataset_from_arrays
 from crossgraft.data.unlabelled import images_of_arrays
 from crossgraft.errors import CrossgraftError, DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec
+from crossgraft.options import FitOptions, TuneOptions, from_mapping, options_of
+from crossgraft.options.data import VAL_SHARE
 from crossgraft.progress import Reporter
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.fine_tune import fine_tune
 from crossgraft.tune.jobs import Job, JobRunner, pick
 from crossgraft.tune.measuring.calibration import fit_temperature, to_probabilities
 from crossgraft.tune.measuring.evaluation import logits_of
-from crossgraft.tune.planning.first_adapter import open_adapter
-from crossgraft.tune.planning.grid import read_grid
 from crossgraft.tune.planning.preparation import Preparation, prepare_rows
-from crossgraft.tune.planning.rows import VAL_SHARE, training_rows
-from crossgraft.tune.planning.starting_model import find_model
+from crossgraft.tune.planning.request import Request
+from crossgraft.tune.planning.rows import training_rows
 from crossgraft.tune.saving.inference import compute_logits
 from crossgraft.types import Task
 
 Images = Sequence[np.ndarray] | np.ndarray
-NOT_OPTIONS = (
-    "data", "split", "holdout", "folds", "fold", "limit", "plan", "store", "track", "out", "overwrite", "reporter",
-    "show_names", "no_images", "subgroups", "threshold_rule", "strict",
-)  # fmt: skip
-"""Arguments of ``fine_tune`` without a meaning for arrays that somebody else has split."""
 
 
 class FineTunedClassifier(ClassifierMixin, BaseEstimator):
@@ -115,13 +108,10 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
             UsageError: An option is wrong or contradicts another.
             MissingWeightsError: The weights of the model are not on this machine.
         """
-        call = self._call()
+        request = Request.of(self._options())
         dataset = self._dataset(X, np.asarray(y), groups)
         rows = training_rows(dataset, val_fraction=float(self.val_fraction), seed=self.seed)
-        spec = find_model(self.model, call["weights_dir"], call["allow_code"])
-        prepared = prepare_rows(
-            rows, call, points=read_grid(call["grid"]), spec=spec, run=None, reporter=Reporter(quiet=True)
-        )
+        prepared = prepare_rows(rows, request, run=None, reporter=Reporter(quiet=True))
         with limit_threads(prepared.num_threads), reuse_freed_memory():
             self._train(prepared)
         return self
@@ -145,19 +135,17 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
             return (probabilities >= 0.5).astype(np.int64)
         return self.classes_[probabilities.argmax(axis=1)]
 
-    def _call(self) -> dict[str, Any]:
-        """Arguments of ``fine_tune``: its defaults, the options, what is set here."""
-        parameters = inspect.signature(fine_tune).parameters
-        call = {name: parameter.default for name, parameter in parameters.items() if name != "data"}
-        known = [name for name in call if name not in NOT_OPTIONS]
-        for name, value in (self.options or {}).items():
+    def _options(self) -> TuneOptions:
+        """Options of ``fine_tune``: its defaults, the further options, what is set here."""
+        known = options_of(FitOptions)
+        own: dict[str, Any] = self.get_params(deep=False)
+        further = dict(self.options or {})
+        for name in further:
             if name not in known:
                 raise UnknownNameError("option of FineTunedClassifier", name, known)
-            if name in self.get_params(deep=False):
+            if name in own:
                 raise UsageError(f"Give {name} as an argument of FineTunedClassifier, not among its options.")
-            call[name] = value
-        call |= {name: value for name, value in self.get_params(deep=False).items() if name in call}
-        return call | {"adapter": open_adapter(call["adapter"], call["method"])}
+        return from_mapping(TuneOptions, {**further, **{name: own[name] for name in own if name in known}})
 
     def _dataset(self, X: Images, y: np.ndarray, groups: Any) -> Dataset:
         if y.ndim == 2:
@@ -180,7 +168,7 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         )
         (parts,) = prepared.rows.parts
         data = prepared.fold_data(parts)
-        chosen = pick([runner.run_job(Job(None, point), data) for point in prepared.points], prepared.rule)
+        chosen = pick([runner.run_job(Job(None, point), data) for point in prepared.request.points], prepared.rule)
         if chosen.load is None:
             raise CrossgraftError("The training left no weights.")
         classifier = prepared.new_classifier()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from statistics import fmean
-from typing import Any
 
 from crossgraft.errors import DataError
 from crossgraft.models import ModelSpec
+from crossgraft.options import TuneOptions, options_of
 from crossgraft.progress import Reporter
 from crossgraft.records import KnownResult, TuningRecord
 from crossgraft.runs import add_known_results, read_known_results
@@ -16,14 +16,6 @@ from crossgraft.tune.planning.parts import TuningRows
 from crossgraft.words.formatting import counted
 
 _NOT_STATED = "not stated"
-
-_ASKED = (
-    "flip", "sampler", "optimizer", "learning_rate", "head_learning_rate", "weight_decay", "momentum", "schedule", "epochs",
-    "warmup_epochs", "batch_size", "layer_decay", "clip_norm", "patience", "head_epochs", "head_patience", "image_size",
-    "resize_policy",
-)  # fmt: skip
-"""Belongs to the protocol where somebody asked for it; what was left open follows from the model by one fixed rule."""
-_USUAL = {"flip": True, "sampler": "shuffle", "optimizer": "adamw", "schedule": "cosine", "layer_decay": 1.0}
 
 
 def look_at_known_results(reporter: Reporter) -> None:
@@ -35,18 +27,16 @@ def look_at_known_results(reporter: Reporter) -> None:
 
 
 def keep_known_result(
-    record: TuningRecord, spec: ModelSpec, rows: TuningRows, call: Mapping[str, Any], reporter: Reporter
+    record: TuningRecord, spec: ModelSpec, rows: TuningRows, options: TuneOptions, reporter: Reporter
 ) -> None:
     """Add the result to the user's known ones; a warning where that can not be done. Arguments as of ``known_result``."""
-    result = known_result(record, spec, rows, call)
+    result = known_result(record, spec, rows, options)
     if result is not None:
         with secondary("The result was not added to the known results", reporter):
             add_known_results([result])
 
 
-def known_result(
-    record: TuningRecord, spec: ModelSpec, rows: TuningRows, call: Mapping[str, Any]
-) -> KnownResult | None:
+def known_result(record: TuningRecord, spec: ModelSpec, rows: TuningRows, options: TuneOptions) -> KnownResult | None:
     """The primary metric on unseen rows; None where it has no value, or training did not begin with the pretrained weights.
 
     Only equal protocols are compared, so the protocol says everything that differs between two ways to tune one model, and
@@ -56,12 +46,12 @@ def known_result(
         record: Of the fine-tuning.
         spec: Of the model it started from.
         rows: What it was trained and tested on.
-        call: Arguments of ``fine_tune``.
+        options: Options of ``fine_tune``.
     """
     found = record.metric(record.primary_metric)
     if found is None or found.value is None or record.model.from_scratch:
         return None
-    if call.get("adapter") is not None:
+    if options.adapter is not None:
         return None
     model, _, source = (spec.known_as or "").partition("/")
     return KnownResult(
@@ -70,7 +60,7 @@ def known_result(
         source=source or _NOT_STATED,
         target=record.dataset.name,
         target_fingerprint=rows.ranked_fingerprint,
-        protocol=protocol_of(record, call),
+        protocol=protocol_of(record, options),
         metric=found.metric,
         value=found.value,
         low=found.low,
@@ -79,31 +69,40 @@ def known_result(
     )
 
 
-def protocol_of(record: TuningRecord, call: Mapping[str, Any]) -> str:
+def protocol_of(record: TuningRecord, options: TuneOptions) -> str:
     """How a model was tuned and tested, in words that are the same for every model of one study.
 
     Args:
         record: Of the fine-tuning.
-        call: Arguments of ``fine_tune``; settings that were asked for belong to the protocol.
+        options: Options of ``fine_tune``; settings that were asked for belong to the protocol.
     """
     slots = [plugin.spelling for plugin in record.plugins]
     head_first = ["head first"] if any(row.stage == "head" for row in record.history) else []
-    asked = [f"{name} {call[name]}" for name in _ASKED if call.get(name) not in (None, _USUAL.get(name))]
+    asked = [f"{name} {getattr(options, name)}" for name in _asked(options)]
     points = dict.fromkeys(_in_words(row.values) for row in record.grid if row.values)
     grid = [f"best of {' or '.join(points)}"] if points else []
     how = ", ".join([*slots, *head_first, *asked, *grid])
-    return f"{how}; {_rows_in_words(record, call)}, picked by {record.selection_metric}"
+    return f"{how}; {_rows_in_words(record, options)}, picked by {record.selection_metric}"
 
 
-def _rows_in_words(record: TuningRecord, call: Mapping[str, Any]) -> str:
+def _asked(options: TuneOptions) -> list[str]:
+    """Settings that somebody asked for; what was left open follows from the model by one fixed rule."""
+    return [
+        name
+        for name, each in options_of(type(options)).items()
+        if each.about.in_protocol and getattr(options, name) not in (None, each.default)
+    ]
+
+
+def _rows_in_words(record: TuningRecord, options: TuneOptions) -> str:
     """What was trained on, and what was tested; with folds, the training images of one."""
     if not record.folds:
         of_part = {row.name: row for row in record.splits}
         return f"{counted(of_part['train'].num_images, 'training image')}, test {of_part['test'].origin}"
     of_each = [fold.num_train for fold in record.folds]
     images = counted(record.dataset.num_images, "image")
-    if call.get("fold") is not None:
-        return f"{counted(of_each[0], 'training image')}, test fold {call['fold']} of {call['folds']} of {images}"
+    if options.fold is not None:
+        return f"{counted(of_each[0], 'training image')}, test fold {options.fold} of {options.folds} of {images}"
     return f"{counted(round(fmean(of_each)), 'training image')} a fold, test each of {len(of_each)} folds of {images}"
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+
+import numpy as np
 
 from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.data.describe import make_thumbnails
 from crossgraft.errors import CrossgraftError, DataError
 from crossgraft.models.classifier import Classifier
+from crossgraft.options import TuneOptions
 from crossgraft.progress import Reporter
 from crossgraft.records import MetricRecord, SavedModelRecord, TuningRecord
-from crossgraft.report import finish_run
-from crossgraft.runs import RunDirectory
+from crossgraft.runs import Publish, RunDirectory
 from crossgraft.tune.assemble import assemble_record, record_of_fold
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Job, JobOutcome, JobRunner, pick
@@ -51,37 +52,44 @@ class _Finished:
 
 def train_and_evaluate(
     prepared: Preparation,
-    call: Mapping[str, Any],
     *,
     run: RunDirectory | None,
     tracking: Tracker,
+    publish: Publish,
     reporter: Reporter,
 ) -> Tuned:
     """Everything after the plan.
+
+    Args:
+        prepared: What the trainings start from.
+        run: Run directory, or None: then nothing is written.
+        tracking: Told about every epoch.
+        publish: Ends the run and makes its page.
+        reporter: Where progress goes.
 
     Raises:
         DataError: No training ended with a model.
         CrossgraftError: The only training failed.
     """
-    attributes = columns_of(prepared.rows.dataset, call["subgroups"])
+    attributes = columns_of(prepared.rows.dataset, prepared.request.options.subgroups)
     if run is not None and not run.resumed:
         for folder in ("jobs", MODEL_FOLDER, "folds"):  # of a run that --overwrite has replaced
             shutil.rmtree(run.path / folder, ignore_errors=True)
-    tracking.begin(f"{prepared.spec.name} on {prepared.rows.dataset.name}", prepared.plan.record.settings)
+    tracking.begin(f"{prepared.request.spec.name} on {prepared.rows.dataset.name}", prepared.plan.record.settings)
     failed = True
     try:
         with limit_threads(prepared.num_threads), reuse_freed_memory():
-            outcomes = _run_jobs(prepared, call, run=run, tracking=tracking, reporter=reporter)
-            finished = [_finish_fold(prepared, of_fold, call, reporter) for of_fold in outcomes if _any_done(of_fold)]
+            outcomes = _run_jobs(prepared, run=run, tracking=tracking, reporter=reporter)
+            finished = [_finish_fold(prepared, of_fold, reporter) for of_fold in outcomes if _any_done(of_fold)]
             if not finished:
                 reason = outcomes[0][0].record.point.reason
                 raise DataError(f"No training ended with a model. The first one: {reason}")
             similarity = _similarity(prepared, finished, reporter)
-        record = _record(prepared, outcomes, finished, attributes, call)
+        record = _record(prepared, outcomes, finished, attributes)
         record = record.model_copy(update={"similarity": similarity})
-        tuned = _write(prepared, record, finished, call, run, reporter)
-        if call["store"]:
-            _keep_result(prepared, record, finished, call, reporter)
+        tuned = _write(prepared, record, finished, run, publish, reporter)
+        if prepared.request.options.store:
+            _keep_result(prepared, record, finished, reporter)
         tracking.log({row.metric: row.value for row in _overall(record) if row.value is not None}, step=0)
         failed = False
     finally:
@@ -90,15 +98,11 @@ def train_and_evaluate(
 
 
 def _run_jobs(
-    prepared: Preparation,
-    call: Mapping[str, Any],
-    *,
-    run: RunDirectory | None,
-    tracking: Tracker,
-    reporter: Reporter,
+    prepared: Preparation, *, run: RunDirectory | None, tracking: Tracker, reporter: Reporter
 ) -> list[list[JobOutcome]]:
     """Outcomes of each fold; the only training raises its error, one of several becomes a row with a reason."""
     progress = JobProgress(reporter, tracking, rule=prepared.rule, num_jobs=prepared.plan.record.num_jobs)
+    request = prepared.request
     runner = JobRunner(
         classifier=prepared.classifier,
         selection=prepared.selection,
@@ -106,7 +110,11 @@ def _run_jobs(
         settings=prepared.settings,
         rule=prepared.rule,
         run=run,
-        facts={"model": prepared.spec.describe(), "seed": call["seed"], **start_of_adapters(call)},
+        facts={
+            "model": request.spec.describe(),
+            "seed": request.options.seed,
+            **start_of_adapters(request.adapter),
+        },
         on_step=progress.on_step,
         on_epoch=progress.on_epoch,
     )
@@ -115,7 +123,7 @@ def _run_jobs(
     for parts in prepared.rows.parts:
         data = prepared.fold_data(parts)
         of_fold: list[JobOutcome] = []
-        for point in prepared.points:
+        for point in request.points:
             job = Job(parts.fold, point)
             with progress.stage(job, data, prepared.settings):
                 outcome = runner.run_job(job, data) if is_alone else runner.run_or_report(job, data)
@@ -132,9 +140,7 @@ def _any_done(outcomes: Sequence[JobOutcome]) -> bool:
     return any(outcome.is_done for outcome in outcomes)
 
 
-def _finish_fold(
-    prepared: Preparation, outcomes: Sequence[JobOutcome], call: Mapping[str, Any], reporter: Reporter
-) -> _Finished:
+def _finish_fold(prepared: Preparation, outcomes: Sequence[JobOutcome], reporter: Reporter) -> _Finished:
     """Pick a model by the validation rows; only then look at the test rows."""
     chosen = pick(outcomes, prepared.rule)
     if chosen.load is None:
@@ -150,7 +156,7 @@ def _finish_fold(
             prepared.rows.dataset,
             parts,
             task=prepared.task,
-            threshold_rule=call["threshold_rule"],
+            threshold_rule=prepared.request.options.threshold_rule,
             device=prepared.settings.device,
             num_threads=prepared.num_threads,
         )
@@ -174,8 +180,7 @@ def _record(
     prepared: Preparation,
     outcomes: Sequence[Sequence[JobOutcome]],
     finished: Sequence[_Finished],
-    attributes: dict[str, Any],
-    call: Mapping[str, Any],
+    attributes: dict[str, np.ndarray],
 ) -> TuningRecord:
     dataset, task = prepared.rows.dataset, prepared.task
     is_folded = prepared.rows.num_folds is not None
@@ -191,7 +196,6 @@ def _record(
         of_folds={fold.parts.fold or 0: evaluate_alone(fold, dataset, task=task) for fold in folds}
         if is_folded
         else {},
-        call=call,
         seconds=sum(outcome.record.point.seconds for outcome in flat),
         warnings=[f"The training {one.job.name} failed: {one.record.point.reason}" for one in failed],
     )
@@ -206,27 +210,27 @@ def _write(
     prepared: Preparation,
     record: TuningRecord,
     finished: Sequence[_Finished],
-    call: Mapping[str, Any],
     run: RunDirectory | None,
+    publish: Publish,
     reporter: Reporter,
 ) -> Tuned:
     """Models, tables, record; then the run is done, and its page follows."""
-    is_folded = prepared.rows.num_folds is not None
+    is_folded, options = prepared.rows.num_folds is not None, prepared.request.options
     classifier = None if is_folded else finished[0].classifier
     if run is None:
         return Tuned(plan=prepared.plan, tuning=record, classifier=classifier)
-    record = _save_models(prepared, record, finished, call, run)
+    record = _save_models(prepared, record, finished, run)
     run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
     tuned = Tuned(plan=prepared.plan, tuning=record, classifier=classifier)
     run.write("history.csv", frame_csv(tuned.history()))
     run.write("metrics.csv", frame_csv(tuned.to_frame()))
-    table = prediction_table([fold.predictions for fold in finished], prepared, show_names=call["show_names"])
+    table = prediction_table([fold.predictions for fold in finished], prepared, show_names=options.show_names)
     run.write("predictions.csv", frame_csv(table))
     if (split := prepared.rows.split_record()) is not None:
         run.write_record("split.json", split)
     run.write_record("report.json", record)
     images = prepared.rows.dataset.take(prepared.rows.parts[0].train)
-    page = finish_run(run, reporter, thumbnails=None if call["no_images"] else lambda: make_thumbnails(images))
+    page = publish(run, reporter, thumbnails=None if options.no_images else lambda: make_thumbnails(images))
     return replace(tuned, out=run.path, report=page)
 
 
@@ -234,7 +238,6 @@ def _keep_result(
     prepared: Preparation,
     record: TuningRecord,
     finished: Sequence[_Finished],
-    call: Mapping[str, Any],
     reporter: Reporter,
 ) -> None:
     """As a known result; one of some folds is none of the data set."""
@@ -245,21 +248,20 @@ def _keep_result(
             "only and nothing was added to the known results."
         )
     else:
-        keep_known_result(record, prepared.spec, prepared.rows, call, reporter)
+        keep_known_result(record, prepared.request.spec, prepared.rows, prepared.request.options, reporter)
 
 
 def _save_models(
     prepared: Preparation,
     record: TuningRecord,
     finished: Sequence[_Finished],
-    call: Mapping[str, Any],
     run: RunDirectory,
 ) -> TuningRecord:
     """The model as ``model``; with folds one a fold, because the metrics are of all of them and of none alone."""
     if prepared.rows.num_folds is None:
         record = record.model_copy(update={"saved_model": MODEL_FOLDER})
         classifier = finished[0].classifier
-        save_model(run.path / MODEL_FOLDER, classifier, _facts(record, classifier, call))
+        save_model(run.path / MODEL_FOLDER, classifier, _facts(record, classifier, prepared.request.options))
         run.write(IMAGES_FILE, _known_images(prepared, finished[0].predictions.parts))
         return record
     for fold in finished:
@@ -267,7 +269,7 @@ def _save_models(
         alone = evaluate_alone(fold.predictions, prepared.rows.dataset, task=prepared.task)
         of_fold = record_of_fold(record, alone)
         folder = run.path / "folds" / parts.name / MODEL_FOLDER
-        save_model(folder, classifier, _facts(of_fold, classifier, call))
+        save_model(folder, classifier, _facts(of_fold, classifier, prepared.request.options))
         run.write(f"folds/{parts.name}/{IMAGES_FILE}", _known_images(prepared, parts))
     return record.model_copy(update={"saved_model_reason": FOLD_MODELS})
 
@@ -278,7 +280,6 @@ def _known_images(prepared: Preparation, parts: Parts) -> str:
     return json.dumps(sorted({digests[row].hex() for row in (*parts.train, *parts.val)}))
 
 
-def _facts(record: TuningRecord, classifier: Classifier, call: Mapping[str, Any]) -> SavedModelRecord:
+def _facts(record: TuningRecord, classifier: Classifier, options: TuneOptions) -> SavedModelRecord:
     """What is saved beside the weights."""
-    options = {name: call[name] for name in ("seed", "window", "slices")}
-    return describe_saved_model(record, classifier, **options)
+    return describe_saved_model(record, classifier, seed=options.seed, window=options.window, slices=options.slices)

@@ -12,8 +12,8 @@ from html.parser import HTMLParser
 
 import pytest
 
+from crossgraft import write_report
 from crossgraft.errors import DataError, StorageError, UsageError
-from crossgraft.report import write_report
 
 MEGABYTE = 1_000_000
 

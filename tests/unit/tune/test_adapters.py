@@ -5,9 +5,9 @@ import copy
 import pytest
 import torch
 
+from crossgraft import fine_tune, predict
 from crossgraft.errors import UsageError
 from crossgraft.models.adapters import adapters_of, merged_copy, without_adapters
-from crossgraft.tune import fine_tune, predict
 from crossgraft.tune.augmentations import Light
 from crossgraft.tune.batch_transforms import Mixup
 from crossgraft.tune.choice import choose

@@ -10,12 +10,13 @@ import pytest
 import torch
 
 import crossgraft
+from crossgraft import fine_tune
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import DivergedError, OtherRunError, RunDirectoryError, UnknownNameError, UsageError
 from crossgraft.progress import Reporter
 from crossgraft.records import TuningRecord
 from crossgraft.runs import read_known_results
-from crossgraft.tune import fine_tune, jobs
+from crossgraft.tune import jobs
 from crossgraft.tune.saving.saved_model import load_saved_model
 
 FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu"}

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
+from crossgraft import compare_fine_tunings, fine_tune
 from crossgraft.errors import DataError, OtherRunError, UsageError
 from crossgraft.models.adapters import adapters_of, write_peft_adapter
-from crossgraft.tune import compare_fine_tunings, fine_tune, load_saved_model
+from crossgraft.tune import load_saved_model
 from support.training import build_data
 
 FAST = {"model": "tiny_models:tiny", "epochs": 1, "workers": 1, "device": "cpu", "image_size": 16, "store": False}

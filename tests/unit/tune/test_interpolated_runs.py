@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from crossgraft import fine_tune, interpolate_runs
 from crossgraft.data import dataset_from_arrays, open_dataset
 from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsMismatchError
 from crossgraft.records import InterpolationRecord
-from crossgraft.tune import fine_tune, interpolate_runs
 from support.tiny import TINY_MODELS, make_images
 
 OWN = {"allow_code": "tiny_models:tiny,other_models:wide"}

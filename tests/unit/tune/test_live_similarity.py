@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 import torch
 
+from crossgraft import fine_tune
 from crossgraft.data import dataset_from_arrays
 from crossgraft.losses import CrossEntropy
 from crossgraft.progress import Reporter
 from crossgraft.similarity import linear_cka
-from crossgraft.tune import fine_tune
 from crossgraft.tune.engine.contract import EpochRow
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings

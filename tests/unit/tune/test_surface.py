@@ -1,23 +1,44 @@
-"""What is imported from ``crossgraft.tune`` is what its name says, not the module of the same name."""
+"""What is imported from ``crossgraft`` is what its name says, and old places of verbs say where they went."""
 
+import importlib
 import inspect
 import subprocess
 import sys
 
-NAMES = {"fine_tune": "function", "predict": "function", "train": "function"}
+import pytest
+
+import crossgraft
+import crossgraft.tune
+
+NAMES = {"train": "function"}
 NAMES |= {"FineTunedClassifier": "type", "TrainerSettings": "type", "load_saved_model": "function"}
 NAMES |= dict.fromkeys(("METHODS", "REGULARIZERS", "BATCH_TRANSFORMS", "AUGMENTATIONS"), "Registry")
 
 
 def test_every_fixed_name_is_there_and_is_no_module():
-    import crossgraft.tune.fine_tune
-    import crossgraft.tune.predict
-
     found = {}
     for name in NAMES:
         value = getattr(crossgraft.tune, name)
         found[name] = "type" if inspect.isclass(value) else type(value).__name__
     assert found == NAMES
+
+
+@pytest.mark.parametrize(
+    ("package", "name"),
+    [
+        ("crossgraft.tune", "fine_tune"),
+        ("crossgraft.tune", "predict"),
+        ("crossgraft.rank", "rank_models"),
+        ("crossgraft.data.checks", "check_data"),
+        ("crossgraft.tune.exporting", "export_model"),
+    ],
+)
+def test_a_verb_that_moved_is_found_where_it_was(package, name):
+    old = importlib.import_module(package)
+    with pytest.warns(DeprecationWarning, match=f"from crossgraft import {name}"):
+        assert getattr(old, name) is getattr(crossgraft, name)
+    with pytest.raises(AttributeError, match="no attribute 'fine_tuned'"):
+        old.fine_tuned  # noqa: B018
 
 
 def test_fixed_names_of_plugins():

@@ -1,9 +1,11 @@
 """Is the data set sound? One file a check."""
 
 from crossgraft.data.checks.assess import findings_of_rows as findings_of_rows
-from crossgraft.data.checks.check_data import check_data as check_data
 from crossgraft.data.checks.check_rows import check_rows as check_rows
 from crossgraft.data.checks.check_rows import check_splits as check_splits
 from crossgraft.data.checks.data_check import DataCheck as DataCheck
+from crossgraft.moved import moved_to_the_top
 
-__all__ = ["DataCheck", "check_data", "check_rows", "check_splits", "findings_of_rows"]
+__all__ = ["DataCheck", "check_rows", "check_splits", "findings_of_rows"]
+
+__getattr__ = moved_to_the_top("crossgraft.data.checks", ["check_data"])

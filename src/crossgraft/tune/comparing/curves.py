@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import safetensors.numpy
@@ -98,7 +98,7 @@ def _curve(study: Study, full: DoneTraining, linear: DoneTraining | None, metric
     dataset, parts = study.rows.dataset, study.rows.parts[0]
 
     def load(training: DoneTraining) -> Classifier:
-        return load_saved_model(training.folder, allow_code=study.spec.code).classifier
+        return load_saved_model(training.folder, allow_code=study.request.spec.code).classifier
 
     end = load(full)
     pretrained = _pretrained(study, full.seed, end.num_outputs)
@@ -119,8 +119,8 @@ def _curve(study: Study, full: DoneTraining, linear: DoneTraining | None, metric
             pretrained=pretrained,
             alphas=ALPHAS,
             start_in_words=f"the pretrained network with the head of {head}",
-            threshold_rule=study.call["threshold_rule"],
-            device=resolve_device(study.call["device"]),
+            threshold_rule=study.request.options.threshold_rule,
+            device=resolve_device(study.request.options.device),
             num_threads=num_threads,
             reporter=study.reporter,
             on_point=keep,
@@ -131,8 +131,8 @@ def _curve(study: Study, full: DoneTraining, linear: DoneTraining | None, metric
 
 
 def _pretrained(study: Study, seed: int, num_outputs: int) -> Classifier:
-    call = {**study.call, "seed": seed}
-    backbone = load_start(study.spec, call, scratch=False, reporter=Reporter(quiet=True))
+    options = replace(study.request.options, seed=seed)
+    backbone = load_start(study.request.spec, options, scratch=False, reporter=Reporter(quiet=True))
     return make_classifier(backbone, num_outputs, seed=seed)
 
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from crossgraft.compute import available_cores
 from crossgraft.errors import UsageError
-from crossgraft.models import ModelSpec
+from crossgraft.options import TuneOptions
 from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord, ComparedPlan, ComparisonPlanRecord, PlanRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.names import portable_name
 from crossgraft.tune.comparing.variants import Variant
-from crossgraft.tune.fine_tune import DEFAULTS
-from crossgraft.tune.planning.grid import read_grid
 from crossgraft.tune.planning.parts import TuningRows
 from crossgraft.tune.planning.plan import Plan, settings_table
 from crossgraft.tune.planning.preparation import Preparation, prepare_rows
+from crossgraft.tune.planning.request import Request
 from crossgraft.words.formatting import count, counted, duration
 from crossgraft.words.visible import visible
 
@@ -34,8 +33,7 @@ class Study:
     Attributes:
         rows: Opened once, with one split for all.
         checks: What was found in them.
-        call: Arguments of ``fine_tune`` that are the same for all.
-        spec: Of the model.
+        request: What was asked for in all of them.
         variants: What is compared.
         seeds: Of each variant.
         reporter: Told what is going on.
@@ -43,8 +41,7 @@ class Study:
 
     rows: TuningRows
     checks: list[CheckRecord]
-    call: Mapping[str, Any]
-    spec: ModelSpec
+    request: Request
     variants: Sequence[Variant]
     seeds: Sequence[int]
     reporter: Reporter
@@ -52,27 +49,18 @@ class Study:
     @property
     def num_threads(self) -> int:
         """For images and arithmetic."""
-        return self.call["workers"] or available_cores()
+        return self.request.options.workers or available_cores()
 
-    def call_of(self, variant: Variant, seed: int) -> dict[str, Any]:
-        """Arguments of ``fine_tune`` for one training; only the first seed is a known result of its protocol."""
-        store = self.call["store"] and seed == self.seeds[0]
-        return {**self.call, **variant.settings, "seed": seed, "store": store}
+    def options_of(self, variant: Variant, seed: int) -> TuneOptions:
+        """Options of one training; only the first seed is a known result of its protocol."""
+        options = self.request.options
+        store = options.store and seed == self.seeds[0]
+        return variant_options(options, variant, seed=seed, store=store)
 
     def prepare(self, variant: Variant, seed: int, run: RunDirectory | None, reporter: Reporter) -> Preparation:
         """Everything before the first step of one training."""
-        call = self.call_of(variant, seed)
-        given = frozenset(name for name, value in call.items() if name != "seed" and value != DEFAULTS[name])
-        return prepare_rows(
-            self.rows,
-            call,
-            given=given,
-            points=read_grid(call["grid"]),
-            spec=self.spec,
-            run=run,
-            reporter=reporter,
-            checks=self.checks,
-        )
+        request = self.request.with_options(self.options_of(variant, seed))
+        return prepare_rows(self.rows, request, run=run, reporter=reporter, checks=self.checks)
 
     def folder_of(self, variant: Variant, seed: int) -> str:
         """Where one training lies in the run directory; two variants never share it."""
@@ -81,6 +69,11 @@ class Study:
         twins = names[:place].count(names[place])
         again = f"-{twins + 1}" if twins else ""
         return f"{TRAININGS_FOLDER}/{portable_name(variant.name)}{again}-{seed}"
+
+
+def variant_options(options: TuneOptions, variant: Variant, **more: object) -> TuneOptions:
+    """The options of all variants with the settings of one."""
+    return replace(options, **cast("dict[str, Any]", {**variant.settings, **more}))
 
 
 def plan_all(study: Study, run: RunDirectory | None) -> ComparisonPlanRecord:

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int
 
 from crossgraft.errors import CrossgraftError, DataError, RunDirectoryError, StorageError
+from crossgraft.options import TuneOptions, configuration
 from crossgraft.records import (
     ComparedTrainingRecord,
     ComparisonPlanRecord,
@@ -20,14 +21,13 @@ from crossgraft.records import (
     RunRecord,
     TuningRecord,
 )
-from crossgraft.report.finish import PAGE_FILE, THUMBNAILS_FILE
-from crossgraft.runs import RunDirectory
+from crossgraft.runs import PAGE_FILE, THUMBNAILS_FILE, Publish, RunDirectory
 from crossgraft.runs.command_line import display_value
 from crossgraft.runs.run_directory import open_run
 from crossgraft.tune.comparing.study import TRAININGS_FOLDER, Study
 from crossgraft.tune.comparing.variants import Variant
-from crossgraft.tune.fine_tune import NOT_CONFIGURATION, as_typed
 from crossgraft.tune.planning.preparation import PLAN_FILE
+from crossgraft.tune.planning.request import as_typed
 from crossgraft.tune.result_rows import keep_known_result
 from crossgraft.tune.tracking import Tracker
 from crossgraft.tune.trainings import train_and_evaluate
@@ -73,7 +73,9 @@ class DoneTraining:
             raise DataError(f"{path} is damaged ({error}). Remove that folder to train it again.") from error
 
 
-def train_all(study: Study, plans: ComparisonPlanRecord, run: RunDirectory, tracking: Tracker) -> list[DoneTraining]:
+def train_all(
+    study: Study, plans: ComparisonPlanRecord, run: RunDirectory, tracking: Tracker, publish: Publish
+) -> list[DoneTraining]:
     """Every variant with the first seed, then with the next: a comparison that is stopped is fair as far as it came.
 
     Raises:
@@ -86,7 +88,7 @@ def train_all(study: Study, plans: ComparisonPlanRecord, run: RunDirectory, trac
     for seed in study.seeds:
         for variant in study.variants:
             place = f"{len(done) + 1} of {plans.num_trainings}"
-            done.append(_train_or_report(study, variant, seed, plan_of[variant.name], run, tracking, place))
+            done.append(_train_or_report(study, variant, seed, plan_of[variant.name], run, tracking, publish, place))
     if not any(each.record is not None for each in done):
         raise DataError(f"None of {len(done)} trainings ended with a model. The first one: {done[0].row.reason}")
     return done
@@ -99,6 +101,7 @@ def _train_or_report(
     plan: PlanRecord,
     run: RunDirectory,
     tracking: Tracker,
+    publish: Publish,
     place: str,
 ) -> DoneTraining:
     """Train, or read back what an earlier attempt finished; what goes wrong becomes a reason in the row."""
@@ -107,13 +110,13 @@ def _train_or_report(
     record = read_finished(folder)
     if record is not None and _has_its_page(folder, study):
         reporter.say(f"{variant.name} with seed {seed} was trained before ({place}).")
-        call = study.call_of(variant, seed)
-        if call["store"]:  # an earlier attempt may have found no place for it
-            keep_known_result(record, study.spec, study.rows, call, reporter)
+        options = study.options_of(variant, seed)
+        if options.store:  # an earlier attempt may have found no place for it
+            keep_known_result(record, study.request.spec, study.rows, options, reporter)
         return DoneTraining(variant, seed, _row(variant, seed, record, name), record, folder)
     reporter.say(f"Training {variant.name} with seed {seed} ({place}).")
     try:
-        record = _train(study, variant, seed, plan, folder, run.record.command_line, tracking)
+        record = _train(study, variant, seed, plan, folder, run.record.command_line, tracking, publish)
     except (StorageError, RunDirectoryError):
         raise  # the disk is full, or another process is at work: no fault of the variant
     except (CrossgraftError, torch.OutOfMemoryError, RuntimeError) as error:
@@ -133,10 +136,10 @@ def _train(
     folder: Path,
     command_line: str,
     tracking: Tracker,
+    publish: Publish,
 ) -> TuningRecord:
-    call = study.call_of(variant, seed)
-    configuration = as_typed({name: value for name, value in call.items() if name not in NOT_CONFIGURATION})
-    config: Mapping[str, object] = {"variant": variant.name, "data": study.rows.dataset.name, **configuration}
+    typed = as_typed(configuration(study.options_of(variant, seed), TuneOptions))
+    config: Mapping[str, object] = {"variant": variant.name, "data": study.rows.dataset.name, **typed}
     with open_run(
         folder,
         command="tune",
@@ -147,7 +150,7 @@ def _train(
         if own.read_record(PLAN_FILE, PlanRecord) is None:
             own.write_record(PLAN_FILE, plan)
         prepared = study.prepare(variant, seed, own, study.reporter)
-        return train_and_evaluate(prepared, call, run=own, tracking=tracking, reporter=study.reporter).record
+        return train_and_evaluate(prepared, run=own, tracking=tracking, publish=publish, reporter=study.reporter).record
 
 
 def read_finished(folder: Path) -> TuningRecord | None:
@@ -162,7 +165,7 @@ def read_finished(folder: Path) -> TuningRecord | None:
 
 def _has_its_page(folder: Path, study: Study) -> bool:
     """Without, the training is gone through again, which trains nothing twice."""
-    needed = [PAGE_FILE] if study.call["no_images"] else [PAGE_FILE, THUMBNAILS_FILE]
+    needed = [PAGE_FILE] if study.request.options.no_images else [PAGE_FILE, THUMBNAILS_FILE]
     return all((folder / name).is_file() for name in needed)
 
 

@@ -10,16 +10,8 @@ from pydantic import ValidationError
 
 from crossgraft.config import parse_yaml, settings_model
 from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.options import TuneOptions, VariantOptions, options_of
 from crossgraft.paths import shortened
-from crossgraft.tune.fine_tune import fine_tune
-
-MAY_DIFFER = (
-    "method", "regularizer", "batch_transform", "augmentation", "flip", "loss", "class_weights", "sampler", "optimizer",
-    "learning_rate", "head_learning_rate", "weight_decay", "momentum", "schedule", "epochs", "warmup_epochs", "batch_size",
-    "accumulate", "layer_decay", "clip_norm", "patience", "head_first", "head_epochs", "head_patience", "precision",
-    "select_by", "threshold_rule", "grid",
-)  # fmt: skip
-"""What one variant may do otherwise than the others. Images, split, network and input stay the same for all."""
 
 
 def read_variant_file(path: Path) -> list[Mapping[str, object]]:
@@ -53,17 +45,16 @@ def settings_of_entry(entry: Mapping[str, object], where: str) -> tuple[str, dic
     name = values.pop("name", None)
     if not isinstance(name, str | int | float) or not str(name).strip():
         raise UsageError(f"{where}: a variant has no name. Write for example - {{name: small batches, batch_size: 4}}.")
-    known = settings_model(fine_tune)
+    may_differ = options_of(VariantOptions)
     for setting in values:
-        if setting not in known.model_fields:
-            raise UnknownNameError("setting", setting, MAY_DIFFER, hint=f"In the variant {name} of {where}.")
-        if setting not in MAY_DIFFER:
+        if setting not in options_of(TuneOptions):
+            raise UnknownNameError("setting", setting, may_differ, hint=f"In the variant {name} of {where}.")
+        if setting not in may_differ:
             raise UsageError(
                 f"{where}: the variant {name} sets {setting}, which is the same for all variants. Give it beside --compare."
             )
-    model = settings_model(fine_tune, leave_out=set(known.model_fields) - set(MAY_DIFFER))
     try:
-        settings = model.model_validate(values)
+        settings = settings_model(VariantOptions).model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         raise UsageError(

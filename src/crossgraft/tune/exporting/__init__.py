@@ -1,4 +1,6 @@
 """Hand a fine-tuned model on: other formats, each loaded again and compared before it gets its name."""
 
-from crossgraft.tune.exporting.export_model import export_model as export_model
+from crossgraft.moved import moved_to_the_top
 from crossgraft.tune.exporting.exported import Exported as Exported
+
+__getattr__ = moved_to_the_top("crossgraft.tune.exporting", ["export_model"])

@@ -50,22 +50,20 @@ def _in_words(method: object) -> str:
     return method.strip() if isinstance(method, str) else spell(method)
 
 
-def start_of_adapters(call: Mapping[str, Any]) -> dict[str, str]:
+def start_of_adapters(files: PeftFiles | None) -> dict[str, str]:
     """What decides the result beside the seed, for the key of each training; nothing where adapters are drawn."""
-    files: PeftFiles | None = call["adapter"]
     return {} if files is None else {"adapter": files.fingerprint}
 
 
-def put_first_adapters_in(classifier: Classifier, method: Any, call: Mapping[str, Any]) -> list[str]:
+def put_first_adapters_in(classifier: Classifier, method: Any, files: PeftFiles | None, *, seed: int) -> list[str]:
     """Put the method's adapters into ``classifier``, nothing for a method without; notes for the plan.
 
     Raises:
         UsageError: The network has no place for them.
         WeightsMismatchError: Those that were trained before are of another network.
     """
-    files: PeftFiles | None = call["adapter"]
     if files is None:
-        put_adapters_in(method, classifier, seed=call["seed"])
+        put_adapters_in(method, classifier, seed=seed)
         return []
     found = read_peft_adapter(classifier, files)
     ranks = sorted({lora.r for _, lora in adapters_of(classifier).values() if isinstance(lora, Lora)})

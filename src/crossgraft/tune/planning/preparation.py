@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -14,9 +12,10 @@ from crossgraft.compute import available_cores
 from crossgraft.data import DATA_OPTIONS, Dataset
 from crossgraft.data.checks import check_rows, check_splits
 from crossgraft.errors import MissingError
-from crossgraft.models import Backbone, ModelSpec
+from crossgraft.models import Backbone
 from crossgraft.models.adapters.insertion import bare_copy
 from crossgraft.models.classifier import Classifier, make_classifier
+from crossgraft.options import TuneOptions, given
 from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord, PlanRecord
 from crossgraft.runs import RunDirectory
@@ -25,18 +24,19 @@ from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.measuring.selection_metrics import choose_rule
 from crossgraft.tune.methods._method import Selection
-from crossgraft.tune.planning.choices import Plugins, choose_plugins
+from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.contradictions import notes_on, refuse_contradictions, warnings_on
 from crossgraft.tune.planning.first_adapter import put_first_adapters_in
 from crossgraft.tune.planning.fold_data import FoldData, make_fold_data, task_of
 from crossgraft.tune.planning.grid import GridPoint
 from crossgraft.tune.planning.parts import Parts, TuningRows
 from crossgraft.tune.planning.plan import Plan
+from crossgraft.tune.planning.request import Request, plugins_of
 from crossgraft.tune.planning.rows import columns_of, open_rows
-from crossgraft.tune.planning.settings_of_call import settings_of_call
 from crossgraft.tune.planning.situation import Situation
 from crossgraft.tune.planning.starting_model import load_start
 from crossgraft.tune.planning.timed_plan import make_timed_plan
+from crossgraft.tune.planning.trainer_settings import trainer_settings
 from crossgraft.types import Task
 
 PLAN_FILE = "plan.json"
@@ -51,33 +51,29 @@ class Preparation:
         rows: Data and parts.
         checks: What was found in the rows.
         task: What the targets are.
-        spec: Of the model, as it was named.
+        request: What was asked for.
         backbone: Pretrained, or with random weights for a method that starts from them.
         classifier: The start of every training.
         plugins: In the slots.
         settings: Of the trainer, without the grid.
         selection: What is trained.
         rule: What picks epoch and point.
-        points: Of the grid.
         num_threads: For images.
         plan: Of all trainings.
-        call: Arguments of ``fine_tune``.
     """
 
     rows: TuningRows
     checks: list[CheckRecord]
     task: Task
-    spec: ModelSpec
+    request: Request
     backbone: Backbone
     classifier: Classifier
     plugins: Plugins
     settings: TrainerSettings
     selection: Selection
     rule: SelectionRule
-    points: list[GridPoint]
     num_threads: int
     plan: Plan
-    call: Mapping[str, Any]
 
     def new_classifier(self) -> Classifier:
         """A copy of the start."""
@@ -86,9 +82,9 @@ class Preparation:
     def pretrained(self) -> Classifier | None:
         """The network with its pretrained weights; None where a method starts without them and they are not here."""
         if not self.plugins.method.starts_from_scratch:
-            return bare_copy(self.classifier) if self.call.get("adapter") is not None else self.new_classifier()
+            return bare_copy(self.classifier) if self.request.adapter is not None else self.new_classifier()
         try:
-            backbone = load_start(self.spec, self.call, scratch=False, reporter=Reporter(quiet=True))
+            backbone = load_start(self.request.spec, self.request.options, scratch=False, reporter=Reporter(quiet=True))
         except MissingError:
             return None
         return make_classifier(backbone, self.classifier.num_outputs, seed=self.settings.seed)
@@ -108,28 +104,18 @@ class Preparation:
 
 
 def prepare(
-    data: str | Path | Dataset,
-    call: Mapping[str, Any],
-    *,
-    given: frozenset[str],
-    points: list[GridPoint],
-    spec: ModelSpec,
-    run: RunDirectory | None,
-    reporter: Reporter,
+    data: str | Path | Dataset, request: Request, *, run: RunDirectory | None, reporter: Reporter
 ) -> Preparation:
-    """Open the rows, then ``prepare_rows``; ``data`` and ``call`` as in ``fine_tune``."""
-    rows = rows_of_call(data, call, reporter)
-    columns_of(rows.dataset, call["subgroups"])  # a column that is not there comes to light before the plan
-    return prepare_rows(rows, call, given=given, points=points, spec=spec, run=run, reporter=reporter)
+    """Open the rows, then ``prepare_rows``; ``data`` as in ``fine_tune``."""
+    rows = open_rows_of(data, request.options, reporter)
+    columns_of(rows.dataset, request.options.subgroups)  # a column that is not there comes to light before the plan
+    return prepare_rows(rows, request, run=run, reporter=reporter)
 
 
 def prepare_rows(
     rows: TuningRows,
-    call: Mapping[str, Any],
+    request: Request,
     *,
-    given: frozenset[str] = frozenset(),
-    points: list[GridPoint],
-    spec: ModelSpec,
     run: RunDirectory | None,
     reporter: Reporter,
     checks: list[CheckRecord] | None = None,
@@ -138,33 +124,31 @@ def prepare_rows(
 
     Args:
         rows: Open, each with its part.
-        call: Arguments of ``fine_tune``.
-        given: Names of those that are not at their defaults; some contradict others.
-        points: Of the grid.
-        spec: Of the model.
+        request: What was asked for.
         run: Told about data and machine.
         reporter: Told what is going on.
         checks: Of these rows, if they were checked before.
     """
-    num_threads = call["workers"] or available_cores()
+    options, points = request.options, request.points
+    num_threads = options.workers or available_cores()
     dataset = rows.dataset
     if run is not None:
         run.describe_data(dataset.fingerprint)
     if checks is None:
-        checks = checks_of_rows(rows, strict=call["strict"], reporter=reporter)
+        checks = checks_of_rows(rows, strict=options.strict, reporter=reporter)
     task = task_of(dataset)
-    plugins = plugins_of(call, task)
-    backbone = load_start(spec, call, scratch=plugins.method.starts_from_scratch, reporter=reporter)
-    classifier = make_classifier(backbone, len(dataset.class_names), seed=call["seed"])
-    adapter_notes = put_first_adapters_in(classifier, plugins.method, call)
+    plugins = plugins_of(options, task)
+    backbone = load_start(request.spec, options, scratch=plugins.method.starts_from_scratch, reporter=reporter)
+    classifier = make_classifier(backbone, len(dataset.class_names), seed=options.seed)
+    adapter_notes = put_first_adapters_in(classifier, plugins.method, request.adapter, seed=options.seed)
     parts = rows.parts[0]
-    settings = settings_of_call(call, plugins, num_train=len(parts.train), num_parameters=backbone.num_parameters)
+    settings = trainer_settings(options, plugins, num_train=len(parts.train), num_parameters=backbone.num_parameters)
     selection = plugins.method.select(classifier)
-    situation = _situation(rows, plugins, settings, points, classifier, selection, task, given)
+    situation = _situation(rows, plugins, settings, points, classifier, selection, task, given(options))
     for point in points:  # what has no meaning comes to light before the first training
         refuse_contradictions(replace(situation, settings=replace(settings, **point)))
     val_targets = [dataset.targets[of_fold.val] for of_fold in rows.parts]
-    rule = choose_rule(call["select_by"], val_targets, len(dataset.class_names))
+    rule = choose_rule(options.select_by, val_targets, len(dataset.class_names))
     if run is not None:
         run.describe_machine(reporter, threads=num_threads, device=settings.device, processes=settings.num_processes)
     plan = None if run is None else run.read_record(PLAN_FILE, PlanRecord)
@@ -185,17 +169,15 @@ def prepare_rows(
         rows=rows,
         checks=checks,
         task=task,
-        spec=spec,
+        request=request,
         backbone=backbone,
         classifier=classifier,
         plugins=plugins,
         settings=settings,
         selection=selection,
         rule=rule,
-        points=points,
         num_threads=num_threads,
         plan=Plan(plan),
-        call=call,
     )
 
 
@@ -207,7 +189,7 @@ def _situation(
     classifier: Classifier,
     selection: Selection,
     task: Task,
-    given: frozenset[str],
+    given_names: frozenset[str],
 ) -> Situation:
     """What contradictions are looked for in."""
     return Situation(
@@ -221,21 +203,15 @@ def _situation(
         num_jobs=len(points) * len(rows.parts),
         num_points=len(points),
         trained_batch_norms=tuple(training_batch_norms(classifier, selection)),
-        given=given,
+        given=given_names,
         grid_settings=frozenset(points[0]),
     )
 
 
-def plugins_of(call: Mapping[str, Any], task: Task) -> Plugins:
-    """The plug-ins that the arguments of ``fine_tune`` ask for."""
-    names = ("method", "regularizer", "batch_transform", "augmentation", "flip", "loss", "class_weights", "sampler")
-    return choose_plugins(task=task, **{name: call[name] for name in names})
-
-
-def rows_of_call(data: str | Path | Dataset, call: Mapping[str, Any], reporter: Reporter) -> TuningRows:
-    """Open the data and give every row its part; ``data`` and ``call`` as in ``fine_tune``."""
-    options = {name: call[name] for name in DATA_OPTIONS}
-    return open_rows(data, val_fraction=call["val_fraction"], reporter=reporter, **options)
+def open_rows_of(data: str | Path | Dataset, options: TuneOptions, reporter: Reporter) -> TuningRows:
+    """Open the data and give every row its part; ``data`` as in ``fine_tune``."""
+    reading = {name: getattr(options, name) for name in DATA_OPTIONS}
+    return open_rows(data, val_fraction=options.val_fraction, reporter=reporter, **reading)
 
 
 def checks_of_rows(rows: TuningRows, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:

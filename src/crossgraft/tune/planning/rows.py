@@ -13,15 +13,13 @@ from crossgraft.data import Dataset, Split, k_folds, limit_rows, make_split, ope
 from crossgraft.data.selection import RowSelection
 from crossgraft.data.splits import PARTS
 from crossgraft.errors import DataError, UsageError
+from crossgraft.options.data import VAL_SHARE
 from crossgraft.progress import Reporter
 from crossgraft.seeding import derive_seed
 from crossgraft.tune.planning.parts import Parts, Rows, TuningRows
 
 TEST_SHARE = 0.2
 """Share of the images that is set aside as test where the data have no test rows; the rest are train and val."""
-
-VAL_SHARE = 0.2
-"""Share of the training images that picks the model where the data have no validation rows."""
 
 GIVEN = "given with the data"
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from crossgraft.errors import UsageError
 from crossgraft.models import Backbone, ModelSpec, load_backbone, random_weights_control, read_zoo
-from crossgraft.models.trusted_code import AllowedCode
+from crossgraft.options import TuneOptions
 from crossgraft.progress import Reporter
+from crossgraft.types import AllowedCode
 
 
 def find_model(
@@ -29,16 +28,16 @@ def find_model(
     return specs[0]
 
 
-def load_start(spec: ModelSpec, call: Mapping[str, Any], *, scratch: bool, reporter: Reporter) -> Backbone:
-    """The network with its pretrained weights, or with random ones (``scratch``); ``call`` as in ``fine_tune``."""
+def load_start(spec: ModelSpec, options: TuneOptions, *, scratch: bool, reporter: Reporter) -> Backbone:
+    """The network with its pretrained weights, or with random ones (``scratch``)."""
     chosen = replace(random_weights_control(spec), name=spec.name) if scratch else spec
     return load_backbone(
         chosen,
-        seed=call["seed"],
+        seed=options.seed,
         device="cpu",
-        weights_dir=call["weights_dir"],
-        allow_download=call["allow_download"],
-        image_size=call["image_size"],
-        resize_policy=call["resize_policy"],
+        weights_dir=options.weights_dir,
+        allow_download=options.allow_download,
+        image_size=options.image_size,
+        resize_policy=options.resize_policy,
         reporter=reporter,
     )

@@ -28,10 +28,11 @@ from crossgraft.models.classifier import Classifier, ClassifierRecipe, read_reci
 from crossgraft.models.device import explain_missing_operations, move_to_device
 from crossgraft.models.sources.local_checkpoint import check_fit
 from crossgraft.models.surgery import forget_caches
-from crossgraft.models.trusted_code import AllowedCode, TrustedCode, trusted_code
+from crossgraft.models.trusted_code import TrustedCode, trusted_code
 from crossgraft.records import RunRecord, SavedModelRecord, TuningRecord
 from crossgraft.records.base import SCHEMA_VERSION
 from crossgraft.tune.saving.checksums import refuse_changes
+from crossgraft.types import AllowedCode
 
 MODEL_FOLDER = "model"
 """Where the model lies in a run directory."""

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crossgraft import check_data
 from crossgraft.data import dataset_from_arrays
-from crossgraft.data.checks import check_data
 
 
 @pytest.fixture

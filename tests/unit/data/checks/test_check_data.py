@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 import crossgraft
+from crossgraft import check_data
 from crossgraft.data import open_dataset
-from crossgraft.data.checks import check_data
 from crossgraft.data.checks.ordered_classes import looks_ordered
 from crossgraft.errors import DataError, UsageError
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from crossgraft import evaluate_published
 from crossgraft.errors import DataError
-from crossgraft.rank import evaluate_published
 from crossgraft.rank.published import read_benchmark_table
 
 HEADER = "target,model,result,logme,group,family"

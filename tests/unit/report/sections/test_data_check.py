@@ -2,8 +2,8 @@
 
 import pytest
 
+from crossgraft import write_report
 from crossgraft.records import Thumbnail
-from crossgraft.report import write_report
 from crossgraft.report.blocks import Checks, Figure, Gallery, Paragraph
 from crossgraft.report.sections.data_check import (
     alike_section,

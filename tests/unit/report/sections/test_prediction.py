@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from crossgraft.report import write_report
+from crossgraft import write_report
 from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Gallery
 from crossgraft.report.sections.prediction import (
     certain_section,

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from crossgraft.rank import evaluate_published
+from crossgraft import evaluate_published
 from crossgraft.records import CheckRecord
 from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Items, Paragraph
 from crossgraft.report.sections import KINDS

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import crossgraft
+from crossgraft import compare_fine_tunings, fine_tune
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.records import FineTuningComparisonRecord, RunRecord, TuningRecord
-from crossgraft.tune import compare_fine_tunings, fine_tune
 from crossgraft.tune.comparing import trainings as module
 
 pytestmark = pytest.mark.usefixtures("tiny_models")
@@ -165,7 +165,7 @@ def test_the_command_line_of_a_run_gives_it_again(squares, tmp_path):
 
 def test_the_arguments_of_fine_tune_are_shown_by_name():
     theirs, own = (inspect.signature(each).parameters for each in (fine_tune, compare_fine_tunings))
-    assert set(theirs) - set(own) == {"method", "adapter", "regularizer", "folds", "fold"}
+    assert set(theirs) <= set(own)
     assert set(own) - set(theirs) == {"compare", "seeds"}
     assert crossgraft.compare_fine_tunings is compare_fine_tunings
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from crossgraft import compare_fine_tunings
 from crossgraft.records import TuningRecord
-from crossgraft.tune import compare_fine_tunings
 from unit.tune.comparing.test_compare import FAST, without_time
 
 pytestmark = [
@@ -22,7 +22,7 @@ pytestmark = [
 
 KILLS_ITSELF = """
 import os, signal, sys
-from crossgraft.tune import compare_fine_tunings
+from crossgraft import compare_fine_tunings
 from crossgraft.tune.comparing import trainings
 
 train = trainings.train_and_evaluate

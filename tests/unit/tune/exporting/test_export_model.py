@@ -8,6 +8,7 @@ import types
 import pytest
 import torch
 
+from crossgraft import export_model
 from crossgraft.errors import (
     ExportError,
     MissingError,
@@ -18,7 +19,7 @@ from crossgraft.errors import (
     UsageError,
 )
 from crossgraft.records import ExportRecord
-from crossgraft.tune.exporting import checking, export_model
+from crossgraft.tune.exporting import checking
 from crossgraft.tune.exporting.checking import Outputs, check_agreement, example_images
 from crossgraft.tune.exporting.source_model import prepare_source
 from crossgraft.tune.saving.save_model import save_model

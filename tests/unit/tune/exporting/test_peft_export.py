@@ -5,8 +5,9 @@ import json
 
 import pytest
 
+from crossgraft import export_model
 from crossgraft.errors import ExportError, UsageError
-from crossgraft.tune.exporting import export_model, peft_adapter
+from crossgraft.tune.exporting import peft_adapter
 from support.exported import own_classifier, saved
 from support.peft_networks import adapted
 from support.small_classifiers import SmallCnn

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from crossgraft.data import dataset_from_arrays
+from crossgraft.options import TuneOptions
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.fine_tune import DEFAULTS
 from crossgraft.tune.planning.fold_data import make_feed, make_fold_data, target_matrix, task_of
 from crossgraft.tune.planning.parts import Parts
-from crossgraft.tune.planning.preparation import plugins_of
+from crossgraft.tune.planning.request import plugins_of
 from support.training import build_classifier
 
 SETTINGS = TrainerSettings(batch_size=8, device="cpu", epochs=1)
@@ -24,7 +24,7 @@ def dataset(labels=None):
 
 
 def plugins(task="multi-class", **choices):
-    return plugins_of({**DEFAULTS, **choices}, task)
+    return plugins_of(TuneOptions(model="test_resnet", **choices), task)
 
 
 def fold_data(data=None, parts=PARTS, **choices):

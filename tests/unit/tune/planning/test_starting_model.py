@@ -1,14 +1,16 @@
 """One model is named, and comes with its weights or with random ones."""
 
+from dataclasses import replace
+
 import pytest
 
 from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec
+from crossgraft.options import TuneOptions
 from crossgraft.progress import Reporter
-from crossgraft.tune.fine_tune import DEFAULTS
 from crossgraft.tune.planning.starting_model import find_model, load_start
 
-CALL = {**DEFAULTS, "image_size": 32}
+OPTIONS = TuneOptions(model="test_resnet", image_size=32)
 
 
 def test_exactly_one_is_named():
@@ -22,7 +24,7 @@ def test_exactly_one_is_named():
 def test_from_scratch_needs_no_weights_and_follows_the_seed():
     spec = find_model("test_resnet", None)
     starts = [
-        load_start(spec, {**CALL, "seed": seed}, scratch=True, reporter=Reporter(quiet=True)) for seed in (0, 0, 1)
+        load_start(spec, replace(OPTIONS, seed=seed), scratch=True, reporter=Reporter(quiet=True)) for seed in (0, 0, 1)
     ]
     prints = [start.weights_fingerprint for start in starts]
     assert prints[0] == prints[1] != prints[2]

@@ -15,7 +15,8 @@ from crossgraft.data import Dataset, Split, limit_rows, open_dataset
 from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsMismatchError
 from crossgraft.models import ModelSpec
 from crossgraft.models.classifier import Classifier, make_classifier
-from crossgraft.models.trusted_code import NOTHING, AllowedCode, trusted_code
+from crossgraft.models.trusted_code import NOTHING, trusted_code
+from crossgraft.options import TuneOptions
 from crossgraft.progress import Reporter
 from crossgraft.records import InterpolationRecord, RunRecord
 from crossgraft.tune.interpolation import ALPHAS, BatchNormRule, interpolation_curve, with_body_of
@@ -23,6 +24,7 @@ from crossgraft.tune.measuring.evaluation import FoldPredictions
 from crossgraft.tune.planning.parts import Parts
 from crossgraft.tune.planning.starting_model import find_model, load_start
 from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model, load_saved_model
+from crossgraft.types import AllowedCode
 from crossgraft.words.visible import visible
 
 if TYPE_CHECKING:
@@ -250,8 +252,15 @@ def _pretrained(
             "The pretrained network is not known: give run_linear, a run of --method linear, or model (and weights_dir) as "
             "fine_tune took it."
         )
-    call = {name: config.get(name) for name in ("seed", "allow_download", "image_size", "resize_policy")}
-    backbone = load_start(spec, {**call, "weights_dir": weights_dir}, scratch=False, reporter=reporter)
+    options = TuneOptions(
+        model=spec,
+        seed=config["seed"],
+        weights_dir=weights_dir,
+        allow_download=bool(config.get("allow_download")),
+        image_size=config.get("image_size"),
+        resize_policy=config.get("resize_policy"),
+    )
+    backbone = load_start(spec, options, scratch=False, reporter=reporter)
     if backbone.weights_fingerprint != full.classifier.recipe.weights_fingerprint:
         raise WeightsMismatchError(
             f"{spec.name} has other pretrained weights than the run, which started from {full.classifier.recipe.name}. Give the "

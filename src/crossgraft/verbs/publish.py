@@ -11,11 +11,8 @@ from pydantic import TypeAdapter
 from crossgraft.progress import Reporter
 from crossgraft.records import Thumbnail
 from crossgraft.report.page import write_report
-from crossgraft.runs import RunDirectory
+from crossgraft.runs import THUMBNAILS_FILE, RunDirectory
 from crossgraft.runs.secondary import secondary
-
-PAGE_FILE = "report.html"
-THUMBNAILS_FILE = "thumbnails.json"
 
 
 def finish_run(

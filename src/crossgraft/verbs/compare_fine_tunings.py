@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from crossgraft.data import Dataset
 from crossgraft.data.describe import describe_dataset, make_thumbnails
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.models import ModelSpec
-from crossgraft.progress import Reporter
+from crossgraft.options import CompareOptions, TuneOptions, given, options_of
 from crossgraft.records import FineTuningComparisonRecord, Reference
-from crossgraft.report import finish_run
-from crossgraft.runs import RunDirectory, open_command_run
+from crossgraft.runs import RunDirectory
 from crossgraft.runs.command_line import display_value
 from crossgraft.storage.temporaries import scratch_folder
 from crossgraft.tune.assemble import PRIMARY_METRICS
@@ -24,19 +20,20 @@ from crossgraft.tune.comparing.comparison import FineTuningComparison
 from crossgraft.tune.comparing.curves import draw_curves
 from crossgraft.tune.comparing.differences import MeasuredImages
 from crossgraft.tune.comparing.limits import intervals_in_words, notes_on
-from crossgraft.tune.comparing.study import Study, plan_all
+from crossgraft.tune.comparing.study import Study, plan_all, variant_options
 from crossgraft.tune.comparing.summary import measure_variants, summarise
 from crossgraft.tune.comparing.trainings import DoneTraining, train_all
 from crossgraft.tune.comparing.variants import Entry, Variant, read_variants
-from crossgraft.tune.fine_tune import DEFAULTS, NOT_CONFIGURATION, as_typed, fine_tune
-from crossgraft.tune.measuring.thresholds import parse_threshold_rule
 from crossgraft.tune.planning.fold_data import task_of
 from crossgraft.tune.planning.grid import point_name, read_grid
-from crossgraft.tune.planning.preparation import checks_of_rows, plugins_of, rows_of_call
+from crossgraft.tune.planning.preparation import checks_of_rows, open_rows_of
+from crossgraft.tune.planning.request import Request, as_typed, refuse_unknown_names
 from crossgraft.tune.planning.rows import columns_of
 from crossgraft.tune.planning.starting_model import find_model
 from crossgraft.tune.result_rows import look_at_known_results
 from crossgraft.tune.tracking import open_tracking
+from crossgraft.verbs._verb import Run, verb
+from crossgraft.verbs.publish import finish_run
 from crossgraft.words.csv_cells import frame_csv
 
 _SAID_BY_VARIANTS = ("method", "regularizer")
@@ -51,15 +48,8 @@ _JACKKNIFE = Reference(
 )
 
 
-def compare_fine_tunings(
-    data: str | Path | Dataset,
-    *,
-    model: str | Path | ModelSpec,
-    compare: Entry | Sequence[Entry],
-    seeds: int = 1,
-    reporter: Reporter | None = None,
-    **options: Any,
-) -> FineTuningComparison:
+@verb("tune", CompareOptions)
+def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, run: Run) -> FineTuningComparison:
     """Fine-tune one model in several ways, and see what each gives and how much it keeps of what the model knew.
 
     All variants see the same split and the same preprocessing, and variant for variant the same seeds, so that they may be
@@ -67,19 +57,18 @@ def compare_fine_tunings(
     that ``predict`` uses. The same call with the same ``out`` goes on where it was stopped; a training that fails becomes a
     row with a reason, and the others go on.
 
+    A variant is a method, or a regulariser that is added to ``full``; ``partial:3+l2_sp`` is both, and a number repeats the
+    plug-in before it with another value of its first option. ``ablations.yaml`` is a list of mappings with a ``name`` and any
+    settings of ``fine_tune``; see ``tune.comparing.variants.read_variants``. What variants say themselves (``method``,
+    ``regularizer``) cannot be given for all of them, nor can ``adapter`` and folds. From three ``seeds`` on, intervals are those
+    of seeds.
+
     Where ``full`` is among the variants, the networks between it and the pretrained one (with the head of ``linear``, if
     that is there) are measured, too: they cost no training, so a variant should lie above their curve.
 
     Args:
         data: As in ``fine_tune``.
-        model: As in ``fine_tune``.
-        compare: ``full,linear,hcs:0.8,0.6,repsim``: methods, or regularisers that are added to ``full``; ``partial:3+l2_sp``
-            for both; a number repeats the plug-in before it with another value of its first option. ``ablations.yaml`` is a
-            list of mappings with a ``name`` and any settings of ``fine_tune``; see ``tune.comparing.variants.read_variants``.
-        seeds: How many of each: ``seed``, ``seed + 1`` and so on. From three on, intervals are those of seeds.
-        reporter: Where progress goes; silent when None.
-        options: Everything else that ``fine_tune`` takes, for all variants alike, but ``method`` and ``regularizer``, which
-            the variants say, and ``folds``.
+        {options}
 
     Returns:
         Every number, and with ``out`` also ``report.html``, ``report.json``, ``comparison.csv`` (one row a variant) and
@@ -95,59 +84,50 @@ def compare_fine_tunings(
     Cost:
         That of all trainings, and with ``full`` eleven forward passes of val and test a seed; ``plan=True`` says how long.
     """
-    call = _call_of(options, model=model, reporter=reporter)
-    reporter = reporter or Reporter(quiet=True)
-    variants = read_variants(compare)
-    if seeds < 1:
-        raise UsageError(f"--seeds must be at least 1, not {seeds}.")
-    _refuse_misspelled(variants, call)
-    spec = find_model(model, call["weights_dir"], call["allow_code"])
-    tracking = open_tracking(call["track"], reporter)
-    if call["store"] and not call["plan"]:
-        look_at_known_results(reporter)
+    _refuse_what_variants_say(options)
+    variants = read_variants(options.compare)
+    if options.seeds < 1:
+        raise UsageError(f"--seeds must be at least 1, not {options.seeds}.")
+    _refuse_misspelled(variants, options)
+    request = Request(
+        options, find_model(options.model, options.weights_dir, options.allow_code), read_grid(options.grid)
+    )
+    tracking = open_tracking(options.track, run.reporter)
+    if options.store and not options.plan:
+        look_at_known_results(run.reporter)
     location = data.name if isinstance(data, Dataset) else data
-    typed = {"compare": _as_typed(compare), "seeds": seeds}
-    with _run_of(call, typed, variants, location=location, model=spec.describe()) as run:
-        rows = rows_of_call(data, call, reporter)
-        columns_of(rows.dataset, call["subgroups"])
-        if run is not None:
-            run.describe_data(rows.dataset.fingerprint)
-        checks = checks_of_rows(rows, strict=call["strict"], reporter=reporter)
-        study = Study(rows, checks, call, spec, variants, [call["seed"] + number for number in range(seeds)], reporter)
-        plan = plan_all(study, run)
-        if run is None:
+    with _directory(run, request, options, variants, location) as directory:
+        rows = open_rows_of(data, options, run.reporter)
+        columns_of(rows.dataset, options.subgroups)
+        if directory is not None:
+            directory.describe_data(rows.dataset.fingerprint)
+        checks = checks_of_rows(rows, strict=options.strict, reporter=run.reporter)
+        seeds = [options.seed + number for number in range(options.seeds)]
+        study = Study(rows, checks, request, variants, seeds, run.reporter)
+        plan = plan_all(study, directory)
+        if directory is None:
             return FineTuningComparison(plan)
-        done = train_all(study, plan, run, tracking)
-        result = FineTuningComparison(plan, _record(study, done, run))
-        return _write(result, study, run, is_kept=call["out"] is not None)
+        done = train_all(study, plan, directory, tracking, finish_run)
+        result = FineTuningComparison(plan, _record(study, done, directory))
+        return _write(result, study, directory, is_kept=options.out is not None)
 
 
-def _call_of(options: Mapping[str, Any], **own: Any) -> dict[str, Any]:
-    """All arguments of ``fine_tune``, those that were not given at their defaults.
-
-    Raises:
-        UnknownNameError: ``fine_tune`` has no such argument.
-        UsageError: It is one that does not go with a comparison.
-    """
-    known = [name for name in DEFAULTS if name != "data"]
-    for name in options:
-        if name not in known:
-            raise UnknownNameError("argument", name, [*known, "compare", "seeds"])
-    given = {name: value for name, value in options.items() if value != DEFAULTS[name]}
+def _refuse_what_variants_say(options: CompareOptions) -> None:
+    """Raise for options that do not go with a comparison."""
+    said = given(options)
     for name in _SAID_BY_VARIANTS:
-        if name in given:
+        if name in said:
             raise UsageError(
                 f"--{name} does not go with --compare, whose variants say it themselves: full+l2_sp, partial:3+l2_sp."
             )
-    if "adapter" in given:
+    if "adapter" in said:
         raise UsageError(_NO_ADAPTER)
     for name in ("folds", "fold"):
-        if name in given:
+        if name in said:
             raise UsageError(
                 f"--{name} does not go with --compare: differences are measured on the same test images, and each fold has "
                 "others. Compare on one split, or with a saved split of a fold (--split)."
             )
-    return {name: value for name, value in {**DEFAULTS, **options, **own}.items() if name not in ("data", "reporter")}
 
 
 def _as_typed(compare: Entry | Sequence[Entry]) -> list[str]:
@@ -157,16 +137,15 @@ def _as_typed(compare: Entry | Sequence[Entry]) -> list[str]:
     return [str(display_value(part)) for item in items for part in item.split(",")]
 
 
-def _refuse_misspelled(variants: Sequence[Variant], call: Mapping[str, Any]) -> None:
+def _refuse_misspelled(variants: Sequence[Variant], options: CompareOptions) -> None:
     """What is wrong with a name or an option comes to light before any image is read."""
     for variant in variants:
-        of_it = {**call, **variant.settings}
-        if of_it["adapter"] is not None:
+        of_it = variant_options(options, variant)
+        if of_it.adapter is not None:
             raise UsageError(_NO_ADAPTER)
         try:
-            read_grid(of_it["grid"])
-            plugins_of(of_it, "multi-class")
-            parse_threshold_rule(of_it["threshold_rule"] or "youden")
+            read_grid(of_it.grid)
+            refuse_unknown_names(of_it)
         except UnknownNameError:
             raise  # says the name already
         except UsageError as error:
@@ -174,37 +153,24 @@ def _refuse_misspelled(variants: Sequence[Variant], call: Mapping[str, Any]) -> 
 
 
 @contextmanager
-def _run_of(
-    call: Mapping[str, Any],
-    typed: Mapping[str, Any],
-    variants: Sequence[Variant],
-    *,
-    location: str | Path,
-    model: Mapping[str, Any],
+def _directory(
+    run: Run, request: Request, options: CompareOptions, variants: Sequence[Variant], location: str | Path
 ) -> Generator[RunDirectory | None]:
     """The run directory; without ``out`` one that goes away with the block, and none at all for a plan."""
-    configuration = {name: value for name, value in call.items() if name not in NOT_CONFIGURATION}
-    settings = [{"name": each.name, **as_typed({**DEFAULTS, **each.settings})} for each in variants]
-    changed = [
-        {name: each[name] for name in each if name == "name" or each[name] != DEFAULTS[name]} for each in settings
-    ]
-    resolved: dict[str, Any] = {
-        "model": model,
-        "compare": changed,
-        "grid": [point_name(point) for point in read_grid(call["grid"])],
+    defaults = {name: each.default for name, each in options_of(TuneOptions).items()}
+    settings = [{"name": each.name, **as_typed({**defaults, **each.settings})} for each in variants]
+    resolved = {
+        "model": request.spec.describe(),
+        "compare": [
+            {name: each[name] for name in each if name == "name" or each[name] != defaults[name]} for each in settings
+        ],
+        "grid": [point_name(point) for point in request.points],
     }
+    typed = {**request.typed(), "compare": _as_typed(options.compare), "seeds": options.seeds}
     with scratch_folder("comparison") as temporary:
-        out = None if call["plan"] else call["out"] or temporary / "comparison"
-        with open_command_run(
-            compare_fine_tunings,
-            "tune",
-            data=location,
-            call={**as_typed(configuration), **typed},
-            resolved=resolved,
-            out=out,
-            overwrite=call["overwrite"],
-        ) as run:
-            yield run
+        out = None if options.plan else options.out or temporary / "comparison"
+        with run.directory(location, typed=typed, resolved=resolved, out=out) as directory:
+            yield directory
 
 
 def _record(study: Study, done: Sequence[DoneTraining], run: RunDirectory) -> FineTuningComparisonRecord:
@@ -218,7 +184,7 @@ def _record(study: Study, done: Sequence[DoneTraining], run: RunDirectory) -> Fi
     references |= {each.text: each for curve in curves for each in curve.record.references}
     failed = [each for each in done if each.record is None]
     return FineTuningComparisonRecord(
-        dataset=describe_dataset(data, show_names=study.call["show_names"]),
+        dataset=describe_dataset(data, show_names=study.request.options.show_names),
         splits=rows.split_rows(),
         leakage=rows.leakage,
         leakage_checked=rows.dataset.groups is not None,
@@ -251,22 +217,10 @@ def _write(result: FineTuningComparison, study: Study, run: RunDirectory, *, is_
         run.write_record("split.json", split)
     run.write_record("report.json", record)
     images = study.rows.dataset.take(study.rows.parts[0].train)
-    thumbnails = None if study.call["no_images"] else lambda: make_thumbnails(images)
+    thumbnails = None if study.request.options.no_images else lambda: make_thumbnails(images)
     return replace(result, out=run.path, report=finish_run(run, study.reporter, thumbnails=thumbnails))
 
 
 def _without_folders(record: FineTuningComparisonRecord) -> FineTuningComparisonRecord:
     trainings = [row.model_copy(update={"folder": None}) for row in record.trainings]
     return record.model_copy(update={"trainings": trainings})
-
-
-def _signature() -> inspect.Signature:
-    """With the arguments of ``fine_tune`` by name, for ``help`` and for the command line that a run records."""
-    own = inspect.signature(compare_fine_tunings)
-    named = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    left_out = {*own.parameters, *_SAID_BY_VARIANTS, "adapter", "folds", "fold"}
-    theirs = [each for name, each in inspect.signature(fine_tune).parameters.items() if name not in left_out]
-    return own.replace(parameters=[*named, *theirs])
-
-
-compare_fine_tunings.__signature__ = _signature()  # pyright: ignore[reportFunctionMemberAccess]

@@ -3,14 +3,14 @@
 import pytest
 
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.tune.fine_tune import DEFAULTS
-from crossgraft.tune.planning.preparation import plugins_of
-from crossgraft.tune.planning.settings_of_call import PRECISIONS, settings_of_call
+from crossgraft.options import TuneOptions
+from crossgraft.tune.planning.request import plugins_of
+from crossgraft.tune.planning.trainer_settings import PRECISIONS, trainer_settings
 
 
 def settings(**given):
-    call = {**DEFAULTS, "device": "cpu", **given}
-    return settings_of_call(call, plugins_of(call, "binary"), num_train=100, num_parameters=1000)
+    options = TuneOptions(model="test_resnet", **{"device": "cpu", **given})
+    return trainer_settings(options, plugins_of(options, "binary"), num_train=100, num_parameters=1000)
 
 
 @pytest.mark.parametrize("name", [*PRECISIONS, *PRECISIONS.values()])

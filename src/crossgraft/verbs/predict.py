@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,51 +13,25 @@ from crossgraft.data.dataset import Dataset
 from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.data.unlabelled import ImageSet, images_of_arrays, images_of_dataset, open_images
 from crossgraft.errors import UsageError
-from crossgraft.models.trusted_code import AllowedCode
+from crossgraft.options import PredictOptions, configuration, options_of
+from crossgraft.options.predicting import ImageOptions
 from crossgraft.progress import Reporter
 from crossgraft.records import PredictionRecord, PredictionRow, Thumbnail
-from crossgraft.report import finish_run
-from crossgraft.runs import RunDirectory, open_command_run
+from crossgraft.runs import RunDirectory
 from crossgraft.tune.known_targets import KnownTargets, measure, true_classes
 from crossgraft.tune.predictions import UNREADABLE, Predictions
 from crossgraft.tune.saving.inference import BATCH_SIZE, Answers, answer, compute_logits, in_words
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
+from crossgraft.verbs._verb import Run, verb
+from crossgraft.verbs.publish import finish_run
 from crossgraft.words.csv_cells import frame_csv
 
-NOT_CONFIGURATION = {"run", "images", "out", "overwrite", "reporter", "workers"}
-"""Arguments that are not meant to change a prediction."""
-_OPENING = (
-    "use_split", "label_column", "label_separator", "group_column", "path_column", "image_root",
-    "allow_outside", "window", "slices", "allow_download", "skip_unreadable",
-)  # fmt: skip
+Images = str | Path | Dataset | Sequence[np.ndarray] | np.ndarray
 _SHOWN = 12  # images of each end in the report
 
 
-def predict(
-    run: str | Path | SavedModel,
-    images: str | Path | Dataset | Sequence[np.ndarray] | np.ndarray,
-    *,
-    use_split: str | None = None,
-    label_column: str | Sequence[str] | None = None,
-    label_separator: str | None = None,
-    group_column: str | None = None,
-    path_column: str | None = None,
-    image_root: str | Path | None = None,
-    allow_outside: bool = False,
-    window: str | None = None,
-    slices: str | None = None,
-    allow_download: bool = False,
-    skip_unreadable: bool = False,
-    allow_code: AllowedCode = None,
-    batch_size: int | None = None,
-    no_images: bool = False,
-    show_names: bool = False,
-    device: str = "auto",
-    workers: int | None = None,
-    out: str | Path | None = None,
-    overwrite: bool = False,
-    reporter: Reporter | None = None,
-) -> Predictions:
+@verb("predict", PredictOptions)
+def predict(run: str | Path | SavedModel, images: Images, options: PredictOptions, call: Run) -> Predictions:
     """Predict the class of each image, with a calibrated probability and the decision at the stored threshold.
 
     Images are prepared as in training. Where their true classes are known (folders, or a column of labels, with names of
@@ -68,27 +41,7 @@ def predict(
         run: Run directory of ``crossgraft tune``, the folder ``model`` of one, or a model from ``load_saved_model``.
         images: An image file, a folder, a table with a column of paths, an ``.npz`` file, what else ``open_dataset`` takes,
             an open ``Dataset``, or arrays (height, width) or (height, width, channels). Labels may be missing.
-        use_split: Where the data have splits, the rows of this one only; all rows by default.
-        label_column: Column of the true classes, if its name is not a usual one.
-        label_separator: What stands between the labels of one cell.
-        group_column: Column of patients, for intervals.
-        path_column: Column of image paths of a table.
-        image_root: Folder that the paths of a table start from.
-        allow_outside: May paths of a table lead out of the folder that they start from?
-        window: Which intensities of DICOM and NIfTI images become black and white; by default as in training.
-        slices: Which slices of volumes and frames of multi-frame files are images; by default as in training.
-        allow_download: Let data of a hub be fetched.
-        skip_unreadable: Go on without images that can not be decoded; each keeps a row that says why.
-        allow_code: Python file or folder with the function that builds a network of your own, or its name
-            ``package.module:factory``; a saved model is data, and runs no other code.
-        batch_size: Images at a time; 64 by default. Another size can change the last digits.
-        no_images: Put no thumbnails into the report.
-        show_names: Write names of files into the report, too; ``predictions.csv`` always has them.
-        device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
-        workers: Threads; one a core by default.
-        out: Run directory; nothing is written when None.
-        overwrite: Replace another run in ``out``.
-        reporter: Where progress goes; silent when None.
+        {options}
 
     Returns:
         The predictions; with ``out`` also ``predictions.csv``, ``report.html``, ``report.json`` and ``run.json`` there.
@@ -102,26 +55,22 @@ def predict(
 
     Cost: one forward pass an image; about 50 images a second for a MobileNet at 224 pixels on two cores.
     """
-    call = {name: value for name, value in locals().items() if name not in NOT_CONFIGURATION}
-    reporter = reporter or Reporter(quiet=True)
-    threads = available_cores() if workers is None else workers
-    size = BATCH_SIZE if batch_size is None else batch_size
+    reporter, threads = call.reporter, available_cores() if options.workers is None else options.workers
+    size = BATCH_SIZE if options.batch_size is None else options.batch_size
     if threads < 1 or size < 1:
         raise UsageError(f"Threads and batch size must be at least 1, found {threads} and {size}.")
     with limit_threads(threads), reuse_freed_memory():
-        model = run if isinstance(run, SavedModel) else load_saved_model(run, device=device, allow_code=allow_code)
-        run_of_call = open_command_run(
-            predict,
-            "predict",
-            data=_location(images),
-            call={**call, "seed": 0},
+        model = run
+        if not isinstance(model, SavedModel):
+            model = load_saved_model(model, device=options.device, allow_code=options.allow_code)
+        with call.directory(
+            _location(images),
+            typed=configuration(options),
             resolved={"model": model.facts.weights_fingerprint, "batch_size": size},
-            out=out,
-            overwrite=overwrite,
+            out=options.out,
             before=["MODEL" if isinstance(run, SavedModel) else str(run)],
-        )
-        with run_of_call as directory:
-            opened = _open(images, model, call, num_threads=threads, reporter=reporter)
+        ) as directory:
+            opened = _open(images, model, options, num_threads=threads, reporter=reporter)
             known = true_classes(opened, model, reporter)
             start = time.perf_counter()
             logits = compute_logits(model.classifier, opened, batch_size=size, reporter=reporter)
@@ -129,7 +78,9 @@ def predict(
             answers = answer(model.facts, logits)
             rows = _rows(opened, logits, answers, known)
             record = _record(model, opened, rows, known, answers, seconds)
-            return _finish(record, opened, directory, reporter, no_images=no_images, show_names=show_names)
+            return _finish(
+                record, opened, directory, reporter, no_images=options.no_images, show_names=options.show_names
+            )
 
 
 def _location(images: object) -> str:
@@ -138,10 +89,12 @@ def _location(images: object) -> str:
     return images.name if isinstance(images, Dataset) else "arrays"
 
 
-def _open(images: Any, model: SavedModel, call: dict[str, Any], *, num_threads: int, reporter: Reporter) -> ImageSet:
+def _open(
+    images: Images, model: SavedModel, options: PredictOptions, *, num_threads: int, reporter: Reporter
+) -> ImageSet:
     facts = model.facts
+    opening = {name: getattr(options, name) for name in options_of(ImageOptions)}
     if isinstance(images, str | Path):
-        options = {name: call[name] for name in _OPENING}
         return open_images(
             images,
             known_classes=facts.class_names,
@@ -150,11 +103,11 @@ def _open(images: Any, model: SavedModel, call: dict[str, Any], *, num_threads: 
             default_slices=facts.trained_on.slices,
             num_threads=num_threads,
             reporter=reporter,
-            **options,
+            **opening,
         )
-    given = [name for name in _OPENING if call[name]]
-    if given:
-        raise UsageError(f"{given[0]} belongs to opening the data, but images were given that are open already.")
+    said = [name for name, value in opening.items() if value]
+    if said:
+        raise UsageError(f"{said[0]} belongs to opening the data, but images were given that are open already.")
     return images_of_dataset(images) if isinstance(images, Dataset) else images_of_arrays(images)
 
 

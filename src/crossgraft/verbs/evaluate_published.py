@@ -13,8 +13,8 @@ from crossgraft.rank.published.slips import itm_slips, thesis_slips
 from crossgraft.rank.published.sources import itm_benchmark, shipped, thesis_architectures, thesis_datasets
 from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.records import PublishedRecord, Reference
-from crossgraft.report import finish_run
 from crossgraft.runs import open_run
+from crossgraft.verbs.publish import finish_run
 
 PUBLISHED = ("thesis", "itm")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from crossgraft.compute import available_cores, resolve_device
 from crossgraft.data import DATA_OPTIONS, Dataset, open_dataset
@@ -14,7 +14,7 @@ from crossgraft.data.checks import check_rows
 from crossgraft.data.describe import make_thumbnails
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, read_zoo
-from crossgraft.models.trusted_code import AllowedCode
+from crossgraft.options import RankOptions, configuration
 from crossgraft.progress import Reporter
 from crossgraft.rank.assemble import assemble_record
 from crossgraft.rank.default_score import DEFAULT_PRIMARY, default_reason
@@ -26,105 +26,23 @@ from crossgraft.rank.resampling import Resampling, plan_resampling
 from crossgraft.rank.zoo import ZooSettings, ZooWalk, with_controls
 from crossgraft.rank.zoo_options import Measurements, Options, choose_options
 from crossgraft.records import RankingRecord, Role
-from crossgraft.report import finish_run
-from crossgraft.runs import RunDirectory, open_command_run
+from crossgraft.runs import RunDirectory
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
 from crossgraft.types import ResizePolicy
+from crossgraft.verbs._verb import Run, verb
+from crossgraft.verbs.publish import finish_run
 from crossgraft.words.csv_cells import frame_csv
 
-NOT_CONFIGURATION = {"out", "overwrite", "reporter", "workers", "device", "cache_dir", "data"}
-"""Arguments that are not meant to change a number; they are recorded elsewhere or not at all."""
 
-
-def rank_models(
-    data: str | Path | Dataset,
-    *,
-    models: str | Path | Sequence[str | ModelSpec] | None = None,
-    scores: str | Sequence[str] = "default",
-    by: str | None = None,
-    ground_truth: str | Path | Mapping[str, float] | None = None,
-    ground_truth_column: str | None = None,
-    label_column: str | Sequence[str] | None = None,
-    label_separator: str | None = None,
-    class_names: str | Path | Sequence[str] | None = None,
-    ordinal: bool = False,
-    group_column: str | None = None,
-    path_column: str | None = None,
-    image_root: str | Path | None = None,
-    allow_outside: bool = False,
-    window: str | None = None,
-    slices: str | None = None,
-    split: str | Path | None = None,
-    holdout: float | None = None,
-    folds: int | None = None,
-    fold: int = 0,
-    per_class: int | None = None,
-    limit: int | None = None,
-    skip_unreadable: bool = False,
-    weights_dir: str | Path | None = None,
-    allow_download: bool = False,
-    allow_code: AllowedCode = None,
-    image_size: int | None = None,
-    resize_policy: ResizePolicy | None = None,
-    batch_size: int | None = None,
-    all_intervals: bool = False,
-    strict: bool = False,
-    no_images: bool = False,
-    show_names: bool = False,
-    seed: int = 0,
-    device: str = "auto",
-    workers: int | None = None,
-    cache_dir: str | Path | None = None,
-    out: str | Path | None = None,
-    overwrite: bool = False,
-    reporter: Reporter | None = None,
-) -> Ranking:
+@verb("rank", RankOptions)
+def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> Ranking:
     """Rank pretrained models for a labelled image set without fine-tuning them.
 
     Reads the rows of split ``train`` (all rows if the data have no split) and never opens any other row.
 
     Args:
         data: Folder, table, ``.npz`` file, ``digits``, or an open ``Dataset``.
-        models: Names, checkpoint paths, a zoo YAML file, or None for the default zoo.
-        scores: ``default``, ``all``, or names.
-        by: The score that orders the ranking; by default LogME, or the first of ``scores`` if LogME is not among them.
-        ground_truth: Fine-tuned results (mapping, or CSV with ``model`` and a column of numbers) to compare with.
-        ground_truth_column: Column of the CSV, needed when it has several columns of numbers.
-        label_column: Column of labels of a table; several columns are several labels an image.
-        label_separator: What stands between the labels of one cell, where an image may have several.
-        class_names: Names of the classes in order, or a text file with one a line.
-        ordinal: The order of the classes means something, as with grades.
-        group_column: Column of patients (or lesions, writers …): groups stay together in splits and intervals.
-        path_column: Column of image paths of a table.
-        image_root: Folder that the paths of a table start from.
-        allow_outside: May paths of a table lead out of the folder that they start from?
-        window: Which intensities of DICOM and NIfTI images become black and white.
-        slices: Which slices of volumes and frames of multi-frame files are images.
-        split: JSON file of a saved split whose ``train`` rows are used.
-        holdout: Share of the images to set aside as ``test`` in a new split, in (0, 1).
-        folds: Make this many folds and rank on the training part of one of them.
-        fold: Which fold is held out, from 0.
-        per_class: Use this many images of each class.
-        limit: Use at most this many images, with the class shares kept.
-        skip_unreadable: Leave unreadable images out and count them, instead of stopping at the first.
-        weights_dir: Folder of checkpoints.
-        allow_download: Let weights (and data of a hub) be fetched that are not on this machine.
-        allow_code: Python files and folders (``package.module:factory`` for one function) whose functions may build a network
-            that a file names.
-        image_size: Side of the input in pixels, instead of each model's own.
-        resize_policy: ``crop``, ``squash`` or ``pad``, instead of each model's own.
-        batch_size: Images at a time; by default what is fastest on the device.
-        all_intervals: Compute intervals also for scores that take more than a minute once.
-        strict: Refuse data that are unsound, instead of warning and going on.
-        no_images: Put no thumbnails into the report.
-        show_names: Write names of image files into the run directory.
-        seed: Of every random choice.
-        device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
-        workers: Threads; all cores that this process may use by default.
-        cache_dir: Where features are kept between runs.
-        out: Run directory; nothing is written when None.
-        overwrite: Replace another run in ``out``.
-        reporter: Where progress goes; silent when None.
+        {options}
 
     Returns:
         The ranking; with ``out`` also ``report.html``, ``report.json``, ``run.json`` and ``scores.csv`` there.
@@ -141,28 +59,17 @@ def rank_models(
     Cost:
         One forward pass of each image through each model and its random control, then 26 evaluations of each score.
     """
-    call = {name: value for name, value in locals().items() if name not in NOT_CONFIGURATION}
-    reporter = reporter or Reporter(quiet=True)
-    chosen = choose_scores(scores)
-    primary = _choose_primary(by, chosen)
-    check_settings(workers, resize_policy)
-    specs = read_zoo(models, weights_dir=weights_dir, allow_code=allow_code)
+    reporter = run.reporter
+    chosen = choose_scores(options.scores)
+    primary = _choose_primary(options.by, chosen)
+    check_settings(options.workers, options.resize_policy)
+    specs = read_zoo(options.models, weights_dir=options.weights_dir, allow_code=options.allow_code)
     known, damage = look_up_known_results(specs, reporter)
     truth = None
-    if ground_truth is not None:
-        truth = read_ground_truth(ground_truth, [spec.name for spec in specs], column=ground_truth_column)
-    zoo_settings = ZooSettings(
-        seed=seed,
-        device=resolve_device(device),
-        num_threads=workers or available_cores(),
-        batch_size=batch_size,
-        image_size=image_size,
-        resize_policy=resize_policy,
-        weights_dir=Path(weights_dir) if weights_dir else None,
-        cache_dir=Path(cache_dir) if cache_dir else None,
-        allow_download=allow_download,
-        all_intervals=all_intervals,
-    )
+    if options.ground_truth is not None:
+        names = [spec.name for spec in specs]
+        truth = read_ground_truth(options.ground_truth, names, column=options.ground_truth_column)
+    settings = _zoo_settings(options)
     resolved = {
         "models": [spec.describe() for spec in specs],
         "scores": [score.name for score in chosen],
@@ -170,18 +77,16 @@ def rank_models(
         "ground_truth": truth.values if truth else None,
     }
     location = data.name if isinstance(data, Dataset) else data
-    if isinstance(models, Sequence) and not isinstance(models, str):
-        call["models"] = [model.typed if isinstance(model, ModelSpec) else model for model in models]
-    with open_command_run(
-        rank_models, "rank", data=location, call=call, resolved=resolved, out=out, overwrite=overwrite
-    ) as run:
-        dataset = _open(data, reporter=reporter, **{name: call[name] for name in DATA_OPTIONS})
-        if run:
-            run.describe_data(dataset.fingerprint)
-            run.describe_machine(reporter, threads=zoo_settings.num_threads, device=zoo_settings.device)
-        findings = check_rows(dataset, strict=strict, reporter=reporter)
-        resampling = plan_resampling(dataset.targets, dataset.groups, seed=seed, label_names=dataset.class_names)
-        evaluations = _walk(dataset, specs, chosen, zoo_settings, resampling, run=run, reporter=reporter)
+    with run.directory(location, typed=_as_typed(options), resolved=resolved, out=options.out) as directory:
+        dataset = _open(data, options, reporter)
+        if directory:
+            directory.describe_data(dataset.fingerprint)
+            directory.describe_machine(reporter, threads=settings.num_threads, device=settings.device)
+        findings = check_rows(dataset, strict=options.strict, reporter=reporter)
+        resampling = plan_resampling(
+            dataset.targets, dataset.groups, seed=options.seed, label_names=dataset.class_names
+        )
+        evaluations = _walk(dataset, specs, chosen, settings, resampling, run=directory, reporter=reporter)
         candidates = [evaluation.model for evaluation in evaluations if evaluation.model.role == "candidate"]
         record = assemble_record(
             dataset,
@@ -189,14 +94,37 @@ def rank_models(
             primary,
             evaluations,
             truth,
-            primary_reason=_why(primary, by, chosen),
+            primary_reason=_why(primary, options.by, chosen),
             history=find_history(candidates, specs, dataset, known),
             findings=[*findings, *damage],
             labels_left_out=resampling.labels_left_out,
-            seed=seed,
-            show_names=show_names,
+            seed=options.seed,
+            show_names=options.show_names,
         )
-        return _finish(record, dataset, run, reporter, no_images=no_images)
+        return _finish(record, dataset, directory, reporter, no_images=options.no_images)
+
+
+def _zoo_settings(options: RankOptions) -> ZooSettings:
+    return ZooSettings(
+        seed=options.seed,
+        device=resolve_device(options.device),
+        num_threads=options.workers or available_cores(),
+        batch_size=options.batch_size,
+        image_size=options.image_size,
+        resize_policy=options.resize_policy,
+        weights_dir=Path(options.weights_dir) if options.weights_dir else None,
+        cache_dir=Path(options.cache_dir) if options.cache_dir else None,
+        allow_download=options.allow_download,
+        all_intervals=options.all_intervals,
+    )
+
+
+def _as_typed(options: RankOptions) -> dict[str, object]:
+    """The configuration as a command line gives it."""
+    typed = configuration(options)
+    if isinstance(options.models, Sequence) and not isinstance(options.models, str):
+        typed["models"] = [model.typed if isinstance(model, ModelSpec) else model for model in options.models]
+    return typed
 
 
 def choose_scores(scores: str | Sequence[str]) -> list[AnyScore]:
@@ -245,13 +173,14 @@ def _why(primary: str, by: str | None, chosen: Sequence[AnyScore]) -> str:
     return "the only one that was asked for" if len(chosen) == 1 else "the first of --scores"
 
 
-def _open(data: str | Path | Dataset, *, reporter: Reporter, **options: Any) -> Dataset:
+def _open(data: str | Path | Dataset, options: RankOptions, reporter: Reporter) -> Dataset:
+    reading = {name: getattr(options, name) for name in DATA_OPTIONS}
     if not isinstance(data, Dataset):
-        return open_dataset(data, use_split="train", reporter=reporter, **options)
-    given = [name for name, value in options.items() if value and name not in ("seed", "allow_download")]
-    if given:
+        return open_dataset(data, use_split="train", reporter=reporter, **reading)
+    said = [name for name, value in reading.items() if value and name not in ("seed", "allow_download")]
+    if said:
         raise UsageError(
-            f"{given[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset."
+            f"{said[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset."
         )
     if data.splits is None:
         return data

@@ -6,11 +6,8 @@ import hashlib
 import time
 from pathlib import Path
 
-from torch import nn
-
 from crossgraft.errors import UsageError
-from crossgraft.models.trusted_code import AllowedCode
-from crossgraft.progress import Reporter
+from crossgraft.options import ExportOptions
 from crossgraft.records import ExportedFileRecord, ExportRecord
 from crossgraft.runs.secondary import secondary
 from crossgraft.storage.atomic import write_atomically
@@ -23,21 +20,12 @@ from crossgraft.tune.exporting.source_model import MERGED, SourceModel, prepare_
 from crossgraft.tune.exporting.written import DESCRIPTION, Format, Written
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.tune.saving.saved_model import MODEL_FOLDER, SavedModel, find_saved_model, load_saved_model
+from crossgraft.verbs._verb import Run, verb
 from crossgraft.version import __version__
 
 
-def export_model(
-    run: str | Path | SavedModel,
-    *,
-    format: str = "safetensors",
-    out: str | Path | None = None,
-    overwrite: bool = False,
-    push_to: str | None = None,
-    private: bool = True,
-    allow_code: AllowedCode = None,
-    network: nn.Module | None = None,
-    reporter: Reporter | None = None,
-) -> Exported:
+@verb("export", ExportOptions)
+def export_model(run: str | Path | SavedModel, options: ExportOptions, call: Run) -> Exported:
     """Write a fine-tuned model in another format, load it again, and compare its outputs before it is kept.
 
     ``safetensors`` is the layout of the Hugging Face hub: weights under the names of timm or torchvision, which load them
@@ -48,15 +36,7 @@ def export_model(
     Args:
         run: Run directory of ``crossgraft tune``, the folder of one fold, the folder ``model`` of either, or a model from
             ``load_saved_model``.
-        format: ``safetensors``, ``torch``, ``onnx`` or ``peft``.
-        out: New folder; by default ``export/FORMAT`` in the run directory.
-        overwrite: Replace another export in ``out``.
-        push_to: Repository ``OWNER/NAME`` of the Hugging Face hub that the export is sent to; nothing is sent otherwise.
-        private: Whether a repository that is made for it is private.
-        allow_code: Python file or folder with the function that builds a network of your own, or its name
-            ``package.module:factory``; a saved model is data, and runs no other code.
-        network: The whole network, head included, where nobody can build it from its name; it is changed.
-        reporter: Where progress goes; silent when None.
+        {options}
 
     Returns:
         What was written, and how far the outputs of the loaded file are from those of the model: on eight generated images,
@@ -73,12 +53,14 @@ def export_model(
     Cost: seconds for safetensors, tens of seconds for graphs.
     """
     start = time.perf_counter()
-    reporter = reporter or Reporter(quiet=True)
+    reporter, format, push_to = call.reporter, options.format, options.push_to
     kind = find_format(format)
     check_push(push_to, format=format)
-    out = _place(run, out, format)
-    refuse_existing(out, overwrite=overwrite)
-    model = run if isinstance(run, SavedModel) else load_saved_model(run, allow_code=allow_code, network=network)
+    out = _place(run, options.out, format)
+    refuse_existing(out, overwrite=options.overwrite)
+    model = run
+    if not isinstance(model, SavedModel):
+        model = load_saved_model(model, allow_code=options.allow_code, network=options.network)
     source = prepare_source(model)
     with new_folder(out) as folder:
         with reporter.stage(f"Exporting {source.facts.model.name} as {format}"):
@@ -88,7 +70,7 @@ def export_model(
         del written  # what is still open can not be renamed on Windows
     if push_to is not None:
         with reporter.stage(f"Sending to {push_to}"):
-            record = record.model_copy(update={"pushed_to": push(out, push_to, private=private)})
+            record = record.model_copy(update={"pushed_to": push(out, push_to, private=options.private)})
         with secondary(
             f"{RECORD_FILE} does not say that the export was sent",
             reporter,

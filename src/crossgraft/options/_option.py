@@ -1,0 +1,167 @@
+"""What an option is: a field of a frozen dataclass that says its name, type, default, sentence and group in one place."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass
+from typing import Any, ClassVar, TypeVar, dataclass_transform, get_type_hints, overload
+
+T = TypeVar("T")
+OptionsT = TypeVar("OptionsT", bound="Options")
+
+_ABOUT = "crossgraft"
+
+
+@dataclass(frozen=True)
+class About:
+    """What is said about an option beside its name, type and default.
+
+    Attributes:
+        help: One sentence, for the docstring, the command line and the documentation alike.
+        decides: Whether it may change a number; what does not is left out of the configuration of a run and of its hash.
+        default_text: The default in words, where None stands for a choice.
+        flag: Flag of the command line where it is not the name.
+        repeats: Whether the flag may be given several times.
+        least: Smallest number that the command line accepts.
+        is_common: Whether ``--help`` lists it among the options that most people need.
+        is_typed: Whether the command line has it; False for what only a program can give.
+        in_protocol: Whether a result that was measured with another value is another protocol of a known result.
+        opposite: Flag that switches it off, where it is not ``no-`` and the name.
+    """
+
+    help: str
+    decides: bool = True
+    default_text: str | None = None
+    flag: str | None = None
+    repeats: bool = False
+    least: int | None = None
+    is_common: bool = False
+    is_typed: bool = True
+    in_protocol: bool = False
+    opposite: str | None = None
+
+
+@overload
+def option(
+    help: str,
+    *,
+    decides: bool = ...,
+    default_text: str | None = ...,
+    flag: str | None = ...,
+    repeats: bool = ...,
+    least: int | None = ...,
+    is_common: bool = ...,
+    is_typed: bool = ...,
+    in_protocol: bool = ...,
+    opposite: str | None = ...,
+) -> Any: ...
+
+
+@overload
+def option(
+    help: str,
+    *,
+    default: T,
+    decides: bool = ...,
+    default_text: str | None = ...,
+    flag: str | None = ...,
+    repeats: bool = ...,
+    least: int | None = ...,
+    is_common: bool = ...,
+    is_typed: bool = ...,
+    in_protocol: bool = ...,
+    opposite: str | None = ...,
+) -> T: ...
+
+
+def option(help: str, *, default: Any = MISSING, **about: Any) -> Any:
+    """A field of an options class; arguments as in ``About``. Without ``default`` it has to be given."""
+    return dataclasses.field(default=default, metadata={_ABOUT: About(help, **about)})
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a verb, as the command line, the docstrings and the documentation read it.
+
+    Attributes:
+        name: Of the keyword, and of the key in a configuration file.
+        type: As a program gives it; one class stands for all objects that only a program has.
+        annotation: The same as it is written.
+        default: ``MISSING`` where it has to be given.
+        group: Heading under which it is listed.
+        about: What is said about it.
+    """
+
+    name: str
+    type: Any
+    annotation: str
+    default: object
+    group: str
+    about: About
+
+    @property
+    def is_required(self) -> bool:
+        """Whether it has to be given."""
+        return self.default is MISSING
+
+    @property
+    def flag(self) -> str:
+        """Its flag on the command line."""
+        return "--" + (self.about.flag or self.name).replace("_", "-")
+
+
+class Options:
+    """Base of the options of all verbs.
+
+    Attributes:
+        group: Heading of the fields that a class adds.
+    """
+
+    group: ClassVar[str] = "Options"
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(option,))
+def options(cls: type[OptionsT]) -> type[OptionsT]:
+    """Make ``cls`` a frozen dataclass whose fields are given by name.
+
+    The fields of the last base come first, as everywhere in Python's dataclasses.
+    """
+    return dataclass(frozen=True, kw_only=True)(cls)
+
+
+def options_of(kind: type[Options]) -> dict[str, Option]:
+    """The options of a verb by name, in the order of its signature."""
+    hints = get_type_hints(kind)
+    groups = {name: base.group for base in reversed(kind.__mro__) if issubclass(base, Options) for name in _own(base)}
+    found: dict[str, Option] = {}
+    for field in dataclasses.fields(kind):  # pyright: ignore[reportArgumentType]  # every subclass is a dataclass
+        about: About = field.metadata[_ABOUT]
+        found[field.name] = Option(field.name, hints[field.name], str(field.type), field.default, groups[field.name], about)
+    return found
+
+
+def _own(base: type) -> list[str]:
+    return list(vars(base).get("__annotations__", {}))
+
+
+def given(values: Options) -> frozenset[str]:
+    """Names of the options that are not at their defaults."""
+    return frozenset(name for name, each in options_of(type(values)).items() if getattr(values, name) != each.default)
+
+
+def configuration(values: OptionsT, kind: type[OptionsT] | None = None) -> dict[str, Any]:
+    """Name and value of every option that may change a number.
+
+    Args:
+        values: Of a verb.
+        kind: Only the options of this class, a base of that of ``values``.
+    """
+    return {
+        name: getattr(values, name) for name, each in options_of(kind or type(values)).items() if each.about.decides
+    }
+
+
+def from_mapping(kind: Callable[..., OptionsT], values: Mapping[str, object]) -> OptionsT:
+    """Options from names and values that were read and validated elsewhere."""
+    return kind(**values)

@@ -1,0 +1,114 @@
+"""Options about images, labels and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from crossgraft.options._option import Options, option, options
+from crossgraft.options.models import Download
+
+VAL_SHARE = 0.2
+"""Share of the training images that picks the model where the data have no validation rows."""
+
+
+@options
+class Table(Options):
+    """Where a table says what."""
+
+    group: ClassVar[str] = "Data"
+
+    label_column: str | Sequence[str] | None = option(
+        "Column of labels of a table; several columns for several labels per image.", default=None, is_common=True
+    )
+    label_separator: str | None = option(
+        "Separator of the labels in one cell, where an image may have several.", default=None
+    )
+    group_column: str | None = option(
+        "Column of patients (lesions, writers …), whose images stay together in splits and intervals; none: no groups.",
+        default=None,
+        is_common=True,
+    )
+    path_column: str | None = option("Column of image paths of a table.", default=None)
+    image_root: str | Path | None = option(
+        "Folder that the paths of a table start from.", default=None, default_text="the folder of the table"
+    )
+    allow_outside: bool = option(
+        "Allow paths of a table to lead out of the folder that they start from.", default=False
+    )
+
+
+@options
+class Classes(Options):
+    """Names and order of the classes."""
+
+    group: ClassVar[str] = "Data"
+
+    class_names: str | Path | Sequence[str] | None = option(
+        "Names of the classes in order, or a text file with one per line.", default=None
+    )
+    ordinal: bool = option("Classes in a meaningful order, as grades are.", default=False)
+
+
+@options
+class Volumes(Options):
+    """What becomes an image in medical formats."""
+
+    group: ClassVar[str] = "Data"
+
+    window: str | None = option(
+        "Intensities of DICOM and NIfTI images that become black and white.",
+        default=None,
+        default_text="as the file says",
+    )
+    slices: str | None = option(
+        "Slices of volumes and frames of multi-frame files that become images: middle, all, a count or a position.",
+        default=None,
+        default_text="middle",
+    )
+
+
+@options
+class Unreadable(Options):
+    """Images that cannot be decoded."""
+
+    group: ClassVar[str] = "Data"
+
+    skip_unreadable: bool = option(
+        "Leave unreadable images out and count them, instead of stopping at the first.", default=False
+    )
+
+
+@options
+class Splits(Options):
+    """Parts of the data."""
+
+    group: ClassVar[str] = "Rows"
+
+    split: str | Path | None = option("JSON file of a saved split.", default=None)
+    holdout: float | None = option(
+        "Share of the images to hold out as test, in (0, 1), where the data have no split.", default=None
+    )
+    folds: int | None = option("Number of cross-validation folds.", default=None)
+    fold: int | None = option("Index of the only fold to use, from 0.", default=None, default_text="all folds")
+
+
+@options
+class Subsets(Options):
+    """Fewer images."""
+
+    group: ClassVar[str] = "Rows"
+
+    per_class: int | None = option("Number of training images per class.", default=None, least=1)
+    limit: int | None = option("Largest number of images, with the class shares kept.", default=None, least=1)
+
+
+@options
+class SourceOptions(Download, Volumes, Table):
+    """What a source of images has to know."""
+
+
+@options
+class OpeningOptions(Splits, Classes, SourceOptions):
+    """What belongs to opening data, and means nothing for data that are open."""

@@ -1,0 +1,55 @@
+"""Options about pretrained models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from crossgraft.options._option import Options, option, options
+from crossgraft.types import AllowedCode, ResizePolicy
+
+
+@options
+class Weights(Options):
+    """Where weights come from."""
+
+    group: ClassVar[str] = "Model"
+
+    weights_dir: str | Path | None = option("Folder of checkpoints.", default=None)
+
+
+@options
+class Download(Options):
+    """Whether anything may come from the network."""
+
+    group: ClassVar[str] = "Model"
+
+    allow_download: bool = option("Allow missing weights (and data of a hub) to be fetched.", default=False)
+
+
+@options
+class Code(Options):
+    """Whose code may run."""
+
+    group: ClassVar[str] = "Model"
+
+    allow_code: AllowedCode = option(
+        "Python file, folder or package.module:factory whose functions may build a network that a file names.",
+        default=None,
+        flag="code",
+        repeats=True,
+    )
+
+
+@options
+class InputSize(Options):
+    """How images become inputs."""
+
+    group: ClassVar[str] = "Model"
+
+    image_size: int | None = option(
+        "Side of the input in pixels.", default=None, least=1, default_text="that of the model", in_protocol=True
+    )
+    resize_policy: ResizePolicy | None = option(
+        "crop, squash or pad.", default=None, default_text="that of the model", in_protocol=True
+    )

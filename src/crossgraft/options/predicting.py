@@ -1,0 +1,44 @@
+"""Options of ``predict``."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from crossgraft.options._option import Options, option, options
+from crossgraft.options.data import SourceOptions, Unreadable
+from crossgraft.options.models import Code
+from crossgraft.options.running import Device, Output, Page, Workers
+
+
+@options
+class Rows(Options):
+    """Which images are looked at."""
+
+    group: ClassVar[str] = "Rows"
+
+    use_split: str | None = option(
+        "Split whose rows are used, where the data have splits.", default=None, default_text="all rows", is_common=True
+    )
+
+
+@options
+class ImageOptions(Unreadable, SourceOptions, Rows):
+    """What belongs to opening images, and means nothing for images that are open."""
+
+
+@options
+class Batches(Options):
+    """How many images go through the network together."""
+
+    group: ClassVar[str] = "Computing"
+
+    batch_size: int | None = option(
+        "Images per batch; another size can change the last digits.", default=None, least=1, default_text="64"
+    )
+
+
+@options
+class PredictOptions(Output, Workers, Batches, Device, Page, Code, ImageOptions):
+    """Options of ``predict``."""
+
+    device: str = option("auto, cpu, cuda, cuda:N or mps.", default="auto", is_common=True)

@@ -1,0 +1,72 @@
+"""Options of ``rank_models``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from crossgraft.options._objects import ModelSpec
+from crossgraft.options._option import Options, option, options
+from crossgraft.options.data import Classes, Splits, Subsets, Table, Unreadable, Volumes
+from crossgraft.options.models import Code, Download, InputSize, Weights
+from crossgraft.options.running import Device, Output, Page, Seed, Strictness, Workers
+
+
+@options
+class Zoo(Options):
+    """What is ranked, and by what."""
+
+    group: ClassVar[str] = "Models and scores"
+
+    models: str | Path | Sequence[str | ModelSpec] | None = option(
+        "Names or checkpoints with commas, or a zoo YAML file.",
+        default=None,
+        default_text="models whose weights are on this machine",
+        is_common=True,
+    )
+    scores: str | Sequence[str] = option("default, all, or names with commas.", default="default", is_common=True)
+    by: str | None = option(
+        "Score that orders the ranking.", default=None, default_text="logme, or the first of the scores", is_common=True
+    )
+    ground_truth: str | Path | Mapping[str, float] | None = option(
+        "Fine-tuned results to compare with: CSV with a column model and a column of numbers.", default=None
+    )
+    ground_truth_column: str | None = option("Column of numbers in that CSV, where it has several.", default=None)
+    all_intervals: bool = option("Compute intervals also for scores that take more than a minute once.", default=False)
+
+
+@options
+class Extraction(Options):
+    """How features are computed and kept."""
+
+    group: ClassVar[str] = "Computing"
+
+    batch_size: int | None = option("Images per batch.", default=None, least=1, default_text="what is fastest")
+    cache_dir: str | Path | None = option("Folder of the features kept between runs.", default=None, decides=False)
+
+
+@options
+class RankOptions(
+    Output,
+    Extraction,
+    Workers,
+    Device,
+    Seed,
+    Page,
+    Strictness,
+    InputSize,
+    Code,
+    Download,
+    Weights,
+    Unreadable,
+    Subsets,
+    Splits,
+    Volumes,
+    Classes,
+    Table,
+    Zoo,
+):
+    """Options of ``rank_models``."""
+
+    fold: int = option("Index of the fold that is held out, from 0.", default=0)

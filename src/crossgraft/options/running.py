@@ -1,0 +1,80 @@
+"""Options about how and where a command runs, and what it writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from crossgraft.options._objects import Reporter
+from crossgraft.options._option import Options, option, options
+
+
+@options
+class Output(Options):
+    """Where results and progress go."""
+
+    group: ClassVar[str] = "Output"
+
+    out: str | Path | None = option(
+        "Run directory.",
+        default=None,
+        decides=False,
+        is_common=True,
+        default_text="runs/COMMAND-DATA, then -2 …; nothing is written from Python",
+    )
+    overwrite: bool = option("Replace another run in the run directory.", default=False, decides=False)
+    reporter: Reporter | None = option(
+        "Receiver of progress; silent when None.", default=None, decides=False, is_typed=False
+    )
+
+
+@options
+class Page(Options):
+    """What the report shows."""
+
+    group: ClassVar[str] = "Output"
+
+    no_images: bool = option("Put no thumbnails into the report.", default=False)
+    show_names: bool = option("Write names of image files into the run directory.", default=False)
+
+
+@options
+class Strictness(Options):
+    """What is done about unsound data."""
+
+    group: ClassVar[str] = "Data"
+
+    strict: bool = option("Refuse unsound data, instead of warning and going on.", default=False)
+
+
+@options
+class Seed(Options):
+    """Randomness."""
+
+    group: ClassVar[str] = "Computing"
+
+    seed: int = option("Random seed.", default=0, is_common=True)
+
+
+@options
+class Workers(Options):
+    """Threads."""
+
+    group: ClassVar[str] = "Computing"
+
+    workers: int | None = option(
+        "Number of threads that read images and compute; another number rounds differently.",
+        default=None,
+        decides=False,
+        least=1,
+        default_text="all cores",
+    )
+
+
+@options
+class Device(Options):
+    """Where networks run."""
+
+    group: ClassVar[str] = "Computing"
+
+    device: str = option("auto, cpu, cuda, cuda:N or mps.", default="auto", decides=False, is_common=True)

@@ -1,0 +1,150 @@
+"""What makes a public verb of a function of data, options and run: flat keywords with static types, and their documentation."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.options import Option, Options, options_of
+from crossgraft.progress import Reporter
+from crossgraft.runs import RunDirectory, open_command_run
+
+P = ParamSpec("P")
+OptionsT = TypeVar("OptionsT", bound=Options)
+AnyOptions = TypeVar("AnyOptions", bound=Options, covariant=True)
+D = TypeVar("D")
+E = TypeVar("E")
+R = TypeVar("R")
+
+_OPTIONS_HERE = "{options}"
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One call of a verb.
+
+    Attributes:
+        command: Its name on the command line.
+        options: As given.
+        reporter: Where progress goes.
+    """
+
+    command: str
+    options: Options
+    reporter: Reporter
+
+    @contextmanager
+    def directory(
+        self,
+        data: str | Path,
+        *,
+        typed: Mapping[str, object],
+        resolved: Mapping[str, object],
+        out: str | Path | None,
+        before: Sequence[str] = (),
+        seed: int | None = None,
+    ) -> Generator[RunDirectory | None]:
+        """The run directory; None where nothing is to be written. Arguments as in ``open_command_run``."""
+        with open_command_run(
+            type(self.options),
+            self.command,
+            data=data,
+            typed=typed,
+            resolved=resolved,
+            out=out,
+            overwrite=bool(getattr(self.options, "overwrite", False)),
+            before=before,
+            seed=cast(int, getattr(self.options, "seed", 0)) if seed is None else seed,
+        ) as directory:
+            yield directory
+
+
+class Decorator(Protocol[P, AnyOptions]):
+    """Takes functions of one or two inputs."""
+
+    @overload
+    def __call__(self, function: Callable[[D, AnyOptions, Run], R], /) -> Callable[Concatenate[D, P], R]: ...
+
+    @overload
+    def __call__(self, function: Callable[[D, E, AnyOptions, Run], R], /) -> Callable[Concatenate[D, E, P], R]: ...
+
+
+def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]:
+    """Give a function of its inputs, options and run the keywords of ``options``, with their types, defaults and sentences.
+
+    ``{options}`` in its docstring becomes one line per option.
+
+    Args:
+        command: Name of the verb on the command line, kept in its run directories.
+        options: A class made by ``crossgraft.options``.
+    """
+    kind = cast("type[OptionsT]", options)
+    known = options_of(kind)
+
+    def decorate(function: Callable[..., Any], /) -> Callable[..., Any]:
+        inputs = list(inspect.signature(function).parameters.values())[:-2]
+
+        @functools.wraps(function)
+        def call(*values: Any, **keywords: Any) -> Any:
+            named = [each.name for each in inputs[len(values) :]]
+            given = [*values, *(keywords.pop(name) for name in named if name in keywords)]
+            if len(given) != len(inputs):
+                raise TypeError(f"{function.__name__} takes {len(inputs)} inputs and then keywords; got {len(given)}.")
+            _refuse_wrong_names(function.__name__, keywords, known)
+            chosen = kind(**keywords)
+            reporter = getattr(chosen, "reporter", None) or Reporter(quiet=True)
+            return function(*given, chosen, Run(command, chosen, reporter))
+
+        vars(call).update(__signature__=_flat_signature(function, inputs, known), options=kind)
+        call.__doc__ = documented(function.__doc__ or "", known)
+        return call
+
+    return cast("Decorator[P, OptionsT]", decorate)
+
+
+def _refuse_wrong_names(function: str, keywords: Mapping[str, object], known: Mapping[str, Option]) -> None:
+    for name in keywords:
+        if name not in known:
+            raise UnknownNameError("argument", name, known, hint=f"See help(crossgraft.{function}).")
+    for name, each in known.items():
+        if each.is_required and name not in keywords:
+            raise UsageError(f"{function} needs the argument {name}: {each.about.help}")
+
+
+def _flat_signature(
+    function: Callable[..., Any], inputs: Sequence[inspect.Parameter], options: Mapping[str, Option]
+) -> inspect.Signature:
+    keywords = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if each.is_required else each.default,
+            annotation=each.annotation,
+        )
+        for name, each in options.items()
+    ]
+    return inspect.signature(function).replace(parameters=[*inputs, *keywords])
+
+
+def documented(docstring: str, options: Mapping[str, Option]) -> str:
+    """``docstring`` with one line per option where it says ``{options}``."""
+    lines: list[str] = []
+    for line in docstring.splitlines():
+        if line.strip() != _OPTIONS_HERE:
+            lines.append(line)
+            continue
+        indent = line[: len(line) - len(line.lstrip())]
+        lines += [f"{indent}{name}: {sentence(each)}" for name, each in options.items()]
+    return "\n".join(lines)
+
+
+def sentence(option: Option) -> str:
+    """What an option is, with its default in words where the value alone does not say it."""
+    about = option.about
+    return about.help if about.default_text is None else f"{about.help} Default: {about.default_text}."
