@@ -6,6 +6,7 @@ import ctypes
 import multiprocessing
 import multiprocessing.connection
 import os
+import sys
 import threading
 import time
 import tracemalloc
@@ -13,6 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from crossgraft.errors import OutOfMemoryError, UsageError
 
@@ -22,6 +24,30 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@contextmanager
+def nothing_imported_unasked() -> Generator[None]:
+    """Child processes that start inside import neither modules of the current folder nor the user's script.
+
+    Python starts them with ``-c``, which looks for modules in the current folder first: a ``socket.py`` among somebody's
+    images would run. They need nothing from the script either. Importing it would run it again if it has no
+    ``if __name__ == "__main__":``, and would fail if it came from stdin.
+    """
+    script, safe_path = sys.modules["__main__"], os.environ.get(_SAFE_PATH)
+    sys.modules["__main__"] = ModuleType("__main__")
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+        if safe_path is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = safe_path
+
+
+_SAFE_PATH = "PYTHONSAFEPATH"
 
 
 def end_with_parent() -> None:

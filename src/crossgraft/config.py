@@ -84,7 +84,7 @@ def parse_yaml(text: str) -> object:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         if root is not None and _count_unfolded(root, {}) > _MOST_VALUES:
             raise ValueError(f"its aliases unfold into more than {_MOST_VALUES:,} values")
-        return yaml.safe_load(text)
+        return yaml.load(text, Loader=_PlainLoader)
     except yaml.YAMLError as error:
         raise ValueError(_describe_yaml_error(error)) from error
     except RecursionError as error:
@@ -92,6 +92,29 @@ def parse_yaml(text: str) -> object:
 
 
 _MOST_VALUES = 100_000
+_LONGEST_NUMBER = 10_000
+"""Characters; the seconds for 1:00:00:00… grow with their square."""
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """PyYAML's, which raises nearly anything for a value that is not of the type that its tag says."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
+        """One value.
+
+        Raises:
+            ConstructorError: It is not of its type, or too long for a number.
+            ValueError: It is a number or date that cannot be; the message of Python says why.
+        """
+        kind = str(node.tag).rpartition(":")[2]
+        if isinstance(node, yaml.ScalarNode) and kind != "str" and len(node.value) > _LONGEST_NUMBER:
+            problem = f"a value of the type {kind} has {len(node.value):,} characters"
+            raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
+        try:
+            return super().construct_object(node, deep=deep)
+        except (LookupError, AttributeError, OverflowError, TypeError) as error:
+            problem = f"a value is not of the type {kind}"
+            raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark) from error
 
 
 def _count_unfolded(node: yaml.Node, counts: dict[int, int | None]) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 from crossgraft.errors import CrossgraftError
@@ -36,6 +37,17 @@ def is_link(path: Path) -> bool:
         return path.is_symlink()
     except (OSError, ValueError):
         return False
+
+
+def read_whole(path: Path) -> bytes:
+    """What is in a file. A pipe or a device, which a link in a folder of somebody else may lead to, may have no end.
+
+    Raises:
+        OSError: It is such a one, or cannot be read.
+    """
+    if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():  # the system has its own word for a folder
+        raise OSError(errno.EINVAL, "It is a pipe or a device, not a file", str(path))
+    return path.read_bytes()
 
 
 def refuse_impossible(path: str | Path, *, what: str, kind: type[CrossgraftError]) -> None:

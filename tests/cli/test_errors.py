@@ -701,6 +701,32 @@ def export_already_there(folder, _):
     return "export", "run", "--code", "tiny_models.py"
 
 
+def export_leads_outside(folder, _):
+    from crossgraft.cli.main import main
+
+    assert main([*TUNE, "--quiet"]) == 0
+    (folder / "run" / "export").symlink_to(folder)
+    return "export", "run", "--code", "tiny_models.py"
+
+
+def export_whole_numbers(folder, _):
+    from crossgraft.cli.main import main
+    from support.tampering import exchange_weights
+
+    assert main([*TUNE, "--quiet"]) == 0
+    exchange_weights(folder / "run" / "model", lambda name, tensor: tensor.long())
+    return "export", "run", "--code", "tiny_models.py"
+
+
+def report_is_a_device(folder, _):
+    from crossgraft.cli.main import main
+
+    assert main(["check", "images", "--out", "run", "--quiet"]) == 0
+    (folder / "run" / "report.json").unlink()
+    (folder / "run" / "report.json").symlink_to("/dev/zero")
+    return "report", "run"
+
+
 def export_other_outputs(folder, monkeypatch):
     from crossgraft.cli.main import main
     from crossgraft.tune.exporting import checking

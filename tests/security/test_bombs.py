@@ -6,6 +6,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from crossgraft.config import parse_yaml
 from crossgraft.errors import CrossgraftError, OutOfMemoryError, UsageError
 from crossgraft.models import ModelSpec, building_limits, load_backbone, read_zoo
 from crossgraft.tune.choice import choose
@@ -40,6 +41,31 @@ def test_yaml_that_is_no_list_of_plain_values_is_named(workspace, crossgraft, fl
     assert outcome.code == 2, outcome.err
     assert message in outcome.err
     assert len(outcome.err) < 2000
+
+
+WRONG_VALUES = {
+    "empty int": "a: !!int ''",
+    "empty float": "a: !!float ''",
+    "sign alone": "a: !!int '+'",
+    "bool": "a: !!bool perhaps",
+    "timestamp": "a: !!timestamp soon",
+    "hours without end": f"a: 1{':59' * 300}.5",
+}
+
+
+@pytest.mark.parametrize("case", WRONG_VALUES)
+def test_a_value_that_is_not_of_its_type_is_named_with_its_place(case):
+    with pytest.raises(ValueError, match=r"a value is not of the type \w+ \(line 1, column 4\)"):
+        parse_yaml(WRONG_VALUES[case])
+
+
+def test_a_number_that_takes_hours_to_add_up_is_refused_before():
+    with pytest.raises(ValueError, match=r"type int has 1,500,001 characters \(line 1, column 4\)"):
+        parse_yaml(f"a: 1{':59' * 500_000}")
+
+
+def test_a_long_text_is_no_number():
+    assert parse_yaml(f"a: {'x' * 20_000}") == {"a": "x" * 20_000}
 
 
 def test_aliases_and_merge_keys_of_an_honest_file_are_read(tmp_path):

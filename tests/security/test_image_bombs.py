@@ -7,6 +7,7 @@ import threading
 import tracemalloc
 import zlib
 
+import nibabel
 import numpy as np
 import pytest
 import tifffile
@@ -18,7 +19,9 @@ from crossgraft.data.decoding import decode_bytes
 from crossgraft.data.inspection import inspect_images
 from crossgraft.data.medical import dicom_file
 from crossgraft.data.medical.dicom import DicomVolume, dicom_facts
-from crossgraft.data.medical.nifti import NiftiVolume
+from crossgraft.data.medical.files import list_medical_file
+from crossgraft.data.medical.nifti import NiftiVolume, nifti_facts
+from crossgraft.data.medical.slices import parse_slices
 from crossgraft.data.medical.windows import parse_window
 from crossgraft.errors import UnreadableImageError
 from support.medical import dicom_bytes, dicom_dataset
@@ -260,6 +263,22 @@ def test_gzip_around_a_nifti_does_not_unpack_beyond_what_its_header_announces(tm
         assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("slices", ["all", "middle"])
+def test_a_nifti_of_billions_of_slices_is_not_listed(tmp_path, slices):
+    """Version 2 counts in 64 bits, and a packed file of nine megabytes may announce as many slices of one voxel."""
+    header = nibabel.Nifti2Header()
+    header.set_data_dtype(np.uint8)
+    header["dim"], header["magic"], header["vox_offset"] = [3, 1, 1, 2**33, 1, 1, 1, 1], b"n+2\0\r\n\x1a\n", 544
+    header["pixdim"], header["qform_code"] = 1, 1
+    path = tmp_path / "x.nii.gz"
+    path.write_bytes(gzip.compress(bytes(header.binaryblock) + bytes(4)) + bytes(9_000_000))
+    assert list_medical_file(path, "x", "NIfTI", parse_slices(slices)).slices == (0,)
+    with pytest.raises(
+        UnreadableImageError, match="its header announces 8,589,934,592 slices; read are at most 32,767"
+    ):
+        nifti_facts(path, "x")
 
 
 def test_a_header_that_announces_more_than_its_file_can_hold(tmp_path):

@@ -177,7 +177,7 @@ def test_the_store_of_known_results_removes_its_own(tmp_path):
 
 def test_features_that_are_finished_leave_no_shards(tmp_path):
     def store():
-        return FeatureStore(tmp_path / "key", 3)
+        return FeatureStore(tmp_path / "key", 3, 2, None)
 
     features = np.ones((3, 2), np.float32)
     store().write_shard(0, features, None, seconds=1.0)

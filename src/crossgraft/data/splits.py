@@ -25,8 +25,9 @@ from crossgraft.data._split_rules import (
 )
 from crossgraft.data.dataset import Dataset
 from crossgraft.errors import DataError, UsageError
-from crossgraft.paths import shortened
+from crossgraft.paths import read_whole, shortened
 from crossgraft.records import SCHEMA_VERSION, Record
+from crossgraft.records.base import Count
 from crossgraft.seeding import derive_seed
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.types import Groups, LabelMatrix, Targets
@@ -51,7 +52,7 @@ class Split(Record):
     schema_version: int = SCHEMA_VERSION
     kind: Literal["split"] = "split"
     data_fingerprint: str
-    num_images: int
+    num_images: Count
     method: str
     seed: int | None
     train: tuple[int, ...]
@@ -125,7 +126,7 @@ class Split(Record):
             DataError: There is no such file, or it is not a split.
         """
         try:
-            return cls.model_validate_json(path.read_text(encoding="utf-8"))
+            return cls.model_validate_json(read_whole(path))
         except FileNotFoundError as error:
             raise DataError(
                 f"There is no split file {path}. Give the split.json of a run directory of crossgraft tune or check, or draw "

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
-from types import ModuleType
 from typing import TypeVar
 
-from crossgraft.compute import available_cores, end_with_parent
+from crossgraft.compute import available_cores, end_with_parent, nothing_imported_unasked
 from crossgraft.errors import CrossgraftError
 from crossgraft.progress import Stage
 
@@ -48,7 +46,7 @@ class WorkerPool:
         try:
             while len(results) < len(jobs):
                 # No more than one job a worker is handed out, so that Ctrl-C waits for those at work only.
-                with _ctrl_c_ignored(), _script_hidden():
+                with _ctrl_c_ignored(), nothing_imported_unasked():
                     for index, job in islice(upcoming, self._num_workers - len(running)):
                         running[self._executor.submit(function, job)] = index
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -70,11 +68,12 @@ def worker_pool(num_workers: int | None = None) -> Generator[WorkerPool]:
         num_workers: Processes; two by default, one on a single core.
     """
     num_workers = num_workers or min(MAX_WORKERS, available_cores())
-    executor = ProcessPoolExecutor(
-        num_workers,
-        mp_context=multiprocessing.get_context("spawn"),  # forking after torch has started threads can hang
-        initializer=prepare_worker,
-    )
+    with nothing_imported_unasked():  # its locks start a process of their own, which tidies up
+        executor = ProcessPoolExecutor(
+            num_workers,
+            mp_context=multiprocessing.get_context("spawn"),  # forking after torch has started threads can hang
+            initializer=prepare_worker,
+        )
     try:
         yield WorkerPool(executor, num_workers)
     finally:
@@ -104,18 +103,3 @@ def _ctrl_c_ignored() -> Generator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _script_hidden() -> Generator[None]:
-    """Processes that start inside do not import the user's script.
-
-    They need nothing from it. Importing it would run it again if it has no ``if __name__ == "__main__":``, and would
-    fail if it came from stdin.
-    """
-    script = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = script

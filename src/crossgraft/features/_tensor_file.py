@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -23,6 +24,8 @@ FloatArray = NDArray[np.float32]
 _DTYPE = np.dtype("<f4")
 _ALIGNMENT = 64
 _LENGTH_BYTES = 8
+_LONGEST_HEADER = 2**20
+"""Bytes; far above what ``write_tensors`` writes."""
 
 
 class TensorFile(NamedTuple):
@@ -69,10 +72,13 @@ def map_tensors(path: Path) -> TensorFile | None:
         StorageError: The file is there but may not be read.
     """
     try:
-        size = path.stat().st_size
+        status = path.stat()
+        if stat.S_ISFIFO(status.st_mode):  # opening one waits for somebody who writes
+            return None
+        size = status.st_size
         with path.open("rb") as file:
             length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
-            if length > size:
+            if length > min(size, _LONGEST_HEADER):
                 return None
             header = json.loads(file.read(length))
     except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
@@ -83,9 +89,11 @@ def map_tensors(path: Path) -> TensorFile | None:
         ) from error
     start = _LENGTH_BYTES + length
     try:
-        metadata = cast("dict[str, str]", header.pop("__metadata__"))
+        metadata = {str(key): str(value) for key, value in header.pop("__metadata__").items()}
         entries = cast("dict[str, dict[str, Any]]", header)
         if start + max(entry["data_offsets"][1] for entry in entries.values()) != size:
+            return None
+        if any(math.prod(entry["shape"]) * _DTYPE.itemsize != _length(entry) for entry in entries.values()):
             return None
         tensors = {
             name: np.memmap(path, _DTYPE, "r", offset=start + entry["data_offsets"][0], shape=tuple(entry["shape"]))
@@ -95,3 +103,8 @@ def map_tensors(path: Path) -> TensorFile | None:
         return None
     # plain views: numpy's memmap subclass makes every small operation slower
     return TensorFile({name: np.asarray(array) for name, array in tensors.items()}, metadata)
+
+
+def _length(entry: Mapping[str, Any]) -> int:
+    begin, end = entry["data_offsets"]
+    return end - begin

@@ -74,7 +74,8 @@ def extract_features(
     if len(dataset) == 0:
         raise DataError(f"{title}: there are no images to look at.")
     key = feature_key(dataset.fingerprint, backbone)
-    store = FeatureStore(cache_folder(cache_dir) / key[:2] / key, len(dataset))
+    folder = cache_folder(cache_dir) / key[:2] / key
+    store = FeatureStore(folder, len(dataset), backbone.num_features, backbone.num_source_classes)
     stored = store.read()
     if stored is not None:
         store.tidy()  # an earlier process may have been killed between its last two steps

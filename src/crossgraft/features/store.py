@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import platformdirs
 
 from crossgraft.features._tensor_file import FloatArray, TensorFile, checksum, map_tensors, write_tensors
@@ -61,11 +63,16 @@ class FeatureStore:
     Args:
         folder: Of this key alone.
         num_samples: Rows of the data set.
+        num_features: Columns of the features.
+        num_source_classes: Columns of the source logits; None where there are none.
     """
 
-    def __init__(self, folder: Path, num_samples: int) -> None:
+    def __init__(self, folder: Path, num_samples: int, num_features: int, num_source_classes: int | None) -> None:
         self.folder = folder
         self.num_samples = num_samples
+        self.widths = {_FEATURES: num_features}
+        if num_source_classes is not None:
+            self.widths[_LOGITS] = num_source_classes
         self.num_shards = -(-num_samples // ROWS_PER_SHARD)
         self.damaged: list[str] = []
 
@@ -177,7 +184,7 @@ class FeatureStore:
 
     def _read_checked(self, path: Path, num_rows: int) -> TensorFile | None:
         stored = map_tensors(path)
-        if stored is not None and _is_sound(stored, num_rows):
+        if stored is not None and _is_sound(stored, {name: (num_rows, width) for name, width in self.widths.items()}):
             return stored
         if path.exists():
             self.damaged.append(path.name)
@@ -188,12 +195,22 @@ class _ShardLostError(Exception):
     """Another process finished and removed the shards, or one was damaged meanwhile."""
 
 
-def _is_sound(stored: TensorFile, num_rows: int) -> bool:
+def _is_sound(stored: TensorFile, shapes: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether it is what ``write_shard`` or ``finish`` wrote; the cache may be shared, and disks fail."""
+    try:
+        seconds = float(stored.metadata.get("seconds", ""))
+    except ValueError:
+        return False
     return (
-        _FEATURES in stored.tensors
-        and "seconds" in stored.metadata
+        math.isfinite(seconds)
+        and {name: array.shape for name, array in stored.tensors.items()} == shapes
         and all(
-            array.ndim == 2 and len(array) == num_rows and stored.metadata.get(name) == str(checksum(array))
+            stored.metadata.get(name) == str(checksum(array)) and _is_finite(array)
             for name, array in stored.tensors.items()
         )
     )
+
+
+def _is_finite(array: FloatArray) -> bool:
+    """NaN goes through both; nothing as large as the array is made."""
+    return bool(np.isfinite([array.min(), array.max()]).all())

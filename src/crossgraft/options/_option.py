@@ -137,7 +137,9 @@ def options_of(kind: type[Options]) -> dict[str, Option]:
     found: dict[str, Option] = {}
     for field in dataclasses.fields(kind):  # pyright: ignore[reportArgumentType]  # every subclass is a dataclass
         about: About = field.metadata[_ABOUT]
-        found[field.name] = Option(field.name, hints[field.name], str(field.type), field.default, groups[field.name], about)
+        found[field.name] = Option(
+            field.name, hints[field.name], str(field.type), field.default, groups[field.name], about
+        )
     return found
 
 

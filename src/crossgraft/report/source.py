@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar, cast
 from pydantic import TypeAdapter, ValidationError
 
 from crossgraft.errors import DataError, RunDirectoryError
+from crossgraft.paths import read_whole
 from crossgraft.records import SCHEMA_VERSION, DemoRecord, RankingRecord, Record, RunRecord, Thumbnail
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)
@@ -78,7 +79,7 @@ def read_run(
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_whole(path).decode("utf-8")
     except FileNotFoundError as error:
         raise RunDirectoryError(
             f"{path} is missing, so there is nothing to report on. Run the command again into this directory."

@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from crossgraft.errors import DataError, StorageError
+from crossgraft.paths import read_whole
 from crossgraft.records import KnownResult
 from crossgraft.storage.atomic import describe_os_error, write_atomically
 
@@ -40,7 +41,7 @@ def read_known_results(file: Path | None = None) -> list[KnownResult]:
     """
     path = known_results_file(file)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_whole(path).decode("utf-8")
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from crossgraft.compute import available_cores
 from crossgraft.config import config_hash
 from crossgraft.errors import DataError, OtherRunError, RunDirectoryError, StorageError
-from crossgraft.paths import shortened
+from crossgraft.paths import read_whole, shortened
 from crossgraft.progress import Reporter
 from crossgraft.records import Record, RunRecord, StageRecord
 from crossgraft.storage.atomic import describe_os_error, write_atomically
@@ -54,10 +54,9 @@ class RunDirectory:
 
     def write(self, name: str, content: str | bytes) -> Path:
         """Write one file of the run, whole or not at all, and remember that it is ours."""
-        listing = self.path / WRITTEN
-        known = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else []
+        known = _written(self.path)
         if name not in known:
-            write_atomically(listing, "\n".join([*known, name]) + "\n")
+            write_atomically(self.path / WRITTEN, "\n".join([*known, name]) + "\n")
         return write_atomically(self.path / name, content)
 
     def write_record(self, name: str, record: Record) -> Path:
@@ -273,7 +272,7 @@ def _written(path: Path) -> list[str]:
     """The names in the list of what a run wrote; empty lines are none."""
     listing = path / WRITTEN
     try:
-        return [name for name in listing.read_text(encoding="utf-8").splitlines() if name]
+        return [name for name in read_whole(listing).decode("utf-8").splitlines() if name]
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:

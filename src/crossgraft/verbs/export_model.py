@@ -6,8 +6,9 @@ import hashlib
 import time
 from pathlib import Path
 
-from crossgraft.errors import UsageError
+from crossgraft.errors import RunDirectoryError, UsageError
 from crossgraft.options import ExportOptions
+from crossgraft.paths import real_path
 from crossgraft.records import ExportedFileRecord, ExportRecord
 from crossgraft.runs.secondary import secondary
 from crossgraft.storage.atomic import write_atomically
@@ -86,7 +87,14 @@ def _place(run: str | Path | SavedModel, out: str | Path | None, format: str) ->
     if isinstance(run, SavedModel):
         raise UsageError("Say with out= where to write: a loaded model does not know its run directory.")
     folder = find_saved_model(Path(run))
-    return (folder.parent if folder.name == MODEL_FOLDER else folder) / "export" / format
+    inside = folder.parent if folder.name == MODEL_FOLDER else folder
+    out = inside / "export" / format
+    if not real_path(out).is_relative_to(real_path(inside)):
+        raise RunDirectoryError(
+            f"{out} leads out of {inside} by a symbolic link, which somebody put there. Remove the link, or choose another "
+            "folder with --out."
+        )
+    return out
 
 
 def _finish(source: SourceModel, kind: Format, written: Written, folder: Path, *, start: float) -> ExportRecord:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
+from crossgraft.config import settings_model
 from crossgraft.data import Dataset, Split, limit_rows, open_dataset
 from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsMismatchError
 from crossgraft.models import ModelSpec
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.models.trusted_code import NOTHING, trusted_code
-from crossgraft.options import TuneOptions
+from crossgraft.options import TuneOptions, options_of
+from crossgraft.paths import read_whole, real_path
 from crossgraft.progress import Reporter
 from crossgraft.records import InterpolationRecord, RunRecord
 from crossgraft.tune.interpolation import ALPHAS, BatchNormRule, interpolation_curve, with_body_of
@@ -31,9 +33,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _READING = (
-    "label_column", "label_separator", "class_names", "ordinal", "group_column", "path_column", "image_root",
-    "allow_outside", "window", "slices", "allow_download", "skip_unreadable", "limit",
+    "label_column", "label_separator", "class_names", "ordinal", "group_column", "path_column", "image_root", "window",
+    "slices", "skip_unreadable", "limit",
 )  # fmt: skip
+_FOLLOWED = (*_READING, "seed", "image_size", "resize_policy", "threshold_rule")
+"""Arguments of ``fine_tune`` that are taken over from a run; what only a person can allow is none of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,10 +162,11 @@ def interpolate_runs(
             pretrained = _pretrained(full, spec, weights_dir, config, reporter)
             start = with_body_of(full.classifier, pretrained)
             words = "the pretrained network with the head of the fine-tuned one"
-        given = {"image_root": image_root, "allow_outside": allow_outside, "class_names": class_names}
-        dataset = _open(
-            data, {**config, **{name: value for name, value in given.items() if value is not None}}, reporter
-        )
+        given = {"image_root": image_root, "class_names": class_names}
+        given = {name: value for name, value in given.items() if value is not None}
+        if image_root is None:
+            _refuse_root_outside(config["image_root"], run_full)
+        dataset = _open(data, {**config, **given}, reporter, allow_outside=allow_outside)
         record = interpolation_curve(
             start,
             full.classifier,
@@ -171,7 +176,7 @@ def interpolate_runs(
             alphas=alphas,
             batch_norm=batch_norm,
             start_in_words=words,
-            threshold_rule=config.get("threshold_rule"),
+            threshold_rule=config["threshold_rule"],
             device=device,
             num_threads=threads,
             reporter=reporter,
@@ -186,14 +191,31 @@ def _run_of(run: Path) -> Path:
 
 
 def _config(run: Path) -> Mapping[str, Any]:
+    """What was asked of the run; its record is data, and may have come with the folder from anywhere."""
     file = _run_of(run) / "run.json"
     try:
-        record = RunRecord.model_validate_json(file.read_bytes())
+        record = RunRecord.model_validate_json(read_whole(file))
     except (OSError, ValidationError) as error:
         raise RunDirectoryError(
             f"{file} is missing or can not be read, so the options of the run are not known. Give the whole run directory."
         ) from error
-    return {**record.config, "seed": record.seed}
+    given = {name: value for name, value in record.config.items() if name in _FOLLOWED}
+    others = set(options_of(TuneOptions)) - set(_FOLLOWED)
+    try:
+        options = settings_model(TuneOptions, leave_out=others).model_validate({**given, "seed": record.seed})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise DataError(f"{file} is damaged: {where}: {first['msg']}. Restore the file.") from error
+    return options.model_dump()
+
+
+def _refuse_root_outside(image_root: str | Path | None, run: str | Path) -> None:
+    if image_root is not None and not real_path(image_root).is_relative_to(real_path(".")):
+        raise UsageError(
+            f"The run in {run} says that paths of a table start from {image_root}, which is not in the current folder. A file "
+            "cannot allow that. Give image_root=."
+        )
 
 
 def _split(run: Path) -> Split:
@@ -256,9 +278,8 @@ def _pretrained(
         model=spec,
         seed=config["seed"],
         weights_dir=weights_dir,
-        allow_download=bool(config.get("allow_download")),
-        image_size=config.get("image_size"),
-        resize_policy=config.get("resize_policy"),
+        image_size=config["image_size"],
+        resize_policy=config["resize_policy"],
     )
     backbone = load_start(spec, options, scratch=False, reporter=reporter)
     if backbone.weights_fingerprint != full.classifier.recipe.weights_fingerprint:
@@ -269,13 +290,15 @@ def _pretrained(
     return make_classifier(backbone, full.classifier.num_outputs, seed=config["seed"])
 
 
-def _open(data: str | Path | Dataset, config: Mapping[str, Any], reporter: Reporter) -> Dataset:
+def _open(data: str | Path | Dataset, config: Mapping[str, Any], reporter: Reporter, *, allow_outside: bool) -> Dataset:
     """All rows of the run, without its split."""
     if isinstance(data, Dataset):
         limit = config.get("limit")
         return data if limit is None else data.take(limit_rows(data.targets, limit, seed=config["seed"]))
     options = {name: config[name] for name in _READING if config.get(name) is not None}
-    return open_dataset(data, use_split=None, seed=config["seed"], reporter=reporter, **options)
+    return open_dataset(
+        data, use_split=None, seed=config["seed"], allow_outside=allow_outside, reporter=reporter, **options
+    )
 
 
 def _parts(dataset: Dataset, full: SavedModel, run: Path) -> Parts:

@@ -21,6 +21,8 @@ from crossgraft.data.medical.nifti_file import NiftiHeader, read_first_volume, r
 from crossgraft.data.medical.windows import WindowPolicy
 
 _AXIAL = 2  # of an array in the order right, anterior, superior
+_MOST_SLICES = 2**15 - 1
+"""Of NIfTI-1. Version 2 counts further, so that a few packed megabytes may announce billions, each of which would be listed."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,10 @@ def _canonical(values: np.ndarray, header: NiftiHeader) -> np.ndarray:
 def _slice_axis(shape: tuple[int, ...]) -> int:
     """The axial axis, unless the volume is one plane across another axis."""
     planes = [axis for axis, size in enumerate(shape) if size == 1]
-    return planes[0] if len(planes) == 1 else _AXIAL
+    axis = planes[0] if len(planes) == 1 else _AXIAL
+    if shape[axis] > _MOST_SLICES:
+        raise UnreadableFileError(f"its header announces {shape[axis]:,} slices; read are at most {_MOST_SLICES:,}")
+    return axis
 
 
 def _display(header: NiftiHeader, found: Span, policy: WindowPolicy) -> Display:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
+import struct
 import warnings
+import zipfile
 from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from crossgraft.compute import require_memory
 from crossgraft.errors import DataError, MissingWeightsError, UsageError, WeightsMismatchError, nearest_names
 from crossgraft.models.sources.foreign_formats import explain_content, explain_folder, explain_name
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, PREPROCESSING_KEYS
@@ -31,6 +34,7 @@ _COUNTER_OF_AVERAGES = "n_averaged"  # of torch.optim.swa_utils.AveragedModel, b
 _PREFIXES_OF_TRAINING = ("module.", "_orig_mod.")  # parallel training and torch.compile add them to any network
 _PREFIXES = ("model.", "backbone.", "net.", "network.", "encoder.")
 _LISTED_KEYS = 8
+_MOST_WRAPPERS = 8
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,7 @@ def read_state_dict(path: Path) -> StateDict:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Detected pickle protocol", category=UserWarning)
+            _refuse_bomb(path)
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         if explain_content(path) is not None:
@@ -155,13 +160,46 @@ def read_state_dict(path: Path) -> StateDict:
             "comes from, save only the weights: safetensors.torch.save_file(model.state_dict(), 'weights.safetensors'). For "
             "a training checkpoint (Lightning, timm) model.state_dict() is torch.load(file, weights_only=False)['state_dict']."
         ) from error
-    except (OSError, EOFError, RuntimeError, ValueError) as error:
+    except _READ_ERRORS as error:
         raise _damaged(path, error) from error
     return _unwrap(content, path)
 
 
+# What torch raises for damaged files, beside UnpicklingError.
+_READ_ERRORS = (
+    *(
+        OSError,
+        EOFError,
+        RuntimeError,
+        ValueError,
+        LookupError,
+        AttributeError,
+        TypeError,
+        AssertionError,
+        OverflowError,
+    ),
+    *(struct.error, zipfile.BadZipFile),
+)
+
+
+def _refuse_bomb(path: Path) -> None:
+    """What torch writes is not packed, but it reads what is, and a few megabytes may unpack into any number of gigabytes.
+
+    Raises:
+        OutOfMemoryError: There is not so much memory.
+    """
+    if not zipfile.is_zipfile(path):  # as old versions of torch wrote it
+        return
+    with zipfile.ZipFile(path) as archive:
+        unpacked = sum(entry.file_size for entry in archive.infolist())
+    if unpacked > path.stat().st_size:
+        require_memory(unpacked, what=f"The checkpoint {path.name}", advice="Save it again with torch.save.")
+
+
 def _unwrap(content: object, path: Path) -> StateDict:
-    while isinstance(content, Mapping):
+    for _ in range(_MOST_WRAPPERS):  # one may contain itself
+        if not isinstance(content, Mapping):
+            break
         inner = next(
             (content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping) and content[key]), None
         )
@@ -204,7 +242,7 @@ def _damaged(path: Path, error: Exception) -> DataError:
     explanation = explain_content(path) if path.is_file() else None
     if explanation is not None:
         return DataError(explanation)
-    reason = " ".join(str(error).split())
+    reason = " ".join(str(error).split()) or type(error).__name__
     return DataError(f"{path.name} can not be read as a checkpoint: {reason}. Copy or download it again.")
 
 

@@ -90,6 +90,11 @@ def read_checkpoint(folder: Path, configuration: Mapping[str, Any]) -> Checkpoin
     return Checkpoint(found, position, tensors)
 
 
+def damaged_checkpoint(reason: str) -> RunDirectoryError:
+    """The error for what is whole, but no state of this training; a checksum finds damage, and no forgery."""
+    return RunDirectoryError(f"The checkpoint {FILE_NAME} is damaged ({reason}). Start again with --overwrite.")
+
+
 def _refuse_other_configuration(found: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
     different = [
         f"{key} was {found.get(key)!r} and is now {asked.get(key)!r}"

@@ -7,8 +7,6 @@ import os
 import pickle
 import signal
 import socket
-import sys
-import types
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -23,7 +21,7 @@ from lightning_fabric.plugins.precision.precision import Precision
 from lightning_fabric.strategies.ddp import DDPStrategy
 from safetensors.torch import load_file, save_file
 
-from crossgraft.compute import end_with_parent, resolve_device, reuse_freed_memory
+from crossgraft.compute import end_with_parent, nothing_imported_unasked, resolve_device, reuse_freed_memory
 from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.storage.temporaries import scratch_folder
 from crossgraft.tune.engine.contract import EpochRow, OnEpoch, OnStep, StepReport, TrainingJob, TrainingResult
@@ -178,7 +176,7 @@ def _started(world: int, path: Path, processes: list[Any]) -> Iterator[Any]:
         arguments = (rank, world, port, str(path), other_end, torch.get_num_threads())
         process = context.Process(target=_work, args=arguments, daemon=True, name=f"crossgraft {rank}")
         processes.append(process)
-        with _script_hidden():
+        with nothing_imported_unasked():
             process.start()
         other_end.close()
         yield line
@@ -244,17 +242,6 @@ def _work(rank: int, world: int, port: int, path: str, line: Any, num_threads: i
             line.send(("error", sendable(error)))
         # The others may be in the middle of an exchange with this process; a clean end would wait for them in turn.
         os._exit(1)
-
-
-@contextmanager
-def _script_hidden() -> Generator[None]:
-    """A spawned process runs the user's script again to find its names; all that we send comes from modules."""
-    script = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = script
 
 
 @contextmanager

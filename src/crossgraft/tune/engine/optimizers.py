@@ -57,12 +57,31 @@ class NamedOptimizer:
         }
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Restore what ``state`` gave."""
+        """Restore what ``state`` gave.
+
+        Raises:
+            KeyError: It is of other parameters, or of another optimiser.
+            TypeError: A tensor has another shape than its parameter.
+        """
+        found: dict[str, dict[str, Tensor]] = {}
         for full_name, value in state.items():
             name, _, key = full_name.rpartition("|")
-            parameter = self.parameters[name]
+            found.setdefault(name, {})[key] = value
+        for name, values in found.items():
+            self._load_parameter(name, self.parameters[name], values)
+
+    def _load_parameter(self, name: str, parameter: nn.Parameter, values: Mapping[str, Tensor]) -> None:
+        if set(values) != _KEPT[type(self.optimizer)]:
+            raise KeyError(f"{', '.join(sorted(values))} of {name}")
+        for key, value in values.items():
+            if value.shape != (() if key == "step" else parameter.shape):
+                raise TypeError(f"{key} of {name} has the shape {tuple(value.shape)}")
             device = "cpu" if key == "step" else parameter.device  # AdamW counts its steps on the CPU
             self.optimizer.state[parameter][key] = value.to(device).clone()
+
+
+_KEPT: dict[type[Optimizer], set[str]] = {AdamW: {"step", "exp_avg", "exp_avg_sq"}, SGD: {"momentum_buffer"}}
+"""What each optimiser keeps of a parameter."""
 
 
 def make_optimizer(

@@ -12,6 +12,7 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
+from crossgraft.tune.engine.checkpoint import damaged_checkpoint
 from crossgraft.tune.engine.contract import Batch, EpochRow, OnEpoch, OnStep, StepReport, TrainingJob
 from crossgraft.tune.engine.modes import apply_modes, apply_selection
 from crossgraft.tune.engine.optimizers import all_finite, make_optimizer
@@ -225,15 +226,32 @@ class PhaseRun:
             tensors |= {f"regularizer {number}/{name}": value for name, value in regularizer.state_dict().items()}
         return asdict(self.progress), tensors
 
-    def load_state(self, progress: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Go on from what ``state`` gave."""
-        self.progress = Progress(**progress)
-        self.fabric._precision.load_state_dict(self.progress.scaler)
-        self.job.classifier.load_state_dict(_within("weights", tensors), strict=False)
-        self.best = _within("best", tensors)
-        self.named.load_state(_within("optimizer", tensors))
-        for number, regularizer in enumerate(self.phase.regularizers):
-            regularizer.load_state_dict(_within(f"regularizer {number}", tensors))
+    def load_state(self, progress: Progress, tensors: Mapping[str, Tensor]) -> None:
+        """Go on from what ``state`` gave.
+
+        Raises:
+            RunDirectoryError: It is not of this phase.
+        """
+        epochs, steps = self.phase.settings.epochs, self.feed.steps_per_epoch
+        if not (0 <= progress.epoch <= epochs and 0 <= progress.step < steps):
+            raise damaged_checkpoint(f"there is no step {progress.step} of epoch {progress.epoch}")
+        weights, self.best = _within("weights", tensors), _within("best", tensors)
+        for state in (weights, self.best) if self.best else (weights,):
+            if _shapes(state) != _shapes(self.moving()):
+                raise damaged_checkpoint("its weights are of another network")
+        self.progress = progress
+        self.job.classifier.load_state_dict(weights, strict=False)
+        try:
+            self.fabric._precision.load_state_dict(progress.scaler)
+            self.named.load_state(_within("optimizer", tensors))
+            for number, regularizer in enumerate(self.phase.regularizers):
+                regularizer.load_state_dict(_within(f"regularizer {number}", tensors))
+        except (LookupError, TypeError, AttributeError, RuntimeError) as error:
+            raise damaged_checkpoint(f"the state of the optimizer or of a regularizer: {error}") from error
+
+
+def _shapes(state: Mapping[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in state.items()}
 
 
 def _within(folder: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from lightning_fabric import Fabric
+from pydantic import TypeAdapter, ValidationError
 from timm.layers.norm_act import convert_sync_batchnorm
+from torch import Tensor
 
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.tune.choice import spell
-from crossgraft.tune.engine.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from crossgraft.tune.engine.checkpoint import Checkpoint, damaged_checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.engine.contract import EpochRow, Evaluate, Feed, OnEpoch, OnStep, TrainingJob, TrainingResult
 from crossgraft.tune.engine.launch import check_processes, make_fabric, processes_around, train_in_processes
 from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.engine.phase import phases_of
-from crossgraft.tune.engine.phase_run import PhaseRun
+from crossgraft.tune.engine.phase_run import PhaseRun, Progress
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.batches import BatchMaker
@@ -118,6 +120,32 @@ def run_job(fabric: Fabric, job: TrainingJob, on_step: OnStep | None, on_epoch: 
         job.classifier.eval()
 
 
+@dataclass(frozen=True)
+class _Position:
+    """What a checkpoint holds beside the tensors.
+
+    Attributes:
+        phase: Number of the phase.
+        progress: In it.
+        history: One row an epoch, of all phases so far.
+    """
+
+    phase: int
+    progress: Progress
+    history: list[EpochRow]
+
+
+def _read_position(values: Mapping[str, Any], job: TrainingJob) -> _Position:
+    try:
+        position = TypeAdapter(_Position).validate_python(dict(values))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise damaged_checkpoint(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    if not 0 <= position.phase < len(phases_of(job)):
+        raise damaged_checkpoint(f"there is no phase {position.phase}")
+    return position
+
+
 class _Trainer:
     """Goes through the phases, from the checkpoint on where there is one."""
 
@@ -136,10 +164,11 @@ class _Trainer:
     def run(self) -> TrainingResult:
         folder = self.job.checkpoint_folder
         found = read_checkpoint(folder, self.configuration) if folder is not None else None
-        first = int(found.position["phase"]) if found is not None else 0
+        position = _read_position(found.position, self.job) if found is not None else None
+        first = position.phase if position is not None else 0
         run = self._begin(first)
-        if found is not None:
-            self._go_on(run, found)
+        if found is not None and position is not None:
+            self._go_on(run, position, found.tensors)
         run.run()
         for number in range(first + 1, len(phases_of(self.job))):
             self.history += run.history
@@ -162,11 +191,10 @@ class _Trainer:
         run = PhaseRun(self.fabric, self.job, phase, on_step=self.on_step, on_epoch=self.on_epoch, save=save)
         return run
 
-    def _go_on(self, run: PhaseRun, found: Checkpoint) -> None:
-        rows = [EpochRow(**row) for row in found.position["history"]]
-        self.history = [row for row in rows if row.phase != run.phase.name]
-        run.history = [row for row in rows if row.phase == run.phase.name]
-        run.load_state(found.position["progress"], found.tensors)
+    def _go_on(self, run: PhaseRun, position: _Position, tensors: Mapping[str, Tensor]) -> None:
+        self.history = [row for row in position.history if row.phase != run.phase.name]
+        run.history = [row for row in position.history if row.phase == run.phase.name]
+        run.load_state(position.progress, tensors)
 
     def _save(self, number: int, run: PhaseRun) -> None:
         folder = self.job.checkpoint_folder
@@ -175,7 +203,7 @@ class _Trainer:
         if self.fabric.global_rank == 0:
             progress, tensors = run.state()
             history = [asdict(row) for row in (*self.history, *run.history)]
-            position = {"phase": number, "progress": progress, "history": history}
+            position = {"phase": number, "progress": progress, "history": history}  # as in _Position
             write_checkpoint(folder, Checkpoint(self.configuration, position, tensors))
         self.fabric.barrier()
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -38,7 +39,7 @@ def kept_or_computed(classifier: Classifier, data: str | None, compute: Callable
     if data is None:
         return compute()
     path = _path(classifier, data)
-    kept = _read(path)
+    kept = _read(path, classifier.num_features)
     if kept is None:
         remove_leftovers(path.parent)
         kept = compute()
@@ -63,14 +64,21 @@ def _path(classifier: Classifier, data: str) -> Path:
     return cache_folder().with_name("moments") / f"{key}.safetensors"
 
 
-def _read(path: Path) -> Moments | None:
+def _read(path: Path, num_features: int) -> Moments | None:
+    """What is kept; None where that is nothing, damaged, or of another network."""
+    if not path.is_file():
+        return None
     try:
         with safe_open(path, framework="pt") as file:
             checksum = (file.metadata() or {}).get("sha256")
             tensors = {name: file.get_tensor(name) for name in Moments._fields}
     except (OSError, SafetensorError):
         return None
-    return Moments(**tensors) if checksum == _checksum(tensors) else None
+    kept = Moments(**tensors)
+    shapes = [tuple(tensor.shape) for tensor in kept]
+    is_ours = shapes == [(num_features,), (num_features, num_features)] and {t.dtype for t in kept} == {torch.float64}
+    is_sound = is_ours and checksum == _checksum(tensors) and all(bool(t.isfinite().all()) for t in kept)
+    return kept if is_sound else None
 
 
 def _checksum(tensors: dict[str, Tensor]) -> str:

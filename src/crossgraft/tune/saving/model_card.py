@@ -58,25 +58,29 @@ def _identity(facts: SavedModelRecord) -> str:
     model = facts.model
     several = facts.task == "multi-label"
     plugins = [
-        (plugin.kind.capitalize(), f"{_text(plugin.title)} ({_text(plugin.spelling)})") for plugin in facts.plugins
+        (_text(plugin.kind.capitalize()), f"{_text(plugin.title)} ({_text(plugin.spelling)})")
+        for plugin in facts.plugins
     ]
     return _items(
         [
-            ("Architecture", f"{_text(model.architecture)} ({model.source}), {count(model.num_parameters)} parameters"),
+            (
+                "Architecture",
+                f"{_text(model.architecture)} ({_text(model.source)}), {count(model.num_parameters)} parameters",
+            ),
             ("Pretrained weights", "none (trained from scratch)" if model.from_scratch else _weights(model)),
             ("Tells apart" if not several else "Labels", ", ".join(_text(name) for name in facts.class_names)),
             *([("Task", "an image may have several labels, or none")] if several else []),
             ("Images become", _text(model.preprocessing.description)),
             *plugins,
             ("Picked by", _text(facts.selection_rule)),
-            ("Made with", f"crossgraft {facts.crossgraft_version}, seed {facts.seed}"),
-            ("Fingerprint of the weights", short_fingerprint(facts.weights_fingerprint)),
+            ("Made with", f"crossgraft {_text(facts.crossgraft_version)}, seed {facts.seed}"),
+            ("Fingerprint of the weights", _text(short_fingerprint(facts.weights_fingerprint))),
         ]
     )
 
 
 def _weights(model: TunedModelRecord) -> str:
-    return f"fingerprint {short_fingerprint(model.weights_fingerprint)}"
+    return f"fingerprint {_text(short_fingerprint(model.weights_fingerprint))}"
 
 
 def _data(data: TrainingDataRecord) -> str:
@@ -86,14 +90,14 @@ def _data(data: TrainingDataRecord) -> str:
     parts = [f"{_text(split.name)}: {counted(split.num_images, 'image')}" for split in data.splits]
     return _items(
         [
-            ("Name", f"{_text(data.name)} ({data.source.replace('_', ' ')})"),
+            ("Name", f"{_text(data.name)} ({_text(data.source.replace('_', ' '))})"),
             ("Images", count(data.num_images)),
             ("Patients or other groups", groups if data.num_groups is not None else "not known (no group column)"),
             ("Split", _text(data.split_method)),
             *([("Parts", "; ".join(parts))] if parts else []),
             ("Leakage", _text(data.leakage)),
             *([("How files were read", _text(" ".join(data.reading)))] if data.reading else []),
-            ("Fingerprint", short_fingerprint(data.fingerprint)),
+            ("Fingerprint", _text(short_fingerprint(data.fingerprint))),
         ]
     )
 

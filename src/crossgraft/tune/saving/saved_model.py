@@ -29,6 +29,7 @@ from crossgraft.models.device import explain_missing_operations, move_to_device
 from crossgraft.models.sources.local_checkpoint import check_fit
 from crossgraft.models.surgery import forget_caches
 from crossgraft.models.trusted_code import TrustedCode, trusted_code
+from crossgraft.paths import read_whole
 from crossgraft.records import RunRecord, SavedModelRecord, TuningRecord
 from crossgraft.records.base import SCHEMA_VERSION
 from crossgraft.tune.saving.checksums import refuse_changes
@@ -163,12 +164,12 @@ def _models_of_folds(run: Path) -> str:
 
 def _why_no_model(run: Path) -> str:
     try:
-        record = RunRecord.model_validate_json((run / "run.json").read_bytes())
+        record = RunRecord.model_validate_json(read_whole(run / "run.json"))
         if record.command != "tune":
             return f"it is a run of crossgraft {record.command}. Give one of crossgraft tune."
         if record.state != "done":
             return f"it is {record.state}. Run the same command again; it goes on where it stopped."
-        reason = TuningRecord.model_validate_json((run / "report.json").read_bytes()).saved_model_reason
+        reason = TuningRecord.model_validate_json(read_whole(run / "report.json")).saved_model_reason
     except (ValidationError, OSError):
         return "its records can not be read. Fine-tune again."
     return f"{reason or 'none was asked for'}."
@@ -197,7 +198,7 @@ def _read_facts(path: Path) -> SavedModelRecord:
 
 def _read_known_images(path: Path) -> frozenset[str] | None:
     try:
-        return frozenset(TypeAdapter(list[str]).validate_json(path.read_bytes()))
+        return frozenset(TypeAdapter(list[str]).validate_json(read_whole(path)))
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
@@ -273,7 +274,13 @@ def _refuse_misfit(classifier: Classifier, device: str, path: Path) -> None:
 def _load_strictly(classifier: Classifier, state: Mapping[str, Tensor], facts: SavedModelRecord) -> None:
     """Copy every tensor into its place, none left over, in the type that it was saved in."""
     check_fit(classifier, state, file=WEIGHTS_FILE, model=facts.model.name)
-    classifier.to(dtype=state["head.weight"].dtype)
+    number_type = state["head.weight"].dtype
+    if not number_type.is_floating_point:
+        raise WeightsMismatchError(
+            f"The weights {WEIGHTS_FILE} do not fit {facts.model.name}: head.weight has numbers of the type {number_type}, which "
+            "no network is trained in. Copy the whole folder of the model again."
+        )
+    classifier.to(dtype=number_type)
     try:
         classifier.load_state_dict(dict(state), strict=True)
     except RuntimeError as error:
