@@ -3,7 +3,8 @@
 import torch
 from torch import nn
 
-from crossgraft.models.adapters import AdapterRecipe, adapters_of, add_adapters
+from crossgraft.models.adapted import add_adapters
+from crossgraft.models.adapters import AdapterRecipe, adapters_of
 from support.small_classifiers import SIZE, _build, wrap
 
 

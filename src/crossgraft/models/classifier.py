@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from crossgraft.errors import DataError, UsageError
 from crossgraft.models.adapters import AdapterRecipe, adapters_of
-from crossgraft.models.adapters.insertion import put_adapters_back
+from crossgraft.models.adapters.insertion import rebuild_adapters
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.blocks import building_blocks, parameter_depths
 from crossgraft.models.penultimate import features_along
@@ -258,7 +258,7 @@ def rebuild_classifier(
     try:
         repeat_cut(network, recipe.cut)
         classifier = Classifier(network, recipe).eval()
-        put_adapters_back(classifier)
+        rebuild_adapters(classifier, recipe.adapters)
     except AttributeError as error:
         raise UsageError(
             f"The network that is built for {recipe.name} today is another one than was fine-tuned: {error}. Install the "

@@ -1,6 +1,6 @@
 """From scores to an honest ranking: intervals, controls, agreement with fine-tuned results."""
 
-from crossgraft.moved import moved_to_the_top
+from crossgraft.moved import moved
 from crossgraft.rank.aggregate import Evidence as Evidence
 from crossgraft.rank.aggregate import aggregate as aggregate
 from crossgraft.rank.aggregate import fit_parameters as fit_parameters
@@ -14,4 +14,4 @@ from crossgraft.statistics import rank_intervals as rank_intervals
 from crossgraft.statistics import weighted_kendall as weighted_kendall
 from crossgraft.statistics import weighted_kendall_itm as weighted_kendall_itm
 
-__getattr__ = moved_to_the_top("crossgraft.rank", ["rank_models", "evaluate_published"])
+__getattr__ = moved("crossgraft.rank", ["rank_models", "evaluate_published"])

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from crossgraft.errors import UsageError
-from crossgraft.models.adapters import adapters_of, merge_adapters, merged_copy, unmerge_adapters, without_adapters
+from crossgraft.models.adapted import merged_copy
+from crossgraft.models.adapters import adapters_of, merge_adapters, unmerge_adapters, without_adapters
 from crossgraft.models.classifier import Classifier, rebuild_classifier
 from crossgraft.seeding import torch_generator
 from crossgraft.testing.example_networks import ExampleKind, example_classifier, example_network

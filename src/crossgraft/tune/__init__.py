@@ -1,6 +1,6 @@
 """Fine-tuning: what is trained, what is added to the loss, what is done to images; predicting with the result, handing it on."""
 
-from crossgraft.moved import moved_to_the_top
+from crossgraft.moved import moved
 from crossgraft.tune.augmentations import AUGMENTATIONS as AUGMENTATIONS
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS as BATCH_TRANSFORMS
 from crossgraft.tune.comparing import FineTuningComparison as FineTuningComparison
@@ -18,4 +18,4 @@ from crossgraft.tune.saving.saved_model import load_saved_model as load_saved_mo
 from crossgraft.tune.tuned import Tuned as Tuned
 
 _MOVED = ["fine_tune", "predict", "compare_fine_tunings", "export_model", "interpolate_runs"]
-__getattr__ = moved_to_the_top("crossgraft.tune", _MOVED)
+__getattr__ = moved("crossgraft.tune", _MOVED)

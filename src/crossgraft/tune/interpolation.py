@@ -24,8 +24,8 @@ from crossgraft.tune.assemble import PRIMARY_METRICS
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.measuring.drift import similarity_to_source
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate_alone, predict_fold
+from crossgraft.tune.parts import Parts
 from crossgraft.tune.planning.fold_data import task_of
-from crossgraft.tune.planning.parts import Parts
 from crossgraft.words.metric_words import metric_name_in_words
 
 ALPHAS = tuple(step / 10 for step in range(11))

@@ -12,7 +12,7 @@ from crossgraft.progress import Reporter
 from crossgraft.records import KnownResult, TuningRecord
 from crossgraft.runs import add_known_results, read_known_results
 from crossgraft.runs.secondary import secondary
-from crossgraft.tune.planning.parts import TuningRows
+from crossgraft.tune.parts import TuningRows
 from crossgraft.words.formatting import counted
 
 _NOT_STATED = "not stated"

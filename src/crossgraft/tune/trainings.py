@@ -22,8 +22,8 @@ from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Job, JobOutcome, JobRunner, pick
 from crossgraft.tune.measuring.drift import similarity_to_source
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate, evaluate_alone, predict_fold
+from crossgraft.tune.parts import Parts
 from crossgraft.tune.planning.first_adapter import start_of_adapters
-from crossgraft.tune.planning.parts import Parts
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import columns_of
 from crossgraft.tune.result_rows import keep_known_result

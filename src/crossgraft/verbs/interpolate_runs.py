@@ -23,7 +23,7 @@ from crossgraft.progress import Reporter
 from crossgraft.records import InterpolationRecord, RunRecord
 from crossgraft.tune.interpolation import ALPHAS, BatchNormRule, interpolation_curve, with_body_of
 from crossgraft.tune.measuring.evaluation import FoldPredictions
-from crossgraft.tune.planning.parts import Parts
+from crossgraft.tune.parts import Parts
 from crossgraft.tune.planning.starting_model import find_model, load_start
 from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model, load_saved_model
 from crossgraft.types import AllowedCode

@@ -7,7 +7,8 @@ import torch
 
 from crossgraft import fine_tune, predict
 from crossgraft.errors import UsageError
-from crossgraft.models.adapters import adapters_of, merged_copy, without_adapters
+from crossgraft.models.adapted import merged_copy
+from crossgraft.models.adapters import adapters_of, without_adapters
 from crossgraft.tune.augmentations import Light
 from crossgraft.tune.batch_transforms import Mixup
 from crossgraft.tune.choice import choose

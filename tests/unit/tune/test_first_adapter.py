@@ -5,7 +5,8 @@ import torch
 
 from crossgraft import compare_fine_tunings, fine_tune
 from crossgraft.errors import DataError, OtherRunError, UsageError
-from crossgraft.models.adapters import adapters_of, write_peft_adapter
+from crossgraft.models.adapted import write_peft_adapter
+from crossgraft.models.adapters import adapters_of
 from crossgraft.tune import load_saved_model
 from support.training import build_data
 

@@ -24,7 +24,7 @@ from crossgraft.tune.interpolation import (
     with_body_of,
 )
 from crossgraft.tune.measuring.drift import similarity_to_source
-from crossgraft.tune.planning.parts import Parts
+from crossgraft.tune.parts import Parts
 from support.small_classifiers import SIZE, small_classifier, wrap
 
 NAMES = ("cnn", "dropout", "vit", "convnext")

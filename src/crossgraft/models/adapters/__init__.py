@@ -7,13 +7,12 @@ from crossgraft.models.adapters._adapter import Adapter as Adapter
 from crossgraft.models.adapters._adapter import AdapterRecipe as AdapterRecipe
 from crossgraft.models.adapters.adaptformer import AdaptFormer as AdaptFormer
 from crossgraft.models.adapters.insertion import adapters_of as adapters_of
-from crossgraft.models.adapters.insertion import add_adapters as add_adapters
 from crossgraft.models.adapters.insertion import merge_adapters as merge_adapters
-from crossgraft.models.adapters.insertion import merged_copy as merged_copy
 from crossgraft.models.adapters.insertion import unmerge_adapters as unmerge_adapters
 from crossgraft.models.adapters.insertion import without_adapters as without_adapters
 from crossgraft.models.adapters.lora import Lora as Lora
-from crossgraft.models.adapters.peft_read import PeftAdapter as PeftAdapter
-from crossgraft.models.adapters.peft_read import read_peft_adapter as read_peft_adapter
-from crossgraft.models.adapters.peft_write import write_peft_adapter as write_peft_adapter
 from crossgraft.models.adapters.registry import ADAPTERS as ADAPTERS
+from crossgraft.moved import moved
+
+_MOVED = ["add_adapters", "merged_copy", "read_peft_adapter", "write_peft_adapter"]
+__getattr__ = moved("crossgraft.models.adapters", _MOVED, to="crossgraft.models.adapted")

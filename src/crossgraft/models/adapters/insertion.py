@@ -1,60 +1,26 @@
-"""Put adapters into a classifier, switch them off, make them part of its weights, take them out."""
+"""Put adapters beside layers of a network, switch them off, make them part of its weights, take them out."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from crossgraft.errors import UsageError
 from crossgraft.models.adapters._adapter import Adapter, AdapterRecipe
 from crossgraft.models.adapters.registry import ADAPTERS
 from crossgraft.seeding import torch_generator
 
-if TYPE_CHECKING:
-    from crossgraft.models.classifier import Classifier
 
-
-def add_adapters(classifier: Classifier, recipes: Sequence[AdapterRecipe], *, seed: int) -> None:
-    """Insert adapters with their first weights; ``classifier`` gives what it gave, and its recipe names them.
-
-    Args:
-        classifier: Changed in place.
-        recipes: One an adapter.
-        seed: Of their weights, one stream each.
+def make_adapter(network: nn.Module, recipe: AdapterRecipe) -> Adapter:
+    """The adapter of ``recipe``, not inserted yet and with weights that are not drawn.
 
     Raises:
-        UsageError: There is nothing to insert, a host has such an adapter already, or can not have it.
+        UsageError: The host has such an adapter already, or cannot have it.
+        AttributeError: ``network`` has no such host.
     """
-    if not recipes:
-        raise UsageError(f"There is no layer of {classifier.recipe.name} to adapt.")
-    made = [_make(classifier, recipe) for recipe in recipes]
-    for recipe, adapter in zip(recipes, made, strict=True):
-        adapter.draw(torch_generator(seed, "adapter", recipe.kind, recipe.host))
-        _insert(classifier.get_submodule(recipe.host), adapter)
-    classifier.recipe = replace(classifier.recipe, adapters=(*classifier.recipe.adapters, *recipes))
-    classifier.eval()
-
-
-def put_adapters_back(classifier: Classifier) -> None:
-    """Insert the adapters that the recipe of a new classifier names; their weights are to be loaded.
-
-    Raises:
-        AttributeError: The network has no such host.
-    """
-    for recipe in classifier.recipe.adapters:
-        adapter = _make(classifier, recipe)
-        adapter.draw(torch_generator(0, "adapter", recipe.kind, recipe.host))
-        _insert(classifier.get_submodule(recipe.host), adapter)
-
-
-def _make(classifier: Classifier, recipe: AdapterRecipe) -> Adapter:
-    host = classifier.get_submodule(recipe.host)
+    host = network.get_submodule(recipe.host)
     if hasattr(host, recipe.kind):
         raise UsageError(
             f"{recipe.host} has a part called {recipe.kind} already. Start from a network without adapters."
@@ -62,9 +28,22 @@ def _make(classifier: Classifier, recipe: AdapterRecipe) -> Adapter:
     return ADAPTERS.get(recipe.kind).make(host, recipe.options, name=recipe.host)
 
 
-def _insert(host: nn.Module, adapter: Adapter) -> None:
+def insert_adapter(host: nn.Module, adapter: Adapter) -> None:
+    """Put ``adapter`` beside ``host``, as its child and with its hooks."""
     host.add_module(adapter.kind, adapter.train(host.training))
     adapter.watch(host)
+
+
+def rebuild_adapters(network: nn.Module, recipes: Iterable[AdapterRecipe]) -> None:
+    """Insert the adapters of a saved network; their weights are to be loaded.
+
+    Raises:
+        AttributeError: The network has no such host.
+    """
+    for recipe in recipes:
+        adapter = make_adapter(network, recipe)
+        adapter.draw(torch_generator(0, "adapter", recipe.kind, recipe.host))
+        insert_adapter(network.get_submodule(recipe.host), adapter)
 
 
 def adapters_of(network: nn.Module) -> dict[str, tuple[nn.Module, Adapter]]:
@@ -121,77 +100,11 @@ def unmerge_adapters(network: nn.Module) -> None:
         adapter.unmerge(host)
 
 
-@torch.no_grad()
-def merged_copy(classifier: Classifier) -> Classifier:
-    """A classifier without adapters that gives the same up to rounding: the pretrained architecture with other weights.
-
-    Raises:
-        UsageError: One of them can not be merged.
-
-    Cost: a second set of weights.
-    """
-    twin = copy.deepcopy(classifier)
-    merge_adapters(twin)
-    for name, (host, adapter) in adapters_of(twin).items():
-        adapter.merged = False  # it is taken out; the host keeps the weight
-        _take_out(host, name.rpartition(".")[2])
-    twin.recipe = replace(twin.recipe, adapters=())
-    return twin
-
-
-def bare_copy(classifier: Classifier) -> Classifier:
-    """A classifier without adapters: the pretrained weights and the head as it is.
-
-    Raises:
-        UsageError: They are part of its weights now.
-
-    Cost: a second set of weights.
-    """
-    twin = copy.deepcopy(classifier)
-    for name, (host, adapter) in adapters_of(twin).items():
-        if adapter.merged:
-            raise UsageError("The adapters are merged into the weights. Call unmerge_adapters first.")
-        _take_out(host, name.rpartition(".")[2])
-    twin.recipe = replace(twin.recipe, adapters=())
-    return twin
-
-
-def _take_out(host: nn.Module, name: str) -> None:
+def take_out_adapter(host: nn.Module, name: str) -> None:
+    """Remove the adapter ``name`` of ``host`` and its hooks."""
     adapter = getattr(host, name)
     for module in host.modules():
         for hooks in (module._forward_hooks, module._forward_pre_hooks):
             for key in [key for key, hook in hooks.items() if getattr(hook, "__self__", None) is adapter]:
                 del hooks[key]
     delattr(host, name)
-
-
-def called_modules(classifier: Classifier) -> set[str]:
-    """Names of the modules that a forward pass calls; a layer whose weight is taken from outside is not among them.
-
-    Cost: one forward pass of one image.
-    """
-    called: set[str] = set()
-    handles = [
-        module.register_forward_pre_hook(lambda _m, _i, name=name: called.add(name))
-        for name, module in classifier.named_modules()
-    ]
-    try:
-        look(classifier)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return called
-
-
-@torch.no_grad()
-def look(classifier: Classifier) -> Tensor:
-    """The features (1, d) of one drawn image: one forward pass in eval mode; modes stay."""
-    modes = [(module, module.training) for module in classifier.modules()]
-    classifier.eval()
-    try:
-        p, weight = classifier.preprocessing, classifier.head.weight
-        image = torch.randn(1, p.channels, p.height_pixels, p.width_pixels, generator=torch_generator(0, "look"))
-        return classifier.features(image.to(weight))
-    finally:
-        for module, training in modes:
-            module.training = training

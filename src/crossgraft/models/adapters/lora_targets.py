@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from torch import nn
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.adapters.lora import Convolution, why_no_lora
-
-if TYPE_CHECKING:
-    from crossgraft.models.classifier import Classifier
 
 AUTO = "auto"
 BETWEEN_TARGETS = "+"
@@ -27,15 +24,19 @@ _ATTENTION = re.compile("attn|attention", re.IGNORECASE)
 Rows = list[list[int]]
 
 
-def find_targets(classifier: Classifier, called: Collection[str], targets: str, *, fused: str) -> dict[str, Rows]:
+def find_targets(
+    network: nn.Module, called: Collection[str], targets: str, *, fused: str, model: str, fixed: Collection[str] = ()
+) -> dict[str, Rows]:
     """Name of each layer to adapt → the ranges of its outputs; empty: all of them.
 
     Args:
-        classifier: Its body, not its head, is looked at.
+        network: Layers below ``body`` are looked at.
         called: Names of the modules that take part in a forward pass by being called.
         targets: ``auto``, or names, globs and types with ``+`` between them. ``auto``: the layers that give queries and
             values; in a network without attention all convolutions that do not work in groups.
-        fused: Of a layer ``qkv``: ``q+v``, or ``q+k+v``.
+        fused: Adapted parts of a layer ``qkv``: ``q+v``, or ``q+k+v``.
+        model: Name of the network, for messages.
+        fixed: Names of parameters that no method trains.
 
     Raises:
         UnknownNameError: A part of ``targets`` fits no layer.
@@ -43,12 +44,11 @@ def find_targets(classifier: Classifier, called: Collection[str], targets: str, 
     """
     if fused not in get_args(Fused):
         raise UnknownNameError("fused of lora", fused, get_args(Fused))
-    model, fixed = classifier.recipe.name, classifier.untrainable
-    layers = {name: layer for name, layer in classifier.named_modules() if name.startswith("body.")}
+    layers = {name: layer for name, layer in network.named_modules() if name.startswith("body.")}
     usable = {n: layer for n, layer in layers.items() if why_no_lora(layer) is None and f"{n}.weight" not in fixed}
     chosen = _automatic(usable, layers, model) if targets == AUTO else _named(usable, targets, layers, model)
     _refuse_uncalled(chosen, called, model)
-    return {name: _rows(classifier, name, layer, fused) for name, layer in usable.items() if name in chosen}
+    return {name: _rows(network, name, layer, fused) for name, layer in usable.items() if name in chosen}
 
 
 def _automatic(usable: Mapping[str, nn.Module], layers: Mapping[str, nn.Module], model: str) -> list[str]:

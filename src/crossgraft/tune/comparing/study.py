@@ -14,7 +14,7 @@ from crossgraft.records import CheckRecord, ComparedPlan, ComparisonPlanRecord, 
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.names import portable_name
 from crossgraft.tune.comparing.variants import Variant
-from crossgraft.tune.planning.parts import TuningRows
+from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.plan import Plan, settings_table
 from crossgraft.tune.planning.preparation import Preparation, prepare_rows
 from crossgraft.tune.planning.request import Request

@@ -1,6 +1,6 @@
 """Hand a fine-tuned model on: other formats, each loaded again and compared before it gets its name."""
 
-from crossgraft.moved import moved_to_the_top
+from crossgraft.moved import moved
 from crossgraft.tune.exporting.exported import Exported as Exported
 
-__getattr__ = moved_to_the_top("crossgraft.tune.exporting", ["export_model"])
+__getattr__ = moved("crossgraft.tune.exporting", ["export_model"])

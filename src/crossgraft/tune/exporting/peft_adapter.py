@@ -11,8 +11,7 @@ import torch
 from torch import nn
 
 from crossgraft import optional
-from crossgraft.models.adapters import read_peft_adapter, write_peft_adapter
-from crossgraft.models.adapters.insertion import bare_copy
+from crossgraft.models.adapted import base_model, read_peft_adapter, write_peft_adapter
 from crossgraft.models.head_place import with_head_in_place
 from crossgraft.models.spec import is_factory_source, library_name
 from crossgraft.tune.exporting.checking import logits_of_network
@@ -58,7 +57,7 @@ class PeftAdapterFiles:
 @torch.no_grad()
 def _load(source: SourceModel, folder: Path) -> tuple[nn.Module, str]:
     """By PEFT where it is installed, else by crossgraft; the head is empty before."""
-    bare = bare_copy(source.reference)
+    bare = base_model(source.reference)
     for parameter in bare.head.parameters():
         parameter.zero_()
     if importlib.util.find_spec("peft") is None:

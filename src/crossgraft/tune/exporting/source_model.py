@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from crossgraft.models.adapters.insertion import merged_copy, why_not_mergeable
+from crossgraft.models.adapted import merged_copy
+from crossgraft.models.adapters.insertion import why_not_mergeable
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.describe import describe_preprocessing
 from crossgraft.records import ExportedModelRecord, SavedModelRecord

@@ -28,7 +28,7 @@ from crossgraft.tune.measuring.calibration import Temperature, fit_temperature, 
 from crossgraft.tune.measuring.curves import confusion_record, reliability_bins, roc_records
 from crossgraft.tune.measuring.metric_records import metric_records
 from crossgraft.tune.measuring.thresholds import Threshold, fit_thresholds, threshold_values
-from crossgraft.tune.planning.parts import Parts
+from crossgraft.tune.parts import Parts
 from crossgraft.tune.saving.inference import BATCH_SIZE
 from crossgraft.types import Task
 

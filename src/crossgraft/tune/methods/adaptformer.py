@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar, get_args
 
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.models.adapters import AdapterRecipe, add_adapters
+from crossgraft.models.adapted import add_adapters
+from crossgraft.models.adapted.classifier_adapters import look
+from crossgraft.models.adapters import AdapterRecipe
 from crossgraft.models.adapters.adaptformer import AdaptFormer as Branch
 from crossgraft.models.adapters.adaptformer import Norm
-from crossgraft.models.adapters.insertion import look
 from crossgraft.models.adapters.transformer_blocks import pre_norm_blocks
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.methods._method import Selection

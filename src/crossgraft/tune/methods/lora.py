@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from crossgraft.errors import UsageError
-from crossgraft.models.adapters import AdapterRecipe, Lora, adapters_of, add_adapters
-from crossgraft.models.adapters.insertion import called_modules
+from crossgraft.models.adapted import add_adapters
+from crossgraft.models.adapted.classifier_adapters import called_modules
+from crossgraft.models.adapters import AdapterRecipe, Lora, adapters_of
 from crossgraft.models.adapters.lora_targets import AUTO, find_targets
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.methods._method import Selection
@@ -62,7 +63,14 @@ class LoRA:
             UsageError: A layer can not be adapted; the message says why.
         """
         called = called_modules(classifier)
-        found = find_targets(classifier, called, self.targets, fused=self.fused)
+        found = find_targets(
+            classifier,
+            called,
+            self.targets,
+            fused=self.fused,
+            model=classifier.recipe.name,
+            fixed=classifier.untrainable,
+        )
         options = {"r": self.r, "alpha": float(self.r if self.alpha is None else self.alpha), "dropout": self.dropout}
         recipes: list[AdapterRecipe] = []
         for name, rows in found.items():

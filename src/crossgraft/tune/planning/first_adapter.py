@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from crossgraft.errors import UsageError
-from crossgraft.models.adapters import Lora, adapters_of, read_peft_adapter
+from crossgraft.models.adapted import read_peft_adapter
+from crossgraft.models.adapters import Lora, adapters_of
 from crossgraft.models.adapters.peft_format import PeftFiles, read_files
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.choice import spell

@@ -21,8 +21,8 @@ from crossgraft.tune.feed.batches import BatchMaker
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
+from crossgraft.tune.parts import Parts
 from crossgraft.tune.planning.choices import Plugins
-from crossgraft.tune.planning.parts import Parts
 from crossgraft.types import Task
 
 

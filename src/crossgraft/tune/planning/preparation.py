@@ -13,7 +13,7 @@ from crossgraft.data import DATA_OPTIONS, Dataset
 from crossgraft.data.checks import check_rows, check_splits
 from crossgraft.errors import MissingError
 from crossgraft.models import Backbone
-from crossgraft.models.adapters.insertion import bare_copy
+from crossgraft.models.adapted import base_model
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.options import TuneOptions, given
 from crossgraft.progress import Reporter
@@ -24,12 +24,12 @@ from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.measuring.selection_metrics import choose_rule
 from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.parts import Parts, TuningRows
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.contradictions import notes_on, refuse_contradictions, warnings_on
 from crossgraft.tune.planning.first_adapter import put_first_adapters_in
 from crossgraft.tune.planning.fold_data import FoldData, make_fold_data, task_of
 from crossgraft.tune.planning.grid import GridPoint
-from crossgraft.tune.planning.parts import Parts, TuningRows
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.planning.request import Request, plugins_of
 from crossgraft.tune.planning.rows import columns_of, open_rows
@@ -82,7 +82,7 @@ class Preparation:
     def pretrained(self) -> Classifier | None:
         """The network with its pretrained weights; None where a method starts without them and they are not here."""
         if not self.plugins.method.starts_from_scratch:
-            return bare_copy(self.classifier) if self.request.adapter is not None else self.new_classifier()
+            return base_model(self.classifier) if self.request.adapter is not None else self.new_classifier()
         try:
             backbone = load_start(self.request.spec, self.request.options, scratch=False, reporter=Reporter(quiet=True))
         except MissingError:

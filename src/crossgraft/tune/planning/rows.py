@@ -16,7 +16,7 @@ from crossgraft.errors import DataError, UsageError
 from crossgraft.options.data import VAL_SHARE
 from crossgraft.progress import Reporter
 from crossgraft.seeding import derive_seed
-from crossgraft.tune.planning.parts import Parts, Rows, TuningRows
+from crossgraft.tune.parts import Parts, Rows, TuningRows
 
 TEST_SHARE = 0.2
 """Share of the images that is set aside as test where the data have no test rows; the rest are train and val."""

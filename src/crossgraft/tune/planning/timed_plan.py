@@ -8,10 +8,10 @@ from crossgraft.progress import Reporter
 from crossgraft.records import PlanRecord
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.fold_data import make_feed, make_fold_data
 from crossgraft.tune.planning.grid import GridPoint
-from crossgraft.tune.planning.parts import TuningRows
 from crossgraft.tune.planning.plan import make_plan
 from crossgraft.tune.planning.settings_in_words import settings_in_words
 from crossgraft.tune.planning.situation import Situation

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from crossgraft.compute import resolve_device
 from crossgraft.errors import CrossgraftError, DataError, MissingWeightsError, RunDirectoryError, WeightsMismatchError
-from crossgraft.models.adapters.insertion import look
+from crossgraft.models.adapted.classifier_adapters import look
 from crossgraft.models.classifier import Classifier, ClassifierRecipe, read_recipe, rebuild_classifier
 from crossgraft.models.device import explain_missing_operations, move_to_device
 from crossgraft.models.sources.local_checkpoint import check_fit

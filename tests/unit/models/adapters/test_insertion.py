@@ -12,15 +12,8 @@ from torch import nn
 from torchvision.models import VisionTransformer as TorchvisionTransformer
 
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.models.adapters import (
-    AdapterRecipe,
-    adapters_of,
-    add_adapters,
-    merge_adapters,
-    merged_copy,
-    unmerge_adapters,
-    without_adapters,
-)
+from crossgraft.models.adapted import add_adapters, merged_copy
+from crossgraft.models.adapters import AdapterRecipe, adapters_of, merge_adapters, unmerge_adapters, without_adapters
 from crossgraft.models.classifier import read_recipe
 from crossgraft.tune.methods import AdaptFormer, LoRA
 from support.small_classifiers import small_classifier, wrap

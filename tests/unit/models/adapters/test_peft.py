@@ -7,7 +7,8 @@ import timm
 import torch
 
 from crossgraft.errors import UsageError
-from crossgraft.models.adapters import AdapterRecipe, adapters_of, read_peft_adapter, write_peft_adapter
+from crossgraft.models.adapted import read_peft_adapter, write_peft_adapter
+from crossgraft.models.adapters import AdapterRecipe, adapters_of
 from crossgraft.models.adapters.lora_targets import find_targets
 from support.peft_networks import drawn, grouped_network, images, plain, vit, with_adapters
 from support.small_classifiers import SmallCnn
@@ -49,7 +50,9 @@ def test_peft_loads_ours(kind, tmp_path):
     network = build()
     classifier = plain(network, 32)
     if layers is None:
-        rows = find_targets(classifier, {name for name, _ in classifier.named_modules()}, "auto", fused="q+v")
+        rows = find_targets(
+            classifier, {name for name, _ in classifier.named_modules()}, "auto", fused="q+v", model="m"
+        )
         layers = {name.removeprefix("body."): [] for name in rows}
     options = {name: {"r": 2, "alpha": 3.0, **({"rows": rows} if rows else {})} for name, rows in layers.items()}
     untouched = classifier(images()).clone()

@@ -18,13 +18,8 @@ from crossgraft.errors import (
     UsageError,
     WeightsMismatchError,
 )
-from crossgraft.models.adapters import (
-    AdapterRecipe,
-    add_adapters,
-    merge_adapters,
-    read_peft_adapter,
-    write_peft_adapter,
-)
+from crossgraft.models.adapted import add_adapters, read_peft_adapter, write_peft_adapter
+from crossgraft.models.adapters import AdapterRecipe, merge_adapters
 from crossgraft.models.adapters.peft_format import pattern_of, read_files, targets_of
 from crossgraft.models.classifier import rebuild_classifier
 from support.peft_networks import adapted, grouped_network, images, plain, vit, with_adapters

@@ -8,7 +8,8 @@ import torch
 
 from crossgraft import export_model
 from crossgraft.data.transforms import normalise_images
-from crossgraft.models.adapters import AdapterRecipe, add_adapters
+from crossgraft.models.adapted import add_adapters
+from crossgraft.models.adapters import AdapterRecipe
 from crossgraft.tune.measuring.calibration import to_probabilities
 from support.exported import NAMES, library_classifier, own_classifier, saved, vit_classifier
 

@@ -13,7 +13,8 @@ from torch import nn
 from crossgraft import export_model
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import ExportError
-from crossgraft.models.adapters import AdapterRecipe, add_adapters
+from crossgraft.models.adapted import add_adapters
+from crossgraft.models.adapters import AdapterRecipe
 from support.exported import NAMES, library_classifier, own_classifier, saved, vit_classifier
 from support.small_classifiers import SmallCnn
 

@@ -9,8 +9,8 @@ import torch
 from crossgraft.data import dataset_from_arrays
 from crossgraft.options import TuneOptions
 from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.parts import Parts
 from crossgraft.tune.planning.fold_data import make_feed, make_fold_data, target_matrix, task_of
-from crossgraft.tune.planning.parts import Parts
 from crossgraft.tune.planning.request import plugins_of
 from support.training import build_classifier
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crossgraft.data import dataset_from_arrays
-from crossgraft.tune.planning.parts import Parts, TuningRows
+from crossgraft.tune.parts import Parts, TuningRows
 
 
 def rows(*parts, groups=None, **fields):

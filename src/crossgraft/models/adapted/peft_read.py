@@ -6,20 +6,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from crossgraft.errors import UnknownNameError, UsageError, WeightsMismatchError
+from crossgraft.models.adapted.classifier_adapters import add_adapters, called_modules
 from crossgraft.models.adapters._adapter import AdapterRecipe
-from crossgraft.models.adapters.insertion import add_adapters, called_modules
 from crossgraft.models.adapters.lora import Convolution, Lora, why_no_lora
 from crossgraft.models.adapters.peft_format import WEIGHTS_FILE, PeftConfig, PeftFiles, read_files, why_peft_differs
+from crossgraft.models.classifier import Classifier
 from crossgraft.models.head_place import head_places
-
-if TYPE_CHECKING:
-    from crossgraft.models.classifier import Classifier
 
 _FACTOR = re.compile(r"(?P<layer>.+)\.lora_(?P<factor>[AB])\.weight")
 _OTHER_FACTOR = re.compile(r"\.lora_\w+")

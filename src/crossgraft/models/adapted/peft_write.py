@@ -7,7 +7,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import safetensors.torch
 from torch import Tensor, nn
@@ -23,12 +22,10 @@ from crossgraft.models.adapters.peft_format import (
     targets_of,
     why_peft_differs,
 )
+from crossgraft.models.classifier import Classifier
 from crossgraft.models.head_place import with_head_in_place
 from crossgraft.models.spec import without_folders
 from crossgraft.storage.atomic import describe_os_error, replace_folder
-
-if TYPE_CHECKING:
-    from crossgraft.models.classifier import Classifier
 
 
 @dataclass(frozen=True, eq=False)

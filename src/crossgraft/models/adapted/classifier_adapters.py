@@ -1,0 +1,104 @@
+"""Adapters of a whole classifier: its recipe names them, and copies are made with and without them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from crossgraft.errors import UsageError
+from crossgraft.models.adapters import AdapterRecipe, adapters_of, merge_adapters
+from crossgraft.models.adapters.insertion import insert_adapter, make_adapter, take_out_adapter
+from crossgraft.models.classifier import Classifier
+from crossgraft.seeding import torch_generator
+
+
+def add_adapters(classifier: Classifier, recipes: Sequence[AdapterRecipe], *, seed: int) -> None:
+    """Insert adapters with their first weights; ``classifier`` gives what it gave, and its recipe names them.
+
+    Args:
+        classifier: Changed in place.
+        recipes: One per adapter.
+        seed: Random seed of their weights, one stream each.
+
+    Raises:
+        UsageError: There is nothing to insert, a host has such an adapter already, or cannot have it.
+    """
+    if not recipes:
+        raise UsageError(f"There is no layer of {classifier.recipe.name} to adapt.")
+    made = [make_adapter(classifier, recipe) for recipe in recipes]
+    for recipe, adapter in zip(recipes, made, strict=True):
+        adapter.draw(torch_generator(seed, "adapter", recipe.kind, recipe.host))
+        insert_adapter(classifier.get_submodule(recipe.host), adapter)
+    classifier.recipe = replace(classifier.recipe, adapters=(*classifier.recipe.adapters, *recipes))
+    classifier.eval()
+
+
+@torch.no_grad()
+def merged_copy(classifier: Classifier) -> Classifier:
+    """A classifier without adapters that gives the same up to rounding: the pretrained architecture with other weights.
+
+    Raises:
+        UsageError: One of them cannot be merged.
+
+    Cost: a second set of weights.
+    """
+    twin = copy.deepcopy(classifier)
+    merge_adapters(twin)
+    for name, (host, adapter) in adapters_of(twin).items():
+        adapter.merged = False  # it is taken out; the host keeps the weight
+        take_out_adapter(host, name.rpartition(".")[2])
+    twin.recipe = replace(twin.recipe, adapters=())
+    return twin
+
+
+def base_model(classifier: Classifier) -> Classifier:
+    """A classifier without adapters: the pretrained weights and the head as it is.
+
+    Raises:
+        UsageError: They are part of its weights now.
+
+    Cost: a second set of weights.
+    """
+    twin = copy.deepcopy(classifier)
+    for name, (host, adapter) in adapters_of(twin).items():
+        if adapter.merged:
+            raise UsageError("The adapters are merged into the weights. Call unmerge_adapters first.")
+        take_out_adapter(host, name.rpartition(".")[2])
+    twin.recipe = replace(twin.recipe, adapters=())
+    return twin
+
+
+def called_modules(classifier: Classifier) -> set[str]:
+    """Names of the modules that a forward pass calls; a layer whose weight is taken from outside is not among them.
+
+    Cost: one forward pass of one image.
+    """
+    called: set[str] = set()
+    handles = [
+        module.register_forward_pre_hook(lambda _m, _i, name=name: called.add(name))
+        for name, module in classifier.named_modules()
+    ]
+    try:
+        look(classifier)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return called
+
+
+@torch.no_grad()
+def look(classifier: Classifier) -> Tensor:
+    """The features (1, d) of one drawn image: one forward pass in eval mode; modes stay."""
+    modes = [(module, module.training) for module in classifier.modules()]
+    classifier.eval()
+    try:
+        p, weight = classifier.preprocessing, classifier.head.weight
+        image = torch.randn(1, p.channels, p.height_pixels, p.width_pixels, generator=torch_generator(0, "look"))
+        return classifier.features(image.to(weight))
+    finally:
+        for module, training in modes:
+            module.training = training
