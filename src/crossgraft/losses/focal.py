@@ -9,6 +9,7 @@ from typing import ClassVar
 import torch
 from torch.nn.functional import log_softmax, logsigmoid
 
+from crossgraft.conflicts import Situation
 from crossgraft.errors import UsageError
 from crossgraft.losses._loss import (
     Logits,
@@ -59,6 +60,15 @@ class Focal:
         if not 0 <= self.gamma < float("inf"):
             raise UsageError(f"gamma of the focal loss is {self.gamma}; it must be 0 or larger.")
         object.__setattr__(self, "class_weights", parsed_weights(self.class_weights, self.name))
+
+    def remarks(self, situation: Situation) -> list[str]:
+        """Mixing and focusing dampen each other."""
+        if not situation.mixes:
+            return []
+        return [
+            "Focal loss weighs images by how wrong they are; mixed images are always somewhat wrong, so the two dampen each "
+            "other."
+        ]
 
     def resolve(self, targets: LossTargets, *, task: Task) -> Focal:
         """With form and balanced weights filled in; errors as in ``Loss.resolve``."""

@@ -16,6 +16,8 @@ UnitImages = Float[Tensor, "batch channels height width"]
 class Augmentation(Protocol):
     """One way to vary images; a frozen dataclass whose fields are its options (``flip`` is one of all).
 
+    A class that says ``is_identity = True`` leaves images as they are, so that their features can be computed once.
+
     Attributes:
         name: On the command line and in tables.
         title: In print.
@@ -38,3 +40,8 @@ class Augmentation(Protocol):
         A batch comes in parts, one call each, with the same generator; ``images`` stay as they are.
         """
         ...
+
+
+def is_identity(augmentation: Augmentation) -> bool:
+    """Whether images stay as they are."""
+    return getattr(augmentation, "is_identity", False)

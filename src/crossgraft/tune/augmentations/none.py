@@ -21,6 +21,7 @@ class NoAugmentation:
     name: ClassVar[str] = "none"
     title: ClassVar[str] = "No augmentation"
     citation: ClassVar[str] = ""
+    is_identity: ClassVar[bool] = True
 
     flip: bool = True
 

@@ -16,6 +16,8 @@ SoftTargets = Float[Tensor, "batch num_classes"]
 class BatchTransform(Protocol):
     """One change of a batch; a frozen dataclass whose fields are its options.
 
+    A class that says ``mixes_images = True`` mixes images with each other.
+
     Attributes:
         name: On the command line and in tables.
         title: In print.

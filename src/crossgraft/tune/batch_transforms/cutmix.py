@@ -36,6 +36,7 @@ class CutMix:
     citation: ClassVar[str] = (
         "Yun et al., CutMix: Regularization Strategy to Train Strong Classifiers with Localizable Features, ICCV 2019"
     )
+    mixes_images: ClassVar[bool] = True
     accepts_multi_label: ClassVar[bool] = True
 
     alpha: float = 1.0

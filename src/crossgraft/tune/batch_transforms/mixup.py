@@ -33,6 +33,7 @@ class Mixup:
     citation: ClassVar[str] = (
         "Zhang, Cissé, Dauphin and Lopez-Paz, mixup: Beyond Empirical Risk Minimization, ICLR 2018"
     )
+    mixes_images: ClassVar[bool] = True
     accepts_multi_label: ClassVar[bool] = True
 
     alpha: float = 0.2

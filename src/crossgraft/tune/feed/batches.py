@@ -12,7 +12,7 @@ from torch import Tensor
 
 from crossgraft.errors import UsageError
 from crossgraft.seeding import torch_generator
-from crossgraft.tune.augmentations._augmentation import Augmentation, UnitImages
+from crossgraft.tune.augmentations._augmentation import Augmentation, UnitImages, is_identity
 from crossgraft.tune.batch_transforms._batch_transform import BatchTransform
 from crossgraft.tune.feed.batch_plan import BatchPlan as BatchPlan
 from crossgraft.tune.feed.images import TrainingImages
@@ -89,7 +89,7 @@ class BatchMaker:
     @property
     def is_plain(self) -> bool:
         """Whether every epoch shows the same images with the same targets."""
-        return self.augmentation.name == "none" and not self.batch_transforms
+        return is_identity(self.augmentation) and not self.batch_transforms
 
     @property
     def fingerprint(self) -> str:

@@ -12,6 +12,7 @@ from crossgraft.losses import LOSSES, Loss
 from crossgraft.records import PluginRecord
 from crossgraft.registry import Registry
 from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation
+from crossgraft.tune.augmentations._augmentation import is_identity
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS, BatchTransform
 from crossgraft.tune.choice import choose, spell
 from crossgraft.tune.feed.batch_plan import Sampler
@@ -52,7 +53,17 @@ class Plugins:
     @property
     def features_are_fixed(self) -> bool:
         """Can the features of each image be computed once, because nothing that they depend on ever changes?"""
-        return self.method.features_are_fixed and self.augmentation.name == "none" and not self.batch_transforms
+        return self.method.features_are_fixed and self.shows_plain_images
+
+    @property
+    def shows_plain_images(self) -> bool:
+        """Is every image shown the same way every time?"""
+        return is_identity(self.augmentation) and not self.batch_transforms
+
+    @property
+    def all(self) -> list[object]:
+        """Every plug-in, slot by slot."""
+        return [self.method, *self.regularizers, *self.batch_transforms, self.augmentation, self.loss]
 
     def describe(self) -> list[PluginRecord]:
         """All of them as a report shows them."""

@@ -1,14 +1,16 @@
-"""What does not go together, with the reason; and what goes together but should be known. One table each."""
+"""What does not go together, with the reason; and what goes together but should be known. One table each.
+
+What concerns one plug-in alone stands in its own file, see ``crossgraft.conflicts``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from crossgraft.conflicts import HasConflicts, HasRemarks
 from crossgraft.errors import UsageError
 from crossgraft.tune.planning.situation import Situation
-
-_FEWEST_FOR_A_COVARIANCE = 64
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,6 @@ REFUSED: tuple[Rule, ...] = (
         lambda s: s.plugins.method.features_are_fixed and bool(s.plugins.regularizers),
         "--regularizer {regularizers} keeps the pretrained part from drifting, but --method {method} does not move it at "
         "all, so it would only cost time. Leave it out, or choose a method that trains more.",
-    ),
-    Rule(
-        lambda s: s.has_hcs(cache=(True,)) and not s.shows_plain_images,
-        "--regularizer hcs:cache=true looks up the pretrained features of each image, but augmentation or batch transforms "
-        "change the images anew in each epoch. Leave cache out, or give --augmentation none and no --batch-transform.",
     ),
     Rule(
         lambda s: s.task == "multi-label" and bool(s.single_label_transforms),
@@ -155,26 +152,8 @@ SAID: tuple[Rule, ...] = (
         "The features of each image are computed once; epochs then train the head alone.",
     ),
     Rule(
-        lambda s: s.mixes and s.plugins.loss.name == "focal",
-        "Focal loss weighs images by how wrong they are; mixed images are always somewhat wrong, so the two dampen each "
-        "other.",
-    ),
-    Rule(
         lambda s: s.mixes and s.plugins.sampler == "balanced",
         "Mixed images come from rows that were drawn evenly over the classes.",
-    ),
-    Rule(
-        lambda s: s.has_hcs(cache=(None, True)) and s.shows_plain_images,
-        "hcs: the pretrained features of each image are computed once, before the first step, and looked up.",
-    ),
-    Rule(
-        lambda s: s.has_hcs(cache=(None,)) and not s.shows_plain_images,
-        "hcs: a frozen copy of the pretrained network looks at each batch, about a third more time a step, because augmentation "
-        "and batch transforms change images anew in each epoch. With --augmentation none features are computed once.",
-    ),
-    Rule(
-        lambda s: s.has_hcs(cache=(False,)),
-        "hcs: a frozen copy of the pretrained network looks at each batch, about a third more time a step.",
     ),
     Rule(
         lambda s: not s.has_val,
@@ -189,17 +168,6 @@ SAID: tuple[Rule, ...] = (
         "BatchNorm layers are trained on fewer than 8 images at a time; their statistics will be noisy.",
     ),
     Rule(
-        lambda s: s.matches_covariances() and s.images_at_once < _FEWEST_FOR_A_COVARIANCE,
-        "RepSim's covariance comes from {images_at_once} images at a time, which says little about it (and one image says "
-        "nothing: its term is 0). Use a larger --batch-size or a smaller --accumulate, or repsim:reference=batch, which "
-        "sees the same images in both networks.",
-    ),
-    Rule(
-        lambda s: s.matches_covariances(reference="dataset") and (s.mixes or s.plugins.augmentation.name != "none"),
-        "RepSim compares augmented or mixed images with the training images as they are, so part of its term is what that "
-        "does to an image. repsim:reference=dataset_aug looks at them augmented and mixed at the start, too.",
-    ),
-    Rule(
         lambda s: s.num_jobs > 30,
         "{num_jobs} trainings are a lot; the best of many looks better on validation rows than it is.",
     ),
@@ -211,11 +179,15 @@ def refuse_contradictions(situation: Situation) -> None:
     """Raise for the first contradiction.
 
     Raises:
-        UsageError: Two choices can not both be followed; the message gives the reason and what to do.
+        UsageError: Two choices cannot both be followed; the message gives the reason and what to do.
     """
     for rule in REFUSED:
         if rule.holds(situation):
             raise UsageError(_fill(rule.text, situation))
+    for plugin in situation.plugins.all:
+        reason = plugin.conflicts(situation) if isinstance(plugin, HasConflicts) else None
+        if reason is not None:
+            raise UsageError(reason)
 
 
 def warnings_on(situation: Situation) -> list[str]:
@@ -225,7 +197,9 @@ def warnings_on(situation: Situation) -> list[str]:
 
 def notes_on(situation: Situation) -> list[str]:
     """What goes together but should be known."""
-    return [_fill(rule.text, situation) for rule in SAID if rule.holds(situation)]
+    said = [_fill(rule.text, situation) for rule in SAID if rule.holds(situation)]
+    remarking = [plugin for plugin in situation.plugins.all if isinstance(plugin, HasRemarks)]
+    return [*said, *(remark for plugin in remarking for remark in plugin.remarks(situation))]
 
 
 def _fill(text: str, situation: Situation) -> str:

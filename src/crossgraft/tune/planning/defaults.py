@@ -47,7 +47,9 @@ def choose_settings(
     batch_size = values.setdefault("batch_size", _batch_size(num_train))
     epochs = values.setdefault("epochs", _epochs(num_train, batch_size))
     values.setdefault("learning_rate", _learning_rate(plugins, num_parameters, str(values.get("optimizer", "adamw"))))
-    values.setdefault("weight_decay", 0.0 if any(r.name == "l2_sp" for r in plugins.regularizers) else 0.05)
+    values.setdefault(
+        "weight_decay", 0.0 if any(getattr(each, "decays_weights", False) for each in plugins.regularizers) else 0.05
+    )
     values.setdefault("warmup_epochs", min(WARMUP_EPOCHS, WARMUP_SHARE * epochs))
     return TrainerSettings(**values)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from crossgraft.tune.augmentations._augmentation import is_identity
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.types import Task
@@ -62,15 +63,6 @@ class Situation:
         """Images of one part of a batch, of all processes together."""
         return min(self.settings.batch_size, self.num_train) // self.settings.accumulate
 
-    def matches_covariances(self, *, reference: str | None = None) -> bool:
-        """Does RepSim look at covariances (and, if that is asked, take the pretrained one from ``reference``)?"""
-        return any(
-            each.name == "repsim"
-            and getattr(each, "mode", None) == "covariance"
-            and reference in (None, getattr(each, "reference", None))
-            for each in self.plugins.regularizers
-        )
-
     @property
     def single_label_transforms(self) -> str:
         """Batch transforms that mean nothing for several labels an image."""
@@ -79,16 +71,17 @@ class Situation:
     @property
     def shows_plain_images(self) -> bool:
         """Is every image shown the same way every time?"""
-        return self.plugins.augmentation.name == "none" and not self.plugins.batch_transforms
-
-    def has_hcs(self, *, cache: tuple[bool | None, ...]) -> bool:
-        """Is there HCS, and its option ``cache`` one of these?"""
-        return any(each.name == "hcs" and getattr(each, "cache", None) in cache for each in self.plugins.regularizers)
+        return self.plugins.shows_plain_images
 
     @property
     def mixes(self) -> bool:
         """Are images mixed?"""
-        return any(transform.name in ("mixup", "cutmix") for transform in self.plugins.batch_transforms)
+        return any(getattr(transform, "mixes_images", False) for transform in self.plugins.batch_transforms)
+
+    @property
+    def changes_images(self) -> bool:
+        """Are images augmented or mixed?"""
+        return self.mixes or not is_identity(self.plugins.augmentation)
 
     @property
     def weighs_classes(self) -> bool:

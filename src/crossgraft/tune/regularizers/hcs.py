@@ -10,6 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from crossgraft.conflicts import Situation
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.regularizers._batch_cka import batch_cka
@@ -70,6 +71,29 @@ class HCS(NothingLearned):
     def task_weight(self) -> float:
         """λ."""
         return self.lam
+
+    def conflicts(self, situation: Situation) -> str | None:
+        """Features cannot be looked up where images change."""
+        if not self.cache or situation.shows_plain_images:
+            return None
+        return (
+            "--regularizer hcs:cache=true looks up the pretrained features of each image, but augmentation or batch transforms "
+            "change the images anew in each epoch. Leave cache out, or give --augmentation none and no --batch-transform."
+        )
+
+    def remarks(self, situation: Situation) -> list[str]:
+        """What the pretrained features cost."""
+        if self.cache is not False and situation.shows_plain_images:
+            return [
+                "hcs: the pretrained features of each image are computed once, before the first step, and looked up."
+            ]
+        copy = "hcs: a frozen copy of the pretrained network looks at each batch, about a third more time per step"
+        if self.cache is False:
+            return [f"{copy}."]
+        return [
+            f"{copy}, because augmentation and batch transforms change images anew in each epoch. With --augmentation none "
+            "features are computed once."
+        ]
 
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
         """Copy the weights, or look at every training image once.

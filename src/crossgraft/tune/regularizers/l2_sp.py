@@ -46,6 +46,7 @@ class L2SP:
         "(arXiv 1802.01483)"
     )
     keeps_reference: ClassVar[bool] = True
+    decays_weights: ClassVar[bool] = True
 
     alpha: float = 0.01
     beta: float = 0.01

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from crossgraft.conflicts import Situation
 from crossgraft.errors import DataError, UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.regularizers._covariance import Moments, moments_of_all, moments_of_batch, wide
@@ -21,6 +22,7 @@ from crossgraft.tune.regularizers._reference import features_of_batches, startin
 from crossgraft.tune.regularizers._regularizer import StepContext, StepUpdate, TrainingSet
 
 _FEWEST_IMAGES = 2
+_FEWEST_FOR_A_COVARIANCE = 64
 
 
 @dataclass
@@ -118,6 +120,24 @@ class RepSim:
         self._matching: MomentMatching | None = None
         self._start: Moments | PairedReference | None = None  # of mode=covariance
         self._paired: PairedReference | None = None  # of mode=procrustes
+
+    def remarks(self, situation: Situation) -> list[str]:
+        """What makes a covariance of a batch say little."""
+        if self.mode != "covariance":
+            return []
+        said: list[str] = []
+        if situation.images_at_once < _FEWEST_FOR_A_COVARIANCE:
+            said.append(
+                f"RepSim's covariance comes from {situation.images_at_once} images at a time, which says little about it (and "
+                "one image says nothing: its term is 0). Use a larger --batch-size or a smaller --accumulate, or "
+                "repsim:reference=batch, which sees the same images in both networks."
+            )
+        if self.reference == "dataset" and situation.changes_images:
+            said.append(
+                "RepSim compares augmented or mixed images with the training images as they are, so part of its term is what "
+                "that does to an image. repsim:reference=dataset_aug looks at them augmented and mixed at the start, too."
+            )
+        return said
 
     @property
     def task_weight(self) -> float:

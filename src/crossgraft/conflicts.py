@@ -1,0 +1,54 @@
+"""How a plug-in says what it does not go with, so that planning knows no plug-in by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Situation(Protocol):
+    """What a plug-in may ask about the training that it is planned for."""
+
+    @property
+    def task(self) -> str:
+        """``multi-class``, ``binary`` or ``multi-label``."""
+        ...
+
+    @property
+    def shows_plain_images(self) -> bool:
+        """Whether every image is shown the same way every time: neither augmented nor mixed."""
+        ...
+
+    @property
+    def mixes(self) -> bool:
+        """Whether images are mixed with each other."""
+        ...
+
+    @property
+    def changes_images(self) -> bool:
+        """Whether images are augmented or mixed."""
+        ...
+
+    @property
+    def images_at_once(self) -> int:
+        """Images of one micro-batch, over all processes."""
+        ...
+
+
+@runtime_checkable
+class HasConflicts(Protocol):
+    """A plug-in that does not go with everything."""
+
+    def conflicts(self, situation: Situation) -> str | None:
+        """Why it cannot be used here, and what to do; None where it can."""
+        ...
+
+
+@runtime_checkable
+class HasRemarks(Protocol):
+    """A plug-in with something to be known before training."""
+
+    def remarks(self, situation: Situation) -> Sequence[str]:
+        """Sentences for the plan."""
+        ...
