@@ -54,6 +54,24 @@ def test_the_help_names_every_exit_code(crossgraft):
     assert numbers == [*(code for code in documented if "," not in code), "128"]
 
 
+@pytest.mark.parametrize(
+    ("flag", "kind"),
+    [
+        ("--method", "methods"),
+        ("--batch-transform", "batch_transforms"),
+        ("--augmentation", "augmentations"),
+        ("--loss", "losses"),
+    ],
+)
+def test_the_help_of_a_slot_names_all_that_this_package_has_for_it(crossgraft, flag, kind):
+    from crossgraft.tune.slots import slots
+
+    text = " ".join(crossgraft("tune", "--help").out.split())
+    (described,) = re.findall(rf" {flag} <.*?(?= --[a-z])", text)
+    own = [name for name, _ in slots()[kind] if slots()[kind].origin(name) == "crossgraft"]
+    assert [name for name in own if not re.search(rf"\b{name}\b", described)] == []
+
+
 def test_the_version_is_printed(crossgraft):
     from crossgraft import __version__
 
