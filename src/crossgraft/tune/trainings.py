@@ -10,7 +10,7 @@ from typing import Any
 
 from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.data.describe import make_thumbnails
-from crossgraft.errors import CrossgraftError, DataError
+from crossgraft.errors import DataError
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import MetricRecord, SavedModelRecord, TuningRecord
@@ -19,9 +19,10 @@ from crossgraft.report.formatting import counted
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.assemble import assemble_record, record_of_fold
 from crossgraft.tune.job_progress import JobProgress
-from crossgraft.tune.jobs import Job, JobOutcome, JobRunner, pick
+from crossgraft.tune.jobs import Job, JobOutcome
 from crossgraft.tune.measuring.drift import similarity_to_source
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate, evaluate_alone, predict_fold
+from crossgraft.tune.picking import pick, runner_of, trained_network
 from crossgraft.tune.planning.first_adapter import start_of_adapters
 from crossgraft.tune.planning.parts import Parts
 from crossgraft.tune.planning.preparation import Preparation
@@ -99,12 +100,8 @@ def _run_jobs(
 ) -> list[list[JobOutcome]]:
     """Outcomes of each fold; the only training raises its error, one of several becomes a row with a reason."""
     progress = JobProgress(reporter, tracking, rule=prepared.rule, num_jobs=prepared.plan.record.num_jobs)
-    runner = JobRunner(
-        classifier=prepared.classifier,
-        selection=prepared.selection,
-        plugins=prepared.plugins,
-        settings=prepared.settings,
-        rule=prepared.rule,
+    runner = replace(
+        runner_of(prepared),
         run=run,
         facts={"model": prepared.spec.describe(), "seed": call["seed"], **start_of_adapters(call)},
         on_step=progress.on_step,
@@ -137,11 +134,7 @@ def _finish_fold(
 ) -> _Finished:
     """Pick a model by the validation rows; only then look at the test rows."""
     chosen = pick(outcomes, prepared.rule)
-    if chosen.load is None:
-        raise CrossgraftError(f"The training {chosen.job.name} was picked but left no weights.")
-    classifier = prepared.new_classifier()
-    state = chosen.load()
-    classifier.to(state["head.weight"].dtype).load_state_dict(state)
+    classifier = trained_network(prepared.new_classifier(), chosen)
     parts = next(parts for parts in prepared.rows.parts if parts.fold == chosen.job.fold)
     where = "" if parts.fold is None else f" of fold {parts.fold}"
     with reporter.stage(f"Looking at the {len(parts.test)} test images{where}"):
