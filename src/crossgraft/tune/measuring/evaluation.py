@@ -82,13 +82,7 @@ def calibrate(
 ) -> tuple[Logits, Temperature | None]:
     """Logits of the validation rows, and the temperature that fits them; none and None without such rows.
 
-    Args:
-        classifier: The picked model.
-        dataset: All rows.
-        parts: Of the fold.
-        task: What the targets are.
-        device: Where the network runs.
-        num_threads: For images.
+    The arguments are those of ``predict_fold``.
     """
     if not parts.val.size:
         return np.zeros((0, classifier.num_outputs), dtype=np.float32), None
