@@ -5,11 +5,18 @@ import pytest
 from jaxtyping import TypeCheckError
 
 from crossgraft.data.fingerprint import dataset_fingerprint
+from crossgraft.similarity._sums import Product
 
 
 def test_a_wrong_type_is_caught():
     with pytest.raises(TypeCheckError):
         dataset_fingerprint([b"1"], [0], None)
+
+
+def test_wrong_shapes_are_caught_inside_similarity():
+    assert Product(np.zeros((3, 2)), 0.0, np.zeros(3), np.zeros(2)).norms == 0
+    with pytest.raises(TypeCheckError):
+        Product(np.zeros((3, 2)), 0.0, np.zeros(2), np.zeros(3))
 
 
 @pytest.mark.slow
