@@ -8,6 +8,9 @@ from pathlib import Path
 import jaxtyping
 import pytest
 
+from support.checked_tuples import check_named_tuples
+
+check_named_tuples()  # before anything of crossgraft is imported
 REPOSITORY = Path(__file__).parents[1]
 
 
