@@ -1,6 +1,8 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
 VENV := .venv
+# A file of exact versions; only CI gives one, so that users of other systems get what fits theirs.
+CONSTRAINTS ?=
 BIN := $(VENV)/bin
 # Compiled modules and rewritten assertions are kept: workers and child processes read them instead of making them again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -9,7 +11,7 @@ SOURCES := src tests benchmarks recipes examples docs/generate.py
 # Two processes share the files of fast tests and, one by one, the slow tests; tests/conftest.py says which go together.
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test check fast lint format docs bench clean help
+.PHONY: demo test check fast lint format docs bench lock clean help
 
 help:
 	@echo "make demo    environment, install, then: crossgraft demo"
@@ -19,11 +21,12 @@ help:
 	@echo "make fast    those tests alone"
 	@echo "make docs    write the generated catalogues again"
 	@echo "make bench   benchmarks as ratios to floors measured in the same run"
+	@echo "make lock    write the versions that are installed to requirements-ci.lock"
 
-$(VENV)/installed: pyproject.toml
+$(VENV)/installed: pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet $(addprefix --constraint ,$(CONSTRAINTS)) --editable . --group dev
 	@touch $@
 
 demo: $(VENV)/installed
@@ -56,6 +59,12 @@ bench: $(VENV)/installed
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/check.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/decoding.py
 	$(BIN)/python benchmarks/start_up.py
+
+# Without torch: its build depends on the machine (CPU, or a version of CUDA) and brings its own companions.
+lock: $(VENV)/installed
+	echo "# Written by 'make lock' with $$($(BIN)/python --version): what CI installs. Lines that a machine does not need do nothing." > lock.new
+	$(BIN)/python -m pip freeze --all --exclude-editable --exclude pip | grep -vE '^(torch|torchvision|triton|nvidia-.*|cuda-.*)==' >> lock.new
+	mv lock.new requirements-ci.lock
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

@@ -5,9 +5,15 @@ import itertools
 import os
 from pathlib import Path
 
+import hypothesis
 import jaxtyping
 import pytest
 
+from support.checked_tuples import check_named_tuples
+
+check_named_tuples()  # before anything of crossgraft is imported
+hypothesis.settings.register_profile("crossgraft", hypothesis.settings(), deadline=None)  # a machine may be busy
+hypothesis.settings.load_profile("crossgraft")
 REPOSITORY = Path(__file__).parents[1]
 
 

@@ -213,6 +213,18 @@ def dicom_truncated(folder, _):
     return command
 
 
+def dicom_frame_truncated(folder, _):
+    from pydicom.encaps import encapsulate, get_frame
+    from pydicom.uid import RLELossless
+
+    command = scans(folder)
+    packed = dicom_dataset(ct_slice(0))
+    packed.compress(RLELossless, generate_instance_uid=False)
+    packed.PixelData = encapsulate([get_frame(packed.PixelData, 0, number_of_frames=1)[:-100]])
+    packed.save_as(folder / "scans" / "benign" / "0.dcm", enforce_file_format=True)
+    return command
+
+
 def nifti_with_nan(folder, _):
     for seed, name in enumerate(("benign", "malignant")):
         for i in range(3):

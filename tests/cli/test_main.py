@@ -1,11 +1,14 @@
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from crossgraft.cli.main import COMMANDS
 
+REPOSITORY = Path(__file__).parents[2]
 HEAVY = ("torch", "timm", "sklearn", "torchvision", "matplotlib", "pandas")
 
 
@@ -39,6 +42,34 @@ def test_help_begins_with_one_sentence_and_one_example(crossgraft):
     everything = crossgraft()
     assert everything.code == 0
     assert all(name in everything.out for name in COMMANDS)
+
+
+def test_the_help_names_every_exit_code(crossgraft):
+    """Those of the table in docs/errors.md; the three of signals as 128 + the number."""
+    table = (REPOSITORY / "docs" / "errors.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| ([\d, ]+) \|", table, re.MULTILINE)
+    text = " ".join(crossgraft("--help").out.split())
+    listed = text[text.index("Exit codes: ") : text.index(" Options:")]
+    numbers = re.findall(r"(?<!\+ )\b\d+\b", listed)
+    assert numbers == [*(code for code in documented if "," not in code), "128"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "kind"),
+    [
+        ("--method", "methods"),
+        ("--batch-transform", "batch_transforms"),
+        ("--augmentation", "augmentations"),
+        ("--loss", "losses"),
+    ],
+)
+def test_the_help_of_a_slot_names_all_that_this_package_has_for_it(crossgraft, flag, kind):
+    from crossgraft.tune.slots import slots
+
+    text = " ".join(crossgraft("tune", "--help").out.split())
+    (described,) = re.findall(rf" {flag} <.*?(?= --[a-z])", text)
+    own = [name for name, _ in slots()[kind] if slots()[kind].origin(name) == "crossgraft"]
+    assert [name for name in own if not re.search(rf"\b{name}\b", described)] == []
 
 
 def test_the_version_is_printed(crossgraft):

@@ -6,9 +6,11 @@ import struct
 import nibabel
 import numpy as np
 import pytest
+from pydicom.encaps import get_frame
 from pydicom.uid import RLELossless
 
 from crossgraft.data.decoding import decode_file
+from crossgraft.data.medical._rle_frame import missing_from_rle
 from crossgraft.data.medical.dicom import DicomVolume
 from crossgraft.data.medical.nifti import NiftiVolume
 from crossgraft.data.medical.windows import parse_window
@@ -19,12 +21,29 @@ NOISE = np.random.default_rng(0).integers(0, 2**12, (24, 20)).astype(np.uint16)
 FILE_WINDOW = parse_window(None)
 
 
-@pytest.mark.parametrize("padding", range(4))
+def rle_file(folder, stored, *, uid="1.2.3"):
+    """The file, and its only frame as it stands there."""
+    dataset = dicom_dataset(stored, SOPInstanceUID=uid)
+    dataset.compress(RLELossless, generate_instance_uid=False)
+    dataset.save_as(folder / "x.dcm", enforce_file_format=True)
+    return folder / "x.dcm", get_frame(dataset.PixelData, 0, number_of_frames=1)
+
+
+def rewritten(path, frame, *, announced=False):
+    """The same file with another frame; against the standard, the length of all pixels may be announced."""
+    content = path.read_bytes()
+    item = struct.Struct("<HHI")
+    items = item.pack(0xFFFE, 0xE000, 0) + item.pack(0xFFFE, 0xE000, len(frame)) + frame + item.pack(0xFFFE, 0xE0DD, 0)
+    length = struct.pack("<I", len(items) if announced else 0xFFFFFFFF)
+    return content[: content.index(struct.pack("<HH", 0x7FE0, 0x10))] + b"\xe0\x7f\x10\0OB\0\0" + length + items
+
+
+@pytest.mark.parametrize("length", range(20, 28))
 @pytest.mark.parametrize("frames", [1, 3])
-def test_rle_without_its_last_bytes_is_refused_wherever_its_items_begin(tmp_path, padding, frames):
+def test_rle_without_its_last_bytes_is_refused_whatever_the_length_of_its_uid(tmp_path, length, frames):
     """The mark behind the last item is 8 bytes; pydicom misses its first four only."""
-    dataset = dicom_dataset(np.stack([NOISE] * frames), StudyID="x" * padding)
-    dataset.compress(RLELossless)
+    dataset = dicom_dataset(np.stack([NOISE[:8]] * frames), SOPInstanceUID="1.2." + "3" * (length - 4))
+    dataset.compress(RLELossless, generate_instance_uid=False)
     path = tmp_path / "x.dcm"
     dataset.save_as(path, enforce_file_format=True)
     content = path.read_bytes()
@@ -35,9 +54,58 @@ def test_rle_without_its_last_bytes_is_refused_wherever_its_items_begin(tmp_path
             DicomVolume(path, "x", FILE_WINDOW)
 
 
+def test_cut_rle_whose_length_is_announced_is_refused(tmp_path):
+    path, frame = rle_file(tmp_path, NOISE)
+    content = rewritten(path, frame, announced=True)
+    path.write_bytes(content)
+    DicomVolume(path, "x", FILE_WINDOW).read_slice(0)
+    for missing in range(1, 40):
+        path.write_bytes(content[:-missing])
+        with pytest.raises(UnreadableImageError, match="truncated in its compressed pixels"):
+            DicomVolume(path, "x", FILE_WINDOW)
+
+
+@pytest.mark.parametrize("announced", [False, True])
+def test_an_rle_frame_that_was_cut_before_it_was_wrapped_is_refused(tmp_path, announced):
+    path, frame = rle_file(tmp_path, NOISE[:5, :7])
+    sound = DicomVolume(path, "x", FILE_WINDOW).read_slice(0)
+    for length in range(len(frame) + 1):
+        path.write_bytes(rewritten(path, frame[:length], announced=announced))
+        volume = DicomVolume(path, "x", FILE_WINDOW)
+        if length == len(frame):
+            np.testing.assert_array_equal(volume.read_slice(0), sound)
+        else:
+            with pytest.raises(UnreadableImageError, match=r"frame 1 of 1 is truncated: .* (are there|of 35 bytes)"):
+                volume.read_slice(0)
+
+
+def rle_frame(*segments):
+    starts = [64 + sum(map(len, segments[:number])) for number in range(len(segments))]
+    return struct.pack("<16I", len(segments), *starts, *[0] * (15 - len(segments))) + b"".join(segments)
+
+
+@pytest.mark.parametrize(
+    ("frame", "missing"),
+    [
+        (rle_frame(b"\x02abc"), None),
+        (rle_frame(b"\x02abc\0"), None),  # padded to an even length
+        (rle_frame(b"\x80\xfea"), None),  # 128 does nothing, and −2 repeats three times
+        (rle_frame(b"\x01ab", b"\x01ab\xffc"), None),  # how earlier segments end is for the decoder to say
+        (rle_frame(b"\x02ab"), "its last segment unpacks into 2 of 3 bytes"),
+        (rle_frame(b"\x01ab\0"), "its last segment unpacks into 2 of 3 bytes"),
+        (rle_frame(b"\xfe"), "its last segment unpacks into 0 of 3 bytes"),
+        (rle_frame(b"\x02abc", b""), "its last segment begins at byte 68, and 68 bytes are there"),
+        (rle_frame(b"\x02abc")[:63], "63 of the 64 bytes of its header are there"),
+        (struct.pack("<16I", 16, *[64] * 15), None),  # damaged, not cut
+    ],
+)
+def test_what_an_rle_frame_lacks_follows_from_its_header_and_its_runs(frame, missing):
+    assert missing_from_rle(frame, 3) == missing
+
+
 def test_compressed_pixels_whose_items_do_not_follow_each_other(tmp_path):
     dataset = dicom_dataset(NOISE)
-    dataset.compress(RLELossless)
+    dataset.compress(RLELossless, generate_instance_uid=False)
     path = tmp_path / "x.dcm"
     dataset.save_as(path, enforce_file_format=True)
     content = bytearray(path.read_bytes())

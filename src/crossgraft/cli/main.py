@@ -81,13 +81,16 @@ def crossgraft(
     Example: crossgraft rank my_images/ --models mobilenetv2_100,resnet18
 
     Research use, not a medical device. Nothing is downloaded without --allow-download.
+
+    Exit codes: 0 done, 1 internal error or a file that cannot be written, 2 wrong usage, 3 data or checkpoint, 4 a package or
+    weights are missing, 6 some of several trainings failed, 128 + the number of the signal when interrupted.
     """
     if context.invoked_subcommand is None:
         show(context.get_help())
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 ok, 1 internal, 2 usage, 3 data, 4 missing extra or weights, 128 + signal interrupted."""
+    """Run the command line and exit with one of the codes that ``crossgraft --help`` lists."""
     replace_unknown_characters(sys.stdout, sys.stderr)
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     signals = StopSignals()

@@ -15,7 +15,9 @@ app = typer.Typer(rich_markup_mode=None)
 
 Data = Annotated[str, typer.Argument(help="Folder, CSV or TSV table, .npz file, hf:owner/name, or digits.")]
 Model = Annotated[str | None, typer.Option("--model", help="Name, checkpoint, or package.module:factory.")]
-Method = Annotated[str, typer.Option("--method", help="What is trained: full, linear, scratch, partial:K.")]
+Method = Annotated[
+    str, typer.Option("--method", help="What is trained: full, linear, scratch, partial:K, lora, adaptformer.")
+]
 Adapter = Annotated[
     Path | None, typer.Option("--adapter", help="With lora: folder of an adapter of PEFT that training goes on from.")
 ]

@@ -14,7 +14,7 @@ class Standardization(NamedTuple):
     """x ↦ (x − mean)·scale, estimated on one set of rows; constant columns get the scale 0."""
 
     mean: Float64[np.ndarray, " num_features"]
-    scale: Float64[np.ndarray, " num_features"]
+    scale: Float[np.ndarray, " num_features"]  # in the number type of the features
 
     @classmethod
     def fit(cls, features: Features) -> Standardization:

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import get_blas_funcs
 
-from crossgraft.similarity._features import Rows
-from crossgraft.similarity._sums import Side, Sums, Vector
+from crossgraft.similarity._features import Rows, RowsX, RowsY
+from crossgraft.similarity._sums import Side, Sums, Vector, VectorX, VectorY
 
 BLOCK_ROWS = 512
 """Images that are multiplied at once."""
@@ -38,7 +38,7 @@ class BlockProducts:
         shift_y: Taken off the second.
     """
 
-    def __init__(self, dtype: np.dtype[Any], shift_x: Vector, shift_y: Vector) -> None:
+    def __init__(self, dtype: np.dtype[Any], shift_x: VectorX, shift_y: VectorY) -> None:
         self.dtype = dtype
         self._shifts = [shift.astype(dtype) for shift in (shift_x, shift_y)]
         self._blocks = [np.empty((BLOCK_ROWS, len(shift) + _EXTRA), dtype) for shift in self._shifts]
@@ -49,7 +49,7 @@ class BlockProducts:
         self._num_recent = 0  # blocks in them
         self.num_waiting = 0
 
-    def take(self, x: Rows, y: Rows) -> int:
+    def take(self, x: RowsX, y: RowsY) -> int:
         """Shift as many rows into the block as there is room for.
 
         Returns:

@@ -8,13 +8,16 @@ from torch import Tensor
 
 from crossgraft.errors import DataError, NotApplicable
 
+Features = np.ndarray | Tensor
+"""As they are given; ``as_rows`` says what is wrong with them."""
 Rows = Float[np.ndarray, "num_samples num_features"]
-Features = Rows | Float[Tensor, "num_samples num_features"]
+RowsX = Float[np.ndarray, "num_samples num_features_x"]
+RowsY = Float[np.ndarray, "num_samples num_features_y"]
 
 _FEWEST, _FEWEST_DEBIASED = 2, 4
 
 
-def as_rows(x: Features, y: Features) -> tuple[Rows, Rows]:
+def as_rows(x: Features, y: Features) -> tuple[RowsX, RowsY]:
     """Both on the CPU, as float32 or float64: what is shorter becomes float32, whole numbers float64.
 
     Raises:
@@ -29,7 +32,7 @@ def as_rows(x: Features, y: Features) -> tuple[Rows, Rows]:
     return rows_x, rows_y
 
 
-def _array(features: Features) -> Rows:
+def _array(features: Features) -> Float[np.ndarray, "..."]:
     if isinstance(features, Tensor):
         found = features.detach().cpu()
         features = (found.float() if found.is_floating_point() and found.element_size() < 4 else found).numpy()

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Float64
+from jaxtyping import Float64
 
 Vector = Float64[np.ndarray, " num_features"]
-Block = Float[np.ndarray, "num_rows num_features"]
+VectorX = Float64[np.ndarray, " num_features_x"]
+VectorY = Float64[np.ndarray, " num_features_y"]
+Change = Float64[np.ndarray, "num_rows num_features_y"]
 
 _ROWS_AT_ONCE = 256
 """Of a matrix that is moved, so that no second one of its size is needed."""
@@ -50,8 +52,8 @@ class Product:
 
     matrix: Float64[np.ndarray, "num_features_x num_features_y"]
     norms: float
-    first: Vector
-    second: Vector
+    first: VectorX
+    second: VectorY
 
 
 @dataclass
@@ -75,7 +77,7 @@ class Sums:
     xy: Product
 
     @classmethod
-    def empty(cls, shift_x: Vector, shift_y: Vector) -> Sums:
+    def empty(cls, shift_x: VectorX, shift_y: VectorY) -> Sums:
         """Of no images."""
         x, y = (Side(shift, 0, np.zeros(len(shift)), 0.0) for shift in (shift_x, shift_y))
         xx, yy, xy = (
@@ -103,7 +105,7 @@ class Sums:
             side.total, side.squares = np.ldexp(side.total, k), float(np.ldexp(side.squares, 2 * k))
             side.exponent -= k
 
-    def move_to(self, shift_x: Vector, shift_y: Vector) -> None:
+    def move_to(self, shift_x: VectorX, shift_y: VectorY) -> None:
         """Take other shifts; exact but for rounding."""
         steps = {
             id(side): np.ldexp(side.shift - shift, -side.exponent)
@@ -155,14 +157,14 @@ def _rows_at_once(num_rows: int) -> Iterator[slice]:
         yield slice(start, start + _ROWS_AT_ONCE)
 
 
-def _change(p: Side, q: Side, n: int, step_p: Vector, step_q: Vector, rows: slice) -> Block:
+def _change(p: Side, q: Side, n: int, step_p: VectorX, step_q: VectorY, rows: slice) -> Change:
     """Σ (x + s)(y + t)ᵀ − Σ x yᵀ = s (Σ y + n t)ᵀ + (Σ x) tᵀ, some rows of it."""
     change = np.outer(step_p[rows], q.total + n * step_q)
     change += np.outer(p.total[rows], step_q)
     return change
 
 
-def _moved(product: Product, p: Side, q: Side, n: int, s: Vector, t: Vector) -> tuple[float, Vector, Vector]:
+def _moved(product: Product, p: Side, q: Side, n: int, s: VectorX, t: VectorY) -> tuple[float, VectorX, VectorY]:
     """Norms, first and second after a step: Σ‖x+s‖²‖y+t‖², Σ‖y+t‖²(x+s) and Σ‖x+s‖²(y+t), multiplied out."""
     s_s, t_t, s_x, t_y = float(s @ s), float(t @ t), float(s @ p.total), float(t @ q.total)
     xy_t, s_xy = product.matrix @ t, s @ product.matrix

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from crossgraft.similarity._features import Features, Rows, as_rows, not_finite, ratio, refuse_few
+from crossgraft.similarity._features import Features, Rows, RowsX, RowsY, as_rows, not_finite, ratio, refuse_few
 from crossgraft.similarity.streaming_cka import StreamingCka
 
 Gram = Float64[np.ndarray, "num_samples num_samples"]
@@ -79,7 +79,7 @@ class _Form:
         return self._stream.compute(debiased=debiased)
 
 
-def _streamed(x: Rows, y: Rows) -> StreamingCka:
+def _streamed(x: RowsX, y: RowsY) -> StreamingCka:
     stream = StreamingCka()
     for start in range(0, len(x), _AT_ONCE):
         rows = slice(start, start + _AT_ONCE)

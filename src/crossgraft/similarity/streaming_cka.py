@@ -11,7 +11,7 @@ import numpy as np
 
 from crossgraft.errors import DataError
 from crossgraft.similarity._block_products import BLOCK_ROWS, BlockProducts
-from crossgraft.similarity._features import Features, Rows, as_rows, not_finite, ratio, refuse_few
+from crossgraft.similarity._features import Features, Rows, RowsX, RowsY, as_rows, not_finite, ratio, refuse_few
 from crossgraft.similarity._sums import Product, Side, Sums, Vector
 
 
@@ -145,7 +145,7 @@ class StreamingCka:
             raise DataError(f"This is not the state of a StreamingCka: {error.args[0]} is missing.") from error
         return stream
 
-    def _refuse(self, x: Rows, y: Rows) -> None:
+    def _refuse(self, x: RowsX, y: RowsY) -> None:
         """What can not be added."""
         before = len(self._sums.x.shift), len(self._sums.y.shift)
         if self.n and (x.shape[1], y.shape[1]) != before:
@@ -153,7 +153,7 @@ class StreamingCka:
                 f"The features were {before[0]} and {before[1]} wide so far, and are {x.shape[1]} and {y.shape[1]} now."
             )
 
-    def _products_for(self, x: Rows, y: Rows) -> BlockProducts:
+    def _products_for(self, x: RowsX, y: RowsY) -> BlockProducts:
         """In float32 as long as features and shifts fit into it."""
         if self._products is None or (
             self._products.dtype == np.float32 and (x.dtype, y.dtype) != (np.float32, np.float32)

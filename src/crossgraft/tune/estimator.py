@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
@@ -15,19 +14,20 @@ from sklearn.exceptions import NotFittedError
 from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
 from crossgraft.data.dataset import Dataset, dataset_from_arrays
 from crossgraft.data.unlabelled import images_of_arrays
-from crossgraft.errors import CrossgraftError, DataError, UnknownNameError, UsageError
+from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec
 from crossgraft.options import FitOptions, TuneOptions, from_mapping, options_of
 from crossgraft.options.data import VAL_SHARE
 from crossgraft.progress import Reporter
-from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.jobs import Job, JobRunner, pick
-from crossgraft.tune.measuring.calibration import fit_temperature, to_probabilities
-from crossgraft.tune.measuring.evaluation import logits_of
+from crossgraft.tune.jobs import Job
+from crossgraft.tune.measuring.calibration import to_probabilities
+from crossgraft.tune.measuring.evaluation import calibrate
+from crossgraft.tune.picking import pick, runner_of, trained_network
 from crossgraft.tune.planning.preparation import Preparation, prepare_rows
 from crossgraft.tune.planning.request import Request
 from crossgraft.tune.planning.rows import training_rows
 from crossgraft.tune.saving.inference import compute_logits
+from crossgraft.tune.tuned import epoch_frame
 from crossgraft.types import Task
 
 Images = Sequence[np.ndarray] | np.ndarray
@@ -159,28 +159,20 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         return dataset_from_arrays(X, targets.ravel(), groups=groups, class_names=names)
 
     def _train(self, prepared: Preparation) -> None:
-        runner = JobRunner(
-            classifier=prepared.classifier,
-            selection=prepared.selection,
-            plugins=prepared.plugins,
-            settings=prepared.settings,
-            rule=prepared.rule,
-        )
+        runner = runner_of(prepared)
         (parts,) = prepared.rows.parts
         data = prepared.fold_data(parts)
         chosen = pick([runner.run_job(Job(None, point), data) for point in prepared.request.points], prepared.rule)
-        if chosen.load is None:
-            raise CrossgraftError("The training left no weights.")
-        classifier = prepared.new_classifier()
-        state = chosen.load()
-        classifier.to(state["head.weight"].dtype).load_state_dict(state)
+        classifier = trained_network(prepared.new_classifier(), chosen)
+        _, temperature = calibrate(
+            classifier,
+            prepared.rows.dataset,
+            parts,
+            task=prepared.task,
+            device=prepared.settings.device,
+            num_threads=prepared.num_threads,
+        )
         self._task: Task = prepared.task
-        self.temperature_: float | None = None
-        if parts.val.size:
-            images = TrainingImages(prepared.rows.dataset.take(parts.val), classifier.preprocessing)
-            logits = logits_of(classifier, images, device=prepared.settings.device)
-            targets = prepared.rows.dataset.targets[parts.val]
-            self.temperature_ = fit_temperature(logits, targets, task=prepared.task).value
+        self.temperature_: float | None = None if temperature is None else temperature.value
         self.classifier_ = classifier.to(prepared.settings.device).eval()
-        history = [{**row.model_dump(exclude={"terms"}), **row.terms} for row in chosen.record.history]
-        self.history_ = pd.DataFrame(history)
+        self.history_ = epoch_frame(chosen.record.history)

@@ -81,6 +81,17 @@ class JobOutcome:
         """Did it end with weights?"""
         return self.load is not None
 
+    def weights(self) -> dict[str, Tensor]:
+        """Those that were kept.
+
+        Raises:
+            CrossgraftError: The training failed.
+            DataError: They are gone or damaged.
+        """
+        if self.load is None:
+            raise CrossgraftError(f"The training {self.job.name} left no weights: {self.record.point.reason}")
+        return self.load()
+
 
 @dataclass(eq=False)
 class JobRunner:
@@ -219,24 +230,6 @@ class JobRunner:
         return hashlib.sha256(json.dumps(decisive, sort_keys=True, default=str).encode()).hexdigest()[:20]
 
 
-def pick(outcomes: Sequence[JobOutcome], rule: SelectionRule) -> JobOutcome:
-    """The point of a grid with the best value of the rule's metric on the validation rows, the first of equal ones.
-
-    Raises:
-        DataError: None of them is done; the message gives the first reason.
-    """
-    best: JobOutcome | None = None
-    for outcome in outcomes:
-        if not outcome.is_done:
-            continue
-        if best is None or rule.is_better(_comparable(outcome), _comparable(best)):
-            best = outcome
-    if best is None:
-        reason = outcomes[0].record.point.reason
-        raise DataError(f"None of {len(outcomes)} trainings ended with a model. The first one: {reason}")
-    return best
-
-
 def epoch_rows(job: Job, history: Sequence[TrainedEpoch], *, metric: str, best_epoch: int) -> list[EpochRow]:
     """What the trainer says about epochs, as records; epochs count from 1, those of the head alone first."""
     num_head = sum(row.phase == "head" for row in history)
@@ -270,11 +263,6 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         return safetensors.torch.load_file(path)
     except (SafetensorError, OSError) as error:
         raise DataError(f"Cannot read the weights {path}: {error}. Use --overwrite to train again.") from error
-
-
-def _comparable(outcome: JobOutcome) -> float:
-    value = outcome.record.point.val_metric
-    return float("nan") if value is None else value
 
 
 def _number(value: float | None) -> float | None:

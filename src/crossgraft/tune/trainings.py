@@ -11,7 +11,7 @@ import numpy as np
 
 from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.data.describe import make_thumbnails
-from crossgraft.errors import CrossgraftError, DataError
+from crossgraft.errors import DataError
 from crossgraft.models.classifier import Classifier
 from crossgraft.options import TuneOptions
 from crossgraft.progress import Reporter
@@ -19,10 +19,11 @@ from crossgraft.records import MetricRecord, SavedModelRecord, TuningRecord
 from crossgraft.runs import Publish, RunDirectory
 from crossgraft.tune.assemble import assemble_record, record_of_fold
 from crossgraft.tune.job_progress import JobProgress
-from crossgraft.tune.jobs import Job, JobOutcome, JobRunner, pick
+from crossgraft.tune.jobs import Job, JobOutcome
 from crossgraft.tune.measuring.drift import similarity_to_source
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate, evaluate_alone, predict_fold
 from crossgraft.tune.parts import Parts
+from crossgraft.tune.picking import pick, runner_of, trained_network
 from crossgraft.tune.planning.first_adapter import start_of_adapters
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import columns_of
@@ -103,12 +104,8 @@ def _run_jobs(
     """Outcomes of each fold; the only training raises its error, one of several becomes a row with a reason."""
     progress = JobProgress(reporter, tracking, rule=prepared.rule, num_jobs=prepared.plan.record.num_jobs)
     request = prepared.request
-    runner = JobRunner(
-        classifier=prepared.classifier,
-        selection=prepared.selection,
-        plugins=prepared.plugins,
-        settings=prepared.settings,
-        rule=prepared.rule,
+    runner = replace(
+        runner_of(prepared),
         run=run,
         facts={
             "model": request.spec.describe(),
@@ -143,11 +140,7 @@ def _any_done(outcomes: Sequence[JobOutcome]) -> bool:
 def _finish_fold(prepared: Preparation, outcomes: Sequence[JobOutcome], reporter: Reporter) -> _Finished:
     """Pick a model by the validation rows; only then look at the test rows."""
     chosen = pick(outcomes, prepared.rule)
-    if chosen.load is None:
-        raise CrossgraftError(f"The training {chosen.job.name} was picked but left no weights.")
-    classifier = prepared.new_classifier()
-    state = chosen.load()
-    classifier.to(state["head.weight"].dtype).load_state_dict(state)
+    classifier = trained_network(prepared.new_classifier(), chosen)
     parts = next(parts for parts in prepared.rows.parts if parts.fold == chosen.job.fold)
     where = "" if parts.fold is None else f" of fold {parts.fold}"
     with reporter.stage(f"Looking at the {len(parts.test)} test images{where}"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.records import MetricRecord, TuningRecord
+from crossgraft.records import EpochRow, MetricRecord, TuningRecord
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.words.metric_words import metric_in_words
 
@@ -61,10 +62,7 @@ class Tuned:
 
     def history(self) -> pd.DataFrame:
         """One row an epoch of each training: learning curves."""
-        import pandas as pd
-
-        rows = [{**row.model_dump(exclude={"terms"}), **row.terms} for row in self.record.history]
-        return pd.DataFrame(rows)
+        return epoch_frame(self.record.history)
 
     def to_json(self) -> str:
         """The record (or the plan) as one JSON document."""
@@ -88,3 +86,10 @@ class Tuned:
         ]
         table = shown.to_html(index=False, escape=True, float_format="{:.3f}".format)
         return f"<p>{escape(repr(self))}</p>{table}"
+
+
+def epoch_frame(history: Sequence[EpochRow]) -> pd.DataFrame:
+    """One row an epoch; each term of the loss has a column."""
+    import pandas as pd
+
+    return pd.DataFrame([{**row.model_dump(exclude={"terms"}), **row.terms} for row in history])

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from crossgraft.data import dataset_from_arrays
-from crossgraft.errors import DataError, DivergedError
+from crossgraft.errors import CrossgraftError, DataError, DivergedError
 from crossgraft.losses import CrossEntropy
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import make_classifier
@@ -18,8 +18,9 @@ from crossgraft.tune.engine.contract import EpochRow
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.jobs import Job, JobOutcome, JobRecord, JobRunner, epoch_rows, pick, read_weights
+from crossgraft.tune.jobs import Job, JobOutcome, JobRecord, JobRunner, epoch_rows, read_weights
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
+from crossgraft.tune.picking import pick, trained_network
 from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.tune.planning.fold_data import FoldData
 from crossgraft.types import Preprocessing
@@ -164,6 +165,19 @@ def test_failed_ones_are_never_picked():
     assert pick([outcome("a", 0.1, done=False), outcome("b", 0.9)], RULE).record.key == "b"
     with pytest.raises(DataError, match=r"None of 1 trainings ended with a model. The first one: it broke"):
         pick([outcome("a", 0.1, done=False)], RULE)
+
+
+def test_a_failed_training_has_no_weights_to_give():
+    with pytest.raises(CrossgraftError, match="The training only left no weights: it broke"):
+        outcome("a", 0.1, done=False).weights()
+
+
+def test_a_trained_network_has_the_weights_of_its_training_in_their_number_type(classifier):
+    state = {name: value.double() + 1 for name, value in classifier.state_dict().items()}
+    done = JobOutcome(Job(None, {}), outcome("a", 0.1).record, load=lambda: state)
+    found = trained_network(copy.deepcopy(classifier), done)
+    assert found.head.weight.dtype == torch.float64
+    assert all(torch.equal(value, state[name]) for name, value in found.state_dict().items())
 
 
 def row(phase, epoch, loss):

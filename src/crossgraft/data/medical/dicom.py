@@ -13,6 +13,7 @@ from crossgraft.data._room import room_for
 from crossgraft.data.medical._codestream import announced_size
 from crossgraft.data.medical._dicom_palette import palette_colours
 from crossgraft.data.medical._problem import UnreadableFileError, named_problems
+from crossgraft.data.medical._rle_frame import missing_from_rle
 from crossgraft.data.medical.dicom_file import read_dicom
 from crossgraft.data.medical.dicom_header import (
     PixelLayout,
@@ -127,11 +128,13 @@ class DicomVolume:
     def _stored(self, index: int) -> np.ndarray:
         """(height, width, samples) of one frame, with whatever the unused bits hold."""
         from pydicom.pixels.decoders.base import get_decoder
+        from pydicom.uid import RLELossless
 
         syntax = self._dataset.file_meta.TransferSyntaxUID
         try:
             decoder = get_decoder(syntax)
-            self._refuse_other_size(index)
+            if syntax.is_encapsulated:
+                self._refuse_frame(index, is_rle=syntax == RLELossless)
             array, properties = decoder.as_array(self._dataset, index=index, **_DECODER_OPTIONS)
         except UnreadableFileError:
             raise
@@ -144,13 +147,11 @@ class DicomVolume:
         expected = (layout.rows, layout.columns, layout.samples)
         return array.astype(array.dtype.newbyteorder("="), copy=False).reshape(expected)
 
-    def _refuse_other_size(self, index: int) -> None:
-        """A compressed frame names its size, too, and a decoder takes the memory for that one."""
+    def _refuse_frame(self, index: int, *, is_rle: bool) -> None:
+        """A compressed frame that is cut, or that names another size: a decoder takes the memory for that one."""
         from pydicom.encaps import get_frame
 
         dataset, layout = self._dataset, self._layout
-        if not dataset.file_meta.TransferSyntaxUID.is_encapsulated:
-            return
         tables = [dataset.get(name) for name in ("ExtendedOffsetTable", "ExtendedOffsetTableLengths")]
         frame = get_frame(
             dataset.PixelData,
@@ -158,6 +159,8 @@ class DicomVolume:
             number_of_frames=layout.num_frames,
             extended_offsets=(tables[0], tables[1]) if tables[0] and tables[1] else None,
         )
+        if is_rle and (missing := missing_from_rle(frame, layout.rows * layout.columns)) is not None:
+            raise UnreadableFileError(f"compressed frame {index + 1} of {layout.num_frames} is truncated: {missing}")
         found = announced_size(frame)
         if found is not None and found != (layout.rows, layout.columns):
             height, width = found

@@ -7,7 +7,7 @@ import io
 import struct
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from crossgraft.compute import require_memory
 from crossgraft.data._room import room_for
@@ -16,6 +16,7 @@ from crossgraft.data.medical.dicom_header import read_layout
 from crossgraft.data.medical.formats import DICOM_MARK, DICOM_MARK_AT, GZIP_MARK
 
 if TYPE_CHECKING:
+    from pydicom.dataelem import RawDataElement
     from pydicom.dataset import FileDataset
     from pydicom.uid import UID
 
@@ -35,6 +36,7 @@ _META_STARTS_AT = DICOM_MARK_AT + len(DICOM_MARK)
 _META_LENGTH = struct.Struct("<HH2sHI")  # the element that says how long the rest of the file meta information is
 _WINDOW_BITS = -15  # a raw deflate stream
 _CHUNK_BYTES = 2**20
+_UNDEFINED_LENGTH = 2**32 - 1
 _ITEM, _END_OF_ITEMS = (0xFFFE, 0xE000), (0xFFFE, 0xE0DD)
 
 
@@ -104,8 +106,8 @@ def _parse(stream: io.BufferedIOBase, *, header_only: bool) -> FileDataset:
         dataset.file_meta = FileMetaDataset()
     if "TransferSyntaxUID" not in dataset.file_meta:
         dataset.file_meta.TransferSyntaxUID = _plain_transfer_syntax(*dataset.original_encoding)
-    if "PixelData" in dataset and dataset["PixelData"].is_undefined_length:
-        _refuse_cut_items(stream, dataset["PixelData"].file_tell or 0)
+    if "PixelData" in dataset and dataset.file_meta.TransferSyntaxUID.is_encapsulated:
+        _refuse_cut_pixels(cast("RawDataElement", dataset.get_item("PixelData")), stream)  # as it was read
     return dataset
 
 
@@ -129,6 +131,14 @@ def _plain_transfer_syntax(is_implicit: bool | None, is_little_endian: bool | No
     if is_implicit:
         return ImplicitVRLittleEndian
     return ExplicitVRLittleEndian if is_little_endian else ExplicitVRBigEndian
+
+
+def _refuse_cut_pixels(element: RawDataElement, stream: io.BufferedIOBase) -> None:
+    """Compressed pixels end with a mark, or, against the standard, after the bytes that were announced."""
+    if element.length == _UNDEFINED_LENGTH:
+        _refuse_cut_items(stream, element.value_tell)
+    elif len(element.value or b"") < element.length:
+        raise UnreadableFileError("the file is truncated in its compressed pixels")
 
 
 def _refuse_cut_items(stream: io.BufferedIOBase, place: int) -> None:

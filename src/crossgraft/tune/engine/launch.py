@@ -52,7 +52,7 @@ def check_processes(job: TrainingJob) -> None:
     if there != asked:
         raise UsageError(
             f"{asked} process{'es were' if asked > 1 else ' was'} asked for, but this one was started as one of {there}. "
-            f"Say --processes {there}, or start it on its own."
+            f"Say --devices {there}, or start it on its own."
         )
     if asked == 1:
         return

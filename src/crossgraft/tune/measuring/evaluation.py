@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from crossgraft.data import Dataset
 from crossgraft.errors import NotApplicable
@@ -77,6 +77,20 @@ def logits_of(classifier: Classifier, images: TrainingImages, *, device: str) ->
     return torch.cat(found).numpy()
 
 
+def calibrate(
+    classifier: Classifier, dataset: Dataset, parts: Parts, *, task: Task, device: str, num_threads: int
+) -> tuple[Logits, Temperature | None]:
+    """Logits of the validation rows, and the temperature that fits them; none and None without such rows.
+
+    The arguments are those of ``predict_fold``.
+    """
+    if not parts.val.size:
+        return np.zeros((0, classifier.num_outputs), dtype=np.float32), None
+    images = TrainingImages(dataset.take(parts.val), classifier.preprocessing, num_threads=num_threads)
+    logits = logits_of(classifier, images, device=device)
+    return logits, fit_temperature(logits, dataset.targets[parts.val], task=task)
+
+
 def predict_fold(
     classifier: Classifier,
     dataset: Dataset,
@@ -98,26 +112,20 @@ def predict_fold(
         device: Where the network runs.
         num_threads: For images.
     """
-
-    def look_at(rows: Int[np.ndarray, " n"]) -> Logits:
-        images = TrainingImages(dataset.take(rows), classifier.preprocessing, num_threads=num_threads)
-        return logits_of(classifier, images, device=device)
-
-    val_logits = look_at(parts.val) if parts.val.size else np.zeros((0, classifier.num_outputs), dtype=np.float32)
-    temperature, thresholds = None, []
-    if parts.val.size:
-        targets = dataset.targets[parts.val]
-        temperature = fit_temperature(val_logits, targets, task=task)
-        if task != "multi-class":
-            thresholds = fit_thresholds(
-                to_probabilities(val_logits, task=task, temperature=temperature.value),
-                targets,
-                task=task,
-                class_names=dataset.class_names,
-                rule=threshold_rule or "youden",
-                groups=None if dataset.groups is None else dataset.groups[parts.val],
-            )
-    return FoldPredictions(parts, val_logits, look_at(parts.test), temperature, thresholds)
+    val_logits, temperature = calibrate(classifier, dataset, parts, task=task, device=device, num_threads=num_threads)
+    thresholds = []
+    if temperature is not None and task != "multi-class":
+        thresholds = fit_thresholds(
+            to_probabilities(val_logits, task=task, temperature=temperature.value),
+            dataset.targets[parts.val],
+            task=task,
+            class_names=dataset.class_names,
+            rule=threshold_rule or "youden",
+            groups=None if dataset.groups is None else dataset.groups[parts.val],
+        )
+    images = TrainingImages(dataset.take(parts.test), classifier.preprocessing, num_threads=num_threads)
+    test_logits = logits_of(classifier, images, device=device)
+    return FoldPredictions(parts, val_logits, test_logits, temperature, thresholds)
 
 
 @dataclass(frozen=True, eq=False)

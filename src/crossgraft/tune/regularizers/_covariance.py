@@ -40,7 +40,8 @@ def moments_of_all(batches: Iterable[Float[Tensor, "_ num_features"]]) -> Moment
 
     Cost: d² numbers, and n d² multiplications.
     """
-    count, shift, total, scatter = 0, torch.zeros(()), torch.zeros(()), torch.zeros(())
+    # Without any batch the width is unknown, and the answer is nan of width 1.
+    count, shift, total, scatter = 0, torch.zeros(1), torch.zeros(1), torch.zeros(1, 1)
     for batch in batches:
         # Apple's GPUs know no float64.
         rows = (batch.cpu() if batch.device.type == "mps" else batch).detach().double()

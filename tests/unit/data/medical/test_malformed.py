@@ -67,7 +67,7 @@ def deflated():
 
 def rle():
     dataset = dicom_dataset(NOISE)
-    dataset.compress(RLELossless)
+    dataset.compress(RLELossless, generate_instance_uid=False)
     return saved(dataset)
 
 

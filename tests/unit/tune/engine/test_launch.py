@@ -102,7 +102,9 @@ def test_a_script_without_main_guard_is_not_run_again(tmp_path):
 def test_a_different_number_of_processes_than_asked_for_is_refused(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("LOCAL_RANK", "0")
-    with pytest.raises(UsageError, match="1 process was asked for, but this one was started as one of 4"):
+    with pytest.raises(
+        UsageError, match=r"1 process was asked for, but this one was started as one of 4\. Say --devices 4, or start"
+    ):
         train_one()
     with pytest.raises(UsageError, match="2 processes were asked for"):
         train_one(num_processes=2)
