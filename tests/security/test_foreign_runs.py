@@ -8,6 +8,7 @@ import shutil
 import pytest
 import torch
 
+from crossgraft import export_model
 from crossgraft.data import Split
 from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsMismatchError
 from crossgraft.models import ModelSpec, load_backbone
@@ -17,7 +18,6 @@ from crossgraft.records.data import DatasetRecord
 from crossgraft.report.source import read_run
 from crossgraft.runs import open_run
 from crossgraft.tune.engine.checkpoint import FILE_NAME, Checkpoint, read_checkpoint, write_checkpoint
-from crossgraft.tune.exporting import export_model
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import load_saved_model

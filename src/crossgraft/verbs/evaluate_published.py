@@ -10,13 +10,11 @@ from crossgraft.rank.published.evaluate import evaluate_benchmark
 from crossgraft.rank.published.questions import fig_6_4_answers
 from crossgraft.rank.published.reproduction import ablation_table, auc_table, itm_tables, reproduce_table
 from crossgraft.rank.published.slips import itm_slips, thesis_slips
-from crossgraft.rank.published.sources import itm_benchmark, shipped, thesis_architectures, thesis_datasets
+from crossgraft.rank.published.sources import PUBLISHED, itm_benchmark, shipped, thesis_architectures, thesis_datasets
 from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.records import PublishedRecord, Reference
 from crossgraft.runs import open_run
 from crossgraft.verbs.publish import finish_run
-
-PUBLISHED = ("thesis", "itm")
 
 REFERENCES = [
     Reference(key="weighted Kendall", text="Vigna, A weighted correlation index for rankings with ties, WWW 2015."),

@@ -3,6 +3,7 @@
 from crossgraft.rank.published.benchmark import Benchmark as Benchmark
 from crossgraft.rank.published.benchmark import Column as Column
 from crossgraft.rank.published.evaluate import evaluate_benchmark as evaluate_benchmark
+from crossgraft.rank.published.sources import PUBLISHED as PUBLISHED
 from crossgraft.rank.published.sources import itm_benchmark as itm_benchmark
 from crossgraft.rank.published.sources import thesis_architectures as thesis_architectures
 from crossgraft.rank.published.sources import thesis_datasets as thesis_datasets
