@@ -10,19 +10,21 @@ from __future__ import annotations
 import hashlib
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import safetensors.torch
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float32
 from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from crossgraft.compute import resolve_device
 from crossgraft.errors import CrossgraftError, DataError, MissingWeightsError, RunDirectoryError, WeightsMismatchError
+from crossgraft.features.batches import BatchLoader, Images
+from crossgraft.features.passes import run_pass
 from crossgraft.models.adapters.insertion import look
 from crossgraft.models.classifier import Classifier, ClassifierRecipe, read_recipe, rebuild_classifier
 from crossgraft.models.device import explain_missing_operations, move_to_device
@@ -65,7 +67,7 @@ class SavedModel:
         The same images in batches of the same size give the same bits as when the model was evaluated, on the same
         machine, with the same versions and threads.
         """
-        return logits_of_batch(self.classifier, images)
+        return next(logits_of_batches(self.classifier, [images]))
 
     def _repr_html_(self) -> str:
         """A short table for notebooks."""
@@ -85,13 +87,18 @@ class SavedModel:
         )
 
 
-def logits_of_batch(
-    classifier: Classifier, images: Float[Tensor, "num_images channels height width"]
-) -> Float[Tensor, "num_images num_outputs"]:
-    """Logits of prepared images on the CPU, computed where and in the type that the network is."""
-    weight = classifier.head.weight
-    with torch.no_grad():
-        return classifier(images.to(device=weight.device, dtype=weight.dtype)).float().cpu()
+def logits_of_batches(
+    classifier: Classifier,
+    batches: Iterable[Images] | BatchLoader,
+    *,
+    on_images: Callable[[int], object] | None = None,
+) -> Generator[Float32[Tensor, "num_images num_outputs"]]:
+    """Logits of each batch of prepared images on the CPU, computed where and in the type that the network is."""
+
+    def read(images: Tensor) -> Tensor:
+        return classifier(images).float().cpu()
+
+    return run_pass(classifier, batches, read=read, like=classifier.head.weight, on_images=on_images)
 
 
 def load_saved_model(
