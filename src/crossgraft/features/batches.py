@@ -16,7 +16,7 @@ from crossgraft.errors import OutOfMemoryError
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
 
-Images = Float[Tensor, "num_images channels height width"]
+Images = Float[Tensor, "_ channels height width"]
 
 
 @runtime_checkable
