@@ -191,6 +191,16 @@ def test_a_pass_that_is_left_ends_the_thread_of_its_batches():
     assert threading.active_count() == before
 
 
+def test_a_pass_that_fails_ends_the_thread_of_its_batches_though_the_error_is_kept():
+    def fail(batch):
+        raise ValueError("a network that does not like these images")
+
+    before = threading.active_count()
+    with pytest.raises(ValueError, match="does not like") as caught:
+        list(run_pass(nn.Identity(), loader_of(batch_size=2), read=fail))
+    assert threading.active_count() == before and caught.value.__traceback__ is not None
+
+
 # what taps take
 
 
