@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -15,6 +15,8 @@ from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import OutOfMemoryError
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
+
+Images = Float[Tensor, "_ channels height width"]
 
 
 @runtime_checkable
@@ -35,13 +37,6 @@ class ImageSource(Protocol):
     def image_name(self, index: int, /) -> str:
         """For messages."""
         ...
-
-
-class Batch(NamedTuple):
-    """Prepared images and the rows they come from."""
-
-    rows: range
-    images: Float[Tensor, "num_samples channels height width"]
 
 
 class BatchLoader:
@@ -70,7 +65,7 @@ class BatchLoader:
         self.batch_size = batch_size
         self.reporter = reporter
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[Images]:
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="prepare") as executor:
             pending = self._submit(executor, self._following(None))
             try:
@@ -84,11 +79,11 @@ class BatchLoader:
                         pending = self._submit(executor, rows[: self.batch_size])
                         continue
                     pending = self._submit(executor, self._following(rows))
-                    yield Batch(rows, future.result())
+                    yield future.result()
             finally:
                 executor.shutdown(wait=True, cancel_futures=True)
 
-    def load(self, rows: range) -> Tensor:
+    def load(self, rows: range) -> Images:
         """Read and prepare the images of ``rows``."""
         return prepare_batch([self.dataset.read(row) for row in rows], self.preprocessing)
 

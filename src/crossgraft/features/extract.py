@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import timm
 import torch
-from torch import Tensor
 
 from crossgraft.compute import available_cores, is_out_of_memory, limit_threads, reuse_freed_memory
 from crossgraft.errors import DataError, StorageError, UsageError
@@ -20,10 +19,11 @@ from crossgraft.features._tensor_file import FloatArray
 from crossgraft.features.batches import BatchLoader, ImageSource
 from crossgraft.features.cost import estimate_cost
 from crossgraft.features.feature_set import FeatureSet
+from crossgraft.features.passes import run_pass
 from crossgraft.features.store import ROWS_PER_SHARD, FeatureStore, cache_folder, feature_key
 from crossgraft.models import Backbone
 from crossgraft.models.penultimate import BackboneOutput
-from crossgraft.progress import SILENT_SECONDS, Reporter, Stage
+from crossgraft.progress import SILENT_SECONDS, Reporter
 from crossgraft.version import __version__
 
 LARGEST_BATCH = 64
@@ -146,7 +146,7 @@ class _Extraction:
         self._announce(title, loader, num_left)
         with (
             self.reporter.stage(title, total=num_left, unit="images") as stage,
-            closing(self._outputs(loader, stage)) as outputs,
+            closing(run_pass(self.backbone, loader, on_images=stage.advance)) as outputs,
         ):
             self._compute(missing, outputs)
         self.batch_size = loader.batch_size
@@ -181,32 +181,6 @@ class _Extraction:
                 filled = end
             self._refuse_not_finite(rows, features, logits)
             self.store.write_shard(shard, features, logits, seconds=time.perf_counter() - start)
-
-    def _outputs(self, loader: BatchLoader, stage: Stage) -> Generator[BackboneOutput]:
-        """What the backbone says, piece by piece in the order of the rows."""
-        for batch in loader:
-            images = batch.images
-            while len(images) > 0:
-                output, error = self._try(images[: loader.batch_size])
-                if output is None:
-                    loader.shrink(error or MemoryError())
-                    continue
-                yield output
-                stage.advance(len(output.features))
-                images = images[len(output.features) :]
-
-    def _try(self, images: Tensor) -> tuple[BackboneOutput | None, BaseException | None]:
-        """A forward pass, or the memory error it met."""
-        try:
-            return self.backbone(images), None
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()
-            elif self.backbone.device.startswith("mps"):
-                torch.mps.empty_cache()
-            return None, error.with_traceback(None)  # a traceback would keep the batch's activations alive
 
     def _refuse_not_finite(self, rows: range, features: FloatArray, logits: FloatArray | None) -> None:
         finite = np.isfinite(features).all(axis=1)

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.models.device import explain_missing_operations, move_to_device
 from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
-from crossgraft.models.layers import capture_activations, main_layers, observe_layers
+from crossgraft.models.layers import main_layers, observe_layers
 from crossgraft.models.penultimate import BackboneOutput, find_read_out
 from crossgraft.models.recipe import NetworkRecipe
+from crossgraft.models.taps import Tap, Taps
 from crossgraft.types import Preprocessing
 
 Images = Float[Tensor, "num_samples channels height width"]
@@ -106,18 +107,16 @@ class Backbone:
     def activations(self, images: Images, layers: Sequence[str]) -> dict[str, Tensor]:
         """Outputs of named layers for prepared images, in the order asked for, in each layer's own shape.
 
+        Of a layer that runs several times the last output counts.
+
         Raises:
             UnknownNameError: No such layer; the message gives the nearest names.
             UsageError: A layer does not run, or returns no tensor.
         """
-        with torch.no_grad(), capture_activations(self.module, layers) as outputs:
+        taps = {layer: Tap(layer, run="last") for layer in layers}
+        with torch.no_grad(), Taps(self.module, taps.values()) as found:
             self._read_out(self.module, self._accept(images))
-        idle = [layer for layer in layers if layer not in outputs]
-        if idle:
-            raise UsageError(
-                f"The layers {', '.join(idle)} of {self.name} do not run in a forward pass. Choose others."
-            )
-        return {layer: outputs[layer] for layer in layers}
+        return {layer: found[tap] for layer, tap in taps.items()}
 
     def probe_image(self) -> Tensor:
         """One image with every value between -1 and 1."""

@@ -1,13 +1,13 @@
-"""Named layers of any network, and their activations by hooks that never stay behind."""
+"""The layers of any network that have an activation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 
 from torch import Tensor, nn
 
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.models.taps import watch
 
 _CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 _WITHOUT_EFFECT = (nn.Identity, nn.Dropout, nn.Dropout2d)
@@ -55,50 +55,8 @@ def observe_layers(module: nn.Module) -> Generator[set[str]]:
     """Fill a set with the names of all layers that run inside the block and whose last output is one tensor."""
     seen: set[str] = set()
 
-    def note(name: str) -> Callable[[nn.Module, tuple[object, ...], object], None]:
-        def hook(_module: nn.Module, _inputs: tuple[object, ...], output: object) -> None:
-            (seen.add if isinstance(output, Tensor) else seen.discard)(name)
+    def note(name: str, output: object) -> None:
+        (seen.add if isinstance(output, Tensor) else seen.discard)(name)
 
-        return hook
-
-    handles = [layer.register_forward_hook(note(name)) for name, layer in module.named_modules() if name]
-    try:
+    with watch({name: layer for name, layer in module.named_modules() if name}, note):
         yield seen
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-@contextmanager
-def capture_activations(module: nn.Module, layers: Sequence[str]) -> Generator[dict[str, Tensor]]:
-    """Collect the outputs of ``layers`` for every forward pass inside the block; the hooks are gone after it.
-
-    Any name of ``module.named_modules()`` is a layer. A layer that runs several times in one pass keeps its
-    last output.
-
-    Raises:
-        UnknownNameError: The network has no such layer.
-        UsageError: A layer returns something other than a tensor.
-    """
-    modules = dict(module.named_modules())
-    for name in layers:
-        if name not in modules or not name:
-            raise UnknownNameError("layer", name, [known for known in modules if known])
-    outputs: dict[str, Tensor] = {}
-    handles = [modules[name].register_forward_hook(_keep(name, outputs)) for name in layers]
-    try:
-        yield outputs
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _keep(name: str, outputs: dict[str, Tensor]) -> Callable[[nn.Module, tuple[object, ...], object], None]:
-    def hook(_module: nn.Module, _inputs: tuple[object, ...], output: object) -> None:
-        if not isinstance(output, Tensor):
-            raise UsageError(
-                f"The layer {name} returns a {type(output).__name__}, not a tensor. Choose a layer inside or after it."
-            )
-        outputs[name] = output.detach().clone()  # an in-place ReLU behind the layer would change it
-
-    return hook

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 from crossgraft.errors import UsageError
 from crossgraft.models.positions import Layout, average_positions, find_layout, mean_over_positions
+from crossgraft.models.taps import Tap, Taps
 
 _HEAD_NAMES = ("fc", "classifier", "head", "heads", "linear")
 # Two orders above float32 rounding of one dot product; a head with a scale or a second branch is far outside.
@@ -76,11 +77,12 @@ def find_read_out(
         UsageError: The network shows neither a head nor timm's words; the message says what to implement.
     """
     route = find_route(module, probe, name=name)
-    if route.kind == "forward_features":
-        return partial(_through_forward_features, route)
-    head = module.get_submodule(route.head)
-    read = _through_linear_head if route.kind == "linear_head" else _through_convolutional_head
-    return partial(read, head)
+    ways = {
+        "linear_head": _through_linear_head,
+        "forward_features": _through_forward_features,
+        "convolutional_head": _through_convolutional_head,
+    }
+    return partial(ways[route.kind], route)
 
 
 def find_route(module: nn.Module, probe: Float[Tensor, "num_samples channels height width"], *, name: str) -> Route:
@@ -91,14 +93,14 @@ def find_route(module: nn.Module, probe: Float[Tensor, "num_samples channels hei
     """
     head = _linear_head(module)
     if head is not None and _is_the_last_step(module, head, probe):
-        return Route("linear_head", head=_name_of(head, module))
+        return Route("linear_head", head=head)
     if callable(getattr(module, "forward_features", None)):
         takes_pre_logits = _takes_pre_logits(module)
         shape = _before_pooling(module, probe, takes_pre_logits, name=name)[0].shape
         return Route("forward_features", takes_pre_logits=takes_pre_logits, layout=find_layout(module, tuple(shape)))
     convolution = _convolutional_head(module)
     if convolution is not None and _gives_one_row_an_image(module, probe):
-        return Route("convolutional_head", head=_name_of(convolution, module))
+        return Route("convolutional_head", head=convolution)
     raise UsageError(
         f"crossgraft can not see the penultimate features of the model {name} ({type(module).__name__}). Name its last "
         "linear layer fc, classifier, head or linear (and call it on a vector an image), or give it the method "
@@ -106,14 +108,15 @@ def find_route(module: nn.Module, probe: Float[Tensor, "num_samples channels hei
     )
 
 
-def _name_of(layer: nn.Module, module: nn.Module) -> str:
-    return next(name for name, candidate in module.named_modules() if candidate is layer)
+def _name_of(layer: nn.Module, module: nn.Module) -> str | None:
+    return next((name for name, candidate in module.named_modules() if candidate is layer), None)
 
 
-def _linear_head(module: nn.Module) -> nn.Linear | None:
+def _linear_head(module: nn.Module) -> str | None:
     get_classifier = getattr(module, "get_classifier", None)
     heads = [get_classifier()] if callable(get_classifier) else _named_heads(module)
-    return next((last for head in heads if isinstance(last := _last_of(head), nn.Linear)), None)
+    last = next((last for head in heads if isinstance(last := _last_of(head), nn.Linear)), None)
+    return None if last is None else _name_of(last, module)
 
 
 def _named_heads(module: nn.Module) -> list[object]:
@@ -130,29 +133,34 @@ def _last_of(head: object) -> object:
     return head
 
 
-def _is_the_last_step(module: nn.Module, head: nn.Linear, probe: Tensor) -> bool:
+def _is_the_last_step(module: nn.Module, head: str, probe: Tensor) -> bool:
     """Does applying ``head`` to what goes into it give the output of the whole network?"""
-    inputs, output = _run_with_head_inputs(module, head, probe)
-    if len(inputs) != 1 or inputs[0].ndim != 2 or not isinstance(output, Tensor):
+    tap = _input_of(head)
+    with Taps(module, [tap]) as found:
+        output = module(probe)
+    if found.runs(tap) != 1 or found[tap].ndim != 2 or not isinstance(output, Tensor):
         return False
-    expected = head(inputs[0])
+    expected = module.get_submodule(head)(found[tap])
     return expected.shape == output.shape and torch.allclose(
         expected, output, rtol=_SAME_OUTPUT, atol=_SAME_OUTPUT, equal_nan=True
     )
 
 
-def _run_with_head_inputs(module: nn.Module, head: nn.Module, images: Tensor) -> tuple[list[Tensor], object]:
-    inputs: list[Tensor] = []
-    handle = head.register_forward_pre_hook(lambda _module, arguments: inputs.append(arguments[0]))
-    try:
-        return inputs, module(images)
-    finally:
-        handle.remove()
+def _input_of(head: str) -> Tap:
+    return Tap(head, of="input", with_graph=True, run="first")
 
 
-def _through_linear_head(head: nn.Linear, module: nn.Module, images: Tensor) -> BackboneOutput:
-    inputs, output = _run_with_head_inputs(module, head, images)
-    return BackboneOutput(inputs[0].float(), cast(Tensor, output).float())
+def _run_to_head(route: Route, module: nn.Module, images: Tensor) -> tuple[Tensor, Tensor]:
+    """What goes into the head, and what the network says."""
+    tap = _input_of(route.head)
+    with Taps(module, [tap]) as found:
+        output = module(images)
+    return found[tap], output
+
+
+def _through_linear_head(route: Route, module: nn.Module, images: Tensor) -> BackboneOutput:
+    features, output = _run_to_head(route, module, images)
+    return BackboneOutput(features.float(), output.float())
 
 
 def _through_forward_features(route: Route, module: nn.Module, images: Tensor) -> BackboneOutput:
@@ -184,8 +192,7 @@ def features_along(route: Route, module: nn.Module, images: Tensor) -> Tensor:
     if route.kind == "forward_features":
         output, _ = _before_pooling(module, images, route.takes_pre_logits, name=type(module).__name__)
         return mean_over_positions(output, route.layout)
-    inputs, _ = _run_with_head_inputs(module, module.get_submodule(route.head), images)
-    return mean_over_positions(inputs[0], route.layout)
+    return mean_over_positions(_run_to_head(route, module, images)[0], route.layout)
 
 
 def _takes_pre_logits(module: nn.Module) -> bool:
@@ -214,12 +221,12 @@ def _the_tensor(output: object, *, name: str) -> Tensor:
     )
 
 
-def _convolutional_head(module: nn.Module) -> nn.Conv2d | None:
-    """The last learned layer of the head, where that is a 1×1 convolution."""
+def _convolutional_head(module: nn.Module) -> str | None:
+    """Name of the last learned layer of the head, where that is a 1×1 convolution."""
     for head in _named_heads(module):
         learned = [layer for layer in cast(nn.Module, head).modules() if isinstance(layer, nn.Conv2d | nn.Linear)]
         if learned and isinstance(learned[-1], nn.Conv2d) and learned[-1].kernel_size == (1, 1):
-            return learned[-1]
+            return _name_of(learned[-1], module)
     return None
 
 
@@ -228,6 +235,6 @@ def _gives_one_row_an_image(module: nn.Module, probe: Tensor) -> bool:
     return isinstance(output, Tensor) and output.ndim == 2 and len(output) == len(probe)
 
 
-def _through_convolutional_head(head: nn.Conv2d, module: nn.Module, images: Tensor) -> BackboneOutput:
-    inputs, output = _run_with_head_inputs(module, head, images)
-    return BackboneOutput(average_positions(inputs[0], _CHANNELS_FIRST), cast(Tensor, output).float())
+def _through_convolutional_head(route: Route, module: nn.Module, images: Tensor) -> BackboneOutput:
+    feature_map, output = _run_to_head(route, module, images)
+    return BackboneOutput(average_positions(feature_map, _CHANNELS_FIRST), output.float())

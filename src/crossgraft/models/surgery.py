@@ -9,6 +9,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from crossgraft.models.modes import modes_kept
 from crossgraft.models.penultimate import Route, features_along, find_route
 
 SOURCE_HEAD = "source head, not used"
@@ -62,10 +63,8 @@ def forget_caches(module: nn.Module) -> None:
 
     Such layers drop it when they enter train mode, but not when other weights are loaded.
     """
-    modes = [(layer, layer.training) for layer in module.modules()]
-    module.train()
-    for layer, training in modes:
-        layer.training = training
+    with modes_kept(module):
+        module.train()
 
 
 def repeat_cut(module: nn.Module, cut: Cut) -> None:

@@ -11,8 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from crossgraft.errors import NotApplicable, UnknownNameError, UsageError
+from crossgraft.errors import NotApplicable, UsageError
 from crossgraft.models.backbone import Backbone
+from crossgraft.models.modes import modes_kept
+from crossgraft.models.taps import named_layer
 from crossgraft.scores._inputs import ImageRows
 from crossgraft.scores._triplets import count_triplets
 from crossgraft.types import ClassIndices
@@ -52,8 +54,8 @@ def two_layers(module: nn.Module, first: str | None, second: str | None) -> tupl
         UnknownNameError: No such layer.
         UsageError: The layer has no weight.
     """
-    modules = dict(module.named_modules())
-    convolutions = [name for name, layer in modules.items() if isinstance(layer, (nn.Conv1d, nn.Conv2d, nn.Conv3d))]
+    kinds = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+    convolutions = [name for name, layer in module.named_modules() if isinstance(layer, kinds)]
     if (first is None or second is None) and len(convolutions) < 2:
         raise NotApplicable(
             f"The gradient ratio needs two convolutions, and {type(module).__name__} has {len(convolutions)}. Name two "
@@ -61,9 +63,7 @@ def two_layers(module: nn.Module, first: str | None, second: str | None) -> tupl
         )
     chosen: list[Layer] = []
     for name in (convolutions[0] if first is None else first, convolutions[1] if second is None else second):
-        if name not in modules or not name:
-            raise UnknownNameError("layer", name, [known for known in modules if known])
-        weight = getattr(modules[name], "weight", None)
+        weight = getattr(named_layer(module, name), "weight", None)
         if not isinstance(weight, nn.Parameter):
             raise UsageError(f"The layer {name} has no weight. Name a convolution or a linear layer.")
         chosen.append(Layer(name, weight))
@@ -73,17 +73,14 @@ def two_layers(module: nn.Module, first: str | None, second: str | None) -> tupl
 @contextmanager
 def differentiable(module: nn.Module, layers: tuple[Layer, Layer]) -> Generator[None]:
     """Eval mode, with gradients on and asked for by both layers; everything as before afterwards."""
-    modes = [(part, part.training) for part in module.modules()]
     asked = [(layer.weight, layer.weight.requires_grad) for layer in layers]
-    module.eval()
     try:
         for layer in layers:
             layer.weight.requires_grad_(True)
-        with torch.inference_mode(False), torch.enable_grad():
+        with modes_kept(module), torch.inference_mode(False), torch.enable_grad():
+            module.eval()
             yield
     finally:
-        for part, training in modes:
-            part.training = training
         for weight, requires_grad in asked:
             weight.requires_grad_(requires_grad)
 

@@ -20,13 +20,13 @@ from crossgraft.options import FitOptions, TuneOptions, from_mapping, options_of
 from crossgraft.options.data import VAL_SHARE
 from crossgraft.progress import Reporter
 from crossgraft.tune.jobs import Job
+from crossgraft.tune.logits import compute_logits
 from crossgraft.tune.measuring.calibration import to_probabilities
 from crossgraft.tune.measuring.evaluation import calibrate
 from crossgraft.tune.picking import pick, runner_of, trained_network
 from crossgraft.tune.planning.preparation import Preparation, prepare_rows
 from crossgraft.tune.planning.request import Request
 from crossgraft.tune.planning.rows import training_rows
-from crossgraft.tune.saving.inference import compute_logits
 from crossgraft.tune.tuned import epoch_frame
 from crossgraft.types import Task
 

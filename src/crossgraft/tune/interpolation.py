@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from crossgraft.data import Dataset
 from crossgraft.errors import UsageError
+from crossgraft.features.passes import run_pass
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import InterpolationPoint, InterpolationRecord, Reference
@@ -253,11 +254,11 @@ def _estimate_statistics(layers: Sequence[nn.Module], network: Classifier, image
         layer.num_batches_tracked = None if layer.num_batches_tracked is None else layer.num_batches_tracked.clone()
         layer.reset_running_stats()
         layer.train()
+    rows_of_batches = order.tensor_split(max(1, round(len(images) / _BATCH)))
+    batches = (images.normalise(images.read(rows)) for rows in rows_of_batches)
     weight = network.head.weight
-    with torch.no_grad():
-        for rows in order.tensor_split(max(1, round(len(images) / _BATCH))):
-            batch = images.normalise(images.read(rows))
-            network.features(batch.to(weight.device, weight.dtype))
+    for _ in run_pass(network, batches, read=network.features, like=weight, eval_mode=False):
+        pass  # the layers in train mode look at them
     for layer, (momentum, count) in zip(norms, kept, strict=True):
         layer.momentum = momentum
         layer.num_batches_tracked = None if count is None else count.to(weight.device)

@@ -19,8 +19,9 @@ from crossgraft.progress import Reporter
 from crossgraft.records import PredictionRecord, PredictionRow, Thumbnail
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.known_targets import KnownTargets, measure, true_classes
+from crossgraft.tune.logits import BATCH_SIZE, compute_logits
 from crossgraft.tune.predictions import UNREADABLE, Predictions
-from crossgraft.tune.saving.inference import BATCH_SIZE, Answers, answer, compute_logits, in_words
+from crossgraft.tune.saving.inference import Answers, answer, in_words
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import finish_run

@@ -13,6 +13,8 @@ from crossgraft.errors import UsageError
 from crossgraft.models.adapters import AdapterRecipe, adapters_of, merge_adapters
 from crossgraft.models.adapters.insertion import insert_adapter, make_adapter, take_out_adapter
 from crossgraft.models.classifier import Classifier
+from crossgraft.models.modes import modes_kept
+from crossgraft.models.taps import watch
 from crossgraft.seeding import torch_generator
 
 
@@ -78,27 +80,15 @@ def called_modules(classifier: Classifier) -> set[str]:
     Cost: one forward pass of one image.
     """
     called: set[str] = set()
-    handles = [
-        module.register_forward_pre_hook(lambda _m, _i, name=name: called.add(name))
-        for name, module in classifier.named_modules()
-    ]
-    try:
+    with watch(dict(classifier.named_modules()), lambda name, _: called.add(name), of="input"):
         look(classifier)
-    finally:
-        for handle in handles:
-            handle.remove()
     return called
 
 
 @torch.no_grad()
 def look(classifier: Classifier) -> Tensor:
     """The features (1, d) of one drawn image: one forward pass in eval mode; modes stay."""
-    modes = [(module, module.training) for module in classifier.modules()]
-    classifier.eval()
-    try:
-        p, weight = classifier.preprocessing, classifier.head.weight
-        image = torch.randn(1, p.channels, p.height_pixels, p.width_pixels, generator=torch_generator(0, "look"))
-        return classifier.features(image.to(weight))
-    finally:
-        for module, training in modes:
-            module.training = training
+    p, weight = classifier.preprocessing, classifier.head.weight
+    image = torch.randn(1, p.channels, p.height_pixels, p.width_pixels, generator=torch_generator(0, "look"))
+    with modes_kept(classifier):
+        return classifier.eval().features(image.to(weight))

@@ -13,9 +13,10 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from crossgraft.features.passes import collect, run_pass
 from crossgraft.models.classifier import Classifier, ClassifierOutput
 from crossgraft.tune.engine.contract import Feed
-from crossgraft.tune.feed.batches import BatchMaker, TrainingBatch, evaluation_batches
+from crossgraft.tune.feed.batches import BatchMaker, evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages
 
 
@@ -76,8 +77,8 @@ def features_of(
 
     Batches of another size may round the last bit differently.
     """
-    nothing = torch.zeros(len(images), 1)
-    return _in_batches(classifier, images, nothing, batch_size, device)
+    batches = evaluation_batches(images, batch_size=batch_size, device=device)
+    return collect(run_pass(classifier, batches, read=classifier.features, like=classifier.head.weight))
 
 
 class EvaluationLogits:
@@ -116,22 +117,3 @@ class EvaluationLogits:
             parts = features.split(self._batch_size)
             logits = torch.cat([classifier.head(part.to(classifier.head.weight.device)).cpu() for part in parts])
         return ClassifierOutput(features, logits)
-
-
-def _in_batches(
-    classifier: Classifier, images: TrainingImages, targets: Tensor, batch_size: int, device: str
-) -> Tensor:
-    modes = {name: module.training for name, module in classifier.named_modules()}
-    classifier.eval()
-    weight = classifier.head.weight
-
-    def features(batch: TrainingBatch) -> Tensor:
-        return classifier.features(batch.images.to(weight.device, weight.dtype)).cpu()
-
-    try:
-        with torch.no_grad():
-            found = evaluation_batches(images, targets, batch_size=batch_size, device=device)
-            return torch.cat([features(batch) for batch in found])
-    finally:
-        for name, module in classifier.named_modules():
-            module.training = modes[name]

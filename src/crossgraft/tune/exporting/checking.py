@@ -12,12 +12,13 @@ from torch import Tensor, nn
 
 from crossgraft.data.transforms import normalise_images
 from crossgraft.errors import ExportError
+from crossgraft.features.passes import collect
 from crossgraft.records import OutputAgreementRecord
 from crossgraft.seeding import torch_generator
 from crossgraft.tune.exporting.source_model import SourceModel
+from crossgraft.tune.logits import logits_of_batches
 from crossgraft.tune.measuring.calibration import to_probabilities
 from crossgraft.tune.saving.inference import task_of
-from crossgraft.tune.saving.saved_model import logits_of_batch
 from crossgraft.types import Preprocessing
 
 BATCH_SIZES = (1, 2, 5)
@@ -78,12 +79,10 @@ def check_agreement(source: SourceModel, answer: Answer, *, checked_with: str) -
     Cost: two forward passes of eight images.
     """
     images = example_images(source.reference.preprocessing, sum(BATCH_SIZES))
-    expected, found = [], []
-    for batch in images.split(BATCH_SIZES):
-        prepared = normalise_images(batch, source.reference.preprocessing, full_range=1)
-        expected.append(logits_of_batch(source.reference, prepared).numpy())
-        found.append(answer(batch))
-    logits = np.concatenate(expected)
+    batches = images.split(BATCH_SIZES)
+    prepared = (normalise_images(batch, source.reference.preprocessing, full_range=1) for batch in batches)
+    logits = collect(logits_of_batches(source.reference, prepared)).numpy()
+    found = [answer(batch) for batch in batches]
     allowed = _allowed(logits)
     difference = _largest(logits, np.concatenate([outputs.logits for outputs in found]))
     _refuse(difference, allowed, "logits", source, checked_with)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float, Float32, Int64
@@ -18,6 +19,7 @@ from crossgraft.tune.feed.batch_plan import BatchPlan as BatchPlan
 from crossgraft.tune.feed.images import TrainingImages
 
 Targets = Float[Tensor, "num_samples num_classes"]
+_Batch = TypeVar("_Batch")
 # What is in between stays in the caches; whole batches took twice the time. Another number draws other images.
 _IMAGES_AT_ONCE = 16
 _PLAIN_BATCH = 64
@@ -98,9 +100,7 @@ class BatchMaker:
 
     def plain_batches(self) -> Iterator[Float32[Tensor, "batch channels height width"]]:
         """Every image once, in order, neither augmented nor mixed."""
-        found = evaluation_batches(self.images, self.targets, batch_size=_PLAIN_BATCH, device=self.device)
-        for batch in found:
-            yield batch.images
+        return evaluation_batches(self.images, batch_size=_PLAIN_BATCH, device=self.device)
 
     def training_batches(self, passes: int) -> Iterator[Float32[Tensor, "batch channels height width"]]:
         """Epochs −1, −2 …, which training never shows."""
@@ -136,31 +136,24 @@ class BatchMaker:
 
 
 def evaluation_batches(
-    images: TrainingImages,
-    targets: Targets,
-    *,
-    batch_size: int,
-    device: str = "cpu",
-) -> Iterator[TrainingBatch]:
+    images: TrainingImages, *, batch_size: int, device: str = "cpu"
+) -> Iterator[Float32[Tensor, "batch channels height width"]]:
     """All rows in order, neither augmented nor mixed; the last batch may be smaller.
 
     Args:
         images: Of the rows to evaluate.
-        targets: (n, C) one row an image.
         batch_size: Images a batch.
         device: Where images are normalised.
 
     Raises:
-        UsageError: The batch size is below 1, or images and targets differ in number.
+        UsageError: The batch size is below 1.
         UnreadableImageError: An image can not be decoded (any more).
     """
-    if batch_size < 1 or len(images) != len(targets):
-        raise UsageError(
-            f"{len(images)} images with {len(targets)} rows of targets can not be seen in batches of {batch_size}."
-        )
+    if batch_size < 1:
+        raise UsageError(f"{len(images)} images can not be seen in batches of {batch_size}.")
 
-    def maker(rows: Tensor) -> Callable[[], TrainingBatch]:
-        return lambda: TrainingBatch(rows, _prepare(images, rows, device, lambda part: part), targets[rows].to(device))
+    def maker(rows: Tensor) -> Callable[[], Tensor]:
+        return lambda: _prepare(images, rows, device, lambda part: part)
 
     return _prepared_ahead([maker(rows) for rows in torch.arange(len(images)).split(batch_size)])
 
@@ -176,11 +169,11 @@ def _prepare(
     return prepared
 
 
-def _prepared_ahead(makers: Sequence[Callable[[], TrainingBatch]]) -> Iterator[TrainingBatch]:
+def _prepared_ahead(makers: Sequence[Callable[[], _Batch]]) -> Iterator[_Batch]:
     """Call the makers in order, each while the batch before it is in use."""
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch") as executor:
         try:
-            pending: Future[TrainingBatch] | None = None
+            pending: Future[_Batch] | None = None
             for following in [*makers, None]:
                 batch = pending.result() if pending is not None else None
                 pending = executor.submit(following) if following is not None else None

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from itertools import tee
 
 import numpy as np
-import torch
 
 from crossgraft.data import Dataset
 from crossgraft.errors import NotApplicable
+from crossgraft.features.passes import run_pass
 from crossgraft.models.classifier import Classifier
 from crossgraft.similarity import StreamingCka
 from crossgraft.tune.feed.batches import evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.saving.inference import BATCH_SIZE
+from crossgraft.tune.logits import BATCH_SIZE
 
 
 def similarity_to_source(
@@ -56,25 +57,21 @@ def similarity_to_source(
 
 def _compare(source: Classifier, classifier: Classifier, images: TrainingImages, device: str) -> StreamingCka:
     """Every batch is decoded once and goes through both networks."""
-    stream, nothing = StreamingCka(), torch.zeros(len(images), 1)
-    with torch.no_grad():
-        for batch in evaluation_batches(images, nothing, batch_size=BATCH_SIZE, device=device):
-            before, after = (
-                each.features(batch.images.to(each.head.weight.device, each.head.weight.dtype))
-                for each in (source, classifier)
-            )
-            stream.update(before, after)
+    stream = StreamingCka()
+    first, second = tee(evaluation_batches(images, batch_size=BATCH_SIZE, device=device))
+    before = run_pass(source, first, read=source.features, like=source.head.weight)
+    after = run_pass(classifier, second, read=classifier.features, like=classifier.head.weight)
+    for pair in zip(before, after, strict=True):
+        stream.update(*pair)
     return stream
 
 
 @contextmanager
 def _placed(classifier: Classifier, device: str) -> Generator[None]:
-    """On ``device`` and in eval mode for a while."""
-    place, modes = classifier.head.weight.device, {name: part.training for name, part in classifier.named_modules()}
+    """On ``device`` for a while."""
+    place = classifier.head.weight.device
     try:
-        classifier.to(device).eval()
+        classifier.to(device)
         yield
     finally:
         classifier.to(place)
-        for name, part in classifier.named_modules():
-            part.training = modes[name]

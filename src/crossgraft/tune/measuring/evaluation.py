@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float
 
 from crossgraft.data import Dataset
 from crossgraft.errors import NotApplicable
+from crossgraft.features.passes import collect
 from crossgraft.metrics import calibration_error, decide, evaluate_predictions
 from crossgraft.metrics.decisions import DEFAULT_THRESHOLD
 from crossgraft.models.classifier import Classifier
@@ -24,12 +24,12 @@ from crossgraft.records import (
 )
 from crossgraft.tune.feed.batches import evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages
+from crossgraft.tune.logits import BATCH_SIZE, logits_of_batches
 from crossgraft.tune.measuring.calibration import Temperature, fit_temperature, to_probabilities
 from crossgraft.tune.measuring.curves import confusion_record, reliability_bins, roc_records
 from crossgraft.tune.measuring.metric_records import metric_records
 from crossgraft.tune.measuring.thresholds import Threshold, fit_thresholds, threshold_values
 from crossgraft.tune.parts import Parts
-from crossgraft.tune.saving.inference import BATCH_SIZE
 from crossgraft.types import Task
 
 Logits = Float[np.ndarray, "_ num_classes"]
@@ -67,14 +67,8 @@ class FoldPredictions:
 def logits_of(classifier: Classifier, images: TrainingImages, *, device: str) -> Logits:
     """Logits of all rows in order, in eval mode, in the batches in which ``predict`` sees images."""
     classifier.eval().to(device)
-    targets = torch.zeros(len(images), 1)
-    weight = classifier.head.weight
-    with torch.no_grad():
-        found = [
-            classifier(batch.images.to(weight.device, weight.dtype)).float().cpu()
-            for batch in evaluation_batches(images, targets, batch_size=BATCH_SIZE, device=device)
-        ]
-    return torch.cat(found).numpy()
+    batches = evaluation_batches(images, batch_size=BATCH_SIZE, device=device)
+    return collect(logits_of_batches(classifier, batches)).numpy()
 
 
 def calibrate(

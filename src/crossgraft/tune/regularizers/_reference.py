@@ -4,42 +4,31 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator
-from typing import Protocol, runtime_checkable
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
+from crossgraft.features.batches import Images
+from crossgraft.features.passes import collect, run_pass
 from crossgraft.models.adapters import adapters_of, without_adapters
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.regularizers._regularizer import TrainingSet
 
 
-@runtime_checkable
-class Reference(Protocol):
-    """Gives the features that the starting network gives."""
-
-    def features(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch num_features"]:
-        """Penultimate features of prepared images."""
-        ...
-
-
-class _AdaptersOff:
-    """The network that is trained, in eval mode and without its adapters, for the time of a forward pass."""
+class _AdaptersOff(nn.Module):
+    """The network that is trained, without its adapters for the time of a forward pass."""
 
     def __init__(self, classifier: Classifier) -> None:
+        super().__init__()
         self._classifier = classifier
 
-    def features(self, images: Tensor) -> Tensor:
+    def features(self, images: Images) -> Float[Tensor, "batch num_features"]:
         """As the network before adapters were put into it."""
-        modes = [(module, module.training) for module in self._classifier.modules()]
-        self._classifier.eval()
-        try:
-            with without_adapters(self._classifier):
-                return self._classifier.features(images)
-        finally:
-            for module, training in modes:
-                module.training = training
+        with without_adapters(self._classifier):
+            return self._classifier.features(images)
+
+
+Reference = Classifier | _AdaptersOff
 
 
 def starting_network(classifier: Classifier) -> Reference:
@@ -61,18 +50,16 @@ def frozen_copy(classifier: Classifier) -> Classifier:
 
 
 def features_of_batches(
-    network: Reference, batches: Iterable[Float[Tensor, "_ channels height width"]], *, like: Tensor
+    network: Reference, batches: Iterable[Images], *, like: Tensor
 ) -> Iterator[Float[Tensor, "batch num_features"]]:
-    """The penultimate features of each batch, without a gradient and without autocast.
+    """The penultimate features of each batch, in eval mode, without a gradient and without autocast.
 
     Args:
         network: The starting network.
         batches: Prepared images.
         like: A weight of the network, for device and number type.
     """
-    for images in batches:
-        with torch.no_grad(), torch.autocast(like.device.type, enabled=False):
-            yield network.features(images.to(like.device, like.dtype))
+    return run_pass(network, batches, read=network.features, like=like, full_precision=True)
 
 
 def features_of_training_set(
@@ -82,6 +69,4 @@ def features_of_training_set(
 
     Cost: one pass over the images, and n × d numbers.
     """
-    return torch.cat(
-        [features.cpu() for features in features_of_batches(network, training_set.plain_batches(), like=like)]
-    )
+    return collect(features_of_batches(network, training_set.plain_batches(), like=like))

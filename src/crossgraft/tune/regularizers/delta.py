@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 
 from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.features.passes import Tap, Taps, run_pass, through_taps
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.positions import find_layout
 from crossgraft.tune.regularizers._channel_attention import HasTargets, channel_attention
 from crossgraft.tune.regularizers._nothing_learned import NothingLearned
-from crossgraft.tune.regularizers._reference import features_of_batches, frozen_copy
+from crossgraft.tune.regularizers._reference import frozen_copy
 from crossgraft.tune.regularizers._regularizer import StepContext, TrainingSet
 
 Reduction = Literal["mean", "tllib"]
@@ -74,10 +72,9 @@ class DELTA(NothingLearned):
         if self.attention and _BETWEEN_NAMES in self.layers:
             raise UsageError("delta weighs the channels of one layer. Name only the last one, or leave out attention.")
         self._network: Classifier | None = None
-        self._names: list[str] = []
+        self._taps: list[Tap] = []
         self._weights: Tensor | None = None
-        self._maps: dict[str, Tensor] = {}
-        self._hooks: list[RemovableHandle] = []
+        self._ours: Taps | None = None
 
     @property
     def task_weight(self) -> float:
@@ -91,7 +88,8 @@ class DELTA(NothingLearned):
             UsageError: A layer does not exist, or its channels can not be weighed.
         """
         self.detach()
-        self._names = _layer_names(classifier, self.layers)
+        # the tensors themselves: what works in place behind a layer changes ours and theirs
+        self._taps = [Tap(name, with_graph=True, run="last") for name in _layer_names(classifier, self.layers)]
         self._network = frozen_copy(classifier)
         if self.attention and training_set is not None:
             if not isinstance(training_set, HasTargets):
@@ -99,7 +97,8 @@ class DELTA(NothingLearned):
             self._weights = channel_attention(self._network, training_set, training_set.targets).to(
                 classifier.head.weight
             )
-        self._hooks = [_keep(classifier, name, self._maps, in_steps_only=True) for name in self._names]
+        # an evaluation, which is no step, has no gradients
+        self._ours = Taps(classifier, self._taps, when=torch.is_grad_enabled).__enter__()
 
     def loss(self, context: StepContext) -> dict[str, Tensor]:
         """The terms ``maps`` and ``head``.
@@ -107,12 +106,13 @@ class DELTA(NothingLearned):
         Raises:
             UsageError: ``attach`` was not called, or had no images to weigh channels by; a layer gives no feature map.
         """
-        if self._network is None or (self.attention and self._weights is None):
+        if self._network is None or self._ours is None or (self.attention and self._weights is None):
             raise UsageError("delta does not know the pretrained network. Call attach(classifier, training_set) first.")
-        with _watched(self._network, self._names) as theirs:
-            next(features_of_batches(self._network, [context.images], like=context.classifier.head.weight))
+        look = through_taps(self._network, self._taps, run=self._network.features)
+        like = context.classifier.head.weight
+        (theirs,) = run_pass(self._network, [context.images], read=look, like=like, full_precision=True)
         with torch.autocast(context.features.device.type, enabled=False):
-            distances = [self._distance(context.classifier, name, theirs[name]) for name in self._names]
+            distances = [self._distance(context.classifier, tap, self._ours, theirs[tap]) for tap in self._taps]
             images = 1 if self.reduction == "mean" else context.num_images_of_all
             head = [p.square().sum() for p in context.classifier.head.parameters() if p.requires_grad]
             return {
@@ -120,27 +120,28 @@ class DELTA(NothingLearned):
                 "head": 0.5 * self.beta * (torch.stack(head).sum() if head else context.logits.new_zeros(())),
             }
 
-    def _distance(self, classifier: Classifier, name: str, theirs: Tensor) -> Tensor:
-        ours = self._maps.pop(name, None)  # the graph behind it ends with this step
-        if ours is None:
-            raise UsageError(f"The layer {name} was not used in this step by the network that delta is attached to.")
+    def _distance(self, classifier: Classifier, tap: Tap, step: Taps, theirs: Tensor) -> Tensor:
+        if not step.runs(tap):
+            raise UsageError(
+                f"The layer {tap.layer} was not used in this step by the network that delta is attached to."
+            )
+        ours = step.pop(tap)
         if self._weights is None:
             return squared_distance(ours, theirs)
         axis = find_layout(classifier.body, ours.shape).channel_axis
         if ours.shape[axis] != len(self._weights):
             raise UsageError(
-                f"delta can not weigh the {ours.shape[axis]} channels of {name} by the {len(self._weights)} features. Leave "
+                f"delta can not weigh the {ours.shape[axis]} channels of {tap.layer} by the {len(self._weights)} features. Leave "
                 "out attention, or name the layer that the features are the average of."
             )
         return weighed_distance(ours, theirs, self._weights, axis)
 
     def detach(self) -> None:
         """Stop watching the network that is trained, and forget the other."""
-        for hook in self._hooks:
-            hook.remove()
-        self._hooks, self._names = [], []
-        self._network = self._weights = None
-        self._maps.clear()
+        if self._ours is not None:
+            self._ours.__exit__()
+        self._taps = []
+        self._network = self._weights = self._ours = None
 
 
 def squared_distance(ours: Float[Tensor, "batch ..."], theirs: Float[Tensor, "batch ..."]) -> Float[Tensor, ""]:
@@ -170,31 +171,3 @@ def _layer_names(classifier: Classifier, layers: str) -> list[str]:
             raise UnknownNameError("layer", name, [known for known in modules if known.startswith("body.")])
         names.append(found)
     return names
-
-
-def _keep(network: Classifier, name: str, maps: dict[str, Tensor], *, in_steps_only: bool) -> RemovableHandle:
-    """From now on, put what a layer gives into ``maps``; an evaluation, which is no step, has no gradients."""
-
-    def keep(_module: nn.Module, _inputs: Any, output: object) -> None:
-        if torch.is_grad_enabled() or not in_steps_only:
-            maps[name] = _as_map(output, name)
-
-    return network.get_submodule(name).register_forward_hook(keep)
-
-
-@contextmanager
-def _watched(network: Classifier, names: list[str]) -> Generator[dict[str, Tensor]]:
-    """What the layers give inside the block, by name."""
-    maps: dict[str, Tensor] = {}
-    handles = [_keep(network, name, maps, in_steps_only=False) for name in names]
-    try:
-        yield maps
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _as_map(output: object, name: str) -> Tensor:
-    if not isinstance(output, Tensor):
-        raise UsageError(f"The layer {name} gives {type(output).__name__}, no tensor. Name another: delta:layers=NAME.")
-    return output

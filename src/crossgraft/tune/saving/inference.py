@@ -3,90 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from jaxtyping import Float, Float32, Float64
-from torch import Tensor
+from jaxtyping import Float, Float64
 
-from crossgraft.compute import is_out_of_memory
-from crossgraft.errors import DataError
-from crossgraft.features.batches import BatchLoader, ImageSource
 from crossgraft.metrics import decide
-from crossgraft.models.classifier import Classifier
-from crossgraft.models.device import explain_missing_operations
-from crossgraft.progress import Reporter
 from crossgraft.records import SavedModelRecord
 from crossgraft.tune.measuring.calibration import to_probabilities
 from crossgraft.tune.predictions import NO_LABEL
-from crossgraft.tune.saving.saved_model import logits_of_batch
 from crossgraft.types import Task
-from crossgraft.words.formatting import counted
-
-BATCH_SIZE = 64
-_NAMED_ROWS = 5
-
-
-def compute_logits(
-    classifier: Classifier, images: ImageSource, *, batch_size: int = BATCH_SIZE, reporter: Reporter
-) -> Float32[np.ndarray, "num_images num_outputs"]:
-    """Logits of every image, before the temperature; the next batch is prepared while the network looks at this one.
-
-    Args:
-        classifier: In eval mode, on any device.
-        images: In a fixed order.
-        batch_size: Images at once; halved when memory runs out. Another size can change the last digits of a float32.
-        reporter: Told how far it is.
-
-    Raises:
-        DataError: Logits are NaN or infinite; the message names the images.
-        OutOfMemoryError: A single image does not fit.
-    """
-    spans = [range(len(images))]
-    loader = BatchLoader(images, classifier.preprocessing, spans, batch_size=batch_size, reporter=reporter)
-    logits = np.empty((len(images), classifier.num_outputs), np.float32)
-    name = classifier.recipe.name
-    with (
-        reporter.stage(
-            f"Predicting {counted(len(images), 'image')} with {name}", total=len(images), unit="images"
-        ) as stage,
-        explain_missing_operations(name, str(classifier.head.weight.device)),
-        closing(iter(loader)) as batches,  # pyright: ignore[reportArgumentType] - a generator
-    ):
-        for batch in batches:
-            done = batch.rows.start
-            while done < batch.rows.stop:
-                part = batch.images[done - batch.rows.start :][: loader.batch_size]
-                found = _try(classifier, part, loader)
-                if found is not None:
-                    logits[done : done + len(found)] = found.numpy()
-                    done += len(found)
-                    stage.advance(len(found))
-    _refuse_not_finite(logits, images, name)
-    return logits
-
-
-def _try(classifier: Classifier, images: Tensor, loader: BatchLoader) -> Tensor | None:
-    """Logits, or None after the batch was made smaller because memory ran out."""
-    try:
-        return logits_of_batch(classifier, images)
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-        loader.shrink(error)
-        return None
-
-
-def _refuse_not_finite(logits: np.ndarray, images: ImageSource, model: str) -> None:
-    bad = np.flatnonzero(~np.isfinite(logits).all(axis=1))
-    if bad.size:
-        names = ", ".join(images.image_name(int(row)) for row in bad[:_NAMED_ROWS])
-        more = f" and {bad.size - _NAMED_ROWS} more" if bad.size > _NAMED_ROWS else ""
-        raise DataError(f"{model} gives NaN or infinite values for {names}{more}. Check these images and the weights.")
 
 
 class Answers(NamedTuple):

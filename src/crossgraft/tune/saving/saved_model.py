@@ -32,6 +32,7 @@ from crossgraft.models.trusted_code import TrustedCode, trusted_code
 from crossgraft.paths import read_whole
 from crossgraft.records import RunRecord, SavedModelRecord, TuningRecord
 from crossgraft.records.base import SCHEMA_VERSION
+from crossgraft.tune.logits import logits_of_batches
 from crossgraft.tune.saving.checksums import refuse_changes
 from crossgraft.types import AllowedCode
 
@@ -67,7 +68,7 @@ class SavedModel:
         The same images in batches of the same size give the same bits as when the model was evaluated, on the same
         machine, with the same versions and threads.
         """
-        return logits_of_batch(self.classifier, images)
+        return next(logits_of_batches(self.classifier, [images]))
 
     def _repr_html_(self) -> str:
         """A short table for notebooks."""
@@ -85,15 +86,6 @@ class SavedModel:
                 "use": "research use, not a medical device",
             },
         )
-
-
-def logits_of_batch(
-    classifier: Classifier, images: Float[Tensor, "num_images channels height width"]
-) -> Float[Tensor, "num_images num_outputs"]:
-    """Logits of prepared images on the CPU, computed where and in the type that the network is."""
-    weight = classifier.head.weight
-    with torch.no_grad():
-        return classifier(images.to(device=weight.device, dtype=weight.dtype)).float().cpu()
 
 
 def load_saved_model(

@@ -172,16 +172,13 @@ def test_an_epoch_that_is_over_has_no_batches():
 
 
 def test_evaluation_goes_through_all_rows_in_order():
-    batches = list(evaluation_batches(make_images(), TARGETS, batch_size=10))
-    assert [batch.rows.tolist() for batch in batches] == [[*range(10)], [*range(10, 20)], [20, 21, 22]]
-    assert torch.equal(torch.cat([batch.images for batch in batches]), prepare_batch(list(ARRAYS), PREPROCESSING))
-    assert torch.equal(torch.cat([batch.targets for batch in batches]), TARGETS)
+    batches = list(evaluation_batches(make_images(), batch_size=10))
+    assert [len(batch) for batch in batches] == [10, 10, 3]
+    assert torch.equal(torch.cat(batches), prepare_batch(list(ARRAYS), PREPROCESSING))
 
 
 def test_what_does_not_belong_together_is_refused():
     with pytest.raises(UsageError, match="20 images, 23 rows"):
         make_maker(make_images(ARRAYS[:20]))
-    with pytest.raises(UsageError, match="20 images with 23 rows"):
-        evaluation_batches(make_images(ARRAYS[:20]), TARGETS, batch_size=2)
     with pytest.raises(UsageError, match="batches of 0"):
-        evaluation_batches(make_images(), TARGETS, batch_size=0)
+        evaluation_batches(make_images(), batch_size=0)

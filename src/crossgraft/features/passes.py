@@ -1,0 +1,132 @@
+"""One pass of a network over images: the only place where networks are run for what they say, apart from training steps.
+
+>>> import torch
+>>> network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 5), torch.nn.ReLU(), torch.nn.Linear(5, 2))
+>>> batches = torch.rand(7, 3, 2, 2).split(4)
+>>> collect(run_pass(network, batches)).shape
+torch.Size([7, 2])
+>>> hidden = Tap("2")
+>>> collect(said[hidden] for said in run_pass(network, batches, read=through_taps(network, [hidden]))).shape
+torch.Size([7, 5])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import ExitStack, closing
+from typing import TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from crossgraft.compute import is_out_of_memory
+from crossgraft.features.batches import BatchLoader, Images
+from crossgraft.models.backbone import Backbone
+from crossgraft.models.modes import modes_kept
+from crossgraft.models.taps import Tap as Tap
+from crossgraft.models.taps import Taps as Taps
+
+_Said = TypeVar("_Said")
+
+
+def run_pass(
+    network: nn.Module | Backbone,
+    batches: Iterable[Images] | BatchLoader,
+    *,
+    read: Callable[[Images], _Said] | None = None,
+    like: Tensor | None = None,
+    graph: bool = False,
+    eval_mode: bool = True,
+    full_precision: bool = False,
+    on_images: Callable[[int], object] | None = None,
+) -> Generator[_Said]:
+    """What the network says about each batch, in order; the next one is asked for when that was used.
+
+    Modes, gradients and autocast are as they were whenever something is yielded.
+
+    Args:
+        network: Any module, wrapped or not, or a backbone.
+        batches: Prepared images. Those of a ``BatchLoader`` are cut into smaller ones where memory runs out.
+        read: Runs the network on a batch, as ``classifier.features`` or ``through_taps(…)`` do; by default its call.
+        like: A weight, to whose device and number type images are brought; None: they stay. A backbone brings them to its
+            device itself.
+        graph: Keep what a backward pass needs.
+        eval_mode: Otherwise the network runs in the modes that it has.
+        full_precision: Switch off an autocast around the pass.
+        on_images: Told after each forward pass how many images it was of.
+
+    Raises:
+        OutOfMemoryError: A single image of a ``BatchLoader`` does not fit.
+
+    Cost: one forward pass an image, and the memory of one batch.
+    """
+    module = network.module if isinstance(network, Backbone) else network
+    run: Callable[[Images], _Said] = network if read is None else read  # type: ignore[assignment]
+
+    def look(images: Images) -> _Said:
+        images = images if like is None else images.to(like.device, like.dtype)
+        with ExitStack() as around:
+            around.enter_context(torch.set_grad_enabled(graph))
+            if full_precision:
+                around.enter_context(torch.autocast(images.device.type, enabled=False))
+            if eval_mode:
+                around.enter_context(modes_kept(module))
+                module.eval()
+            said = run(images)
+        if on_images is not None:
+            on_images(len(images))
+        return said
+
+    with ExitStack() as ends:
+        following = iter(batches)
+        if isinstance(following, Generator):  # its thread ends with the pass, even where an error keeps this frame
+            ends.enter_context(closing(following))
+        for images in following:
+            yield from _in_pieces(look, images, batches) if isinstance(batches, BatchLoader) else [look(images)]
+
+
+def through_taps(
+    network: nn.Module, taps: Sequence[Tap], *, run: Callable[[Images], object] | None = None
+) -> Callable[[Images], dict[Tap, Tensor]]:
+    """A ``read`` of ``run_pass``: what the taps take while ``run``, by default a call of the network, looks at a batch.
+
+    Raises and Cost: as ``Taps``; a layer that does not run, or several times, ends the pass with a UsageError.
+    """
+    found = Taps(network, taps)
+
+    def read(images: Images) -> dict[Tap, Tensor]:
+        with found:
+            (run or network)(images)
+        return {tap: found.pop(tap) for tap in dict.fromkeys(taps)}
+
+    return read
+
+
+def collect(outputs: Iterable[Float[Tensor, "_ ..."]]) -> Float[Tensor, "num_images ..."]:
+    """The rows of all batches, in main memory.
+
+    Cost: twice the memory of the result, for a moment.
+    """
+    return torch.cat([output.cpu() for output in outputs])
+
+
+def _in_pieces(look: Callable[[Images], _Said], images: Images, loader: BatchLoader) -> Generator[_Said]:
+    """One batch in parts of what is the loader's size by now, which shrinks where memory runs out."""
+    done = 0
+    while done < len(images):
+        part = images[done : done + loader.batch_size]
+        try:
+            said = look(part)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            error = error.with_traceback(None)  # which would keep the activations alive
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+            elif torch.backends.mps.is_available():
+                torch.mps.empty_cache()
+            loader.shrink(error)
+        else:
+            done += len(part)
+            yield said

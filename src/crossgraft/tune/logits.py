@@ -1,0 +1,70 @@
+"""What a classifier says about many images, in the batches in which every later prediction sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+
+import numpy as np
+from jaxtyping import Float32
+from torch import Tensor
+
+from crossgraft.errors import DataError
+from crossgraft.features.batches import BatchLoader, Images, ImageSource
+from crossgraft.features.passes import collect, run_pass
+from crossgraft.models.classifier import Classifier
+from crossgraft.models.device import explain_missing_operations
+from crossgraft.progress import Reporter
+from crossgraft.words.formatting import counted
+
+BATCH_SIZE = 64
+_NAMED_ROWS = 5
+
+
+def logits_of_batches(
+    classifier: Classifier,
+    batches: Iterable[Images] | BatchLoader,
+    *,
+    on_images: Callable[[int], object] | None = None,
+) -> Generator[Float32[Tensor, "num_images num_outputs"]]:
+    """Logits of each batch of prepared images on the CPU, computed where and in the type that the network is."""
+
+    def read(images: Tensor) -> Tensor:
+        return classifier(images).float().cpu()
+
+    return run_pass(classifier, batches, read=read, like=classifier.head.weight, on_images=on_images)
+
+
+def compute_logits(
+    classifier: Classifier, images: ImageSource, *, batch_size: int = BATCH_SIZE, reporter: Reporter
+) -> Float32[np.ndarray, "num_images num_outputs"]:
+    """Logits of every image, before the temperature; the next batch is prepared while the network looks at this one.
+
+    Args:
+        classifier: In eval mode, on any device.
+        images: In a fixed order.
+        batch_size: Images at once; halved when memory runs out. Another size can change the last digits of a float32.
+        reporter: Told how far it is.
+
+    Raises:
+        DataError: Logits are NaN or infinite; the message names the images.
+        OutOfMemoryError: A single image does not fit.
+    """
+    spans = [range(len(images))]
+    loader = BatchLoader(images, classifier.preprocessing, spans, batch_size=batch_size, reporter=reporter)
+    name = classifier.recipe.name
+    title = f"Predicting {counted(len(images), 'image')} with {name}"
+    with (
+        reporter.stage(title, total=len(images), unit="images") as stage,
+        explain_missing_operations(name, str(classifier.head.weight.device)),
+    ):
+        logits = collect(logits_of_batches(classifier, loader, on_images=stage.advance)).numpy()
+    _refuse_not_finite(logits, images, name)
+    return logits
+
+
+def _refuse_not_finite(logits: np.ndarray, images: ImageSource, model: str) -> None:
+    bad = np.flatnonzero(~np.isfinite(logits).all(axis=1))
+    if bad.size:
+        names = ", ".join(images.image_name(int(row)) for row in bad[:_NAMED_ROWS])
+        more = f" and {bad.size - _NAMED_ROWS} more" if bad.size > _NAMED_ROWS else ""
+        raise DataError(f"{model} gives NaN or infinite values for {names}{more}. Check these images and the weights.")
