@@ -16,10 +16,11 @@ RELATIVE, ABSOLUTE = 1e-2, 1e-3
 """How far numbers may be apart on another machine."""
 
 _HASH = re.compile(r"\b[0-9a-f]{16,64}\b")
-_HASHES_OF_ANY_MACHINE = ("structure", "config_hash")
+_HASH_OF_ANY_MACHINE = "structure"
 _PACKAGES = ("torch", "torchvision", "timm", "numpy", "scipy", "scikit-learn", "pillow")
 _MISSING = "(nothing)"
-_PLAIN = (str, int, float, bool, type(None))
+_NO_TEXT = (int, float, bool, type(None))
+_PLAIN = (str, *_NO_TEXT)
 
 
 class Difference(NamedTuple):
@@ -33,7 +34,8 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         """One line."""
-        return f"{self.command}: {self.file}: {self.place or 'as a whole'}: {_short(self.old)} → {_short(self.new)}"
+        where = ": ".join(part for part in (self.command, self.file, self.place or "as a whole") if part)
+        return f"{where}: {_short(self.old)} → {_short(self.new)}"
 
 
 def fingerprint() -> dict[str, str]:
@@ -56,8 +58,7 @@ def differences(command: str, old: Mapping, new: Mapping, *, how: How) -> list[D
         old: Frozen values, as ``Runner.values`` gives them.
         new: Those of now.
         how: ``exact`` on the machine of the frozen values. Elsewhere hashes are skipped, and numbers need to be ``close``; or
-            have the same ``shape`` where torch drew whole networks, which it does in another way for each instruction set:
-            keys, lengths and types.
+            have the same ``shape`` (keys, tables, texts or not) where rounding is no small change.
     """
     about_all = _changes(_without_files(old), _without_files(new), "", "exact")
     found = [Difference(command, "", *change) for change in about_all]
@@ -65,7 +66,7 @@ def differences(command: str, old: Mapping, new: Mapping, *, how: How) -> list[D
     for file in sorted({*before, *now}):
         changes = _changes(before.get(file, _MISSING), now.get(file, _MISSING), "", how)
         found += [Difference(command, file, *change) for change in changes]
-    return found
+    return sorted(found, key=lambda difference: difference.place != "")  # whole files first
 
 
 def count_hashes(values: object, key: str = "") -> int:
@@ -74,7 +75,7 @@ def count_hashes(values: object, key: str = "") -> int:
         return sum(count_hashes(value, str(name)) for name, value in values.items())
     if isinstance(values, list):
         return sum(count_hashes(value, key) for value in values)
-    return int(key not in _HASHES_OF_ANY_MACHINE and isinstance(values, str) and bool(_HASH.fullmatch(values)))
+    return int(key != _HASH_OF_ANY_MACHINE and isinstance(values, str) and bool(_HASH.fullmatch(values)))
 
 
 def _without_files(values: Mapping) -> dict:
@@ -82,12 +83,12 @@ def _without_files(values: Mapping) -> dict:
 
 
 def _by_name(files: Mapping[str, object], how: How) -> dict[str, object]:
-    """Files that are named by a hash are one kind of file on another machine, of which the first is compared."""
+    """Files that are named by a hash are one kind of file on another machine, which is there or not."""
     if how == "exact":
         return dict(files)
     named: dict[str, object] = {}
     for name, value in files.items():
-        named.setdefault(_HASH.sub("<hash>", name), _MISSING if _HASH.search(name) else value)
+        named.setdefault(_HASH.sub("<hash>", name), "<some>" if _HASH.search(name) else value)
     return named
 
 
@@ -96,32 +97,29 @@ def _changes(old: object, new: object, place: str, how: How) -> Iterator[tuple[s
         for key in sorted({*old, *new}):
             yield from _changes(old.get(key, _MISSING), new.get(key, _MISSING), f"{place}.{key}".lstrip("."), how)
     elif isinstance(old, list) and isinstance(new, list):
-        if len(old) != len(new):
+        may_vary = how == "shape" and all(isinstance(value, _PLAIN) for value in (*old, *new))
+        if len(old) != len(new) and not may_vary:
             yield f"{place}.length", len(old), len(new)
         for number, pair in enumerate(zip(old, new, strict=False)):
             yield from _changes(*pair, f"{place}[{number}]", how)
-    elif not _is_same(old, new, how, hash_counts=place.rpartition(".")[2] in _HASHES_OF_ANY_MACHINE):
+    elif not _is_same(old, new, how, hash_counts=place.rpartition(".")[2] == _HASH_OF_ANY_MACHINE):
         yield place, old, new
 
 
 def _is_same(old: object, new: object, how: How, *, hash_counts: bool) -> bool:
     """The same value; numbers to the last bit, and 1 is not 1.0."""
-    if not (isinstance(old, _PLAIN) and isinstance(new, _PLAIN)):
+    if _MISSING in (old, new) or not (isinstance(old, _PLAIN) and isinstance(new, _PLAIN)):
         return False
     if json.dumps(old) == json.dumps(new):
         return True
     if how == "exact":
         return False
-    if isinstance(old, str) and isinstance(new, str) and _HASH.search(old):
-        return not hash_counts and _HASH.sub("", old) == _HASH.sub("", new)
-    if how == "shape":
-        return _is_number(old) == _is_number(new) and (_is_number(old) or type(old) is type(new))
     one, other = _fraction(old), _fraction(new)
-    return one is not None and other is not None and math.isclose(one, other, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if how == "close" and one is not None and other is not None:
+        return math.isclose(one, other, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+    if isinstance(old, str) and isinstance(new, str) and (how == "shape" or _HASH.search(old)):
+        return not hash_counts and (how == "shape" or _HASH.sub("", old) == _HASH.sub("", new))
+    return how == "shape" and isinstance(old, _NO_TEXT) and isinstance(new, _NO_TEXT)
 
 
 def _fraction(value: object) -> float | None:

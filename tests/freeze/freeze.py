@@ -60,11 +60,11 @@ def compare(file: Path, runner: Runner, names: list[str]) -> int:
             if here[name] != frozen["fingerprint"].get(name)
         }
         print(f"Another machine ({other}): numbers may differ by {RELATIVE:g} of their size or {ABSOLUTE:g}.")
-    drawn = {command.name for command in COMMANDS if command.draws_networks}
+    sensitive = {command.name for command in COMMANDS if command.is_sensitive}
     total = 0
     for name in names:
         old, new = frozen["commands"].get(name, {"files": {}}), _said(runner, name)
-        how = "exact" if exact else "shape" if name in drawn else "close"
+        how = "exact" if exact else "shape" if name in sensitive else "close"
         found = differences(name, old, new, how=how)
         for difference in found[:MOST_LINES]:
             print(difference)

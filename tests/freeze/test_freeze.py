@@ -19,6 +19,7 @@ VALUES = {
         "scores.csv": {"columns": ["model", "value"], "rows": 2, "cells": {"model": ["a", "b"], "value": ["0.5", "0.25"]}},
         "model/weights.safetensors": {"tensors": 2, "structure": HASH, "content": HASH},
         f"models/{HASH[:20]}.json": {"key": HASH[:20]},
+        "report.html": "<there>",
     },
 }  # fmt: skip
 
@@ -39,12 +40,24 @@ def change_cell(values):
     values["files"]["scores.csv"]["cells"]["value"][1] = "0.26"
 
 
+def change_last_digits(values):
+    values["files"]["scores.csv"]["cells"]["value"][1] = "0.2500000000000001"
+
+
 def change_hash(values):
     values["files"]["model/weights.safetensors"]["content"] = OTHER_HASH
 
 
 def lose_file(values):
     del values["files"]["scores.csv"]
+
+
+def lose_page(values):
+    del values["files"]["report.html"]
+
+
+def lose_file_named_by_its_key(values):
+    del values["files"][f"models/{HASH[:20]}.json"]
 
 
 def rename_file(values):
@@ -71,18 +84,9 @@ def change_key_of_a_file(values):
     values["files"][f"models/{OTHER_HASH[:20]}.json"] = values["files"].pop(f"models/{HASH[:20]}.json")
 
 
-ONLY_THERE = (change_number, change_hash, change_key_of_a_file)
-EVERYWHERE = (
-    change_type,
-    lose_interval,
-    change_cell,
-    lose_file,
-    rename_file,
-    add_key,
-    add_row,
-    change_name,
-    change_exit,
-)
+ONLY_THERE = (change_number, change_last_digits, change_hash, change_key_of_a_file)
+STRUCTURE = (lose_file, lose_page, lose_file_named_by_its_key, rename_file, add_key, add_row, change_exit)
+EVERYWHERE = (*STRUCTURE, change_type, lose_interval, change_cell, change_name)
 
 
 @pytest.mark.parametrize("change", [*ONLY_THERE, *EVERYWHERE])
@@ -107,8 +111,8 @@ def test_last_digits_and_hashes_are_not_compared_on_another_machine(change):
     assert not differences("rank", VALUES, now, how="close")
 
 
-@pytest.mark.parametrize("change", [lose_interval, lose_file, rename_file, add_key, add_row, change_exit])
-def test_shape_is_compared_where_torch_drew_networks(change):
+@pytest.mark.parametrize("change", STRUCTURE)
+def test_shape_is_compared_where_rounding_is_no_small_change(change):
     now = copy.deepcopy(VALUES)
     change(now)
     assert differences("rank", VALUES, now, how="shape")
