@@ -9,6 +9,7 @@ from crossgraft.tune.engine.settings import TrainerSettings as TrainerSettings
 from crossgraft.tune.engine.trainer import train as train
 from crossgraft.tune.estimator import FineTunedClassifier as FineTunedClassifier
 from crossgraft.tune.exporting import Exported as Exported
+from crossgraft.tune.interpolated import Interpolated as Interpolated
 from crossgraft.tune.methods import METHODS as METHODS
 from crossgraft.tune.planning.plan import Plan as Plan
 from crossgraft.tune.predictions import Predictions as Predictions

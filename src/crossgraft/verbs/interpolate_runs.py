@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -20,17 +18,14 @@ from crossgraft.models.trusted_code import NOTHING, trusted_code
 from crossgraft.options import TuneOptions, options_of
 from crossgraft.paths import read_whole, real_path
 from crossgraft.progress import Reporter
-from crossgraft.records import InterpolationRecord, RunRecord
+from crossgraft.records import RunRecord
+from crossgraft.tune.interpolated import Interpolated
 from crossgraft.tune.interpolation import ALPHAS, BatchNormRule, interpolation_curve, with_body_of
 from crossgraft.tune.measuring.evaluation import FoldPredictions
 from crossgraft.tune.parts import Parts
 from crossgraft.tune.planning.starting_model import find_model, load_start
 from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model, load_saved_model
 from crossgraft.types import AllowedCode
-from crossgraft.words.visible import visible
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _READING = (
     "label_column", "label_separator", "class_names", "ordinal", "group_column", "path_column", "image_root", "window",
@@ -38,58 +33,6 @@ _READING = (
 )  # fmt: skip
 _FOLLOWED = (*_READING, "seed", "image_size", "resize_policy", "threshold_rule")
 """Arguments of ``fine_tune`` that are taken over from a run; what only a person can allow is none of them."""
-
-
-@dataclass(frozen=True, eq=False)
-class Interpolated:
-    """The curve between two runs: ``record`` holds every number.
-
-    Attributes:
-        record: One point an α.
-    """
-
-    record: InterpolationRecord
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row for each α, part of the data and metric."""
-        import pandas as pd
-
-        rows = [
-            {
-                "alpha": point.alpha,
-                "split": row.split,
-                "metric": row.metric,
-                **{name: getattr(row, name) for name in ("value", "low", "high", "num_images")},
-                "cka": point.similarity.get("cka"),
-                "cka_debiased": point.similarity.get("cka_debiased"),
-                "parameter_distance": point.parameter_distance,
-                "picked": point.alpha == self.record.picked_alpha,
-            }
-            for point in self.record.points
-            for row in point.metrics
-        ]
-        return pd.DataFrame(rows)
-
-    def to_json(self) -> str:
-        """The record as one JSON document."""
-        return self.record.model_dump_json()
-
-    def __repr__(self) -> str:
-        """One line."""
-        picked = self.record.picked
-        where = "" if picked is None else f", alpha {picked.alpha:g} picked on val"
-        return (
-            f"Interpolated({self.record.model!r} on {self.record.dataset!r}: {len(self.record.points)} networks{where})"
-        )
-
-    def _repr_html_(self) -> str:
-        frame = self.to_frame()
-        shown = frame.loc[
-            frame["metric"] == self.record.primary_metric,
-            ["alpha", "split", "metric", "value", "low", "high", "cka", "cka_debiased", "picked"],
-        ]
-        table = shown.to_html(index=False, escape=True, float_format="{:.3f}".format)
-        return visible(f"<p>{escape(repr(self))}</p>{table}", keep="\n")
 
 
 def interpolate_runs(
