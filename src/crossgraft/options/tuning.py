@@ -284,8 +284,8 @@ class TuneOptions(
 
 
 @options
-class CompareOptions(TuneOptions):
-    """Options of ``compare_fine_tunings``."""
+class Variants(StartingModel):
+    """What is compared."""
 
     group: ClassVar[str] = "Comparison"
 
@@ -293,3 +293,8 @@ class CompareOptions(TuneOptions):
         "Variants: full,linear,l2_sp:0.1,0.01,partial:3+l2_sp, or a YAML file of named settings."
     )
     seeds: int = option("Number of trainings of each variant, with consecutive seeds.", default=1, least=1)
+
+
+@options
+class CompareOptions(TuneOptions, Variants):
+    """Options of ``compare_fine_tunings``."""
