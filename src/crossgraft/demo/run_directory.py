@@ -12,7 +12,7 @@ from crossgraft.demo.target_task import divide_digits
 from crossgraft.progress import Reporter
 from crossgraft.records import DemoRecord, Thumbnail
 from crossgraft.runs import open_run
-from crossgraft.verbs.publish import finish_run
+from crossgraft.verbs.publish import publish
 
 
 def write_demo(
@@ -72,8 +72,7 @@ def write_demo(
         )
         fingerprints = {model.name: model.weights_fingerprint for model in record.ranking.models}
         run.update(data_fingerprint=record.ranking.dataset.fingerprint, weights_fingerprints=fingerprints)
-        run.write_record("report.json", record)
-        return record, finish_run(run, reporter, thumbnails=None if no_images else lambda: _thumbnails(seed))
+        return record, publish(run, record, reporter, thumbnails=None if no_images else lambda: _thumbnails(seed))
 
 
 def _thumbnails(seed: int) -> list[Thumbnail]:

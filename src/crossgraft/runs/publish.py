@@ -1,14 +1,17 @@
-"""How a run ends: what is below the verbs is told by them how to make a page."""
+"""How a run ends: what is below the verbs is told by them how to write it down and make its report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from crossgraft.progress import Reporter
-from crossgraft.records import Thumbnail
+from crossgraft.records import Record, Thumbnail
 from crossgraft.runs.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PAGE_FILE = "report.html"
 THUMBNAILS_FILE = "thumbnails.json"
@@ -16,10 +19,17 @@ THUMBNAILS_FILE = "thumbnails.json"
 
 @runtime_checkable
 class Publish(Protocol):
-    """Ends a run and makes its page."""
+    """Writes tables, split and record into a run directory, ends the run and makes its report."""
 
     def __call__(
-        self, run: RunDirectory, reporter: Reporter, *, thumbnails: Callable[[], list[Thumbnail]] | None = None
+        self,
+        run: RunDirectory,
+        record: Record,
+        reporter: Reporter,
+        *,
+        tables: Mapping[str, pd.DataFrame] | None = None,
+        split: Record | None = None,
+        thumbnails: Callable[[], list[Thumbnail]] | None = None,
     ) -> Path | None:
-        """The page; None where it could not be written."""
+        """The HTML report; None where it could not be written."""
         ...

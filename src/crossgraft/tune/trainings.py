@@ -33,7 +33,6 @@ from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import IMAGES_FILE, MODEL_FOLDER
 from crossgraft.tune.tracking import Tracker
 from crossgraft.tune.tuned import Tuned
-from crossgraft.words.csv_cells import frame_csv
 from crossgraft.words.formatting import counted
 
 FOLD_MODELS = (
@@ -215,15 +214,16 @@ def _write(
     record = _save_models(prepared, record, finished, run)
     run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
     tuned = Tuned(plan=prepared.plan, tuning=record, classifier=classifier)
-    run.write("history.csv", frame_csv(tuned.history()))
-    run.write("metrics.csv", frame_csv(tuned.to_frame()))
     table = prediction_table([fold.predictions for fold in finished], prepared, show_names=options.show_names)
-    run.write("predictions.csv", frame_csv(table))
-    if (split := prepared.rows.split_record()) is not None:
-        run.write_record("split.json", split)
-    run.write_record("report.json", record)
     images = prepared.rows.dataset.take(prepared.rows.parts[0].train)
-    page = publish(run, reporter, thumbnails=None if options.no_images else lambda: make_thumbnails(images))
+    page = publish(
+        run,
+        record,
+        reporter,
+        tables={"history.csv": tuned.history(), "metrics.csv": tuned.to_frame(), "predictions.csv": table},
+        split=prepared.rows.split_record(),
+        thumbnails=None if options.no_images else lambda: make_thumbnails(images),
+    )
     return replace(tuned, out=run.path, report=page)
 
 

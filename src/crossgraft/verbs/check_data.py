@@ -18,8 +18,7 @@ from crossgraft.progress import Reporter
 from crossgraft.records import DataCheckRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.verbs._verb import Run, verb
-from crossgraft.verbs.publish import finish_run
-from crossgraft.words.csv_cells import frame_csv
+from crossgraft.verbs.publish import publish
 
 
 @verb("check", CheckOptions)
@@ -99,9 +98,12 @@ def _finish(
         return check
     # A check is repeated after the data were repaired, so another fingerprint is no reason to refuse the directory.
     run.update(data_fingerprint=record.dataset.fingerprint)
-    run.write_record("report.json", record)
-    run.write("findings.csv", frame_csv(check.to_frame()))
-    if survey.split is not None:
-        run.write_record("split.json", survey.split)
-    page = finish_run(run, reporter, thumbnails=None if no_images else lambda: show_groups(survey, record.findings))
+    page = publish(
+        run,
+        record,
+        reporter,
+        tables={"findings.csv": check.to_frame()},
+        split=survey.split,
+        thumbnails=None if no_images else lambda: show_groups(survey, record.findings),
+    )
     return DataCheck(record, out=run.path, report=page)

@@ -33,8 +33,7 @@ from crossgraft.tune.planning.starting_model import find_model
 from crossgraft.tune.result_rows import look_at_known_results
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.verbs._verb import Run, verb
-from crossgraft.verbs.publish import finish_run
-from crossgraft.words.csv_cells import frame_csv
+from crossgraft.verbs.publish import publish
 
 _SAID_BY_VARIANTS = ("method", "regularizer")
 _NO_ADAPTER = (
@@ -107,7 +106,7 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
         plan = plan_all(study, directory)
         if directory is None:
             return FineTuningComparison(plan)
-        done = train_all(study, plan, directory, tracking, finish_run)
+        done = train_all(study, plan, directory, tracking, publish)
         result = FineTuningComparison(plan, _record(study, done, directory))
         return _write(result, study, directory, is_kept=options.out is not None)
 
@@ -211,14 +210,17 @@ def _write(result: FineTuningComparison, study: Study, run: RunDirectory, *, is_
         return replace(result, comparison=_without_folders(result.record))
     record = result.record
     run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
-    run.write("comparison.csv", frame_csv(result.to_frame()))
-    run.write("trainings.csv", frame_csv(result.trainings()))
-    if (split := study.rows.split_record()) is not None:
-        run.write_record("split.json", split)
-    run.write_record("report.json", record)
     images = study.rows.dataset.take(study.rows.parts[0].train)
     thumbnails = None if study.request.options.no_images else lambda: make_thumbnails(images)
-    return replace(result, out=run.path, report=finish_run(run, study.reporter, thumbnails=thumbnails))
+    page = publish(
+        run,
+        record,
+        study.reporter,
+        tables={"comparison.csv": result.to_frame(), "trainings.csv": result.trainings()},
+        split=study.rows.split_record(),
+        thumbnails=thumbnails,
+    )
+    return replace(result, out=run.path, report=page)
 
 
 def _without_folders(record: FineTuningComparisonRecord) -> FineTuningComparisonRecord:

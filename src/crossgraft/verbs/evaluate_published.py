@@ -14,7 +14,7 @@ from crossgraft.rank.published.sources import PUBLISHED, itm_benchmark, shipped,
 from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.records import PublishedRecord, Reference
 from crossgraft.runs import open_run
-from crossgraft.verbs.publish import finish_run
+from crossgraft.verbs.publish import publish
 
 REFERENCES = [
     Reference(key="weighted Kendall", text="Vigna, A weighted correlation index for rankings with ties, WWW 2015."),
@@ -57,8 +57,7 @@ def evaluate_published(
             seed=0,
             overwrite=overwrite,
         ) as run:
-            run.write_record("report.json", record)
-            finish_run(run, reporter or Reporter(quiet=True))
+            publish(run, record, reporter or Reporter(quiet=True))
     return record
 
 

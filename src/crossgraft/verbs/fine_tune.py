@@ -13,7 +13,7 @@ from crossgraft.tune.tracking import open_tracking
 from crossgraft.tune.trainings import train_and_evaluate
 from crossgraft.tune.tuned import Tuned
 from crossgraft.verbs._verb import Run, verb
-from crossgraft.verbs.publish import finish_run
+from crossgraft.verbs.publish import publish
 
 
 @verb("tune", TuneOptions)
@@ -58,4 +58,4 @@ def fine_tune(data: str | Path | Dataset, options: TuneOptions, run: Run) -> Tun
         prepared = prepare(data, request, run=directory, reporter=run.reporter)
         if options.plan:
             return Tuned(plan=prepared.plan)
-        return train_and_evaluate(prepared, run=directory, tracking=tracking, publish=finish_run, reporter=run.reporter)
+        return train_and_evaluate(prepared, run=directory, tracking=tracking, publish=publish, reporter=run.reporter)

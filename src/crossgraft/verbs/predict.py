@@ -24,8 +24,7 @@ from crossgraft.tune.predictions import UNREADABLE, Predictions
 from crossgraft.tune.saving.inference import Answers, answer, in_words
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
 from crossgraft.verbs._verb import Run, verb
-from crossgraft.verbs.publish import finish_run
-from crossgraft.words.csv_cells import frame_csv
+from crossgraft.verbs.publish import publish
 
 Images = str | Path | Dataset | Sequence[np.ndarray] | np.ndarray
 _SHOWN = 12  # images of each end in the report
@@ -196,9 +195,13 @@ def _finish(
         return predictions
     # The same folder is predicted again when images were added, so another fingerprint is no reason to refuse the run.
     run.update(data_fingerprint=images.fingerprint, weights_fingerprints={record.model.name: record.model_fingerprint})
-    run.write("predictions.csv", frame_csv(predictions.to_frame()))
-    run.write_record("report.json", record)
-    page = finish_run(run, reporter, thumbnails=lambda: [] if no_images else _thumbnails(record, images))
+    page = publish(
+        run,
+        record,
+        reporter,
+        tables={"predictions.csv": predictions.to_frame()},
+        thumbnails=lambda: [] if no_images else _thumbnails(record, images),
+    )
     return Predictions(record, names, out=run.path, report=page)
 
 

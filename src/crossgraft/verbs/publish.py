@@ -1,36 +1,55 @@
-"""The end of a run: it is done when its results are written, and only then come the pictures and the page about them."""
+"""The end of a run: it is done when its results are written, and only then come the pictures and the report about them."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
 from crossgraft.progress import Reporter
-from crossgraft.records import Thumbnail
+from crossgraft.records import Record, Thumbnail
 from crossgraft.report.page import write_report
 from crossgraft.runs import THUMBNAILS_FILE, RunDirectory
 from crossgraft.runs.secondary import secondary
+from crossgraft.words.csv_cells import frame_csv
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-def finish_run(
-    run: RunDirectory, reporter: Reporter, *, thumbnails: Callable[[], list[Thumbnail]] | None = None
+def publish(
+    run: RunDirectory,
+    record: Record,
+    reporter: Reporter,
+    *,
+    tables: Mapping[str, pd.DataFrame] | None = None,
+    split: Record | None = None,
+    thumbnails: Callable[[], list[Thumbnail]] | None = None,
 ) -> Path | None:
-    """Mark the run as done and write its pictures and its page, which it can do without.
+    """Write tables, split and record, mark the run as done, then write its pictures and its report, which it can do without.
 
     Args:
-        run: With ``report.json`` and all tables.
+        run: Where everything goes.
+        record: Becomes ``report.json``.
         reporter: Told what could not be written.
-        thumbnails: Makes the pictures; None: the page has none.
+        tables: File name → table.
+        split: Becomes ``split.json``.
+        thumbnails: Makes the pictures; None: the report has none.
 
     Returns:
-        The page; None where it could not be written.
+        The HTML report; None where it could not be written.
 
     Raises:
-        StorageError: The run can not be marked as done.
+        StorageError: A table, the split or the record cannot be written.
     """
+    for name, table in (tables or {}).items():
+        run.write(name, frame_csv(table))
+    if split is not None:
+        run.write_record("split.json", split)
+    run.write_record("report.json", record)
     run.finish()
     if thumbnails is not None:
         with secondary("The pictures of the report were not written", reporter):

@@ -30,8 +30,7 @@ from crossgraft.runs import RunDirectory
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
 from crossgraft.types import ResizePolicy
 from crossgraft.verbs._verb import Run, verb
-from crossgraft.verbs.publish import finish_run
-from crossgraft.words.csv_cells import frame_csv
+from crossgraft.verbs.publish import publish
 
 
 @verb("rank", RankOptions)
@@ -232,9 +231,12 @@ def _finish(
     if run is None:
         return ranking
     run.update(weights_fingerprints={model.name: model.weights_fingerprint for model in record.models})
-    run.write_record("report.json", record)
-    run.write("scores.csv", frame_csv(ranking.to_frame()))
-    if dataset.split is not None:
-        run.write_record("split.json", dataset.split)
-    page = finish_run(run, reporter, thumbnails=None if no_images else lambda: make_thumbnails(dataset))
+    page = publish(
+        run,
+        record,
+        reporter,
+        tables={"scores.csv": ranking.to_frame()},
+        split=dataset.split,
+        thumbnails=None if no_images else lambda: make_thumbnails(dataset),
+    )
     return Ranking(record, out=run.path, report=page)
