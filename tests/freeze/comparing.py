@@ -16,6 +16,7 @@ RELATIVE, ABSOLUTE = 1e-2, 1e-3
 """How far numbers may be apart on another machine."""
 
 _HASH = re.compile(r"\b[0-9a-f]{16,64}\b")
+_HASH_IN_A_PATH = re.compile(rf"(\b[0-9a-f]{{2}}/)?{_HASH.pattern}")  # the cache puts its first letters in front
 _HASH_OF_ANY_MACHINE = "structure"
 _PACKAGES = ("torch", "torchvision", "timm", "numpy", "scipy", "scikit-learn", "pillow")
 _MISSING = "(nothing)"
@@ -88,7 +89,7 @@ def _by_name(files: Mapping[str, object], how: How) -> dict[str, object]:
         return dict(files)
     named: dict[str, object] = {}
     for name, value in files.items():
-        named.setdefault(_HASH.sub("<hash>", name), "<some>" if _HASH.search(name) else value)
+        named.setdefault(_HASH_IN_A_PATH.sub("<hash>", name), "<some>" if _HASH.search(name) else value)
     return named
 
 

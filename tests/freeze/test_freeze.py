@@ -19,6 +19,7 @@ VALUES = {
         "scores.csv": {"columns": ["model", "value"], "rows": 2, "cells": {"model": ["a", "b"], "value": ["0.5", "0.25"]}},
         "model/weights.safetensors": {"tensors": 2, "structure": HASH, "content": HASH},
         f"models/{HASH[:20]}.json": {"key": HASH[:20]},
+        f"cache/features/01/{HASH}/manifest.json": {"key": HASH},
         "report.html": "<there>",
     },
 }  # fmt: skip
@@ -84,7 +85,12 @@ def change_key_of_a_file(values):
     values["files"][f"models/{OTHER_HASH[:20]}.json"] = values["files"].pop(f"models/{HASH[:20]}.json")
 
 
-ONLY_THERE = (change_number, change_last_digits, change_hash, change_key_of_a_file)
+def change_key_of_features(values):
+    values["files"][f"cache/features/f1/{OTHER_HASH}/manifest.json"] = {"key": OTHER_HASH}
+    del values["files"][f"cache/features/01/{HASH}/manifest.json"]
+
+
+ONLY_THERE = (change_number, change_last_digits, change_hash, change_key_of_a_file, change_key_of_features)
 STRUCTURE = (lose_file, lose_page, lose_file_named_by_its_key, rename_file, add_key, add_row, change_exit)
 EVERYWHERE = (*STRUCTURE, change_type, lose_interval, change_cell, change_name)
 
