@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from crossgraft.cli.main import COMMANDS
+from crossgraft.cli.commands import COMMANDS
 
-HEAVY = ("torch", "timm", "sklearn", "torchvision", "matplotlib", "pandas")
+HEAVY = ("numpy", "torch", "timm", "sklearn", "torchvision", "matplotlib", "pandas")
 
 
 def imported_by(code):
@@ -50,10 +50,10 @@ def test_the_version_is_printed(crossgraft):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["check"], "Missing argument 'data'. Try: crossgraft check --help"),
+        (["check"], "Missing argument DATA. Try: crossgraft check --help."),
         (["rank"], "Name the images to rank for, for example: crossgraft rank digits (or --published thesis)."),
         (["rank", "x", "--seeed", "1"], "--seed"),
-        (["rank", "x", "--per-class", "0"], "'--per-class'"),
+        (["rank", "x", "--per-class", "0"], "--per-class must be at least 1, not 0. Try: crossgraft rank --help."),
         (["list", "fruits"], "fruits"),
     ],
 )

@@ -108,7 +108,21 @@ class Option:
     @property
     def flag(self) -> str:
         """Its flag on the command line."""
-        return "--" + (self.about.flag or self.name).replace("_", "-")
+        return _as_flag(self.about.flag or self.name)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """All flags that set it: its own, and that of its name."""
+        return tuple(dict.fromkeys([self.flag, _as_flag(self.name)]))
+
+    @property
+    def off_flag(self) -> str | None:
+        """The flag that switches it off, where it is on by default."""
+        return _as_flag(self.about.opposite or f"no_{self.name}") if self.default is True else None
+
+
+def _as_flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 class Options:
@@ -137,7 +151,9 @@ def options_of(kind: type[Options]) -> dict[str, Option]:
     found: dict[str, Option] = {}
     for field in dataclasses.fields(kind):  # pyright: ignore[reportArgumentType]  # every subclass is a dataclass
         about: About = field.metadata[_ABOUT]
-        found[field.name] = Option(field.name, hints[field.name], str(field.type), field.default, groups[field.name], about)
+        found[field.name] = Option(
+            field.name, hints[field.name], str(field.type), field.default, groups[field.name], about
+        )
     return found
 
 
