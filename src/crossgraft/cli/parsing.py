@@ -41,7 +41,7 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
 
 def completion_script(commands: Iterable[Command], shell: Shell) -> str:
     """What a shell reads to complete all commands and their flags."""
-    app = App(name="crossgraft", help_flags=("--help", "-h"), version_flags="--version")
+    app = App(name="crossgraft", help_flags=("--help", "-h", "--help-all"), version_flags="--version")
     for command in commands:
         app.command(_app_of(command))
     return app.generate_completion(shell=shell)
@@ -63,11 +63,12 @@ def _app_of(command: Command) -> App:
 
 def _input_parameter(each: Input) -> inspect.Parameter:
     said = Parameter(help=each.help, converter=_converter(each.metavar, each.type, repeats=each.repeats), negative=())
+    kind: Any = list[each.type] if each.repeats else each.type
     return inspect.Parameter(
         each.name,
         inspect.Parameter.POSITIONAL_ONLY,
         default=inspect.Parameter.empty if each.is_required else None,
-        annotation=Annotated[list[each.type] if each.repeats else each.type, said],
+        annotation=Annotated[kind if each.is_required else kind | None, said],
     )
 
 
@@ -82,8 +83,8 @@ def _flag_parameter(option: Option, flags: Sequence[str]) -> inspect.Parameter:
     return inspect.Parameter(
         option.name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=None,  # only what is typed is passed on
-        annotation=Annotated[list[kind] if option.about.repeats else kind, Parameter(**said)],
+        default=None,  # only what is typed is passed on, but the type must allow for it
+        annotation=Annotated[(list[kind] if option.about.repeats else kind) | None, Parameter(**said)],
     )
 
 
