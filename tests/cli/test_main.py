@@ -1,11 +1,14 @@
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from crossgraft.cli.commands import COMMANDS
 
+REPOSITORY = Path(__file__).parents[2]
 HEAVY = ("numpy", "torch", "timm", "sklearn", "torchvision", "matplotlib", "pandas")
 
 
@@ -39,6 +42,35 @@ def test_help_begins_with_one_sentence_and_one_example(crossgraft):
     everything = crossgraft()
     assert everything.code == 0
     assert all(name in everything.out for name in COMMANDS)
+
+
+def test_the_help_names_every_exit_code(crossgraft):
+    """Those of the table in docs/errors.md."""
+    table = (REPOSITORY / "docs" / "errors.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| ([\d, ]+) \| (.+) \|$", table, re.MULTILINE)
+    listed = crossgraft("--help").out.split("Exit codes:\n")[1]
+    shown = re.findall(r"^  (\d+) {2,}(.+)$", listed, re.MULTILINE)
+    assert shown == [row for row in documented if "," not in row[0]]
+    signals = [code for codes, _ in documented if "," in codes for code in codes.split(", ")]
+    assert [code for code in signals if code not in listed] == []
+
+
+@pytest.mark.parametrize(
+    ("flag", "kind"),
+    [
+        ("--method", "methods"),
+        ("--batch-transform", "batch_transforms"),
+        ("--augmentation", "augmentations"),
+        ("--loss", "losses"),
+    ],
+)
+def test_the_help_of_a_slot_names_all_that_this_package_has_for_it(crossgraft, flag, kind):
+    from crossgraft.tune.slots import slots
+
+    text = " ".join(crossgraft("tune", "--help-all").out.split())
+    (described,) = re.findall(rf" {flag} [A-Z]+ .*?(?= --[a-z])", text)
+    own = [name for name, _ in slots()[kind] if slots()[kind].origin(name) == "crossgraft"]
+    assert [name for name in own if not re.search(rf"\b{name}\b", described)] == []
 
 
 def test_the_version_is_printed(crossgraft):

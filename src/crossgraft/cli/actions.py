@@ -169,12 +169,3 @@ def list_plugins(call: Call) -> int:
     document = {"schema_version": SCHEMA_VERSION, kind.replace("-", "_"): rows}
     call.show(lambda: json.dumps(document), lambda: rows_as_text(rows))
     return 0
-
-
-def completion(call: Call) -> int:
-    """``crossgraft completion``."""
-    from crossgraft.cli.commands import COMMANDS
-    from crossgraft.cli.parsing import completion_script
-
-    show(completion_script(COMMANDS.values(), call.inputs["shell"]))
-    return 0

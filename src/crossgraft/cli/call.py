@@ -111,10 +111,10 @@ def in_own_directory(command: str, data: str, values: Mapping[str, Any], work: C
     raise refusal or OtherRunError("No run directory was given.")
 
 
-def _run_directories(out: Path | None, command: str, data: str) -> Iterator[Path]:
+def _run_directories(out: str | Path | None, command: str, data: str) -> Iterator[Path]:
     """``out`` alone if it was given, else ``runs/<command>-<data>``, then the same with -2, -3 and so on."""
     if out is not None:
-        yield out
+        yield Path(out)
         return
     from crossgraft.runs.names import portable_name
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from crossgraft.cli import actions
+from crossgraft.cli.call import Call
 from crossgraft.cli.command import Command, Input, Shell
 from crossgraft.cli.listing import Listed
+from crossgraft.cli.output import show
 from crossgraft.options import (
     CheckOptions,
     CompareOptions,
@@ -26,6 +28,15 @@ from crossgraft.options import (
 
 _DATA = "Folder, CSV or TSV table, .npz file, hf:owner/name, or digits."
 _RUN = Input("run", "Run directory of crossgraft tune, or the folder model of one.", type=Path)
+
+
+def _complete(call: Call) -> int:
+    """``crossgraft completion``; here, because it is about all commands."""
+    from crossgraft.cli.parsing import completion_script
+
+    show(completion_script(_ALL, call.inputs["shell"]))
+    return 0
+
 
 _ALL = (
     Command(
@@ -111,8 +122,9 @@ _ALL = (
         example="completion bash",
         inputs=(Input("shell", "bash, zsh or fish.", type=Shell),),
         options=(Debug,),
-        run=actions.completion,
-        notes='For bash, add this line to ~/.bashrc: eval "$(crossgraft completion bash)".',
+        run=_complete,
+        notes='bash: put eval "$(crossgraft completion bash)" into ~/.bashrc. zsh: write it to a file _crossgraft in a folder of '
+        "fpath. fish: write it to ~/.config/fish/completions/crossgraft.fish.",
     ),
 )
 COMMANDS = {command.name: command for command in _ALL}

@@ -25,13 +25,13 @@ HELP_FLAGS = {
     "--help-all": "Show all options, with what they mean and their defaults, and exit.",
 }
 EXIT_CODES = {
-    "0": "Done.",
-    "1": "Internal error.",
-    "2": "Wrong usage: a flag, a value, a name or a configuration.",
-    "3": "Something is wrong with the data; also what check found unsound.",
-    "4": "A package or weights are missing.",
-    "6": "Some of several trainings failed, and the others are there.",
-    "128 + signal": "Interrupted: 130 by Ctrl-C, 143 by SIGTERM.",
+    "0": "done",
+    "1": "internal error, or a file could not be written",
+    "2": "wrong usage: a flag, a name, a configuration, a run directory",
+    "3": "a problem in the data or in a checkpoint",
+    "4": "a package or a file of weights is missing",
+    "6": "some trainings of several failed, the others are done",
+    "128 + signal": "interrupted: 129 by a terminal that was closed, 130 by Ctrl-C, 143 by SIGTERM",
 }
 
 Rows = Sequence[tuple[str, str]]

@@ -41,7 +41,7 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
 
 def completion_script(commands: Iterable[Command], shell: Shell) -> str:
     """What a shell reads to complete all commands and their flags."""
-    app = App(name="crossgraft", help_flags=("--help", "-h", "--help-all"), version_flags="--version")
+    app = App(name="crossgraft", help_flags=("--help", "--help-all"), version_flags=())
     for command in commands:
         app.command(_app_of(command))
     return app.generate_completion(shell=shell)
@@ -104,7 +104,7 @@ def _converter(
             number = kind(word)
         except ValueError as error:
             what = "a whole number" if kind is int else "a number"
-            raise UsageError(f"{shown} must be {what}, not {word}.") from error
+            raise UsageError(f"{shown} must be {what}, not {word!r}.") from error
         if least is not None and number < least:
             raise UsageError(f"{shown} must be at least {least}, not {word}.")
         return number
