@@ -19,7 +19,6 @@ from crossgraft.paths import shortened, why_impossible
 from crossgraft.version import __version__
 
 EXIT_INTERNAL = 1
-EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 INTERRUPTED = "Interrupted. What was finished is kept; the same command goes on from there."
@@ -29,7 +28,7 @@ _HELP_ALL = "--help-all"
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 ok, 1 internal, 2 usage, 3 data, 4 missing extra or weights, 128 + signal interrupted."""
+    """Run the command line and exit with one of the codes that ``crossgraft --help`` lists."""
     replace_unknown_characters(sys.stdout, sys.stderr)
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     signals = StopSignals()
