@@ -25,6 +25,7 @@ from crossgraft.errors import UsageError
         ("x --class-weights -1", {"class_weights": "-1"}),
         ("x --group-column=--site", {"group_column": "--site"}),
         ("x --out runs/a --config c.yaml", {"out": Path("runs/a"), "config": Path("c.yaml")}),
+        ("x --class-names ./names.txt", {"class_names": Path("names.txt")}),
         ("x --subgroups a,b --precision 32", {"subgroups": "a,b", "precision": "32"}),
         ("x --optimizer sgd --resize-policy pad", {"optimizer": "sgd", "resize_policy": "pad"}),
     ],

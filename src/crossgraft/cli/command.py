@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 from crossgraft.options import Option, Options, options_of
 
@@ -76,11 +77,10 @@ class Command:
 
 def typed_as(option: Option) -> Any:
     """What one word after the flag becomes: ``bool`` (no word), ``int``, ``float``, ``Path``, a ``Literal`` or ``str``."""
-    kinds = set(get_args(option.type)) - {type(None)} if get_origin(option.type) is not Literal else {option.type}
-    kinds = kinds or {option.type}
-    for kind in (bool, int, float):
-        if kind in kinds and str not in kinds:
-            return float if float in kinds else kind
-    if len(kinds) == 1 and get_origin(kind := kinds.pop()) is Literal:
-        return kind
-    return Path if kinds == {str, Path} else str
+    is_union = get_origin(option.type) in (Union, UnionType)
+    kinds = {*(get_args(option.type) if is_union else [option.type])} - {NoneType}
+    if str in kinds:
+        return Path if option.about.is_path or kinds == {str, Path} else str
+    simplest = [kind for kind in (bool, float, int, Path) if kind in kinds]
+    literals = [kind for kind in kinds if get_origin(kind) is Literal]
+    return next(iter([*simplest, *literals]), str)

@@ -28,6 +28,7 @@ class About:
         is_typed: Whether the command line has it; False for what only a program can give.
         in_protocol: Whether a result that was measured with another value is another protocol of a known result.
         opposite: Flag that switches it off, where it is not ``no-`` and the name.
+        is_path: Whether the command line takes a path, where a program may give something else, too.
     """
 
     help: str
@@ -40,6 +41,7 @@ class About:
     is_typed: bool = True
     in_protocol: bool = False
     opposite: str | None = None
+    is_path: bool = False
 
 
 @overload
@@ -55,6 +57,7 @@ def option(
     is_typed: bool = ...,
     in_protocol: bool = ...,
     opposite: str | None = ...,
+    is_path: bool = ...,
 ) -> Any: ...
 
 
@@ -72,6 +75,7 @@ def option(
     is_typed: bool = ...,
     in_protocol: bool = ...,
     opposite: str | None = ...,
+    is_path: bool = ...,
 ) -> T: ...
 
 

@@ -46,7 +46,7 @@ class Classes(Options):
     group: ClassVar[str] = "Data"
 
     class_names: str | Path | Sequence[str] | None = option(
-        "Names of the classes in order, or a text file with one per line.", default=None
+        "Names of the classes in order, or a text file with one per line.", default=None, is_path=True
     )
     ordinal: bool = option("Classes in a meaningful order, as grades are.", default=False)
 
