@@ -65,29 +65,27 @@ def _linked(title: str, card: str) -> str:
 
 
 def commands_page() -> str:
-    """The help of every command."""
-    from typer.testing import CliRunner
+    """All options of every command."""
+    from crossgraft.cli.commands import COMMANDS
+    from crossgraft.cli.help_pages import command_page, main_page
 
-    from crossgraft.cli.main import COMMANDS, app
-
-    os.environ["TERMINAL_WIDTH"] = os.environ["COLUMNS"] = "100"
-    runner = CliRunner()
+    os.environ["COLUMNS"] = "100"
+    helps = {"crossgraft": main_page(COMMANDS)}
+    helps |= {f"crossgraft {name}": command_page(each, everything=True) for name, each in COMMANDS.items()}
     parts = [NOTE, "# Commands", ""]
-    for name in ["", *COMMANDS]:
-        result = runner.invoke(app, [*([name] if name else []), "--help"], prog_name="crossgraft")
-        title = f"crossgraft {name}".strip()
-        parts += [f"## {title}", "", "```text", result.output.strip(), "```", ""]
+    for title, text in helps.items():
+        parts += [f"## {title}", "", "```text", text, "```", ""]
     return "\n".join(parts)
 
 
 def published_page() -> str:
     """The published benchmarks, evaluated again."""
     from crossgraft import evaluate_published
-    from crossgraft.rank.published import PUBLISHED
     from crossgraft.records import RunRecord
     from crossgraft.report.markdown import sections_as_markdown
     from crossgraft.report.sections.published import published_sections
     from crossgraft.report.source import Source
+    from crossgraft.verbs.evaluate_published import PUBLISHED
 
     no_run = RunRecord.model_construct()
     parts = [NOTE, "# Published benchmarks, evaluated again", ""]

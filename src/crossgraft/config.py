@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options import Options, options_of
+from crossgraft.options import Options, Terminal, options_of
 from crossgraft.paths import shortened
-
-TERMINAL_FLAGS = ("quiet", "json", "debug", "config")
-"""Flags that change what a terminal shows and no result; a configuration is the same for Python, which has none of them."""
-
 
 CONSENTS = {"allow_code": "--code", "allow_outside": "--allow-outside"}
 """What only a person can allow, on the command line or in a call, and the flag for it. It changes no number."""
@@ -58,9 +54,9 @@ def read_config_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UsageError(f"{path} must hold a mapping such as `seed: 1`, but holds a {type(content).__name__}.")
     values = {str(key).replace("-", "_"): value for key, value in content.items()}
-    known = list(known)
+    known, terminal = list(known), options_of(Terminal)
     for key in values:
-        if key in TERMINAL_FLAGS:
+        if key in terminal:
             raise UsageError(
                 f"{path} sets {key}, which is a flag of the terminal only. Remove it there, and type --{key}."
             )
@@ -150,14 +146,30 @@ def resolve(model: type[BaseModel], *, file: Path | None, given: Mapping[str, An
     Raises:
         UsageError: A value has the wrong type; the message names the key.
     """
-    values = read_config_file(file, model.model_fields) if file else {}
-    values |= dict(given)
+    read = read_config_file(file, model.model_fields) if file else {}
+    return validated(model, {**read, **given}, file=file, given=given)
+
+
+def validated(
+    model: type[BaseModel], values: Mapping[str, Any], *, file: Path | None, given: Collection[str]
+) -> dict[str, Any]:
+    """``values`` with their right types, and defaults for all others.
+
+    Args:
+        model: From ``settings_model``.
+        values: As read and typed.
+        file: Where they were read.
+        given: Names of those that the user typed.
+
+    Raises:
+        UsageError: A value has the wrong type; the message names the key.
+    """
     try:
         settings = model.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        where = f" in {file}" if key not in given else ""
+        where = f" in {file}" if file is not None and key not in given else ""
         raise UsageError(f"{key}{where}: {first['msg']} (got {shortened(repr(first.get('input')))}).") from error
     return {name: getattr(settings, name) for name in model.model_fields}
 

@@ -7,15 +7,15 @@ Axis names are the field's words and mean the same size everywhere in one call: 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Float64, Int, Shaped
 
 from crossgraft.errors import UsageError
+from crossgraft.plain_types import AllowedCode as AllowedCode
+from crossgraft.plain_types import ResizePolicy as ResizePolicy
 
 Features = Float[np.ndarray, "num_samples num_features"]
 """Penultimate features, one row an image."""
@@ -38,10 +38,7 @@ Replicates = Float64[np.ndarray, " num_blocks"]
 
 Task = Literal["multi-class", "binary", "multi-label"]
 """What the targets are: one of several classes, one of two (the last is the positive one), or any number of labels."""
-ResizePolicy = Literal["crop", "squash", "pad"]
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
-AllowedCode = str | Path | Sequence[str | Path] | None
-"""As ``allow_code=`` takes it: a Python file, a folder, ``package.module:factory``, or several of them."""
 
 LARGEST_INPUT_PIXELS = 16384
 """Of a side; far above what any network takes, and small enough that one input fits into memory."""

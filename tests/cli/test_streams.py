@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from crossgraft.cli.main import run
-from crossgraft.cli.options import print_json
+from crossgraft.cli.output import print_json
 from support.tiny import make_images
 
 
@@ -27,8 +27,7 @@ def narrow_streams(monkeypatch):
 
 def shown(stream):
     stream.flush()
-    # Where a stream claims to be ASCII, click takes that for a forgotten setting and writes UTF-8.
-    return stream.buffer.getvalue().decode("utf-8" if stream.encoding == "ascii" else stream.encoding)
+    return stream.buffer.getvalue().decode(stream.encoding)
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
@@ -39,8 +38,8 @@ def test_what_a_stream_can_not_show_does_not_stop_the_command(tmp_path, monkeypa
     with pytest.raises(SystemExit) as ended:
         run(["check", "scans 🫁 胸部", "--workers", "1"])
     assert ended.value.code == 0, shown(err)
-    assert ("scans ? ??" if encoding == "cp1252" else "scans 🫁 胸部") in shown(out)
-    assert "gutartig ä" in shown(out)
+    assert "scans ? ??" in shown(out)
+    assert ("gutartig ä" if encoding == "cp1252" else "gutartig ?") in shown(out)
     (report,) = tmp_path.glob("runs/*/report.html")
     assert "悪性" in report.read_text(encoding="utf-8"), "files are UTF-8 whatever the terminal is"
 

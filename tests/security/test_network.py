@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from crossgraft.cli.main import COMMANDS
+from crossgraft.cli.commands import COMMANDS
 
 SUPPORT = Path(__file__).parents[1] / "support" / "no_network"
 SRC = Path(__file__).parents[2] / "src"
@@ -73,6 +73,7 @@ def test_every_command_stays_at_home(workspace):
             ("report", "r"),
             *(("list", kind) for kind in ("scores", "models", "methods", "results")),
             ("demo", "--fast", "--quiet", "--out", "d"),
+            ("completion", "bash"),
         ],
         4: [
             ("rank", "images", "--models", "resnet18", *QUIET),

@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
+import sys
 import traceback
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-import typer
-
 from crossgraft.words.visible import visible
 
 
 def show(text: str) -> None:
     """A text of our own layout on stdout; its line breaks stay, those of names were escaped as they were put in."""
-    typer.echo(visible(text, keep="\n"))
+    print(visible(text, keep="\n"), flush=True)
+
+
+def print_json(document: str) -> None:
+    """One JSON document on stdout; what the stream or a person cannot see is escaped, so that the document stays whole."""
+    document = visible(document, keep="\n", escape=_json_escape)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        document.encode(encoding)
+    except UnicodeEncodeError:
+        document = re.sub(r"[^\x00-\x7f]", lambda found: _json_escape(found[0]), document)
+    print(document, flush=True)
+
+
+def _json_escape(character: str) -> str:
+    # The standard library takes DEL for a character that can be seen.
+    return json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
 
 
 def complain(message: str, *, error: BaseException | None = None) -> None:
     """An error as one paragraph on stderr, after the traceback of ``error`` if that was asked for."""
     if error is not None:
-        typer.echo("".join(map(_part_of_traceback, traceback.format_exception(error))), err=True, nl=False)
-    typer.echo(f"Error: {visible(message)}", err=True)
+        print("".join(map(_part_of_traceback, traceback.format_exception(error))), end="", file=sys.stderr)
+    print(f"Error: {visible(message)}", file=sys.stderr, flush=True)
 
 
 @contextmanager

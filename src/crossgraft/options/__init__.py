@@ -9,7 +9,16 @@ from crossgraft.options._option import options_of as options_of
 from crossgraft.options.checking import CheckOptions as CheckOptions
 from crossgraft.options.exporting import ExportOptions as ExportOptions
 from crossgraft.options.predicting import PredictOptions as PredictOptions
+from crossgraft.options.ranking import Published as Published
+from crossgraft.options.ranking import PublishedOptions as PublishedOptions
 from crossgraft.options.ranking import RankOptions as RankOptions
+from crossgraft.options.showing import Debug as Debug
+from crossgraft.options.showing import DemoOptions as DemoOptions
+from crossgraft.options.showing import Json as Json
+from crossgraft.options.showing import ListOptions as ListOptions
+from crossgraft.options.showing import Quiet as Quiet
+from crossgraft.options.showing import ReportOptions as ReportOptions
+from crossgraft.options.showing import Terminal as Terminal
 from crossgraft.options.tuning import CompareOptions as CompareOptions
 from crossgraft.options.tuning import FitOptions as FitOptions
 from crossgraft.options.tuning import TuneOptions as TuneOptions

@@ -28,6 +28,7 @@ class About:
         is_typed: Whether the command line has it; False for what only a program can give.
         in_protocol: Whether a result that was measured with another value is another protocol of a known result.
         opposite: Flag that switches it off, where it is not ``no-`` and the name.
+        is_path: Whether the command line takes a path, where a program may give something else, too.
     """
 
     help: str
@@ -40,6 +41,7 @@ class About:
     is_typed: bool = True
     in_protocol: bool = False
     opposite: str | None = None
+    is_path: bool = False
 
 
 @overload
@@ -55,6 +57,7 @@ def option(
     is_typed: bool = ...,
     in_protocol: bool = ...,
     opposite: str | None = ...,
+    is_path: bool = ...,
 ) -> Any: ...
 
 
@@ -72,6 +75,7 @@ def option(
     is_typed: bool = ...,
     in_protocol: bool = ...,
     opposite: str | None = ...,
+    is_path: bool = ...,
 ) -> T: ...
 
 
@@ -108,7 +112,21 @@ class Option:
     @property
     def flag(self) -> str:
         """Its flag on the command line."""
-        return "--" + (self.about.flag or self.name).replace("_", "-")
+        return _as_flag(self.about.flag or self.name)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """All flags that set it: its own, and that of its name."""
+        return tuple(dict.fromkeys([self.flag, _as_flag(self.name)]))
+
+    @property
+    def off_flag(self) -> str | None:
+        """The flag that switches it off, where it is on by default."""
+        return _as_flag(self.about.opposite or f"no_{self.name}") if self.default is True else None
+
+
+def _as_flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 class Options:

@@ -46,7 +46,7 @@ class Classes(Options):
     group: ClassVar[str] = "Data"
 
     class_names: str | Path | Sequence[str] | None = option(
-        "Names of the classes in order, or a text file with one per line.", default=None
+        "Names of the classes in order, or a text file with one per line.", default=None, is_path=True
     )
     ordinal: bool = option("Classes in a meaningful order, as grades are.", default=False)
 
@@ -90,8 +90,8 @@ class Splits(Options):
     holdout: float | None = option(
         "Share of the images to hold out as test, in (0, 1), where the data have no split.", default=None
     )
-    folds: int | None = option("Number of cross-validation folds.", default=None)
-    fold: int | None = option("Index of the only fold to use, from 0.", default=None, default_text="all folds")
+    folds: int | None = option("Number of cross-validation folds.", default=None, least=2)
+    fold: int | None = option("Index of the only fold to use, from 0.", default=None, least=0, default_text="all folds")
 
 
 @options

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from crossgraft.options._option import Options, option, options
-from crossgraft.types import AllowedCode, ResizePolicy
+from crossgraft.plain_types import AllowedCode, ResizePolicy
 
 
 @options

@@ -10,7 +10,7 @@ from crossgraft.options._objects import ModelSpec
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.data import Classes, Splits, Subsets, Table, Unreadable, Volumes
 from crossgraft.options.models import Code, Download, InputSize, Weights
-from crossgraft.options.running import Device, Output, Page, Seed, Strictness, Workers
+from crossgraft.options.running import Cache, Device, Output, Page, Seed, Strictness, Workers
 
 
 @options
@@ -30,7 +30,9 @@ class Zoo(Options):
         "Score that orders the ranking.", default=None, default_text="logme, or the first of the scores", is_common=True
     )
     ground_truth: str | Path | Mapping[str, float] | None = option(
-        "Fine-tuned results to compare with: CSV with a column model and a column of numbers.", default=None
+        "Fine-tuned results to compare with: CSV with a column model and a column of numbers.",
+        default=None,
+        is_path=True,
     )
     ground_truth_column: str | None = option("Column of numbers in that CSV, where it has several.", default=None)
     all_intervals: bool = option("Compute intervals also for scores that take more than a minute once.", default=False)
@@ -38,17 +40,17 @@ class Zoo(Options):
 
 @options
 class Extraction(Options):
-    """How features are computed and kept."""
+    """How features are computed."""
 
     group: ClassVar[str] = "Computing"
 
     batch_size: int | None = option("Images per batch.", default=None, least=1, default_text="what is fastest")
-    cache_dir: str | Path | None = option("Folder of the features kept between runs.", default=None, decides=False)
 
 
 @options
 class RankOptions(
     Output,
+    Cache,
     Extraction,
     Workers,
     Device,
@@ -70,3 +72,19 @@ class RankOptions(
     """Options of ``rank_models``."""
 
     fold: int = option("Index of the fold that is held out, from 0.", default=0)
+
+
+@options
+class PublishedOptions(Output):
+    """Options of ``evaluate_published``."""
+
+
+@options
+class Published(Options):
+    """What the command ``rank`` evaluates instead of images."""
+
+    group: ClassVar[str] = "Models and scores"
+
+    published: str | None = option(
+        "Instead of DATA, published results to evaluate again: thesis, itm, or a CSV file of your own.", default=None
+    )

@@ -29,12 +29,20 @@ class Output(Options):
 
 
 @options
-class Page(Options):
-    """What the report shows."""
+class Thumbnails(Options):
+    """Images in the report."""
 
     group: ClassVar[str] = "Output"
 
     no_images: bool = option("Put no thumbnails into the report.", default=False)
+
+
+@options
+class Page(Thumbnails):
+    """What the report shows."""
+
+    group: ClassVar[str] = "Output"
+
     show_names: bool = option("Write names of image files into the run directory.", default=False)
 
 
@@ -78,3 +86,12 @@ class Device(Options):
     group: ClassVar[str] = "Computing"
 
     device: str = option("auto, cpu, cuda, cuda:N or mps.", default="auto", decides=False, is_common=True)
+
+
+@options
+class Cache(Options):
+    """What is kept between runs."""
+
+    group: ClassVar[str] = "Computing"
+
+    cache_dir: str | Path | None = option("Folder of the features kept between runs.", default=None, decides=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from crossgraft.errors import UnknownNameError
-from crossgraft.progress import Reporter
+from crossgraft.options import PublishedOptions
 from crossgraft.rank.published.evaluate import evaluate_benchmark
 from crossgraft.rank.published.questions import fig_6_4_answers
 from crossgraft.rank.published.reproduction import ablation_table, auc_table, itm_tables, reproduce_table
@@ -14,6 +14,7 @@ from crossgraft.rank.published.sources import PUBLISHED, itm_benchmark, shipped,
 from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.records import PublishedRecord, Reference
 from crossgraft.runs import open_run
+from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
 
 REFERENCES = [
@@ -28,36 +29,33 @@ REFERENCES = [
 ]
 
 
-def evaluate_published(
-    name: str | Path, *, out: str | Path | None = None, overwrite: bool = False, reporter: Reporter | None = None
-) -> PublishedRecord:
+@verb("rank", PublishedOptions)
+def evaluate_published(name: str | Path, options: PublishedOptions, run: Run) -> PublishedRecord:
     """Evaluate published results again, or a table of your own, with the same controls and intervals.
 
     Args:
         name: ``thesis``, ``itm``, or a CSV file (see ``read_benchmark_table``).
-        out: Run directory for ``report.json`` and ``report.html``; nothing is written without it.
-        overwrite: Replace another run there.
-        reporter: Told if the page could not be written; silent when None.
+        {options}
 
     Returns:
-        Every number of the page.
+        Every number of the page; with ``out`` also ``report.json`` and ``report.html`` there.
 
     Raises:
         UnknownNameError: Neither a published benchmark nor a CSV file.
         DataError: The table is badly shaped.
     """
     record = _evaluate(name)
-    if out is not None:
+    if options.out is not None:
         command_line = f"crossgraft rank --published {Path(name).name}"
         with open_run(
-            Path(out),
+            Path(options.out),
             command="rank --published",
             command_line=command_line,
             config={"published": Path(name).name},
             seed=0,
-            overwrite=overwrite,
-        ) as run:
-            publish(run, record, reporter or Reporter(quiet=True))
+            overwrite=options.overwrite,
+        ) as directory:
+            publish(directory, record, run.reporter)
     return record
 
 

@@ -1,71 +1,47 @@
-"""``crossgraft list``."""
+"""What ``crossgraft list`` shows: rows of registries, as a table."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
-
-from crossgraft.cli import options
-from crossgraft.cli.output import show
 from crossgraft.cli.text_table import text_table, wrap
 
-app = typer.Typer(rich_markup_mode=None)
-
+Listed = Literal[
+    "scores",
+    "models",
+    "sources",
+    "results",
+    "methods",
+    "regularizers",
+    "batch-transforms",
+    "augmentations",
+    "losses",
+]
 Rows = list[dict[str, object]]
 _TOO_LONG = ("options", "cost", "reference")
 """What is shown below the table, because it is too long for a column."""
 
 
-@app.command(name="list")
-def list_plugins(
-    kind: Annotated[
-        Literal[
-            "scores",
-            "models",
-            "sources",
-            "results",
-            "methods",
-            "regularizers",
-            "batch-transforms",
-            "augmentations",
-            "losses",
-        ],
-        typer.Argument(help="What to list.", metavar="WHAT"),
-    ],
-    available: Annotated[
-        bool, typer.Option("--available", help="Only models whose weights are on this machine.")
-    ] = False,
-    weights_dir: options.WeightsDir = None,
-    json: options.Json = False,
-    debug: options.Debug = False,
-) -> None:
-    """Show what there is; other packages may add to all but models and results.
+def rows_of(kind: Listed, *, available: bool, weights_dir: str | Path | None) -> Rows:
+    """One row per name.
 
-    Example: crossgraft list scores
-
-    WHAT is scores, models, sources (kinds of data) or results (known ones), or of tune: methods, regularizers,
-    batch-transforms, augmentations, losses.
+    Args:
+        kind: What to list.
+        available: Only models whose weights are on this machine.
+        weights_dir: Where weights of models are looked for too.
     """
-    import json as json_module
-
-    from crossgraft.records import SCHEMA_VERSION
-
-    key = kind.replace("-", "_")
-    rows = {
+    rows: Mapping[str, Callable[[], Rows]] = {
         "scores": _scores,
         "models": lambda: _models(available, weights_dir),
         "sources": _sources,
         "results": _results,
-    }.get(kind, lambda: _slot(key))()
-    if json:
-        options.print_json(json_module.dumps({"schema_version": SCHEMA_VERSION, key: rows}))
-    else:
-        show(_as_text(rows))
+    }
+    return rows[kind]() if kind in rows else _slot(kind.replace("-", "_"))
 
 
-def _as_text(rows: Rows) -> str:
+def rows_as_text(rows: Rows) -> str:
     """A table, and below it what is too long for a column."""
     if not rows:
         return "None."
@@ -94,7 +70,7 @@ def _scores() -> Rows:
     ]
 
 
-def _models(available: bool, weights_dir: Path | None) -> Rows:
+def _models(available: bool, weights_dir: str | Path | None) -> Rows:
     from crossgraft.models import list_available_models
 
     rows = list_available_models(weights_dir=weights_dir)

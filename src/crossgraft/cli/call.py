@@ -1,0 +1,123 @@
+"""One command as it was typed, and what all commands do with that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from crossgraft.cli.output import print_json, show
+from crossgraft.errors import OtherRunError
+from crossgraft.options import Options, options_of
+
+if TYPE_CHECKING:
+    from crossgraft.progress import Reporter
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Call:
+    """What was typed.
+
+    Attributes:
+        inputs: Without a flag, by name; None for what was left out.
+        typed: Options by name; those that were not typed are missing.
+    """
+
+    inputs: Mapping[str, Any]
+    typed: Mapping[str, Any]
+
+    @property
+    def config(self) -> Path | None:
+        """The file of ``--config``."""
+        return self.typed.get("config")
+
+    @property
+    def reporter(self) -> Reporter:
+        """Progress on stderr."""
+        from crossgraft.progress import Reporter
+
+        return Reporter(quiet=self.typed.get("quiet", False))
+
+    def asked(self, kind: type[Options]) -> dict[str, Any]:
+        """What ``--config`` and flags say of the options of a verb, not validated yet.
+
+        Raises:
+            UsageError: The file cannot be read, or has a wrong key.
+        """
+        from crossgraft.config import read_config_file, settings_model
+
+        read = read_config_file(self.config, settings_model(kind).model_fields) if self.config else {}
+        return {**read, **{name: value for name, value in self.typed.items() if name in options_of(kind)}}
+
+    def values(self, kind: type[Options], asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """All options of a verb: defaults < ``--config`` < flags.
+
+        Args:
+            kind: Its options.
+            asked: From ``asked``, of these options and perhaps others.
+
+        Raises:
+            UsageError: A value has the wrong type, or the file a wrong key.
+        """
+        from crossgraft.config import settings_model, validated
+
+        model = settings_model(kind)
+        of_it = {name: each for name, each in (asked or self.asked(kind)).items() if name in model.model_fields}
+        return self._without_consent(validated(model, of_it, file=self.config, given=self.typed))
+
+    def _without_consent(self, values: dict[str, Any]) -> dict[str, Any]:
+        """``values`` whose models of ``--config`` may run no code by being named there (see ``models.trusted_code``)."""
+        if self.config is None:
+            return values
+        from crossgraft.models.zoo import named_in_a_file
+
+        changed = dict(values)
+        if values.get("models") is not None and "models" not in self.typed:
+            changed["models"] = named_in_a_file(values["models"], values["allow_code"])
+        if isinstance(values.get("model"), str) and "model" not in self.typed:
+            (changed["model"],) = named_in_a_file([values["model"]], values["allow_code"])
+        return changed
+
+    def show(self, document: Callable[[], str], text: Callable[[], str]) -> None:
+        """Print one JSON document, or text."""
+        if self.typed.get("json", False):
+            print_json(document())
+        else:
+            show(text())
+
+
+def in_own_directory(command: str, data: str, values: Mapping[str, Any], work: Callable[..., T]) -> T:
+    """Do ``work`` in the first directory that is free or holds the same run.
+
+    Args:
+        command: Part of the name of the directory.
+        data: As typed; the other part.
+        values: Keywords of ``work``; ``out`` may be None.
+        work: Called with ``values`` and a directory as ``out``.
+
+    Raises:
+        OtherRunError: The only directory holds another run.
+    """
+    refusal: OtherRunError | None = None
+    for directory in _run_directories(values["out"], command, data):
+        try:
+            return work(**{**values, "out": directory})
+        except OtherRunError as error:
+            refusal = error
+    raise refusal or OtherRunError("No run directory was given.")
+
+
+def _run_directories(out: str | Path | None, command: str, data: str) -> Iterator[Path]:
+    """``out`` alone if it was given, else ``runs/<command>-<data>``, then the same with -2, -3 and so on."""
+    if out is not None:
+        yield Path(out)
+        return
+    from crossgraft.runs.names import portable_name
+
+    base = Path("runs") / f"{command}-{portable_name(Path(data).stem) or 'data'}"
+    yield base
+    yield from (base.with_name(f"{base.name}-{number}") for number in count(2))

@@ -1,0 +1,130 @@
+"""All commands, in the order of a first visit. A new option of a verb needs no line here: see ``crossgraft.options``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from crossgraft.cli import actions
+from crossgraft.cli.call import Call
+from crossgraft.cli.command import Command, Input, Shell
+from crossgraft.cli.listing import Listed
+from crossgraft.cli.output import show
+from crossgraft.options import (
+    CheckOptions,
+    CompareOptions,
+    Debug,
+    DemoOptions,
+    ExportOptions,
+    Json,
+    ListOptions,
+    PredictOptions,
+    Published,
+    Quiet,
+    RankOptions,
+    ReportOptions,
+    Terminal,
+    TuneOptions,
+)
+
+_DATA = "Folder, CSV or TSV table, .npz file, hf:owner/name, or digits."
+_RUN = Input("run", "Run directory of crossgraft tune, or the folder model of one.", type=Path)
+
+
+def _complete(call: Call) -> int:
+    """``crossgraft completion``; here, because it is about all commands."""
+    from crossgraft.cli.parsing import completion_script
+
+    show(completion_script(_ALL, call.inputs["shell"]))
+    return 0
+
+
+_ALL = (
+    Command(
+        "demo",
+        "See everything once, offline, on real handwriting: toy models are trained, ranked and checked.",
+        example="demo",
+        inputs=(),
+        options=(DemoOptions, Json, Quiet, Debug),
+        run=actions.demo,
+    ),
+    Command(
+        "check",
+        "Look for what makes results wrong: copies and patients across splits, wrong labels, damaged images.",
+        example="check digits --holdout 0.2",
+        inputs=(Input("data", _DATA),),
+        options=(CheckOptions, Terminal),
+        run=actions.check,
+        notes="All rows of all splits are looked at. The exit code is 3 if something unsound was found, and 0 if there are "
+        "only warnings and notices.",
+    ),
+    Command(
+        "rank",
+        "Rank pretrained models for your labelled images, without fine-tuning them.",
+        example="rank digits --models resnet18,mobilenetv2_100",
+        inputs=(Input("data", _DATA, is_required=False),),
+        options=(RankOptions, Published, Terminal),
+        run=actions.rank,
+        notes='Only rows of split "train" are read (all rows if there is no split); "test" is never opened.',
+    ),
+    Command(
+        "tune",
+        "Fine-tune a pretrained model on your labelled images, and measure it on images it never saw.",
+        example="tune digits --model mobilenetv2_100 --method linear",
+        inputs=(Input("data", _DATA),),
+        options=(TuneOptions, CompareOptions, Terminal),
+        run=actions.tune,
+        notes="Splits train, val and test of the data are used; a missing one is drawn. Test is looked at once, at the end. "
+        "The same command goes on where it was stopped. --plan shows what would happen. --compare trains several ways on the "
+        "same images, and shows what each gives and how much it keeps of what the model knew.",
+    ),
+    Command(
+        "predict",
+        "Predict the class of images with a fine-tuned model: calibrated probability and decision.",
+        example="predict runs/tune-breast new_images/",
+        inputs=(_RUN, Input("images", "Image file, folder of images, CSV or TSV table of paths, .npz file …")),
+        options=(PredictOptions, Terminal),
+        run=actions.predict,
+        notes="Images need no labels. Where they have some (folders, or a column, named as the classes of the model), metrics "
+        "with intervals are measured as well. predictions.csv in the run directory has one row per image.",
+    ),
+    Command(
+        "export",
+        "Write a fine-tuned model so that it works without crossgraft, and check that its outputs agree.",
+        example="export runs/tune-breast --format onnx",
+        inputs=(_RUN,),
+        options=(ExportOptions, Json, Quiet, Debug),
+        run=actions.export,
+        notes="safetensors is what timm or torchvision loads, laid out as on the hub of Hugging Face; torch (torch.export) "
+        "and onnx hold the whole way from an image in [0, 1] to calibrated probabilities, for any batch size. Each is loaded "
+        "again and compared with the model before it is kept. Nothing is sent anywhere without --push-to.",
+    ),
+    Command(
+        "report",
+        "Write the page of a finished run again, or put several runs side by side.",
+        example="report runs/rank-digits",
+        inputs=(Input("runs", "Run directories; several are put into one page.", type=Path, repeats=True),),
+        options=(ReportOptions, Debug),
+        run=actions.report,
+    ),
+    Command(
+        "list",
+        "Show what there is; other packages may add to all but models and results.",
+        example="list scores",
+        inputs=(Input("what", "What to list.", type=Listed),),
+        options=(ListOptions, Json, Debug),
+        run=actions.list_plugins,
+        notes="WHAT is scores, models, sources (kinds of data) or results (known ones), or of tune: methods, regularizers, "
+        "batch-transforms, augmentations, losses.",
+    ),
+    Command(
+        "completion",
+        "Print what a shell reads to complete commands and flags.",
+        example="completion bash",
+        inputs=(Input("shell", "bash, zsh or fish.", type=Shell),),
+        options=(Debug,),
+        run=_complete,
+        notes='bash: put eval "$(crossgraft completion bash)" into ~/.bashrc. zsh: write it to a file _crossgraft in a folder of '
+        "fpath. fish: write it to ~/.config/fish/completions/crossgraft.fish.",
+    ),
+)
+COMMANDS = {command.name: command for command in _ALL}
