@@ -65,7 +65,7 @@ COMMANDS = (
     Command("published", ("rank", "--published", "thesis")),
     Command("check", ("check", "digits", "--holdout", "0.2", "--workers", "1", "--quiet")),
     Command("tune-full", _FULL, is_quick=True),
-    Command(RESUMED, _FULL, is_quick=True, beginning=FINISHED_RUN),
+    Command(RESUMED, _FULL, beginning=FINISHED_RUN),
     Command("tune-linear", (*_TUNE, "narrow.yaml", *_CODE, "--method", "linear", "--epochs", "4", *_ONE)),
     Command("tune-lora", (*_TUNE, "attending.yaml", "--method", "lora", "--epochs", "2", *_ONE)),
     Command(
@@ -82,6 +82,11 @@ COMMANDS = (
     Command("export-peft", ("export", "tune-lora", "--format", "peft", "--quiet"), needs=("tune-lora",)),
     Command("demo", ("demo", "--fast", "--quiet"), is_sensitive=True),
 )
+
+
+def command_named(name: str) -> Command:
+    """The frozen command of this name."""
+    return next(each for each in COMMANDS if each.name == name)
 
 
 @dataclass
@@ -107,7 +112,7 @@ class Runner:
             ``exit``, and ``files``: name → content as ``collect`` reads it; for a resumed run also whether it trained again.
         """
         if name not in self._done:
-            self._done[name] = self._run(next(each for each in COMMANDS if each.name == name))
+            self._done[name] = self._run(command_named(name))
         return self._done[name]
 
     def run_directory(self, name: str) -> Path:
@@ -136,7 +141,7 @@ class Runner:
             print(f"{command.name} ended with code {done.returncode}:\n{done.stderr[-2000:]}", file=sys.stderr)
         found["files"] = collect(run) | {f"cache/{file}": value for file, value in collect(home / "crossgraft").items()}
         if command.beginning is not None:
-            found["untouched"] = _untouched(command.beginning / "jobs", run / "jobs")
+            found["untouched"] = untouched(command.beginning / "jobs", run / "jobs")
         return found
 
     def _scene(self) -> Path:
@@ -158,7 +163,7 @@ def keep_finished_run(runner: Runner) -> None:
         copy(run / name, FINISHED_RUN / name)
 
 
-def _untouched(before: Path, after: Path) -> dict[str, bool]:
+def untouched(before: Path, after: Path) -> dict[str, bool]:
     """Whether each file of a finished training is still the same to the byte: one that trains again writes other seconds."""
     names = sorted(str(path.relative_to(before)) for path in before.rglob("*") if path.is_file())
     return {

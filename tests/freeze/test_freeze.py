@@ -1,14 +1,17 @@
 """The comparison notices what changes, and the quick commands do what they did when they were frozen."""
 
 import copy
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from freeze.collecting import MOST_VALUES, OUT, PROSE, collect, reduced
-from freeze.commands import COMMANDS, RESUMED
+from freeze.commands import COMMANDS, FINISHED_RUN, RESUMED, command_named, untouched
 from freeze.comparing import differences, fingerprint
 from freeze.freeze import main, read
+from freeze.scene import make_scene
 
 FROZEN = Path(__file__).parent / "frozen.json.gz"
 HASH, OTHER_HASH = "0123456789abcdef" * 4, "f123456789abcdef" * 4
@@ -180,3 +183,25 @@ def test_frozen_values_are_those_of_all_commands_that_ended_well():
 def test_a_quick_command_does_what_it_did(command, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["freeze.py", "compare", str(FROZEN), "--only", command])
     assert main() == 0, capsys.readouterr().out
+
+
+@pytest.fixture
+def scene(tmp_path, monkeypatch):
+    """The current folder, with all that a frozen command begins with."""
+    make_scene(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "tiny_models", raising=False)
+    yield tmp_path
+    sys.modules.pop("tiny_models", None)
+
+
+@pytest.mark.slow
+def test_a_run_directory_of_the_frozen_code_is_gone_on_with(scene, capsys):
+    """Its training is read back, not made again; in this process, which has imported everything already."""
+    from crossgraft.cli.main import main as crossgraft
+
+    shutil.copytree(FINISHED_RUN, scene / RESUMED)
+    assert crossgraft([*command_named(RESUMED).words, "--out", RESUMED]) == 0, capsys.readouterr().err
+    assert set(untouched(FINISHED_RUN / "jobs", scene / RESUMED / "jobs").values()) == {True}
+    assert (scene / RESUMED / "model" / "weights.safetensors").is_file()
