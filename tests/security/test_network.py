@@ -20,10 +20,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from crossgraft.cli.main import main
 from crossgraft.demo import steps
-
-class InThisProcess:
-    def run(self, function, jobs, *, stage):
-        return [function(job) for job in jobs]
+from crossgraft.runs.jobs import InThisProcess
 
 steps.worker_pool = lambda: nullcontext(InThisProcess())
 short = {"pretraining": replace(steps.FAST.pretraining, steps=3), "fine_tuning": replace(steps.FAST.fine_tuning, steps=4)}

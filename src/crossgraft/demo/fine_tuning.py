@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from crossgraft.demo.toy_models import TOY_MODELS, ToyBackbone
 from crossgraft.demo.training import ToyImages, ToyLabels, TrainingRecipe, seeded_initialisation, train
+from crossgraft.runs.jobs import Job, Work
 
 FINE_TUNING = TrainingRecipe(steps=80, batch_size=25, learning_rate=2e-3)
 PROBE_PENALTY = 0.01
@@ -74,6 +75,14 @@ def fine_tune_both(job: FineTuneJob) -> FineTuned:
         linear=_probe_linearly(job),
         full=np.stack([_tune_whole_network(job, seed) for seed in job.seeds]),
     )
+
+
+class FineTuneBoth(Work[FineTuneJob, FineTuned]):
+    """``fine_tune_both`` as the work of a sweep."""
+
+    def do(self, job: Job[FineTuneJob]) -> FineTuned:
+        """Both."""
+        return fine_tune_both(job.spec)
 
 
 def _load(job: FineTuneJob) -> ToyBackbone:
