@@ -120,16 +120,30 @@ class RowsWithCurves(Rows):
     """Where FULL is done, also the curve from LINEAR to it."""
 
     def out_of(self, training: Training) -> Path | None:
+        """Only the ends of curves leave run directories."""
         return run_of(training, self.arguments) if training.variant in ENDS else None
 
-    def read_back(self, job: Job[Training]) -> str | None:
-        return None if job.spec.variant == "full" else super().read_back(job)
+    def read_back(self, job: Job[Training]) -> bool | None:
+        """Is there a row, and a curve where there should be one?"""
+        return super().read_back(job) if job.spec.variant != "full" or self.has_curve(job.spec) else None
 
-    def do(self, job: Job[Training]) -> str:
-        said = super().read_back(job) or super().do(job)  # the curve alone may be missing
-        if job.spec.variant == "full":
+    def do(self, job: Job[Training]) -> bool:
+        """Make what is missing of row and curve."""
+        if super().read_back(job) is None:
+            super().do(job)
+        if job.spec.variant == "full" and not self.has_curve(job.spec):
             make_curve(job.spec, self.arguments)
-        return said
+        return True
+
+    def has_curve(self, training: Training) -> bool:
+        """With the same settings?"""
+        table = read_table(self.arguments.rows, training.target.name)
+        return table.has_curve(short(training.spec), training.seed, curve_settings(training, self.arguments))
+
+
+def curve_settings(training: Training, arguments: argparse.Namespace) -> str:
+    """What decides a curve."""
+    return " ".join([settings_of(training, arguments), "alphas=" + ",".join(f"{alpha:g}" for alpha in ALPHAS)])
 
 
 def run_of(job: Training, arguments: argparse.Namespace) -> Path:
@@ -138,10 +152,7 @@ def run_of(job: Training, arguments: argparse.Namespace) -> Path:
 
 def make_curve(job: Training, arguments: argparse.Namespace) -> None:
     """Between LINEAR and FULL of this seed, with both ways to find the statistics of BatchNorm."""
-    table = read_table(arguments.rows, job.target.name)
-    settings = " ".join([settings_of(job, arguments), "alphas=" + ",".join(f"{alpha:g}" for alpha in ALPHAS)])
-    if table.has_curve(short(job.spec), job.seed, settings):
-        return
+    settings = curve_settings(job, arguments)
     ends = [job._replace(variant=name, options=VARIANTS[name]) for name in ENDS]
     for end in ends:
         tune(end, arguments, run_of(end, arguments))  # read back where its run directory is there

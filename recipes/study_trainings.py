@@ -70,8 +70,8 @@ class Training(NamedTuple):
         return f"{self.target.name} {short(self.spec)} {self.variant}, seed {self.seed}"
 
 
-class Rows(Work[Training, str]):
-    """Trains; the result stays as a row of the table of its set, and is told in words.
+class Rows(Work[Training, bool]):
+    """Trains; the result stays as a row of the table of its set.
 
     Args:
         arguments: Of the command line.
@@ -85,30 +85,30 @@ class Rows(Work[Training, str]):
         """Run directory of one training."""
         return self.out
 
-    def read_back(self, job: Job[Training]) -> str | None:
+    def read_back(self, job: Job[Training]) -> bool | None:
+        """Is there a row with the same settings?"""
         training, table = job.spec, read_table(self.arguments.rows, job.spec.target.name)
-        is_there = table.has_training(short(training.spec), training.variant, training.seed, job.key)
-        return "done before" if is_there else None
+        return table.has_training(short(training.spec), training.variant, training.seed, job.key) or None
 
-    def do(self, job: Job[Training]) -> str:
+    def do(self, job: Job[Training]) -> bool:
+        """Make the row."""
         rows, name = self.arguments.rows, job.spec.target.name
         row = train(job.spec, self.arguments, job.key, self.out_of(job.spec))
         read_table(rows, name).with_training(row).write(rows, name)
-        return row.in_words
+        print(f"{job.name}: {row.in_words}", flush=True)
+        return True
 
 
 def do_all(trainings: Iterable[Training], work: Rows, *, keep_going: bool = True) -> int:
     """Do what is missing; the number of those that failed."""
     jobs = [Job(training.in_words, training, settings_of(training, work.arguments)) for training in trainings]
-    return sum(bool(outcome.reason) for outcome in run_jobs(jobs, work, keep_going=keep_going, told=tell))
+    return sum(bool(outcome.reason) for outcome in run_jobs(jobs, work, keep_going=keep_going, told=tell_failure))
 
 
-def tell(outcome: Outcome[Training, str]) -> None:
-    """One line a training, unless it was done before."""
+def tell_failure(outcome: Outcome[Training, bool]) -> None:
+    """One line, if there is one."""
     if outcome.reason:
         print(f"{outcome.job.name} failed: {outcome.reason}", flush=True)
-    elif not outcome.was_read_back:
-        print(f"{outcome.job.name}: {outcome.result}", flush=True)
 
 
 def settings_of(job: Training, arguments: argparse.Namespace) -> str:
