@@ -124,26 +124,16 @@ class RowsWithCurves(Rows):
         return run_of(training, self.arguments) if training.variant in ENDS else None
 
     def read_back(self, job: Job[Training]) -> bool | None:
-        """Is there a row, and a curve where there should be one?"""
-        return super().read_back(job) if job.spec.variant != "full" or self.has_curve(job.spec) else None
+        """Of FULL there may be a row without its curve, so that what it lacks is found while it is done."""
+        return None if job.spec.variant == "full" else super().read_back(job)
 
     def do(self, job: Job[Training]) -> bool:
         """Make what is missing of row and curve."""
         if super().read_back(job) is None:
             super().do(job)
-        if job.spec.variant == "full" and not self.has_curve(job.spec):
+        if job.spec.variant == "full":
             make_curve(job.spec, self.arguments)
         return True
-
-    def has_curve(self, training: Training) -> bool:
-        """With the same settings?"""
-        table = read_table(self.arguments.rows, training.target.name)
-        return table.has_curve(short(training.spec), training.seed, curve_settings(training, self.arguments))
-
-
-def curve_settings(training: Training, arguments: argparse.Namespace) -> str:
-    """What decides a curve."""
-    return " ".join([settings_of(training, arguments), "alphas=" + ",".join(f"{alpha:g}" for alpha in ALPHAS)])
 
 
 def run_of(job: Training, arguments: argparse.Namespace) -> Path:
@@ -152,7 +142,10 @@ def run_of(job: Training, arguments: argparse.Namespace) -> Path:
 
 def make_curve(job: Training, arguments: argparse.Namespace) -> None:
     """Between LINEAR and FULL of this seed, with both ways to find the statistics of BatchNorm."""
-    settings = curve_settings(job, arguments)
+    table = read_table(arguments.rows, job.target.name)
+    settings = " ".join([settings_of(job, arguments), "alphas=" + ",".join(f"{alpha:g}" for alpha in ALPHAS)])
+    if table.has_curve(short(job.spec), job.seed, settings):
+        return
     ends = [job._replace(variant=name, options=VARIANTS[name]) for name in ENDS]
     for end in ends:
         tune(end, arguments, run_of(end, arguments))  # read back where its run directory is there
