@@ -69,20 +69,15 @@ class FineTuned(NamedTuple):
     full: Bool[np.ndarray, "num_seeds num_test"]
 
 
-def fine_tune_both(job: FineTuneJob) -> FineTuned:
-    """The linear layer once (it has one optimum), the whole network once for each seed."""
-    return FineTuned(
-        linear=_probe_linearly(job),
-        full=np.stack([_tune_whole_network(job, seed) for seed in job.seeds]),
-    )
-
-
 class FineTuneBoth(Work[FineTuneJob, FineTuned]):
-    """``fine_tune_both`` as the work of a sweep."""
+    """The linear layer once (it has one optimum), the whole network once for each seed."""
 
     def do(self, job: Job[FineTuneJob]) -> FineTuned:
         """Both."""
-        return fine_tune_both(job.spec)
+        return FineTuned(
+            linear=_probe_linearly(job.spec),
+            full=np.stack([_tune_whole_network(job.spec, seed) for seed in job.spec.seeds]),
+        )
 
 
 def _load(job: FineTuneJob) -> ToyBackbone:

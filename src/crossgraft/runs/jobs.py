@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from crossgraft.errors import CrossgraftError, RunDirectoryError, StorageError
 
@@ -68,23 +68,13 @@ class Work(ABC, Generic[Spec, Result]):
         return nullcontext()
 
 
-class Executor(Protocol):
-    """Where the jobs of a sweep are done."""
+class Executor:
+    """Where the jobs of a sweep are done: one after the other in this process; ``WorkerPool`` has others."""
 
     def run(
         self, function: Callable[[Item], Result], items: Sequence[Item], *, told: Callable[[Result], object]
     ) -> list[Result]:
-        """``function`` of every item, in their order; ``told`` is called in this process with each as it ends."""
-        ...
-
-
-class InThisProcess:
-    """One after the other."""
-
-    def run(
-        self, function: Callable[[Item], Result], items: Sequence[Item], *, told: Callable[[Result], object]
-    ) -> list[Result]:
-        """As ``Executor`` says."""
+        """``function`` of every item, in their order; ``told`` is called in this process with each result as it comes."""
         results: list[Result] = []
         for item in items:
             results.append(function(item))
@@ -117,7 +107,7 @@ def run_jobs(
         RunDirectoryError: Another process is at work in a folder of a job.
     """
     attempt = partial(_attempt, work=work, keep_going=keep_going)
-    return (executor or InThisProcess()).run(attempt, jobs, told=told)
+    return (executor or Executor()).run(attempt, jobs, told=told)
 
 
 def results_of(outcomes: Sequence[Outcome[Spec, Result]]) -> list[Result]:

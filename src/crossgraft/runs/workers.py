@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from crossgraft.compute import available_cores, end_with_parent, nothing_imported_unasked
 from crossgraft.errors import CrossgraftError
+from crossgraft.runs.jobs import Executor
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -21,8 +22,8 @@ Result = TypeVar("Result")
 MAX_WORKERS = 2
 
 
-class WorkerPool:
-    """Runs jobs in other processes, an ``Executor``; made by ``worker_pool``."""
+class WorkerPool(Executor):
+    """Does jobs in other processes; made by ``worker_pool``."""
 
     def __init__(self, executor: ProcessPoolExecutor, num_workers: int) -> None:
         self._executor = executor
@@ -31,12 +32,7 @@ class WorkerPool:
     def run(
         self, function: Callable[[Item], Result], items: Sequence[Item], *, told: Callable[[Result], object]
     ) -> list[Result]:
-        """``function`` of every item, in their order.
-
-        Args:
-            function: At the top level of a module.
-            items: What can be sent to another process.
-            told: Called with each result as it comes.
+        """As in this process; ``function`` stands at the top level of a module, and items can be sent to another process.
 
         Raises:
             CrossgraftError: A worker process died, or what ``function`` raised.

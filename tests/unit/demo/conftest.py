@@ -7,11 +7,11 @@ from crossgraft.data import open_dataset
 from crossgraft.demo import steps
 from crossgraft.demo.source_tasks import make_source_tasks
 from crossgraft.demo.target_task import divide_digits
-from crossgraft.runs.jobs import InThisProcess
+from crossgraft.runs.jobs import Executor
 from crossgraft.tune.comparing import curves
 
 
-class InProcessPool(InThisProcess):
+class InProcessPool(Executor):
     """Keeps what was asked for; worker processes have tests of their own."""
 
     def __init__(self):

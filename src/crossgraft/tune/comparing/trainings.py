@@ -76,14 +76,7 @@ class DoneTraining:
 
 @dataclass(frozen=True)
 class _Turn:
-    """One variant with one seed.
-
-    Attributes:
-        variant: Which.
-        seed: Which.
-        folder: Of its run directory in that of the comparison.
-        position: For messages, for example ``2 of 6``.
-    """
+    """One variant with one seed; ``folder`` is relative, and ``position`` for messages (``2 of 6``)."""
 
     variant: Variant
     seed: int
@@ -137,20 +130,17 @@ def train_all(
         shutil.rmtree(run.path / TRAININGS_FOLDER, ignore_errors=True)  # of a run that --overwrite has replaced
     work = _Trainings(study, {each.variant: each.plan for each in plans.variants}, run, tracking, publish)
     pairs = [(variant, seed) for seed in study.seeds for variant in study.variants]
-    jobs = [
-        Job(
-            f"{variant.name} with seed {seed}",
-            _Turn(variant, seed, study.folder_of(variant, seed), f"{number} of {plans.num_trainings}"),
-        )
+    turns = [
+        _Turn(variant, seed, study.folder_of(variant, seed), f"{number} of {len(pairs)}")
         for number, (variant, seed) in enumerate(pairs, start=1)
     ]
+    jobs = [Job(f"{turn.variant.name} with seed {turn.seed}", turn) for turn in turns]
     outcomes = run_jobs(jobs, work, keep_going=True, told=partial(_tell, study=study))
     if not results_of(outcomes):
         raise DataError(f"None of {len(outcomes)} trainings ended with a model. The first one: {outcomes[0].reason}")
     return [
         DoneTraining(turn.variant, turn.seed, _row(turn, outcome), outcome.result, run.path / turn.folder)
-        for outcome in outcomes
-        for turn in [outcome.job.spec]
+        for turn, outcome in zip(turns, outcomes, strict=True)
     ]
 
 
