@@ -21,7 +21,7 @@ from typing import Any
 from adapters_page import PRETRAINING, write_page
 from studies import MEDICAL_TARGETS, SEEDS, SMOKE_TARGETS, Target, mobilenets, short, smoke_specs
 from study_rows import read_table
-from study_trainings import RESULTS, Job, do, is_done, read_arguments, seeds_of, study_parser, tune
+from study_trainings import RESULTS, Rows, Training, do_all, read_arguments, seeds_of, study_parser, tune
 
 from crossgraft import export_model
 from crossgraft.compute import limit_threads
@@ -41,11 +41,11 @@ BESIDE = {"full": "full", "linear": "linear"}
 def main(command_line: Sequence[str] | None = None) -> None:
     arguments = parse_arguments(command_line)
     targets = SMOKE_TARGETS if arguments.smoke else MEDICAL_TARGETS
-    failed: list[Job] = []
+    failed = 0
     if arguments.only != ["none"]:
         with limit_threads(arguments.threads):
             specs = [pretrained_vit(arguments), *others(arguments)]
-            failed = [job for job in jobs(targets, specs, arguments) if not is_done(do, job, arguments)]
+            failed = do_all(jobs(targets, specs, arguments), Rows(arguments))
     if arguments.out is not None:
         tables = {target.name: read_table(arguments.rows, target.name) for target in targets}
         beside = {target.name: read_table(arguments.beside, target.name) for target in targets}
@@ -55,7 +55,7 @@ def main(command_line: Sequence[str] | None = None) -> None:
             arguments.out, tables, beside, pretraining, titles=titles, vit=VIT_NAME, wanted=wanted(targets, arguments)
         )
     if failed:
-        raise SystemExit(f"{len(failed)} trainings failed; the same command tries them again")
+        raise SystemExit(f"{failed} trainings failed; the same command tries them again")
 
 
 def pretrained_vit(arguments: argparse.Namespace) -> ModelSpec:
@@ -65,8 +65,8 @@ def pretrained_vit(arguments: argparse.Namespace) -> ModelSpec:
     options = {"method": "scratch", "epochs": NATURAL_EPOCHS, "image_size": VIT["img_size"]}
     run = arguments.results / PRETRAINING
     no_weights = argparse.Namespace(**{**vars(arguments), "weights_dir": None})  # where they lie is nothing to this run
-    job = Job(target, bare, "scratch", SEEDS[0], options)
-    do(job, no_weights, out=run)
+    job = Training(target, bare, "scratch", SEEDS[0], options)
+    do_all([job], Rows(no_weights, run), keep_going=False)
     weights = run / "export" / "safetensors" / "model.safetensors"
     if not weights.is_file():
         tune(job, no_weights, run)  # its row may come from another machine, without the run directory
@@ -83,7 +83,7 @@ def others(arguments: argparse.Namespace) -> list[ModelSpec]:
     return smoke_specs() if arguments.smoke else mobilenets(arguments.weights_dir)
 
 
-def jobs(targets: Sequence[Target], specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> Iterator[Job]:
+def jobs(targets: Sequence[Target], specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> Iterator[Training]:
     """All that is asked for, seed by seed, variant by variant."""
     chosen = [target for target in targets if not arguments.only or target.name in arguments.only]
     for seed in seeds_of(arguments):
@@ -93,9 +93,9 @@ def jobs(targets: Sequence[Target], specs: Sequence[ModelSpec], arguments: argpa
             for target in chosen:
                 for spec in specs:
                     if is_vit(spec):
-                        yield Job(target, spec, variant, seed, {**options, "image_size": VIT["img_size"]})
+                        yield Training(target, spec, variant, seed, {**options, "image_size": VIT["img_size"]})
                     elif "adaptformer" not in variant and variant not in BESIDE:
-                        yield Job(target, spec, variant, seed, options)
+                        yield Training(target, spec, variant, seed, options)
 
 
 def variants() -> dict[str, dict[str, Any]]:

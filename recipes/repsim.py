@@ -21,10 +21,10 @@ from repsim_page import write_page
 from studies import MEDICAL_TARGETS, SEEDS, SMOKE_TARGETS, Target, mobilenets, short, smoke_specs
 from study_rows import CurveRow, Decided, most_probable, read_predictions, read_table
 from study_trainings import (
-    Job,
+    Rows,
+    Training,
     data_of,
-    do,
-    is_done,
+    do_all,
     read_arguments,
     seeds_of,
     settings_of,
@@ -36,6 +36,7 @@ from study_trainings import (
 from crossgraft import interpolate_runs
 from crossgraft.compute import limit_threads
 from crossgraft.models import ModelSpec
+from crossgraft.runs.jobs import Job
 
 ALPHAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 BATCH_NORMS = ("estimate", "mix")
@@ -69,20 +70,20 @@ ABLATION_PLACE = ("breastmnist", "mobilenetv1_050")
 def main(command_line: Sequence[str] | None = None) -> None:
     arguments = parse_arguments(command_line)
     targets = SMOKE_TARGETS if arguments.smoke else MEDICAL_TARGETS
-    failed: list[Job] = []
+    failed = 0
     if arguments.only != ["none"]:
         specs = smoke_specs() if arguments.smoke else mobilenets(arguments.weights_dir)
         with limit_threads(arguments.threads):
-            failed = [job for job in jobs(targets, specs, arguments) if not is_done(do_with_curve, job, arguments)]
+            failed = do_all(jobs(targets, specs, arguments), RowsWithCurves(arguments))
     tables = {target.name: read_table(arguments.rows, target.name) for target in targets}
     if arguments.out is not None:
         write_page(arguments.out, tables, titles={t.name: t.title for t in targets}, wanted=wanted(targets, arguments))
     print(f"{sum(len(table.trainings) for table in tables.values())} trainings are there")
     if failed:
-        raise SystemExit(f"{len(failed)} trainings failed; the same command tries them again")
+        raise SystemExit(f"{failed} trainings failed; the same command tries them again")
 
 
-def jobs(targets: Sequence[Target], specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> Iterator[Job]:
+def jobs(targets: Sequence[Target], specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> Iterator[Training]:
     """All that is asked for, the most informative first: seed by seed, variant by variant."""
     chosen = [target for target in targets if not arguments.only or target.name in arguments.only]
     for seed in seeds_of(arguments):
@@ -94,7 +95,7 @@ def jobs(targets: Sequence[Target], specs: Sequence[ModelSpec], arguments: argpa
             for target in chosen:
                 for spec in specs:
                     if "batch_size" not in options or arguments.smoke or is_ablated(target, spec):
-                        yield Job(target, spec, variant, seed, options)
+                        yield Training(target, spec, variant, seed, options)
 
 
 def variants() -> dict[str, dict[str, Any]]:
@@ -115,18 +116,31 @@ def wanted(targets: Sequence[Target], arguments: argparse.Namespace) -> int:
     return places * (seeds * of_every_seed + len(LOOKED_AT_ONCE)) + seeds * len(BATCH_SIZES) * len(ABLATED)
 
 
-def do_with_curve(job: Job, arguments: argparse.Namespace) -> None:
-    """Train unless it is done; where FULL is done, also the curve from LINEAR to it."""
-    do(job, arguments, out=run_of(job, arguments) if job.variant in ENDS else None)
-    if job.variant == "full":
-        make_curve(job, arguments)
+class RowsWithCurves(Rows):
+    """Where FULL is done, also the curve from LINEAR to it."""
+
+    def out_of(self, training: Training) -> Path | None:
+        """Only the ends of curves leave run directories."""
+        return run_of(training, self.arguments) if training.variant in ENDS else None
+
+    def read_back(self, job: Job[Training]) -> bool | None:
+        """Of FULL there may be a row without its curve, so that what it lacks is found while it is done."""
+        return None if job.spec.variant == "full" else super().read_back(job)
+
+    def do(self, job: Job[Training]) -> bool:
+        """Make what is missing of row and curve."""
+        if super().read_back(job) is None:
+            super().do(job)
+        if job.spec.variant == "full":
+            make_curve(job.spec, self.arguments)
+        return True
 
 
-def run_of(job: Job, arguments: argparse.Namespace) -> Path:
+def run_of(job: Training, arguments: argparse.Namespace) -> Path:
     return arguments.results / job.target.name / f"{short(job.spec)}-{job.variant}-{job.seed}"
 
 
-def make_curve(job: Job, arguments: argparse.Namespace) -> None:
+def make_curve(job: Training, arguments: argparse.Namespace) -> None:
     """Between LINEAR and FULL of this seed, with both ways to find the statistics of BatchNorm."""
     table = read_table(arguments.rows, job.target.name)
     settings = " ".join([settings_of(job, arguments), "alphas=" + ",".join(f"{alpha:g}" for alpha in ALPHAS)])
@@ -142,7 +156,7 @@ def make_curve(job: Job, arguments: argparse.Namespace) -> None:
     print(f"{job.target.name} {short(job.spec)} curve, seed {job.seed}: {len(rows)} networks", flush=True)
 
 
-def curve(ends: Sequence[Job], arguments: argparse.Namespace, batch_norm: Any, settings: str) -> list[CurveRow]:
+def curve(ends: Sequence[Training], arguments: argparse.Namespace, batch_norm: Any, settings: str) -> list[CurveRow]:
     """Networks between two run directories."""
     full, linear = (run_of(end, arguments) for end in ends)
     truth = read_predictions(full / "predictions.csv")[1]

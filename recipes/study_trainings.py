@@ -7,7 +7,7 @@ import importlib.metadata
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,9 +17,10 @@ from study_rows import TrainingRow, most_probable, read_predictions, read_table
 
 from crossgraft import fine_tune
 from crossgraft.data.dataset import Dataset
-from crossgraft.errors import CrossgraftError, DivergedError
+from crossgraft.errors import DivergedError
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
+from crossgraft.runs.jobs import Job, Outcome, Work, run_jobs
 from crossgraft.tune import Tuned
 
 SIDE, EPOCHS, BATCH_SIZE = 64, 15, 64
@@ -54,8 +55,8 @@ def read_arguments(parser: argparse.ArgumentParser, command_line: Sequence[str] 
     return parsed
 
 
-class Job(NamedTuple):
-    """One training, or the curve between two that are there."""
+class Training(NamedTuple):
+    """What decides one of them."""
 
     target: Target
     spec: ModelSpec
@@ -69,29 +70,55 @@ class Job(NamedTuple):
         return f"{self.target.name} {short(self.spec)} {self.variant}, seed {self.seed}"
 
 
-def do(job: Job, arguments: argparse.Namespace, *, out: Path | None = None) -> None:
-    """Train unless it is done.
+class Rows(Work[Training, bool]):
+    """Trains; the result stays as a row of the table of its set.
 
     Args:
-        job: What.
         arguments: Of the command line.
         out: Run directory that stays; None: the row stays alone.
     """
-    settings = settings_of(job, arguments)
-    if not read_table(arguments.rows, job.target.name).has_training(short(job.spec), job.variant, job.seed, settings):
-        row = train(job, arguments, settings, out)
-        read_table(arguments.rows, job.target.name).with_training(row).write(arguments.rows, job.target.name)
-        print(f"{job.in_words}: {row.in_words}", flush=True)
+
+    def __init__(self, arguments: argparse.Namespace, out: Path | None = None) -> None:
+        self.arguments, self.out = arguments, out
+
+    def out_of(self, training: Training) -> Path | None:
+        """Run directory of one training."""
+        return self.out
+
+    def read_back(self, job: Job[Training]) -> bool | None:
+        """Is there a row with the same settings?"""
+        training, table = job.spec, read_table(self.arguments.rows, job.spec.target.name)
+        return table.has_training(short(training.spec), training.variant, training.seed, job.key) or None
+
+    def do(self, job: Job[Training]) -> bool:
+        """Make the row."""
+        rows, name = self.arguments.rows, job.spec.target.name
+        row = train(job.spec, self.arguments, job.key, self.out_of(job.spec))
+        read_table(rows, name).with_training(row).write(rows, name)
+        print(f"{job.name}: {row.in_words}", flush=True)
+        return True
 
 
-def settings_of(job: Job, arguments: argparse.Namespace) -> str:
+def do_all(trainings: Iterable[Training], work: Rows, *, keep_going: bool = True) -> int:
+    """Do what is missing; the number of those that failed."""
+    jobs = [Job(training.in_words, training, settings_of(training, work.arguments)) for training in trainings]
+    return sum(bool(outcome.reason) for outcome in run_jobs(jobs, work, keep_going=keep_going, told=tell_failure))
+
+
+def tell_failure(outcome: Outcome[Training, bool]) -> None:
+    """One line, if there is one."""
+    if outcome.reason:
+        print(f"{outcome.job.name} failed: {outcome.reason}", flush=True)
+
+
+def settings_of(job: Training, arguments: argparse.Namespace) -> str:
     """What decides the numbers besides set, network and seed: rows with other settings are trained anew."""
     said = {"side": SIDE, "epochs": EPOCHS, "batch_size": BATCH_SIZE, **job.target.options, **job.options}
     said["side"] = said.pop("image_size", said["side"])
     return ("smoke " if arguments.smoke else "") + " ".join(f"{name}={said[name]}" for name in sorted(said))
 
 
-def train(job: Job, arguments: argparse.Namespace, settings: str, out: Path | None) -> TrainingRow:
+def train(job: Training, arguments: argparse.Namespace, settings: str, out: Path | None) -> TrainingRow:
     """The row of a training; without numbers where it diverged."""
     known = {"model": short(job.spec), "variant": job.variant, "seed": job.seed, "settings": settings}
     known["versions"] = versions()
@@ -107,7 +134,7 @@ def train(job: Job, arguments: argparse.Namespace, settings: str, out: Path | No
     return TrainingRow.of_record(record, decided, **known, cpu_seconds=spent)
 
 
-def tune(job: Job, arguments: argparse.Namespace, out: Path) -> Tuned:
+def tune(job: Training, arguments: argparse.Namespace, out: Path) -> Tuned:
     """Train, or read back what is in ``out``."""
     options = {"image_size": SIDE, "epochs": EPOCHS, "batch_size": BATCH_SIZE, **job.target.options, **job.options}
     if arguments.smoke:
@@ -127,19 +154,9 @@ def tune(job: Job, arguments: argparse.Namespace, out: Path) -> Tuned:
     )
 
 
-def data_of(job: Job, arguments: argparse.Namespace) -> Path | Dataset:
+def data_of(job: Training, arguments: argparse.Namespace) -> Path | Dataset:
     """Images of the set; noise with ``--smoke``."""
     return noise(job.target.name) if arguments.smoke else arguments.data_dir / job.target.file
-
-
-def is_done(do_one: Callable[[Job, argparse.Namespace], None], job: Job, arguments: argparse.Namespace) -> bool:
-    """One training that fails stops no other; False for it."""
-    try:
-        do_one(job, arguments)
-    except CrossgraftError as error:
-        print(f"{job.in_words} failed: {error}", flush=True)
-        return False
-    return True
 
 
 def versions() -> str:

@@ -79,20 +79,20 @@ def test_another_directory_gives_the_same_numbers(ranked, workspace, crossgraft)
 
 
 def test_a_run_killed_between_models_goes_on_with_the_next(workspace, crossgraft, monkeypatch, ranked):
-    from crossgraft.rank import zoo
+    from crossgraft.rank import sweep
 
-    original = zoo.ZooWalk.evaluate
+    original = sweep.Evaluating.do
 
-    def killed(self, member, position, **settings):
-        if position.startswith("3 "):
+    def killed(self, job):
+        if job.spec.position.startswith("3 "):
             raise KeyboardInterrupt
-        return original(self, member, position, **settings)
+        return original(self, job)
 
-    monkeypatch.setattr(zoo.ZooWalk, "evaluate", killed)
+    monkeypatch.setattr(sweep.Evaluating, "do", killed)
     interrupted = crossgraft("rank", "images", *FLAGS, "--out", "killed")
     assert interrupted.code == 130
     assert "the same command goes on from there" in interrupted.err
-    monkeypatch.setattr(zoo.ZooWalk, "evaluate", original)
+    monkeypatch.setattr(sweep.Evaluating, "do", original)
     resumed = crossgraft("rank", "images", *FLAGS, "--out", "killed")
     assert "2 of 4 models were read back from the run directory." in resumed.err
     first, second = ((workspace / run / "report.json").read_text() for run in ("run", "killed"))

@@ -50,22 +50,22 @@ def test_every_score_reaches_the_report_with_its_warnings_and_cost(workspace, cr
 
 @pytest.mark.slow
 def test_a_killed_run_with_adaptive_options_gives_the_same_numbers(workspace, crossgraft, monkeypatch):
-    from crossgraft.rank import zoo
+    from crossgraft.rank import sweep
 
     flags = (*FLAGS, "--scores", "itm,etran,logme")
     crossgraft("rank", "images", *flags, "--out", "whole")
-    original = zoo.ZooWalk.evaluate
+    original = sweep.Evaluating.do
 
-    def killed(self, member, position, **settings):
-        if position.startswith("2 "):
+    def killed(self, job):
+        if job.spec.position.startswith("2 "):
             raise KeyboardInterrupt
-        return original(self, member, position, **settings)
+        return original(self, job)
 
-    monkeypatch.setattr(zoo.ZooWalk, "evaluate", killed)
+    monkeypatch.setattr(sweep.Evaluating, "do", killed)
     assert crossgraft("rank", "images", *flags, "--out", "killed").code == 130
-    monkeypatch.setattr(zoo.ZooWalk, "evaluate", original)
+    monkeypatch.setattr(sweep.Evaluating, "do", original)
     measured = []
-    monkeypatch.setattr(zoo, "measure_rounds", lambda *given, **named: measured.append(given))
+    monkeypatch.setattr(sweep, "measure_rounds", lambda *given, **named: measured.append(given))
     assert crossgraft("rank", "images", *flags, "--out", "killed").code == 0
     assert measured == []  # the first pass was kept
     first, second = ((workspace / run / "report.json").read_text() for run in ("whole", "killed"))

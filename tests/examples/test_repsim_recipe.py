@@ -54,7 +54,7 @@ def test_without_data_it_runs_resumes_and_writes_a_page(recipe, tmp_path, capsys
     assert out.read_text(encoding="utf-8") == first
     monkeypatch.setattr(trainings, "EPOCHS", 99)
     asked = []
-    monkeypatch.setattr(recipe, "do", lambda job, arguments, **_: asked.append(recipe.settings_of(job, arguments)))
+    monkeypatch.setattr(recipe.RowsWithCurves, "do", lambda _, job: asked.append(job.key))
     recipe.main([*command, "--variants", "repsim"])
     assert asked == ["smoke batch_size=64 epochs=99 regularizer=repsim side=64"]
 

@@ -10,12 +10,11 @@ from crossgraft.compute import nothing_imported_unasked
 from crossgraft.tune.engine import launch
 
 POOL = """
-from crossgraft.demo import worker_pool
-from crossgraft.progress import Reporter
+from crossgraft.runs import workers
 
-worker_pool.prepare_worker = int  # imports torch otherwise
-with worker_pool.worker_pool(1) as pool, Reporter(quiet=True).stage("", total=1) as stage:
-    print(pool.run(abs, [-7], stage=stage))
+workers.prepare_worker = int  # imports torch otherwise
+with workers.worker_pool(1) as pool:
+    print(pool.run(abs, [-7], told=id))
 """
 
 

@@ -20,12 +20,9 @@ from contextlib import nullcontext
 from dataclasses import replace
 from crossgraft.cli.main import main
 from crossgraft.demo import steps
+from crossgraft.runs.jobs import Executor
 
-class InThisProcess:
-    def run(self, function, jobs, *, stage):
-        return [function(job) for job in jobs]
-
-steps.worker_pool = lambda: nullcontext(InThisProcess())
+steps.worker_pool = lambda: nullcontext(Executor())
 short = {"pretraining": replace(steps.FAST.pretraining, steps=3), "fine_tuning": replace(steps.FAST.fine_tuning, steps=4)}
 steps.FAST = replace(steps.FAST, **short, num_seeds=1, tune_epochs=1)
 print([main(arguments) for arguments in json.loads(sys.argv[1])])

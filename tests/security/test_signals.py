@@ -147,11 +147,11 @@ import sys, time
 from pathlib import Path
 from unittest.mock import Mock
 from crossgraft.cli import main as cli
-from crossgraft.demo.worker_pool import worker_pool
+from crossgraft.runs.workers import worker_pool
 
 def work(_):
     with worker_pool(2) as pool:
-        pool.run(eval, ["__import__('pathlib').Path('begun').touch() or __import__('time').sleep(1)"] * 600, stage=Mock())
+        pool.run(eval, ["__import__('pathlib').Path('begun').touch() or __import__('time').sleep(1)"] * 600, told=Mock())
 
 cli._run = work
 cli.run([])

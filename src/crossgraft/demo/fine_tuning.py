@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from crossgraft.demo.toy_models import TOY_MODELS, ToyBackbone
 from crossgraft.demo.training import ToyImages, ToyLabels, TrainingRecipe, seeded_initialisation, train
+from crossgraft.runs.jobs import Job, Work
 
 FINE_TUNING = TrainingRecipe(steps=80, batch_size=25, learning_rate=2e-3)
 PROBE_PENALTY = 0.01
@@ -68,12 +69,15 @@ class FineTuned(NamedTuple):
     full: Bool[np.ndarray, "num_seeds num_test"]
 
 
-def fine_tune_both(job: FineTuneJob) -> FineTuned:
+class FineTuneBoth(Work[FineTuneJob, FineTuned]):
     """The linear layer once (it has one optimum), the whole network once for each seed."""
-    return FineTuned(
-        linear=_probe_linearly(job),
-        full=np.stack([_tune_whole_network(job, seed) for seed in job.seeds]),
-    )
+
+    def do(self, job: Job[FineTuneJob]) -> FineTuned:
+        """Both."""
+        return FineTuned(
+            linear=_probe_linearly(job.spec),
+            full=np.stack([_tune_whole_network(job.spec, seed) for seed in job.spec.seeds]),
+        )
 
 
 def _load(job: FineTuneJob) -> ToyBackbone:

@@ -9,13 +9,13 @@ import numpy as np
 from jaxtyping import Float
 
 from crossgraft.data import Dataset, prepare_batch
-from crossgraft.demo.fine_tuning import FINE_TUNING, FineTuned, FineTuneJob, TargetTask, fine_tune_both
+from crossgraft.demo.fine_tuning import FINE_TUNING, FineTuneBoth, FineTuned, FineTuneJob, TargetTask
 from crossgraft.demo.training import TrainingRecipe
-from crossgraft.demo.worker_pool import WorkerPool
 from crossgraft.metrics import accuracy
 from crossgraft.models import Backbone, ModelSpec, load_backbone
 from crossgraft.progress import Reporter
 from crossgraft.records import FineTunedRow
+from crossgraft.runs.jobs import Executor, Job, results_of, run_jobs
 from crossgraft.seeding import derive_seed
 
 NUM_SEEDS = 3
@@ -49,7 +49,7 @@ def check_zoo(
     train: Dataset,
     test: Dataset,
     *,
-    pool: WorkerPool,
+    pool: Executor,
     reporter: Reporter,
     seed: int = 0,
     num_seeds: int = NUM_SEEDS,
@@ -73,20 +73,23 @@ def check_zoo(
     backbones = [load_backbone(spec, seed=seed) for spec in specs]
     seeds = tuple(derive_seed(seed, "demo fine-tuning", number) for number in range(num_seeds))
     jobs = [
-        FineTuneJob(
-            factory=spec.source.rpartition(":")[2],
-            num_source_classes=backbone.num_source_classes or 0,
-            state={name: tensor.numpy() for name, tensor in backbone.module.state_dict().items()},
-            task=_prepare(train, test, backbone),
-            recipe=recipe,
-            seeds=seeds,
+        Job(
+            backbone.name,
+            FineTuneJob(
+                factory=spec.source.rpartition(":")[2],
+                num_source_classes=backbone.num_source_classes or 0,
+                state={name: tensor.numpy() for name, tensor in backbone.module.state_dict().items()},
+                task=_prepare(train, test, backbone),
+                recipe=recipe,
+                seeds=seeds,
+            ),
         )
         for spec, backbone in zip(specs, backbones, strict=True)
     ]
     title = f"Fine-tuning {len(jobs)} toy models to check the ranking"
     with reporter.stage(title, total=len(jobs), unit="models") as stage:
-        results = pool.run(fine_tune_both, jobs, stage=stage)
-    by_name = {backbone.name: result for backbone, result in zip(backbones, results, strict=True)}
+        outcomes = run_jobs(jobs, FineTuneBoth(), keep_going=False, told=lambda _: stage.advance(), executor=pool)
+    by_name = {job.name: result for job, result in zip(jobs, results_of(outcomes), strict=True)}
     writers = np.asarray(test.groups)
     return HonestCheck(
         rows=[_row(name, result, writers) for name, result in by_name.items()],

@@ -10,6 +10,7 @@ from safetensors.torch import save
 
 from crossgraft.demo.toy_models import TOY_MODELS
 from crossgraft.demo.training import ToyImages, ToyLabels, TrainingRecipe, seeded_initialisation, train
+from crossgraft.runs.jobs import Job, Work
 from crossgraft.storage.atomic import write_atomically
 
 PRETRAINING = TrainingRecipe(steps=200, batch_size=64, learning_rate=3e-3)
@@ -38,17 +39,19 @@ class PretrainJob:
     path: Path
 
 
-def pretrain(job: PretrainJob) -> None:
-    """Train from random weights and write the state dict."""
-    stream = f"demo pretraining {job.path.stem}"
-    with seeded_initialisation(job.seed, stream):
-        module = TOY_MODELS[job.factory](num_classes=job.num_classes)
-    train(
-        module,
-        torch.from_numpy(job.images),
-        torch.from_numpy(job.labels),
-        job.recipe,
-        seed=job.seed,
-        stream=stream,
-    )
-    write_atomically(job.path, save(module.state_dict()))
+class Pretraining(Work[PretrainJob, Path]):
+    """Trains from random weights and writes the state dict; the result is the file."""
+
+    def read_back(self, job: Job[PretrainJob]) -> Path | None:
+        """The file of an earlier attempt."""
+        return job.spec.path if job.spec.path.is_file() else None
+
+    def do(self, job: Job[PretrainJob]) -> Path:
+        """Train, and write the file."""
+        spec = job.spec
+        stream = f"demo pretraining {spec.path.stem}"
+        with seeded_initialisation(spec.seed, stream):
+            module = TOY_MODELS[spec.factory](num_classes=spec.num_classes)
+        images, labels = torch.from_numpy(spec.images), torch.from_numpy(spec.labels)
+        train(module, images, labels, spec.recipe, seed=spec.seed, stream=stream)
+        return write_atomically(spec.path, save(module.state_dict()))

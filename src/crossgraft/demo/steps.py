@@ -19,11 +19,12 @@ from crossgraft.demo.split_comparison import compare_splits
 from crossgraft.demo.target_task import DemoData, divide_digits
 from crossgraft.demo.toy_zoo import FAMILIES, Family, build_zoo, default_cache_dir, factory_of
 from crossgraft.demo.training import TrainingRecipe
-from crossgraft.demo.worker_pool import WorkerPool, worker_pool
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.progress import Reporter
 from crossgraft.records import DemoRecord, FineTunedRow
 from crossgraft.runs import write_atomically
+from crossgraft.runs.jobs import Executor
+from crossgraft.runs.workers import worker_pool
 from crossgraft.storage.temporaries import scratch_folder
 from crossgraft.verbs.rank_models import rank_models
 from crossgraft.words.csv_cells import csv_text
@@ -133,7 +134,7 @@ def _folder(out: str | Path | None) -> Generator[Path]:
 
 
 def _make_zoo(
-    data: DemoData, plan: DemoPlan, *, pool: WorkerPool, cache: Path, seed: int, reporter: Reporter
+    data: DemoData, plan: DemoPlan, *, pool: Executor, cache: Path, seed: int, reporter: Reporter
 ) -> list[ModelSpec]:
     zoo_file = build_zoo(
         make_source_tasks(data.source, seed=seed),
@@ -152,7 +153,7 @@ def _check(
     data: DemoData,
     plan: DemoPlan,
     *,
-    pool: WorkerPool,
+    pool: Executor,
     seed: int,
     reporter: Reporter,
 ) -> HonestCheck:

@@ -18,12 +18,12 @@ import torch
 import yaml
 
 from crossgraft.config import config_hash
-from crossgraft.demo.pretrain import PRETRAINING, PretrainJob, pretrain
+from crossgraft.demo.pretrain import PRETRAINING, Pretraining, PretrainJob
 from crossgraft.demo.source_tasks import SourceTask
 from crossgraft.demo.training import TrainingRecipe
-from crossgraft.demo.worker_pool import WorkerPool
 from crossgraft.progress import Reporter
 from crossgraft.runs import write_atomically
+from crossgraft.runs.jobs import Executor, Job, run_jobs
 
 ZOO_VERSION = 1
 """Raise it when the networks or the training loop change."""
@@ -55,7 +55,7 @@ def model_name(family: Family, source: str) -> str:
 def build_zoo(
     tasks: Sequence[SourceTask],
     *,
-    pool: WorkerPool,
+    pool: Executor,
     cache_dir: Path,
     reporter: Reporter,
     seed: int = 0,
@@ -84,23 +84,27 @@ def build_zoo(
     """
     folder = cache_dir / "demo-zoo" / _recipe_hash(tasks, recipe, seed)
     jobs = [
-        PretrainJob(
-            factory=family.factory,
-            images=task.images,
-            labels=task.labels,
-            num_classes=task.num_classes,
-            recipe=recipe,
-            seed=seed,
-            path=folder / _file_name(family, task),
+        Job(
+            model_name(family, task.name),
+            PretrainJob(
+                factory=family.factory,
+                images=task.images,
+                labels=task.labels,
+                num_classes=task.num_classes,
+                recipe=recipe,
+                seed=seed,
+                path=folder / _file_name(family, task),
+            ),
         )
         for family in families
         for task in tasks
     ]
-    missing = [job for job in jobs if not job.path.is_file()]
+    work = Pretraining()
+    missing = [job for job in jobs if work.read_back(job) is None]
     if missing:
         title = f"Pretraining {len(missing)} toy models (kept for the next time)"
         with reporter.stage(title, total=len(missing), unit="models") as stage:
-            pool.run(pretrain, missing, stage=stage)
+            run_jobs(missing, work, keep_going=False, told=lambda _: stage.advance(), executor=pool)
     else:
         reporter.say(f"The {len(jobs)} pretrained toy models are in the cache")
     entries = [_entry(family, task) for family in families for task in tasks]

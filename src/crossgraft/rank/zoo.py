@@ -1,10 +1,11 @@
-"""Walk through the zoo: load a backbone, look at the images once, score, let it go."""
+"""The zoo, and what is needed to look at the images with one of its members."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +17,9 @@ from crossgraft.data.transforms import prepare_batch
 from crossgraft.features import FeatureSet, extract_features
 from crossgraft.models import Backbone, ModelSpec, load_backbone, random_weights_control
 from crossgraft.models.spec import RANDOM
-from crossgraft.progress import Reporter
-from crossgraft.rank.describe import describe_model
-from crossgraft.rank.evaluate import Evaluation, ModelEvaluation, evaluate_scores
+from crossgraft.progress import Reporter, Stage
 from crossgraft.rank.resampling import Resampling
-from crossgraft.rank.zoo_options import Measurements, Options, measure_rounds
+from crossgraft.rank.zoo_options import Options
 from crossgraft.records import Role
 from crossgraft.runs import RunDirectory
 from crossgraft.scores import AnyScore, ScoreInputs
@@ -67,31 +66,30 @@ def with_controls(specs: Sequence[ModelSpec]) -> list[Member]:
     return members
 
 
-class ZooWalk:
-    """Evaluates members one at a time, so that only one backbone is in memory.
+@dataclass(frozen=True, eq=False)
+class Zoo:
+    """What all members are looked at with.
 
     Attributes:
-        num_read_back: Members whose results were in the run directory already.
+        dataset: Labelled images.
+        scores: All that are wanted.
+        resampling: The rounds of each score.
+        settings: How backbones are loaded and run.
+        run: Run directory, or None: then nothing is kept.
+        reporter: Told what is going on.
     """
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        scores: Sequence[AnyScore],
-        resampling: Resampling,
-        settings: ZooSettings,
-        *,
-        run: RunDirectory | None,
-        reporter: Reporter,
-    ) -> None:
-        self.dataset = dataset
-        self.scores = scores
-        self.adaptive = [score for score in scores if score.zoo_option is not None]
-        self.resampling = resampling
-        self.settings = settings
-        self.run = run
-        self.reporter = reporter
-        self.num_read_back = 0
+    dataset: Dataset
+    scores: Sequence[AnyScore]
+    resampling: Resampling
+    settings: ZooSettings
+    run: RunDirectory | None
+    reporter: Reporter
+
+    @property
+    def adaptive(self) -> list[AnyScore]:
+        """Scores with options that depend on the whole zoo."""
+        return [score for score in self.scores if score.zoo_option is not None]
 
     def check_weights(self, specs: Sequence[ModelSpec]) -> None:
         """Load every model once before the long work, so that missing weights do not stop it after an hour.
@@ -102,75 +100,11 @@ class ZooWalk:
         """
         with self.reporter.stage("Checking the weights", total=len(specs), unit="models") as stage:
             for spec in specs:
-                self._load(spec)
+                self.load(spec)
                 stage.advance()
 
-    def measure(self, member: Member, position: str) -> Measurements:
-        """What the options of scores that depend on the whole zoo are chosen by; features are computed and kept."""
-        backbone = self._load(member.spec)
-        key = self._key(backbone, {})
-        file = f"models/{key}.measured.json"
-        finished = self.run.read_record(file, Measurements) if self.run else None
-        if finished is not None and finished.key == key:
-            return finished
-        feature_set = self._extract(backbone, position)
-        inputs = score_inputs(self.dataset, backbone, feature_set, member.spec, self.adaptive)
-        title = f"Measuring {member.spec.name} for {', '.join(score.title for score in self.adaptive)} ({position})"
-        with (
-            limit_threads(self.settings.num_threads),
-            self.reporter.stage(title, total=self._num_rounds, unit="rounds") as stage,
-        ):
-            rounds = measure_rounds(self.adaptive, inputs, self.resampling, stage=stage)
-        measured = Measurements(key=key, features_from_cache=feature_set.from_cache, rounds=rounds)
-        if self.run:
-            self.run.write_record(file, measured)
-        return measured
-
-    def evaluate(
-        self, member: Member, position: str, *, options: Options | None = None, measured: Measurements | None = None
-    ) -> ModelEvaluation:
-        """Features and scores of one member; read back when an earlier attempt of the same run finished them.
-
-        Args:
-            member: Of the zoo.
-            position: For messages, for example ``2 of 7``.
-            options: Those of scores that depend on the whole zoo.
-            measured: What ``measure`` said about this member, if it was asked.
-        """
-        backbone = self._load(member.spec)
-        key = self._key(backbone, options or {})
-        file = f"models/{key}.json"
-        finished = self.run.read_record(file, ModelEvaluation) if self.run else None
-        if finished is not None and finished.key == key:
-            self.num_read_back += 1
-            return finished
-        feature_set = self._extract(backbone, position, quiet=measured is not None)
-        from_cache = measured.features_from_cache if measured else feature_set.from_cache
-        evaluation = ModelEvaluation(
-            key=key,
-            model=describe_model(backbone, member.role, seconds=feature_set.seconds, from_cache=from_cache),
-            evaluations=self._score(backbone, feature_set, member, position, options),
-        )
-        if self.run:
-            self.run.write_record(file, evaluation)
-        return evaluation
-
-    @property
-    def _num_rounds(self) -> int:
-        return 1 + len(self.resampling.blocks) + len(self.resampling.shuffled_labels)
-
-    def _extract(self, backbone: Backbone, position: str, *, quiet: bool = False) -> FeatureSet:
-        return extract_features(
-            self.dataset,
-            backbone,
-            cache_dir=self.settings.cache_dir,
-            batch_size=self.settings.batch_size,
-            num_threads=self.settings.num_threads,
-            reporter=Reporter(quiet=True) if quiet else self.reporter,
-            title=f"Looking at {len(self.dataset)} images with {backbone.name} ({position})",
-        )
-
-    def _load(self, spec: ModelSpec) -> Backbone:
+    def load(self, spec: ModelSpec) -> Backbone:
+        """The network of one member."""
         settings = self.settings
         return load_backbone(
             spec,
@@ -182,25 +116,30 @@ class ZooWalk:
             resize_policy=settings.resize_policy,
         )
 
-    def _score(
-        self, backbone: Backbone, feature_set: FeatureSet, member: Member, position: str, options: Options | None
-    ) -> list[Evaluation]:
-        inputs = score_inputs(self.dataset, backbone, feature_set, member.spec, self.scores)
-        title = f"Scoring {member.spec.name} ({position})"
+    def extract(self, backbone: Backbone, position: str, *, quiet: bool = False) -> FeatureSet:
+        """Features of all images, from the cache where they are there."""
+        return extract_features(
+            self.dataset,
+            backbone,
+            cache_dir=self.settings.cache_dir,
+            batch_size=self.settings.batch_size,
+            num_threads=self.settings.num_threads,
+            reporter=Reporter(quiet=True) if quiet else self.reporter,
+            title=f"Looking at {len(self.dataset)} images with {backbone.name} ({position})",
+        )
+
+    @contextmanager
+    def rounds(self, title: str) -> Generator[Stage]:
+        """Shows how all rounds of one member go."""
+        total = 1 + len(self.resampling.blocks) + len(self.resampling.shuffled_labels)
         with (
             limit_threads(self.settings.num_threads),
-            self.reporter.stage(title, total=self._num_rounds, unit="rounds") as stage,
+            self.reporter.stage(title, total=total, unit="rounds") as stage,
         ):
-            return evaluate_scores(
-                self.scores,
-                inputs,
-                self.resampling,
-                all_intervals=self.settings.all_intervals,
-                stage=stage,
-                options=options,
-            )
+            yield stage
 
-    def _key(self, backbone: Backbone, options: Options) -> str:
+    def key(self, backbone: Backbone, options: Options) -> str:
+        """Hash of everything that decides the scores of one member."""
         settings = self.settings
         facts = [
             __version__,

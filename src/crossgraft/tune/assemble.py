@@ -11,14 +11,14 @@ from crossgraft.data.describe import describe_dataset
 from crossgraft.models.describe import describe_preprocessing
 from crossgraft.records import (
     FoldRecord,
-    GridPointRecord,
     MetricRecord,
     PluginRecord,
     Reference,
     TunedModelRecord,
     TuningRecord,
 )
-from crossgraft.tune.jobs import JobOutcome
+from crossgraft.runs.jobs import results_of
+from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
 from crossgraft.tune.measuring.evaluation import Evaluation
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.types import Task
@@ -42,13 +42,11 @@ _STATISTICS = (
 
 def assemble_record(
     prepared: Preparation,
-    outcomes: Sequence[JobOutcome],
-    picked: Sequence[JobOutcome],
+    outcomes: Sequence[TrainingOutcome],
+    picked: Sequence[Trained],
     evaluation: Evaluation,
     *,
     of_folds: Mapping[int, Evaluation],
-    seconds: float,
-    warnings: Sequence[str],
 ) -> TuningRecord:
     """Put the pieces together.
 
@@ -58,13 +56,12 @@ def assemble_record(
         picked: One of them a fold.
         evaluation: Of all of them together.
         of_folds: Each fold alone.
-        seconds: Of all trainings, now and in earlier attempts.
-        warnings: What the user should know.
     """
     rows, dataset, options = prepared.rows, prepared.rows.dataset, prepared.request.options
-    names = {outcome.job.name for outcome in picked}
+    names = {trained.training.name for trained in picked}
     is_folded = rows.num_folds is not None
     plugins = prepared.plugins.describe()
+    rows_of_grid = [point_of(outcome) for outcome in outcomes]
     return TuningRecord(
         dataset=describe_dataset(replace(dataset, split_method=rows.split_in_words), show_names=options.show_names),
         splits=rows.split_rows(),
@@ -75,9 +72,9 @@ def assemble_record(
         plan=prepared.plan.record,
         selection_rule=selection_in_words(prepared),
         selection_metric=prepared.rule.metric,
-        grid=[_point(outcome, names) for outcome in outcomes],
+        grid=[row.model_copy(update={"picked": row.job in names}) for row in rows_of_grid],
         folds=_folds(prepared, picked, of_folds) if is_folded else [],
-        history=[row for outcome in outcomes for row in outcome.record.history],
+        history=[row for trained in results_of(outcomes) for row in trained.record.history],
         metrics=evaluation.metrics,
         primary_metric=PRIMARY_METRICS[prepared.task],
         confusion=evaluation.confusion,
@@ -86,12 +83,12 @@ def assemble_record(
         calibration_reason=evaluation.calibration_reason,
         thresholds=evaluation.thresholds,
         saved_model=None,
-        seconds=seconds,
+        seconds=sum(row.seconds for row in rows_of_grid),  # also those of earlier attempts
         num_processes=prepared.settings.num_processes,
         devices=[prepared.settings.device] * prepared.settings.num_processes,
         precision=prepared.settings.precision,
         checks=prepared.checks,
-        warnings=list(warnings),
+        warnings=[f"The training {row.job} failed: {row.reason}" for row in rows_of_grid if row.state == "failed"],
         notes=prepared.plan.record.notes,
         references=references_of(plugins),
     )
@@ -136,14 +133,10 @@ def references_of(plugins: Sequence[PluginRecord]) -> list[Reference]:
     return [*own, *_STATISTICS]
 
 
-def _point(outcome: JobOutcome, picked: set[str]) -> GridPointRecord:
-    return outcome.record.point.model_copy(update={"picked": outcome.job.name in picked})
-
-
-def _folds(prepared: Preparation, picked: Sequence[JobOutcome], of_folds: Mapping[int, Evaluation]) -> list[FoldRecord]:
+def _folds(prepared: Preparation, picked: Sequence[Trained], of_folds: Mapping[int, Evaluation]) -> list[FoldRecord]:
     """One row a fold, those that failed without numbers."""
     groups = prepared.rows.dataset.groups
-    points = {outcome.job.fold: outcome.record.point for outcome in picked}
+    points = {trained.training.fold: trained.record.point for trained in picked}
     records: list[FoldRecord] = []
     for parts in prepared.rows.parts:
         fold = parts.fold or 0

@@ -19,11 +19,11 @@ from crossgraft.models import ModelSpec
 from crossgraft.options import FitOptions, TuneOptions, from_mapping, options_of
 from crossgraft.options.data import VAL_SHARE
 from crossgraft.progress import Reporter
-from crossgraft.tune.jobs import Job
+from crossgraft.runs.jobs import results_of, run_jobs
 from crossgraft.tune.logits import compute_logits
 from crossgraft.tune.measuring.calibration import to_probabilities
 from crossgraft.tune.measuring.evaluation import calibrate
-from crossgraft.tune.picking import pick, runner_of, trained_network
+from crossgraft.tune.picking import pick, trained_network, work_of
 from crossgraft.tune.planning.preparation import Preparation, prepare_rows
 from crossgraft.tune.planning.request import Request
 from crossgraft.tune.planning.rows import training_rows
@@ -159,10 +159,10 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         return dataset_from_arrays(X, targets.ravel(), groups=groups, class_names=names)
 
     def _train(self, prepared: Preparation) -> None:
-        runner = runner_of(prepared)
         (parts,) = prepared.rows.parts
-        data = prepared.fold_data(parts)
-        chosen = pick([runner.run_job(Job(None, point), data) for point in prepared.request.points], prepared.rule)
+        work = work_of(prepared, prepared.fold_data(parts))
+        outcomes = run_jobs([work.job(point) for point in prepared.request.points], work, keep_going=False)
+        chosen = pick(results_of(outcomes), prepared.rule)
         classifier = trained_network(prepared.new_classifier(), chosen)
         _, temperature = calibrate(
             classifier,

@@ -9,8 +9,8 @@ from crossgraft.progress import Reporter, Stage
 from crossgraft.tune.engine.contract import EpochRow, OnEpoch, OnStep, StepReport
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.jobs import Job
 from crossgraft.tune.planning.fold_data import FoldData
+from crossgraft.tune.planning.grid import Training
 from crossgraft.tune.planning.plan import steps_per_epoch
 from crossgraft.tune.tracking import Tracker
 from crossgraft.words.formatting import duration
@@ -36,7 +36,7 @@ class JobProgress:
         self._epochs = 0
 
     @contextmanager
-    def stage(self, job: Job, data: FoldData, settings: TrainerSettings) -> Generator[None]:
+    def stage(self, job: Training, data: FoldData, settings: TrainerSettings) -> Generator[None]:
         """One training, counted in steps."""
         self._number += 1
         self._seen, self._rate, self._epochs = 0, "", int(job.point.get("epochs", settings.epochs))
@@ -49,7 +49,7 @@ class JobProgress:
             yield
         self._stage = None
 
-    def on_step(self, _job: Job) -> OnStep:
+    def on_step(self, _training: Training) -> OnStep:
         """For the trainer."""
 
         def told(report: StepReport) -> None:
@@ -69,7 +69,7 @@ class JobProgress:
 
         return told
 
-    def on_epoch(self, job: Job) -> OnEpoch:
+    def on_epoch(self, job: Training) -> OnEpoch:
         """For the trainer."""
 
         def told(row: EpochRow) -> None:

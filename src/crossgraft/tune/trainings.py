@@ -17,13 +17,14 @@ from crossgraft.options import TuneOptions
 from crossgraft.progress import Reporter
 from crossgraft.records import MetricRecord, SavedModelRecord, TuningRecord
 from crossgraft.runs import Publish, RunDirectory
+from crossgraft.runs.jobs import num_read_back, results_of, run_jobs
 from crossgraft.tune.assemble import assemble_record, record_of_fold
 from crossgraft.tune.job_progress import JobProgress
-from crossgraft.tune.jobs import Job, JobOutcome
+from crossgraft.tune.jobs import Trained, TrainingOutcome
 from crossgraft.tune.measuring.drift import similarity_to_source
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate, evaluate_alone, predict_fold
 from crossgraft.tune.parts import Parts
-from crossgraft.tune.picking import pick, runner_of, trained_network
+from crossgraft.tune.picking import pick, trained_network, work_of
 from crossgraft.tune.planning.first_adapter import start_of_adapters
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import columns_of
@@ -45,7 +46,7 @@ FOLD_MODELS = (
 class _Finished:
     """A fold whose model was picked and measured."""
 
-    outcome: JobOutcome
+    trained: Trained
     predictions: FoldPredictions
     classifier: Classifier
 
@@ -80,10 +81,10 @@ def train_and_evaluate(
     try:
         with limit_threads(prepared.num_threads), reuse_freed_memory():
             outcomes = _run_jobs(prepared, run=run, tracking=tracking, reporter=reporter)
-            finished = [_finish_fold(prepared, of_fold, reporter) for of_fold in outcomes if _any_done(of_fold)]
-            if not finished:
-                reason = outcomes[0][0].record.point.reason
-                raise DataError(f"No training ended with a model. The first one: {reason}")
+            done = [trained for of_fold in outcomes if (trained := results_of(of_fold))]
+            if not done:
+                raise DataError(f"No training ended with a model. The first one: {outcomes[0][0].reason}")
+            finished = [_finish_fold(prepared, of_fold, reporter) for of_fold in done]
             similarity = _similarity(prepared, finished, reporter)
         record = _record(prepared, outcomes, finished, attributes)
         record = record.model_copy(update={"similarity": similarity})
@@ -99,48 +100,31 @@ def train_and_evaluate(
 
 def _run_jobs(
     prepared: Preparation, *, run: RunDirectory | None, tracking: Tracker, reporter: Reporter
-) -> list[list[JobOutcome]]:
+) -> list[list[TrainingOutcome]]:
     """Outcomes of each fold; the only training raises its error, one of several becomes a row with a reason."""
-    progress = JobProgress(reporter, tracking, rule=prepared.rule, num_jobs=prepared.plan.record.num_jobs)
-    request = prepared.request
-    runner = replace(
-        runner_of(prepared),
-        run=run,
-        facts={
-            "model": request.spec.describe(),
-            "seed": request.options.seed,
-            **start_of_adapters(request.adapter),
-        },
-        on_step=progress.on_step,
-        on_epoch=progress.on_epoch,
-    )
-    is_alone = prepared.plan.record.num_jobs == 1
-    outcomes: list[list[JobOutcome]] = []
+    request, num_jobs = prepared.request, prepared.plan.record.num_jobs
+    progress = JobProgress(reporter, tracking, rule=prepared.rule, num_jobs=num_jobs)
+    facts = {"model": request.spec.describe(), "seed": request.options.seed, **start_of_adapters(request.adapter)}
+
+    def tell(outcome: TrainingOutcome) -> None:
+        if outcome.reason:
+            reporter.warn(f"The training {outcome.job.name} failed and is left out: {outcome.reason}")
+
+    outcomes: list[list[TrainingOutcome]] = []
     for parts in prepared.rows.parts:
-        data = prepared.fold_data(parts)
-        of_fold: list[JobOutcome] = []
-        for point in request.points:
-            job = Job(parts.fold, point)
-            with progress.stage(job, data, prepared.settings):
-                outcome = runner.run_job(job, data) if is_alone else runner.run_or_report(job, data)
-            if not outcome.is_done:
-                reporter.warn(f"The training {job.name} failed and is left out: {outcome.record.point.reason}")
-            of_fold.append(outcome)
-        outcomes.append(of_fold)
-    if runner.num_read_back:
-        reporter.say(f"{runner.num_read_back} of {prepared.plan.record.num_jobs} trainings were done before.")
+        work = replace(work_of(prepared, prepared.fold_data(parts)), run=run, facts=facts, progress=progress)
+        jobs = [work.job(point) for point in request.points]
+        outcomes.append(run_jobs(jobs, work, keep_going=num_jobs > 1, told=tell))
+    if before := sum(map(num_read_back, outcomes)):
+        reporter.say(f"{before} of {num_jobs} trainings were done before.")
     return outcomes
 
 
-def _any_done(outcomes: Sequence[JobOutcome]) -> bool:
-    return any(outcome.is_done for outcome in outcomes)
-
-
-def _finish_fold(prepared: Preparation, outcomes: Sequence[JobOutcome], reporter: Reporter) -> _Finished:
+def _finish_fold(prepared: Preparation, trained: Sequence[Trained], reporter: Reporter) -> _Finished:
     """Pick a model by the validation rows; only then look at the test rows."""
-    chosen = pick(outcomes, prepared.rule)
+    chosen = pick(trained, prepared.rule)
     classifier = trained_network(prepared.new_classifier(), chosen)
-    parts = next(parts for parts in prepared.rows.parts if parts.fold == chosen.job.fold)
+    parts = next(parts for parts in prepared.rows.parts if parts.fold == chosen.training.fold)
     where = "" if parts.fold is None else f" of fold {parts.fold}"
     with reporter.stage(f"Looking at the {len(parts.test)} test images{where}"):
         predictions = predict_fold(
@@ -170,7 +154,7 @@ def _similarity(prepared: Preparation, finished: Sequence[_Finished], reporter: 
 
 def _record(
     prepared: Preparation,
-    outcomes: Sequence[Sequence[JobOutcome]],
+    outcomes: Sequence[Sequence[TrainingOutcome]],
     finished: Sequence[_Finished],
     attributes: dict[str, np.ndarray],
 ) -> TuningRecord:
@@ -178,18 +162,14 @@ def _record(
     is_folded = prepared.rows.num_folds is not None
     folds = [fold.predictions for fold in finished]
     evaluation = evaluate(folds, dataset, task=task, attributes=attributes, is_folded=is_folded)
-    flat = [outcome for of_fold in outcomes for outcome in of_fold]
-    failed = [outcome for outcome in flat if not outcome.is_done]
     return assemble_record(
         prepared,
-        flat,
-        [fold.outcome for fold in finished],
+        [outcome for of_fold in outcomes for outcome in of_fold],
+        [fold.trained for fold in finished],
         evaluation,
         of_folds={fold.parts.fold or 0: evaluate_alone(fold, dataset, task=task) for fold in folds}
         if is_folded
         else {},
-        seconds=sum(outcome.record.point.seconds for outcome in flat),
-        warnings=[f"The training {one.job.name} failed: {one.record.point.reason}" for one in failed],
     )
 
 

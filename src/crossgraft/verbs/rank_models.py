@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -18,14 +17,13 @@ from crossgraft.options import RankOptions, configuration
 from crossgraft.progress import Reporter
 from crossgraft.rank.assemble import assemble_record
 from crossgraft.rank.default_score import DEFAULT_PRIMARY, default_reason
-from crossgraft.rank.evaluate import ModelEvaluation
 from crossgraft.rank.ground_truth import read_ground_truth
 from crossgraft.rank.model_history import find_history, look_up_known_results
 from crossgraft.rank.ranking import Ranking
-from crossgraft.rank.resampling import Resampling, plan_resampling
-from crossgraft.rank.zoo import ZooSettings, ZooWalk, with_controls
-from crossgraft.rank.zoo_options import Measurements, Options, choose_options
-from crossgraft.records import RankingRecord, Role
+from crossgraft.rank.resampling import plan_resampling
+from crossgraft.rank.sweep import evaluate_zoo
+from crossgraft.rank.zoo import Zoo, ZooSettings
+from crossgraft.records import RankingRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
 from crossgraft.types import ResizePolicy
@@ -85,7 +83,7 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
         resampling = plan_resampling(
             dataset.targets, dataset.groups, seed=options.seed, label_names=dataset.class_names
         )
-        evaluations = _walk(dataset, specs, chosen, settings, resampling, run=directory, reporter=reporter)
+        evaluations = evaluate_zoo(Zoo(dataset, chosen, resampling, settings, run=directory, reporter=reporter), specs)
         candidates = [evaluation.model for evaluation in evaluations if evaluation.model.role == "candidate"]
         record = assemble_record(
             dataset,
@@ -191,37 +189,6 @@ def _open(data: str | Path | Dataset, options: RankOptions, reporter: Reporter) 
         return train
     present = [name for index, name in enumerate(data.class_names) if index in train.targets]
     return replace(train.select_classes(present), rows_used=train.rows_used)  # a class of the test rows is not known
-
-
-def _walk(
-    dataset: Dataset,
-    specs: Sequence[ModelSpec],
-    scores: Sequence[AnyScore],
-    settings: ZooSettings,
-    resampling: Resampling,
-    *,
-    run: RunDirectory | None,
-    reporter: Reporter,
-) -> list[ModelEvaluation]:
-    walk = ZooWalk(dataset, scores, resampling, settings, run=run, reporter=reporter)
-    members = with_controls(specs)
-    walk.check_weights([member.spec for member in members if member.role == "candidate"])
-    positions = [f"{number} of {len(members)}" for number in range(1, len(members) + 1)]
-    roles: list[Role] = [member.role for member in members]
-    measured: list[Measurements | None] = [None] * len(members)
-    options: list[Options] = [{}] * len(members)
-    if walk.adaptive and roles.count("candidate") > 1:
-        with run.stage("options of scores") if run else nullcontext():
-            first = [walk.measure(member, position) for member, position in zip(members, positions, strict=True)]
-        measured = [*first]
-        options = choose_options(walk.adaptive, [one.rounds for one in first], roles)
-    evaluations: list[ModelEvaluation] = []
-    for member, position, of_member, about in zip(members, positions, options, measured, strict=True):
-        with run.stage(member.spec.name) if run else nullcontext():
-            evaluations.append(walk.evaluate(member, position, options=of_member, measured=about))
-    if walk.num_read_back:
-        reporter.say(f"{walk.num_read_back} of {len(members)} models were read back from the run directory.")
-    return evaluations
 
 
 def _finish(

@@ -7,22 +7,19 @@ from crossgraft.data import open_dataset
 from crossgraft.demo import steps
 from crossgraft.demo.source_tasks import make_source_tasks
 from crossgraft.demo.target_task import divide_digits
+from crossgraft.runs.jobs import Executor
 from crossgraft.tune.comparing import curves
 
 
-class InProcessPool:
-    """Runs jobs here and now; worker processes have tests of their own."""
+class InProcessPool(Executor):
+    """Keeps what was asked for; worker processes have tests of their own."""
 
     def __init__(self):
         self.jobs = []
 
-    def run(self, function, jobs, *, stage):
-        self.jobs += jobs
-        results = []
-        for job in jobs:
-            results.append(function(job))
-            stage.advance()
-        return results
+    def run(self, function, items, *, told):
+        self.jobs += [item.spec for item in items]
+        return super().run(function, items, told=told)
 
 
 @pytest.fixture

@@ -3,9 +3,14 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from crossgraft.demo.fine_tuning import PROBE_PENALTY, FineTuneJob, TargetTask, _logistic_regression, fine_tune_both
+from crossgraft.demo.fine_tuning import PROBE_PENALTY, FineTuneBoth, FineTuneJob, TargetTask, _logistic_regression
 from crossgraft.demo.toy_models import TOY_MODELS
 from crossgraft.demo.training import TrainingRecipe, seeded_initialisation
+from crossgraft.runs.jobs import Job
+
+
+def fine_tune_both(job):
+    return FineTuneBoth().do(Job("toy", job))
 
 
 def stripes(count, seed):

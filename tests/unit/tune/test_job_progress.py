@@ -11,12 +11,12 @@ from crossgraft.tune.engine.contract import StepReport
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.job_progress import JobProgress
-from crossgraft.tune.jobs import Job
 from crossgraft.tune.planning.fold_data import FoldData
+from crossgraft.tune.planning.grid import Training
 from crossgraft.tune.tracking import open_tracking
 from support.training import build_data
 
-JOB = Job(None, {})
+JOB = Training(None, {})
 
 
 def report(step, *, phase="all", epoch=0):

@@ -8,21 +8,23 @@ import torch
 from torch import nn
 
 from crossgraft.data import dataset_from_arrays
-from crossgraft.errors import CrossgraftError, DataError, DivergedError
+from crossgraft.errors import DataError, DivergedError
 from crossgraft.losses import CrossEntropy
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import make_classifier
 from crossgraft.records import GridPointRecord
 from crossgraft.runs import open_run
+from crossgraft.runs.jobs import run_jobs
 from crossgraft.tune.engine.contract import EpochRow
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.jobs import Job, JobOutcome, JobRecord, JobRunner, epoch_rows, read_weights
+from crossgraft.tune.jobs import JobRecord, Trained, TrainingWork, epoch_rows, point_of, read_weights
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.picking import pick, trained_network
 from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.tune.planning.fold_data import FoldData
+from crossgraft.tune.planning.grid import Training
 from crossgraft.types import Preprocessing
 
 RULE = SelectionRule("loss", "min")
@@ -63,7 +65,7 @@ def data(classifier):
     return FoldData(None, images, targets, CrossEntropy(), evaluate, "of these images")
 
 
-def runner(classifier, run=None, **changes):
+def work_of(classifier, data, run=None, **changes):
     plugins = choose_plugins(
         task="binary",
         method=changes.pop("method", "full"),
@@ -77,7 +79,13 @@ def runner(classifier, run=None, **changes):
     )
     settings = TrainerSettings(**{"epochs": 2, "batch_size": 8, "device": "cpu", **changes})
     selection = plugins.method.select(classifier)
-    return JobRunner(classifier, selection, plugins, settings, RULE, run=run)
+    return TrainingWork(data, classifier, selection, plugins, settings, RULE, run=run)
+
+
+def train(classifier, data, run=None, *, point=None, **changes):
+    """The outcome of one training."""
+    work = work_of(classifier, data, run, **changes)
+    return run_jobs([work.job(point or {})], work, keep_going=False)[0]
 
 
 def opened(tmp_path):
@@ -87,95 +95,80 @@ def opened(tmp_path):
 def test_a_training_leaves_its_weights_and_the_start_as_it_was(classifier, data, tmp_path):
     before = copy.deepcopy(classifier.state_dict())
     with opened(tmp_path) as run:
-        outcome = runner(classifier, run).run_job(Job(None, {}), data)
+        trained = train(classifier, data, run).result
     assert all(torch.equal(before[name], value) for name, value in classifier.state_dict().items())
-    weights = outcome.load()
+    weights = trained.load()
     assert not torch.equal(weights["head.weight"], before["head.weight"])
     folder = tmp_path / "run" / "jobs" / "only"
     assert {path.name for path in folder.iterdir()} == {"result.json", "weights.safetensors"}
-    assert outcome.record.point.best_epoch in (1, 2)
-    assert outcome.record.point.num_epochs == 2
+    assert trained.record.point.best_epoch in (1, 2)
+    assert trained.record.point.num_epochs == 2
 
 
 def test_what_is_done_is_read_back_and_another_choice_is_trained(classifier, data, tmp_path):
     with opened(tmp_path) as run:
-        first = runner(classifier, run).run_job(Job(None, {}), data)
+        first = train(classifier, data, run)
     with opened(tmp_path) as run:
-        again = runner(classifier, run)
-        same = again.run_job(Job(None, {}), data)
-        assert same.read_back
-        assert again.num_read_back == 1
-        assert all(torch.equal(same.load()[name], value) for name, value in first.load().items())
-        assert same.record == first.record
-        assert not runner(classifier, run, learning_rate=0.01).run_job(Job(None, {}), data).read_back
+        same = train(classifier, data, run)
+        assert same.was_read_back
+        assert all(torch.equal(same.result.load()[name], value) for name, value in first.result.load().items())
+        assert same.result.record == first.result.record
+        assert not train(classifier, data, run, learning_rate=0.01).was_read_back
 
 
 def test_a_checkpoint_that_a_kill_left_behind_a_finished_training_goes(classifier, data, tmp_path):
     with opened(tmp_path) as run:
-        runner(classifier, run).run_job(Job(None, {}), data)
+        train(classifier, data, run)
     (tmp_path / "run" / "jobs" / "only" / "checkpoint").mkdir()
     with opened(tmp_path) as run:
-        assert runner(classifier, run).run_job(Job(None, {}), data).read_back
+        assert train(classifier, data, run).was_read_back
     assert not (tmp_path / "run" / "jobs" / "only" / "checkpoint").exists()
 
 
 def test_where_and_how_often_is_saved_decides_nothing(classifier, data, tmp_path):
     with opened(tmp_path) as run:
-        runner(classifier, run).run_job(Job(None, {}), data)
-        assert runner(classifier, run, checkpoint_every_steps=1).run_job(Job(None, {}), data).read_back
+        train(classifier, data, run)
+        assert train(classifier, data, run, checkpoint_every_steps=1).was_read_back
         other = FoldData(None, data.images, data.targets, data.loss, data.evaluate, "of other images")
-        assert not runner(classifier, run).run_job(Job(None, {}), other).read_back
+        assert not train(classifier, other, run).was_read_back
 
 
 def test_regularizers_of_one_training_do_not_reach_the_next(classifier, data):
-    shared = runner(classifier, regularizer="l2_sp:1.0")
+    work = work_of(classifier, data, regularizer="l2_sp:1.0")
     points = [{"learning_rate": 0.1}, {"learning_rate": 0.001}]
-    one_after_the_other = [shared.run_job(Job(None, point), data).load() for point in points]
-    alone = runner(classifier, regularizer="l2_sp:1.0").run_job(Job(None, points[1]), data).load()
-    assert all(torch.equal(alone[name], value) for name, value in one_after_the_other[1].items())
+    _, second = run_jobs([work.job(point) for point in points], work, keep_going=False)
+    alone = train(classifier, data, point=points[1], regularizer="l2_sp:1.0").result.load()
+    assert all(torch.equal(alone[name], value) for name, value in second.result.load().items())
 
 
-def test_a_failed_training_is_an_outcome_with_a_reason(classifier, data):
-    work = runner(classifier, optimizer="sgd", schedule="constant", warmup_epochs=0.0, weight_decay=0.0, epochs=6)
-    job = Job(None, {"learning_rate": 1e6})
-    outcome = work.run_or_report(job, data)
-    assert not outcome.is_done
-    assert outcome.record.point.state == "failed"
-    assert "Training stopped in step" in outcome.record.point.reason
+def test_a_failed_training_is_a_row_with_a_reason(classifier, data):
+    short = {"optimizer": "sgd", "schedule": "constant", "warmup_epochs": 0.0, "weight_decay": 0.0, "epochs": 6}
+    work = work_of(classifier, data, **short)
+    jobs = [work.job({"learning_rate": 1e6})]
+    (outcome,) = run_jobs(jobs, work, keep_going=True)
+    row = point_of(outcome)
+    assert (row.job, row.state, row.values) == ("learning_rate=1e+06", "failed", {"learning_rate": 1e6})
+    assert "Training stopped in step" in row.reason
+    assert row.seconds > 0
     with pytest.raises(DivergedError):
-        work.run_job(job, data)
+        run_jobs(jobs, work, keep_going=False)
 
 
-def outcome(name, value, *, done=True):
-    point = GridPointRecord(
-        job=name, fold=None, values={}, state="done" if done else "failed", reason="it broke", val_metric=value
-    )
-    record = JobRecord(key=name, point=point, history=[])
-    return JobOutcome(Job(None, {}), record, load=dict if done else None)
+def trained(name, value, load=dict):
+    point = GridPointRecord(job=name, fold=None, values={}, state="done", val_metric=value)
+    return Trained(Training(None, {}), JobRecord(key=name, point=point, history=[]), load=load)
 
 
 def test_the_best_on_val_is_picked_and_the_first_of_equal_ones():
-    found = [outcome("a", 0.5), outcome("b", 0.3), outcome("c", 0.3), outcome("d", None)]
+    found = [trained("a", 0.5), trained("b", 0.3), trained("c", 0.3), trained("d", None)]
     assert pick(found, RULE).record.key == "b"
     assert pick(found, SelectionRule("auc", "max")).record.key == "a"
-    assert pick([outcome("x", None), outcome("y", 0.9)], RULE).record.key == "y"
-
-
-def test_failed_ones_are_never_picked():
-    assert pick([outcome("a", 0.1, done=False), outcome("b", 0.9)], RULE).record.key == "b"
-    with pytest.raises(DataError, match=r"None of 1 trainings ended with a model. The first one: it broke"):
-        pick([outcome("a", 0.1, done=False)], RULE)
-
-
-def test_a_failed_training_has_no_weights_to_give():
-    with pytest.raises(CrossgraftError, match="The training only left no weights: it broke"):
-        outcome("a", 0.1, done=False).weights()
+    assert pick([trained("x", None), trained("y", 0.9)], RULE).record.key == "y"
 
 
 def test_a_trained_network_has_the_weights_of_its_training_in_their_number_type(classifier):
     state = {name: value.double() + 1 for name, value in classifier.state_dict().items()}
-    done = JobOutcome(Job(None, {}), outcome("a", 0.1).record, load=lambda: state)
-    found = trained_network(copy.deepcopy(classifier), done)
+    found = trained_network(copy.deepcopy(classifier), trained("a", 0.1, load=lambda: state))
     assert found.head.weight.dtype == torch.float64
     assert all(torch.equal(value, state[name]) for name, value in found.state_dict().items())
 
@@ -186,7 +179,7 @@ def row(phase, epoch, loss):
 
 def test_epochs_count_on_after_those_of_the_head_and_one_is_the_best():
     history = [row("head", 0, 0.9), row("all", 0, 0.8), row("all", 1, 0.7)]
-    rows = epoch_rows(Job(2, {"batch_size": 8}), history, metric="auc", best_epoch=1)
+    rows = epoch_rows(Training(2, {"batch_size": 8}), history, metric="auc", best_epoch=1)
     assert [(r.epoch, r.stage, r.is_best) for r in rows] == [(1, "head", False), (2, "all", False), (3, "all", True)]
     assert {r.job for r in rows} == {"fold-2 batch_size=8"}
     assert rows[0].terms == {"l2_sp/body": 0.2}

@@ -18,11 +18,11 @@ from crossgraft.tune.engine.contract import EpochRow
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.job_progress import JobProgress
-from crossgraft.tune.jobs import Job
 from crossgraft.tune.measuring import pretrained_features
 from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.planning.fold_data import FoldData
+from crossgraft.tune.planning.grid import Training
 from crossgraft.tune.tracking import NoTracker
 from support.training import build_classifier, build_data, same_bits, train_one
 
@@ -171,9 +171,9 @@ def test_terminal_and_trackers_are_told(cka, words):
     metrics = {"auc": 0.9, "cka": cka, "cka_debiased": cka}
     data = FoldData(None, build_data(8)[0], torch.zeros(8, 2), CrossEntropy(), lambda _: {}, "")
     notes = []
-    with progress.stage(Job(None, {}), data, TrainerSettings(epochs=2, batch_size=8)):
+    with progress.stage(Training(None, {}), data, TrainerSettings(epochs=2, batch_size=8)):
         progress._stage.note = notes.append
-        progress.on_epoch(Job(None, {}))(EpochRow("all", 0, 0.1, {"loss": 1.0}, metrics, 1.0, True))
+        progress.on_epoch(Training(None, {}))(EpochRow("all", 0, 0.1, {"loss": 1.0}, metrics, 1.0, True))
     assert words in notes[0]
     assert ("CKA" in notes[0]) == bool(words)
     assert ("val/cka" in tracker.values) == ("val/cka_debiased" in tracker.values) == bool(words)

@@ -6,13 +6,13 @@ import csv
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
 
-from crossgraft.errors import CrossgraftError, DataError, RunDirectoryError, StorageError
+from crossgraft.errors import DataError
 from crossgraft.options import TuneOptions, configuration
 from crossgraft.records import (
     ComparedTrainingRecord,
@@ -23,6 +23,7 @@ from crossgraft.records import (
 )
 from crossgraft.runs import PAGE_FILE, THUMBNAILS_FILE, Publish, RunDirectory
 from crossgraft.runs.command_line import display_value
+from crossgraft.runs.jobs import Job, Outcome, Work, results_of, run_jobs
 from crossgraft.runs.run_directory import open_run
 from crossgraft.tune.comparing.study import TRAININGS_FOLDER, Study
 from crossgraft.tune.comparing.variants import Variant
@@ -73,6 +74,50 @@ class DoneTraining:
             raise DataError(f"{path} is damaged ({error}). Remove that folder to train it again.") from error
 
 
+@dataclass(frozen=True)
+class _Turn:
+    """One variant with one seed; ``folder`` is relative, and ``position`` for messages (``2 of 6``)."""
+
+    variant: Variant
+    seed: int
+    folder: str
+    position: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Trainings(Work[_Turn, TuningRecord]):
+    """Each training is a run of its own, which also knows by itself whether it may go on."""
+
+    study: Study
+    plans: Mapping[str, PlanRecord]
+    run: RunDirectory
+    tracking: Tracker
+    publish: Publish
+
+    def read_back(self, job: Job[_Turn]) -> TuningRecord | None:
+        folder = self.run.path / job.spec.folder
+        return read_finished(folder) if _has_its_page(folder, self.study) else None
+
+    def do(self, job: Job[_Turn]) -> TuningRecord:
+        study, variant, seed = self.study, job.spec.variant, job.spec.seed
+        study.reporter.say(f"Training {job.name} ({job.spec.position}).")
+        typed = as_typed(configuration(study.options_of(variant, seed), TuneOptions))
+        config: Mapping[str, object] = {"variant": variant.name, "data": study.rows.dataset.name, **typed}
+        with open_run(
+            self.run.path / job.spec.folder,
+            command="tune",
+            command_line=self.run.record.command_line,  # typed alone, another seed would draw another split
+            config={name: display_value(value) for name, value in config.items() if name != "seed"},
+            seed=seed,
+        ) as own:
+            if own.read_record(PLAN_FILE, PlanRecord) is None:
+                own.write_record(PLAN_FILE, self.plans[variant.name])
+            prepared = study.prepare(variant, seed, own, study.reporter)
+            return train_and_evaluate(
+                prepared, run=own, tracking=self.tracking, publish=self.publish, reporter=study.reporter
+            ).record
+
+
 def train_all(
     study: Study, plans: ComparisonPlanRecord, run: RunDirectory, tracking: Tracker, publish: Publish
 ) -> list[DoneTraining]:
@@ -83,74 +128,31 @@ def train_all(
     """
     if not run.resumed:
         shutil.rmtree(run.path / TRAININGS_FOLDER, ignore_errors=True)  # of a run that --overwrite has replaced
-    plan_of = {each.variant: each.plan for each in plans.variants}
-    done: list[DoneTraining] = []
-    for seed in study.seeds:
-        for variant in study.variants:
-            place = f"{len(done) + 1} of {plans.num_trainings}"
-            done.append(_train_or_report(study, variant, seed, plan_of[variant.name], run, tracking, publish, place))
-    if not any(each.record is not None for each in done):
-        raise DataError(f"None of {len(done)} trainings ended with a model. The first one: {done[0].row.reason}")
-    return done
+    work = _Trainings(study, {each.variant: each.plan for each in plans.variants}, run, tracking, publish)
+    pairs = [(variant, seed) for seed in study.seeds for variant in study.variants]
+    turns = [
+        _Turn(variant, seed, study.folder_of(variant, seed), f"{number} of {len(pairs)}")
+        for number, (variant, seed) in enumerate(pairs, start=1)
+    ]
+    jobs = [Job(f"{turn.variant.name} with seed {turn.seed}", turn) for turn in turns]
+    outcomes = run_jobs(jobs, work, keep_going=True, told=partial(_tell, study=study))
+    if not results_of(outcomes):
+        raise DataError(f"None of {len(outcomes)} trainings ended with a model. The first one: {outcomes[0].reason}")
+    return [
+        DoneTraining(turn.variant, turn.seed, _row(turn, outcome), outcome.result, run.path / turn.folder)
+        for turn, outcome in zip(turns, outcomes, strict=True)
+    ]
 
 
-def _train_or_report(
-    study: Study,
-    variant: Variant,
-    seed: int,
-    plan: PlanRecord,
-    run: RunDirectory,
-    tracking: Tracker,
-    publish: Publish,
-    place: str,
-) -> DoneTraining:
-    """Train, or read back what an earlier attempt finished; what goes wrong becomes a reason in the row."""
-    name = study.folder_of(variant, seed)
-    folder, reporter = run.path / name, study.reporter
-    record = read_finished(folder)
-    if record is not None and _has_its_page(folder, study):
-        reporter.say(f"{variant.name} with seed {seed} was trained before ({place}).")
-        options = study.options_of(variant, seed)
+def _tell(outcome: Outcome[_Turn, TuningRecord], *, study: Study) -> None:
+    turn, reporter = outcome.job.spec, study.reporter
+    if outcome.result is None:
+        reporter.warn(f"{outcome.job.name} failed and is left out: {outcome.reason}")
+    elif outcome.was_read_back:
+        reporter.say(f"{outcome.job.name} was trained before ({turn.position}).")
+        options = study.options_of(turn.variant, turn.seed)
         if options.store:  # an earlier attempt may have found no place for it
-            keep_known_result(record, study.request.spec, study.rows, options, reporter)
-        return DoneTraining(variant, seed, _row(variant, seed, record, name), record, folder)
-    reporter.say(f"Training {variant.name} with seed {seed} ({place}).")
-    try:
-        record = _train(study, variant, seed, plan, folder, run.record.command_line, tracking, publish)
-    except (StorageError, RunDirectoryError):
-        raise  # the disk is full, or another process is at work: no fault of the variant
-    except (CrossgraftError, torch.OutOfMemoryError, RuntimeError) as error:
-        # RuntimeError is what torch raises of a network that can not take a batch.
-        reason = " ".join(str(error).split()) or type(error).__name__
-        reporter.warn(f"{variant.name} with seed {seed} failed and is left out: {reason}")
-        row = ComparedTrainingRecord(variant=variant.name, seed=seed, state="failed", reason=reason, seconds=0.0)
-        return DoneTraining(variant, seed, row, None, folder)
-    return DoneTraining(variant, seed, _row(variant, seed, record, name), record, folder)
-
-
-def _train(
-    study: Study,
-    variant: Variant,
-    seed: int,
-    plan: PlanRecord,
-    folder: Path,
-    command_line: str,
-    tracking: Tracker,
-    publish: Publish,
-) -> TuningRecord:
-    typed = as_typed(configuration(study.options_of(variant, seed), TuneOptions))
-    config: Mapping[str, object] = {"variant": variant.name, "data": study.rows.dataset.name, **typed}
-    with open_run(
-        folder,
-        command="tune",
-        command_line=command_line,  # typed alone, another seed would draw another split
-        config={name: display_value(value) for name, value in config.items() if name != "seed"},
-        seed=seed,
-    ) as own:
-        if own.read_record(PLAN_FILE, PlanRecord) is None:
-            own.write_record(PLAN_FILE, plan)
-        prepared = study.prepare(variant, seed, own, study.reporter)
-        return train_and_evaluate(prepared, run=own, tracking=tracking, publish=publish, reporter=study.reporter).record
+            keep_known_result(outcome.result, study.request.spec, study.rows, options, reporter)
 
 
 def read_finished(folder: Path) -> TuningRecord | None:
@@ -169,13 +171,16 @@ def _has_its_page(folder: Path, study: Study) -> bool:
     return all((folder / name).is_file() for name in needed)
 
 
-def _row(variant: Variant, seed: int, record: TuningRecord, folder: str) -> ComparedTrainingRecord:
+def _row(turn: _Turn, outcome: Outcome[_Turn, TuningRecord]) -> ComparedTrainingRecord:
+    record, variant, seed = outcome.result, turn.variant.name, turn.seed
+    if record is None:
+        return ComparedTrainingRecord(variant=variant, seed=seed, state="failed", reason=outcome.reason, seconds=0.0)
     picked = next((point for point in record.grid if point.picked), None)
     return ComparedTrainingRecord(
-        variant=variant.name,
+        variant=variant,
         seed=seed,
         state="done",
-        folder=folder,
+        folder=turn.folder,
         metrics=[row for row in overall(record.metrics) if row.split == "test"],
         similarity=record.similarity,
         # A training that was stopped and went on knows the seconds of all its epochs, but those of its last attempt only.

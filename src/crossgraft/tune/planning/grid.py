@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from crossgraft.errors import UnknownNameError, UsageError
 
@@ -45,6 +46,25 @@ def read_grid(grid: str | Sequence[str] | Mapping[str, Sequence[float | int]] | 
             raise UsageError(f"--grid {name} needs different values, for example --grid {name}=A,B.")
         axes[name] = numbers
     return [dict(zip(axes, point, strict=True)) for point in itertools.product(*axes.values())]
+
+
+@dataclass(frozen=True)
+class Training:
+    """One point of the grid on one fold.
+
+    Attributes:
+        fold: From 0; None without folds.
+        point: Settings of the grid.
+    """
+
+    fold: int | None
+    point: GridPoint
+
+    @property
+    def name(self) -> str:
+        """For tables and folders: ``fold-1 learning_rate=0.001``; ``only`` where there is no other."""
+        parts = ["" if self.fold is None else f"fold-{self.fold}", point_name(self.point)]
+        return " ".join(part for part in parts if part) or "only"
 
 
 def point_name(point: Mapping[str, float | int]) -> str:

@@ -27,10 +27,10 @@ from crossgraft.tune.comparing import trainings
 
 train = trainings.train_and_evaluate
 
-def kills(prepared, call, **others):
-    if call["method"] == "linear":
+def kills(prepared, **others):
+    if prepared.request.options.method == "linear":
         os.kill(os.getpid(), signal.SIGKILL)
-    return train(prepared, call, **others)
+    return train(prepared, **others)
 
 trainings.train_and_evaluate = kills
 compare_fine_tunings("squares.npz", compare="full,linear", out="run", **FAST)

@@ -5,14 +5,14 @@ from unittest.mock import Mock
 
 import pytest
 
-from crossgraft.demo.worker_pool import worker_pool
 from crossgraft.errors import CrossgraftError
+from crossgraft.runs.workers import worker_pool
 
 # Worker processes can not import this file, so that the jobs are expressions for `eval`.
 
 
 def test_results_come_in_the_order_of_the_jobs_from_workers_with_one_thread():
-    script, stage = sys.modules["__main__"], Mock()
+    script, told = sys.modules["__main__"], Mock()
     jobs = [
         "__import__('time').sleep(0.3) or 'slow'",
         "'fast'",
@@ -23,15 +23,15 @@ def test_results_come_in_the_order_of_the_jobs_from_workers_with_one_thread():
         "sorted({'timm', 'sklearn'} & set(__import__('sys').modules))",
     ]
     with worker_pool(2) as pool:
-        results = pool.run(eval, jobs, stage=stage)
-        assert pool.run(eval, [], stage=stage) == []
+        results = pool.run(eval, jobs, told=told)
+        assert pool.run(eval, [], told=told) == []
         with pytest.raises(ZeroDivisionError):
-            pool.run(eval, ["1 / 0"], stage=stage)
-        assert pool.run(eval, ["2"], stage=stage) == [2], "a failed job does not end the workers"
+            pool.run(eval, ["1 / 0"], told=told)
+        assert pool.run(eval, ["2"], told=told) == [2], "a failed job does not end the workers"
     assert results[:3] == ["slow", "fast", 1]
     assert results[3] != os.getpid()
     assert results[4:] == ["no script", True, []]
-    assert stage.advance.call_count == len(jobs) + 1
+    assert told.call_count == len(jobs) + 1
     assert sys.modules["__main__"] is script
 
 
@@ -41,17 +41,17 @@ def test_a_worker_that_dies_is_a_named_error_and_ends_the_work(monkeypatch):
         submit = pool._executor.submit
         monkeypatch.setattr(pool._executor, "submit", lambda f, job: submitted.append(job) or submit(f, job))
         with pytest.raises(CrossgraftError, match="ended from outside"):
-            pool.run(os._exit, [1, 2, 3], stage=Mock())
+            pool.run(os._exit, [1, 2, 3], told=Mock())
     assert submitted == [1], "one job a worker is handed out, so that Ctrl-C waits for that one only"
 
 
 SCRIPT = """
 from unittest.mock import Mock
-from crossgraft.demo.worker_pool import worker_pool
+from crossgraft.runs.workers import worker_pool
 
 print("script starts")
 with worker_pool(1) as pool:
-    print(pool.run(eval, ["6 * 7"], stage=Mock()))
+    print(pool.run(eval, ["6 * 7"], told=Mock()))
 """
 
 

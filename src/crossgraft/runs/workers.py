@@ -1,4 +1,4 @@
-"""Two worker processes, one thread each, kept for the whole demo: most of a short job is importing torch."""
+"""Worker processes of one thread each, kept for several sweeps: most of a short job is importing torch."""
 
 from __future__ import annotations
 
@@ -14,50 +14,46 @@ from typing import TypeVar
 
 from crossgraft.compute import available_cores, end_with_parent, nothing_imported_unasked
 from crossgraft.errors import CrossgraftError
-from crossgraft.progress import Stage
+from crossgraft.runs.jobs import Executor
 
-Job = TypeVar("Job")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MAX_WORKERS = 2
 
 
-class WorkerPool:
-    """Runs jobs in other processes; made by ``worker_pool``."""
+class WorkerPool(Executor):
+    """Does jobs in other processes; made by ``worker_pool``."""
 
     def __init__(self, executor: ProcessPoolExecutor, num_workers: int) -> None:
         self._executor = executor
         self._num_workers = num_workers
 
-    def run(self, function: Callable[[Job], Result], jobs: Sequence[Job], *, stage: Stage) -> list[Result]:
-        """Run ``function`` on every job, and return the results in the order of the jobs.
-
-        Args:
-            function: At the top level of a module.
-            jobs: What can be sent to another process.
-            stage: Advanced as jobs finish.
+    def run(
+        self, function: Callable[[Item], Result], items: Sequence[Item], *, told: Callable[[Result], object]
+    ) -> list[Result]:
+        """As in this process; ``function`` stands at the top level of a module, and items can be sent to another process.
 
         Raises:
             CrossgraftError: A worker process died, or what ``function`` raised.
         """
-        upcoming = iter(enumerate(jobs))
+        upcoming = iter(enumerate(items))
         running: dict[Future[Result], int] = {}
         results: dict[int, Result] = {}
         try:
-            while len(results) < len(jobs):
-                # No more than one job a worker is handed out, so that Ctrl-C waits for those at work only.
+            while len(results) < len(items):
+                # No more than one item a worker is handed out, so that Ctrl-C waits for those at work only.
                 with _ctrl_c_ignored(), nothing_imported_unasked():
-                    for index, job in islice(upcoming, self._num_workers - len(running)):
-                        running[self._executor.submit(function, job)] = index
+                    for index, item in islice(upcoming, self._num_workers - len(running)):
+                        running[self._executor.submit(function, item)] = index
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    results[running.pop(future)] = future.result()
-                    stage.advance()
+                    told(results.setdefault(running.pop(future), future.result()))
         except BrokenProcessPool as error:
             raise CrossgraftError(
-                "A worker process of the demo was ended from outside, most often for want of memory. Close "
-                "other programs and start the demo again: models that were finished are kept."
+                "A worker process was ended from outside, most often for want of memory. Close other programs and start the "
+                "same command again: what was finished is kept."
             ) from error
-        return [results[index] for index in range(len(jobs))]
+        return [results[index] for index in range(len(items))]
 
 
 @contextmanager

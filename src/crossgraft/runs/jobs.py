@@ -1,0 +1,137 @@
+"""The one sweep that can be resumed: what was done before is read back, the rest is done, and a failure loses no other job."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+from crossgraft.errors import CrossgraftError, RunDirectoryError, StorageError
+
+Item = TypeVar("Item")
+Spec = TypeVar("Spec")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class Job(Generic[Spec]):
+    """One piece of a sweep.
+
+    Attributes:
+        name: For messages and folders.
+        spec: What to do.
+        key: Hash of everything that decides the result; empty where only the work can tell, for example once a network is
+            loaded.
+    """
+
+    name: str
+    spec: Spec
+    key: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome(Generic[Spec, Result]):
+    """How a job ended.
+
+    Attributes:
+        job: Which.
+        result: None where it failed.
+        reason: Why it failed, on one line; empty where it did not.
+        seconds: That it took now.
+        was_read_back: Was it done in an earlier attempt?
+    """
+
+    job: Job[Spec]
+    result: Result | None
+    reason: str
+    seconds: float
+    was_read_back: bool = False
+
+
+class Work(ABC, Generic[Spec, Result]):
+    """What is done with every job of a sweep; ``do`` keeps what ``read_back`` finds again."""
+
+    def read_back(self, job: Job[Spec]) -> Result | None:
+        """The result of an earlier attempt with the same key; None if there is none."""
+        return None
+
+    @abstractmethod
+    def do(self, job: Job[Spec]) -> Result:
+        """The result."""
+
+    def around(self, job: Job[Spec]) -> AbstractContextManager[object]:
+        """Entered for one job at a time, before it is looked up; shows progress, for example."""
+        return nullcontext()
+
+
+class Executor:
+    """Where the jobs of a sweep are done: one after the other in this process; ``WorkerPool`` has others."""
+
+    def run(
+        self, function: Callable[[Item], Result], items: Sequence[Item], *, told: Callable[[Result], object]
+    ) -> list[Result]:
+        """``function`` of every item, in their order; ``told`` is called in this process with each result as it comes."""
+        results: list[Result] = []
+        for item in items:
+            results.append(function(item))
+            told(results[-1])
+        return results
+
+
+def run_jobs(
+    jobs: Sequence[Job[Spec]],
+    work: Work[Spec, Result],
+    *,
+    keep_going: bool,
+    told: Callable[[Outcome[Spec, Result]], object] = lambda _: None,
+    executor: Executor | None = None,
+) -> list[Outcome[Spec, Result]]:
+    """Do what is not done yet.
+
+    Args:
+        jobs: In the order in which they are begun.
+        work: Goes with its jobs to other processes, where the executor has any.
+        keep_going: A job that fails becomes a reason, and the others are done; otherwise its error is raised.
+        told: Called in this process with each outcome as it comes.
+        executor: One after the other in this process when None.
+
+    Returns:
+        One outcome a job, in the order of the jobs.
+
+    Raises:
+        StorageError: Nothing can be written any more, whatever ``keep_going`` says; the same call goes on from here.
+        RunDirectoryError: Another process is at work in a folder of a job.
+    """
+    attempt = partial(_attempt, work=work, keep_going=keep_going)
+    return (executor or Executor()).run(attempt, jobs, told=told)
+
+
+def results_of(outcomes: Sequence[Outcome[Spec, Result]]) -> list[Result]:
+    """Of the jobs that are done."""
+    return [outcome.result for outcome in outcomes if outcome.result is not None]
+
+
+def num_read_back(outcomes: Sequence[Outcome[Spec, Result]]) -> int:
+    """Jobs that were done in an earlier attempt."""
+    return sum(outcome.was_read_back for outcome in outcomes)
+
+
+def _attempt(job: Job[Spec], *, work: Work[Spec, Result], keep_going: bool) -> Outcome[Spec, Result]:
+    start = time.perf_counter()
+    with work.around(job):
+        try:
+            found = work.read_back(job)
+            result = work.do(job) if found is None else found
+            return Outcome(job, result, "", time.perf_counter() - start, was_read_back=found is not None)
+        except (StorageError, RunDirectoryError):
+            raise  # the disk is full, or another process is at work: no fault of the job
+        except (CrossgraftError, RuntimeError) as error:
+            # RuntimeError is what torch raises of a network that cannot take a batch, or when a device has no memory left.
+            if not keep_going:
+                raise
+            reason = " ".join(str(error).split()) or type(error).__name__
+            return Outcome(job, None, reason, time.perf_counter() - start)
