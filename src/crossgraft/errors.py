@@ -92,7 +92,7 @@ class OutOfMemoryError(CrossgraftError, MemoryError):
 
 
 class ExportError(CrossgraftError, RuntimeError):
-    """A model can not be exported, gives other outputs once it was loaded again, or can not be sent to the hub."""
+    """A model cannot be exported, gives other outputs once it was loaded again, or cannot be sent to the hub."""
 
 
 class DivergedError(CrossgraftError, ArithmeticError):

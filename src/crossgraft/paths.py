@@ -51,7 +51,7 @@ def read_whole(path: Path) -> bytes:
 
 
 def refuse_impossible(path: str | Path, *, what: str, kind: type[CrossgraftError]) -> None:
-    """Raise for a path that can not lead to anything; one where nothing is yet will do.
+    """Raise for a path that cannot lead to anything; one where nothing is yet will do.
 
     Args:
         path: As it was written.

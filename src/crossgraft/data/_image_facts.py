@@ -24,7 +24,7 @@ _SAMPLES_TRIED_FIRST = 1024  # a few samples usually show that an image is not g
 
 
 class ImageFacts(NamedTuple):
-    """What an image showed; all empty for one that can not be decoded.
+    """What an image showed; all empty for one that cannot be decoded.
 
     Attributes:
         digest: ``image_digest`` of the samples as they were decoded.

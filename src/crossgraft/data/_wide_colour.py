@@ -40,7 +40,7 @@ def read_wide_colour(reopen: Callable[[], AbstractContextManager[Image.Image]]) 
         rotation applied.
 
     Raises:
-        UnsupportedLayoutError: The layout of the samples is one that can not be read byte by byte.
+        UnsupportedLayoutError: The layout of the samples is one that cannot be read byte by byte.
     """
     with reopen() as image:
         if image.mode == "LA" or _rawmodes(image) == ["LA;16B"]:

@@ -192,7 +192,7 @@ def _unused(names: Sequence[str], used: Sequence[str]) -> tuple[str, ...]:
 
 
 def _one_sided(targets: np.ndarray, names: Sequence[str]) -> tuple[str, ...]:
-    """Labels that no image has, or every image; they can not be scored."""
+    """Labels that no image has, or every image; they cannot be scored."""
     counts = targets.sum(axis=0)
     nobody = [name for name, count in zip(names, counts, strict=True) if count == 0]
     everybody = [name for name, count in zip(names, counts, strict=True) if count == len(targets)]

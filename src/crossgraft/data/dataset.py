@@ -42,7 +42,7 @@ class Dataset:
         split_method: How the splits were made, in words.
         groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
         ordinal: Does the order of the classes mean something (grades, stages)? As the user said.
-        skipped_unreadable: Names of images that were left out because they can not be decoded.
+        skipped_unreadable: Names of images that were left out because they cannot be decoded.
         reading: How files of scanners were read, in words.
         split: The ``Split`` that was drawn or read when the data were opened, or None.
     """

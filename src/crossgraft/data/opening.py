@@ -79,7 +79,7 @@ def open_dataset(
         window: Which intensities of DICOM and NIfTI images become black and white.
         slices: Which slices of volumes and frames of multi-frame files are images.
         allow_download: May data be fetched, where the location names data on a hub?
-        skip_unreadable: Leave out images that can not be decoded, and list them.
+        skip_unreadable: Leave out images that cannot be decoded, and list them.
         split: File of a saved split; only its train rows are used.
         holdout: Set this share of the images aside as test in a new split and use the rest; whole groups stay
             together.
@@ -93,8 +93,8 @@ def open_dataset(
 
     Raises:
         DataError: The data are missing, empty, damaged or unsound; the message names the file or the row.
-        UnreadableImageError: An image can not be decoded, and ``skip_unreadable`` is off.
-        MissingExtraError: The images have a format that this version can not read.
+        UnreadableImageError: An image cannot be decoded, and ``skip_unreadable`` is off.
+        MissingExtraError: The images have a format that this version cannot read.
         UsageError: An option has no meaning for this kind of data.
     """
     reporter = reporter if reporter is not None else Reporter(quiet=True)
@@ -210,7 +210,7 @@ def location_text(location: object) -> str:
     if "Iterable" in kind:
         advice = "It is streamed and can be read only once. Load it without streaming, and save it with save_to_disk."
     article = "an" if kind[0] in "AEIOU" else "a"
-    raise UsageError(f"Data can not be {article} {kind}. {advice}")
+    raise UsageError(f"Data cannot be {article} {kind}. {advice}")
 
 
 def _column_names(label_column: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -334,5 +334,5 @@ def _without_unreadable(dataset: Dataset, unreadable: np.ndarray, reporter: Repo
             f"{dataset.skipped_unreadable[0]}). Repair them or remove the class."
         )
     verb = "is" if unreadable.size == 1 else "are"
-    reporter.warn(f"{unreadable.size} of {len(dataset)} images can not be read and {verb} left out.")
+    reporter.warn(f"{unreadable.size} of {len(dataset)} images cannot be read and {verb} left out.")
     return dataset.take(readable, rows_used=f"{dataset.rows_used}, {unreadable.size} unreadable left out")

@@ -58,7 +58,7 @@ class RowSelection:
         """The split that was asked for; None when all rows are used.
 
         Raises:
-            DataError: A saved split belongs to other rows, or the rows can not be split as asked.
+            DataError: A saved split belongs to other rows, or the rows cannot be split as asked.
             UsageError: The data have an official split already.
         """
         listing = listing_fingerprint(rows.image_names, rows.labels, rows.groups)

@@ -114,7 +114,7 @@ class Split(Record):
         """Write the split as JSON; the file appears whole or not at all.
 
         Raises:
-            StorageError: The file can not be written.
+            StorageError: The file cannot be written.
         """
         write_atomically(path, self.model_dump_json(indent=1) + "\n")
 

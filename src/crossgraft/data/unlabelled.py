@@ -21,7 +21,7 @@ from crossgraft.progress import Reporter
 
 
 class UnreadableImage(NamedTuple):
-    """A file that can not be decoded: its place among all that were listed, its name, and why."""
+    """A file that cannot be decoded: its place among all that were listed, its name, and why."""
 
     number: int
     name: str
@@ -41,7 +41,7 @@ class ImageSet:
         group_column: Where the groups come from, or None.
         rows_used: Which rows of the source these are, in words.
         numbers: (n,) place of each image among all that were listed, readable or not, from 0.
-        unreadable: Images that were left out because they can not be decoded.
+        unreadable: Images that were left out because they cannot be decoded.
         reading: How files of scanners were read, in words.
     """
 
@@ -153,13 +153,13 @@ def open_images(
         window: As in ``open_dataset``.
         slices: As in ``open_dataset``.
         allow_download: As in ``open_dataset``.
-        skip_unreadable: Leave out images that can not be decoded, and list them.
+        skip_unreadable: Leave out images that cannot be decoded, and list them.
         num_threads: Threads that decode images; by default one a core, at most 8.
         reporter: Told about progress and about what the user should know.
 
     Raises:
         DataError: There is no image, or a table or array is damaged.
-        UnreadableImageError: An image can not be decoded, and ``skip_unreadable`` is off.
+        UnreadableImageError: An image cannot be decoded, and ``skip_unreadable`` is off.
         MissingExtraError: The images have a format whose reader is not installed.
         UsageError: An option has no meaning for this kind of data.
     """
@@ -189,7 +189,7 @@ def open_images(
     if readable.size == 0:
         raise DataError(f"None of the {len(inspected.names)} images of {listed.rows.name} can be decoded.")
     if inspected.unreadable:
-        reporter.warn(f"{len(inspected.unreadable)} of {len(inspected.names)} images can not be read and are left out.")
+        reporter.warn(f"{len(inspected.unreadable)} of {len(inspected.names)} images cannot be read and are left out.")
     return _image_set(listed, inspected, readable, use_split)
 
 

@@ -245,7 +245,7 @@ def rebuild_classifier(
     Args:
         recipe: ``Classifier.recipe`` or its ``to_json``.
         trusted: The code that the user named; a recipe that names another function is refused.
-        network: The whole network, head included, for a recipe that can not build it; it is changed.
+        network: The whole network, head included, for a recipe that cannot build it; it is changed.
 
     Raises:
         UntrustedCodeError: The recipe names a function that nobody allowed.
@@ -271,7 +271,7 @@ def rebuild_classifier(
 def _build(recipe: ClassifierRecipe, trusted: TrustedCode) -> nn.Module:
     if recipe.network is None:
         raise UsageError(
-            f"{recipe.name} was made in Python, so it can not be built from its name. Build the same network and pass it as "
+            f"{recipe.name} was made in Python, so it cannot be built from its name. Build the same network and pass it as "
             "network=, or fine-tune a model that is named package.module:factory."
         )
     return build_network(recipe.network, recipe.preprocessing, trusted=trusted)

@@ -32,7 +32,7 @@ class NetworkRecipe:
 
 
 def network_recipe(source: str, kwargs: Mapping[str, object]) -> NetworkRecipe | None:
-    """A recipe without absolute paths (only the last part of such a text stays); None if JSON can not say it."""
+    """A recipe without absolute paths (only the last part of such a text stays); None if JSON cannot say it."""
     try:
         plain = json.loads(json.dumps(dict(kwargs)))
     except (TypeError, ValueError):
@@ -60,7 +60,7 @@ def build_network(
     Raises:
         UntrustedCodeError: The recipe names a function that nobody allowed.
         UnknownNameError: The architecture or the function is not known any more.
-        UsageError: The module of a factory can not be imported, or the arguments do not fit.
+        UsageError: The module of a factory cannot be imported, or the arguments do not fit.
     """
     source, kwargs = recipe.source, recipe.kwargs
 

@@ -142,7 +142,7 @@ class ModelSpec:
         try:
             array = np.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
-            raise DataError(f"{where} can not be read: {error}. Save them with numpy.save as a .npy file.") from error
+            raise DataError(f"{where} cannot be read: {error}. Save them with numpy.save as a .npy file.") from error
         if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "fiu":
             raise DataError(f"{where} must be one array of numbers (num_source_samples, num_features).")
         return array.astype(np.float32, copy=False)

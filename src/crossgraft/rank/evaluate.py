@@ -74,7 +74,7 @@ def evaluate_scores(
         options: Those that depend on the whole zoo, from ``choose_options``.
 
     Raises:
-        DataError: The features can not be scored at all (NaN, one class …).
+        DataError: The features cannot be scored at all (NaN, one class …).
     """
     runs = [
         _Run(score, each_label(inputs, resampling.label_columns), resampling.seed, (options or {}).get(score.name))

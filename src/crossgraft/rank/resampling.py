@@ -90,7 +90,7 @@ def _plan_label_sets(targets: LabelMatrix, names: Sequence[str], groups: Groups 
 
 
 def _why_not_scored(column: ClassIndices, blocks: Sequence[Block]) -> str | None:
-    """Why a label can not be scored, or None: it needs images with and without it, in every jackknife round."""
+    """Why a label cannot be scored, or None: it needs images with and without it, in every jackknife round."""
     for value, how in ((1, "with it"), (0, "without it")):
         is_value = column == value
         count = int(is_value.sum())

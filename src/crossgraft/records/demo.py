@@ -102,6 +102,6 @@ class DemoRecord(Record):
     kind: Literal["demo"] = "demo"
     split_comparison: SplitComparison
     fine_tuned: list[FineTunedRow]
-    limits: list[str] = Field(description="What the demo can not show, in sentences.")
+    limits: list[str] = Field(description="What the demo cannot show, in sentences.")
     ranking: RankingRecord
     best_model: BestModelRecord | None = Field(default=None, description="None: written by an earlier version.")

@@ -181,7 +181,7 @@ def _environment() -> Environment:
 
 
 def _shown(value: object) -> object:
-    """Names can not turn the text around them; what is markup already was made of visible text."""
+    """Names cannot turn the text around them; what is markup already was made of visible text."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

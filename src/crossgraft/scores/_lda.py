@@ -26,7 +26,7 @@ _BLOCK_ROWS = 256
 _PRODUCT_ROWS = 64
 """Rows that stay in the cache between their conversion to float64 and their product."""
 _ROUNDING = 1e-6
-"""Share of the scatter that differences of float32 products can not resolve."""
+"""Share of the scatter that differences of float32 products cannot resolve."""
 _COARSE = 1e2 * float(np.finfo(np.float32).eps)
 """Smallest pivot of a shrunk scatter, as a share of the whole, that products in float32 resolve."""
 

@@ -82,7 +82,7 @@ class BlockProducts:
                 np.ldexp(features, -exponent, out=features)
                 block[:, -2] = np.einsum("ij,ij->i", features, features)
         x[:, -1], y[:, -1] = y[:, -2], x[:, -2]
-        gemm, syrk = get_blas_funcs(("gemm", "syrk"), dtype=self.dtype)  # not kept, because they can not be pickled
+        gemm, syrk = get_blas_funcs(("gemm", "syrk"), dtype=self.dtype)  # not kept, because they cannot be pickled
         xx, yy, xy = self._recent
         # upper triangles; arrays of one block are F-ordered when they are transposed, so that nothing is copied
         syrk(1.0, x.T, beta=1.0, c=xx, overwrite_c=True)

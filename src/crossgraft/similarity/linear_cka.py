@@ -32,7 +32,7 @@ def linear_cka(x: Features, y: Features, *, debiased: bool = False) -> float:
     """CKA(X, Y) = HSIC(K, L) / √(HSIC(K, K) · HSIC(L, L)) with K = X Xᵀ and L = Y Yᵀ.
 
     The biased form is ‖Yᵀ X‖²_F / (‖Xᵀ X‖_F ‖Yᵀ Y‖_F) of centred features, in [0, 1]. It is not 0 for independent features:
-    about d / (n + d) if they are isotropic, so values at different n can not be compared. The debiased form estimates HSIC
+    about d / (n + d) if they are isotropic, so values at different n cannot be compared. The debiased form estimates HSIC
     without that bias (it may be a little below 0). Computed in float64 whatever the type of the features.
 
     Args:

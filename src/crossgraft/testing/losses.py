@@ -17,7 +17,7 @@ _TASKS: tuple[Task, ...] = get_args(Task)
 _ROUNDING = 1e-12
 """Relative difference that rounding may make in float64."""
 _SURE = 100.0
-"""A logit of which float64 can not tell the probability from 0 or 1."""
+"""A logit of which float64 cannot tell the probability from 0 or 1."""
 
 
 def gives_one_value_an_image(loss: Loss) -> None:

@@ -1,4 +1,4 @@
-r"""Characters that steer a terminal, turn text around or can not be seen, shown as escapes such as ``\x1b``.
+r"""Characters that steer a terminal, turn text around or cannot be seen, shown as escapes such as ``\x1b``.
 
 Names of files, classes and columns, headers of files and messages of libraries come from other people. Shown as they are,
 they could move the cursor, hide or reorder what stands beside them, or write to the clipboard.

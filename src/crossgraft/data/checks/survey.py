@@ -76,7 +76,7 @@ class Survey(Confidential):
 
     @cached_property
     def unreadable(self) -> dict[int, str]:
-        """Row → why its image can not be used."""
+        """Row → why its image cannot be used."""
         reasons = self.images.unreadable
         return {row: reasons[int(image)] for row, image in enumerate(self.image_rows) if int(image) in reasons}
 
@@ -211,7 +211,7 @@ def survey_location(
         reporter: Told about progress.
 
     Raises:
-        DataError: The rows can not be listed, or not be split as asked.
+        DataError: The rows cannot be listed, or not be split as asked.
         UsageError: ``ordinal`` was said of several labels an image.
     """
     source, rows = list_rows(location, request, reporter)

@@ -12,7 +12,7 @@ from crossgraft.paths import why_impossible
 
 
 class UnreadableFileError(ValueError):
-    """Why a file can not be read, as the end of the sentence "Cannot read the image …: "."""
+    """Why a file cannot be read, as the end of the sentence "Cannot read the image …: "."""
 
 
 class named_problems:  # noqa: N801 - read as `with named_problems(where):`

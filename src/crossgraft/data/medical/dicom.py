@@ -86,7 +86,7 @@ class DicomVolume:
         """Parse the file and check its header.
 
         Raises:
-            UnreadableImageError: It is damaged, holds no pixels, or is compressed in a way that can not be undone.
+            UnreadableImageError: It is damaged, holds no pixels, or is compressed in a way that cannot be undone.
         """
         self._where = where
         self._policy = policy
@@ -248,11 +248,11 @@ def _joined(spans: list[Span | None]) -> Span:
 def _why_not_decoded(syntax: UID, error: Exception) -> str:
     """In the user's words; what a decoder says is about pixels, so nothing of the patient is in it."""
     if not syntax.is_encapsulated:
-        return f"its pixels can not be decoded ({error})"
+        return f"its pixels cannot be decoded ({error})"
     name = syntax.name if syntax.name != syntax else "an unknown compression"
     package = next((names for start, names in _DECODER_PACKAGES.items() if start in name), None)
     if package is None:
-        return f"its pixels ({name}) can not be decoded"
+        return f"its pixels ({name}) cannot be decoded"
     if isinstance(error, RuntimeError | NotImplementedError | ImportError):
         return f"its pixels are compressed ({name}); if the file is sound, this reads it: pip install {package}"
     return f"its pixels ({name}) are damaged or truncated"

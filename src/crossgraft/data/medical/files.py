@@ -28,7 +28,7 @@ class MedicalFile:
         path: Where it is.
         where: What to call it in messages.
         medical_format: DICOM or NIfTI.
-        facts: None where the header can not be read; decoding then says why.
+        facts: None where the header cannot be read; decoding then says why.
         slices: Which slices are images, from 0.
     """
 

@@ -21,7 +21,7 @@ _HEADER_BYTES = {348: 1, 540: 2}
 
 _MAGIC = {1: b"n+1\0", 2: b"n+2\0\r\n\x1a\n"}
 _PAIR_MAGIC = {1: b"ni1\0", 2: b"ni2\0\r\n\x1a\n"}
-_MOST_COMPRESSION = 1032  # deflate can not do more
+_MOST_COMPRESSION = 1032  # deflate cannot do more
 _CHUNK_BYTES = 2**20
 _RGB = {"R", "G", "B"}
 
@@ -190,12 +190,12 @@ def _checked_affine(header: Any) -> np.ndarray:
         affine = np.asarray(header.get_best_affine(), dtype=np.float64)
         sound = np.isfinite(affine).all() and np.isfinite(np.linalg.det(affine)) and np.linalg.det(affine[:3, :3]) != 0
     if not sound:
-        raise UnreadableFileError("its orientation is damaged (the affine can not be inverted)")
+        raise UnreadableFileError("its orientation is damaged (the affine cannot be inverted)")
     return affine
 
 
 def _refuse_impossible_size(path: Path, header: NiftiHeader) -> None:
-    """A header may announce gigabytes that the file can not hold."""
+    """A header may announce gigabytes that the file cannot hold."""
     with path.open("rb") as file:
         packed = file.read(2) == GZIP_MARK
         available = file.seek(0, io.SEEK_END) * (_MOST_COMPRESSION if packed else 1)

@@ -58,7 +58,7 @@ def read_labels(column: Any, feature: Any, *, where: str, row_name: RowName) -> 
         row_name: How to call row i in messages.
 
     Raises:
-        DataError: A label is missing or is no class, or the column can not hold labels.
+        DataError: A label is missing or is no class, or the column cannot hold labels.
     """
     kind = kind_of(feature)
     if kind in ("list of class", "list of text", "list of number"):
@@ -71,7 +71,7 @@ def read_labels(column: Any, feature: Any, *, where: str, row_name: RowName) -> 
     if kind == "number":
         return HfLabels(labels_from_numbers(_numbers(column), where=where, row_name=row_name), None)
     raise DataError(
-        f"The {where} holds {feature}, which can not be labels. Labels are a ClassLabel, whole numbers, text, or lists of "
+        f"The {where} holds {feature}, which cannot be labels. Labels are a ClassLabel, whole numbers, text, or lists of "
         "these where an image has several labels. Choose another column with --label-column."
     )
 
@@ -103,7 +103,7 @@ def read_groups(column: Any, feature: Any, *, where: str, row_name: RowName) -> 
         DataError: One is missing, or the column holds no text, numbers or classes.
     """
     if kind_of(feature) not in GROUP_KINDS:
-        raise DataError(f"The {where} holds {feature}, which can not be groups. Choose another with --group-column.")
+        raise DataError(f"The {where} holds {feature}, which cannot be groups. Choose another with --group-column.")
     groups: list[object] = column.to_pylist()
     refuse_missing_groups(groups, where=where, row_name=row_name)
     return np.asarray([str(group) for group in groups])

@@ -102,7 +102,7 @@ def hub_splits(location: str, *, allow_download: bool) -> ArrowSplits:
     """The splits of ``hf:OWNER/NAME`` or ``hf:OWNER/NAME:CONFIG``; the network is used only if it must be and may be.
 
     Raises:
-        MissingError: The dataset is not on this machine, and may not or can not be fetched.
+        MissingError: The dataset is not on this machine, and may not or cannot be fetched.
         UsageError: The location is malformed, or the dataset has several configurations.
     """
     match = _HUB_NAME.fullmatch(location)
@@ -249,7 +249,7 @@ def _fetch(datasets: Any, name: str, config: str | None) -> None:
             datasets.load_dataset(name, config, **no_code)
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
-        raise MissingError(f"The dataset {name} can not be fetched from the hub: {reason}.") from error
+        raise MissingError(f"The dataset {name} cannot be fetched from the hub: {reason}.") from error
 
 
 @contextmanager

@@ -125,7 +125,7 @@ class NpzArrays:
         return [key for key in others if self._shape(key) == (num_rows,)]
 
     def _shape(self, key: str) -> tuple[int, ...] | None:
-        """Shape from the header, or None where that can not be read."""
+        """Shape from the header, or None where that cannot be read."""
         try:
             header = self._header(key)
         except _READ_ERRORS:

@@ -110,7 +110,7 @@ class DataSource(ABC):
 
 
 def refuse_options(request: SourceRequest, kind: str, *, unused: Sequence[str], advice: str) -> None:
-    """Raise for options that this kind of source can not honour, rather than ignore them.
+    """Raise for options that this kind of source cannot honour, rather than ignore them.
 
     Raises:
         UsageError: One of the options ``unused`` is set.

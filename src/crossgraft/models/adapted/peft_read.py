@@ -111,7 +111,7 @@ def _find_head(classifier: Classifier, others: Mapping[str, Tensor]) -> tuple[di
     if strangers:
         raise UsageError(
             f"The adapter replaces {strangers[0].rpartition('.')[0]}, which is not the head of {classifier.recipe.name} "
-            f"({', '.join(places) or 'a head that can not be exchanged'}). Only LoRA and the head can be read."
+            f"({', '.join(places) or 'a head that cannot be exchanged'}). Only LoRA and the head can be read."
         )
     found = [
         {name: others[f"{place}.{name}"] for name in ("weight", "bias") if f"{place}.{name}" in others}
@@ -163,7 +163,7 @@ def _fit_all(
         if reason is None and (f"body.{name}" not in called or f"body.{name}.weight" in classifier.untrainable):
             reason = "the features do not go through this layer"
         if reason is not None:
-            raise UsageError(f"The adapter's LoRA of {name} can not be put into {model}: {reason}.")
+            raise UsageError(f"The adapter's LoRA of {name} cannot be put into {model}: {reason}.")
     return [_fit(name, layer, by_layer[name], config) for name, layer in layers.items() if name in by_layer]
 
 
@@ -214,7 +214,7 @@ def _into_groups(A: Tensor, groups: int, name: str) -> Tensor:
     inside = sum(int(torch.count_nonzero(block)) for block in blocks)
     if len(A) % groups or inside != int(torch.count_nonzero(A)):
         raise UsageError(
-            f"The A of {name} mixes its {groups} groups of channels, as PEFT trains it; a convolution in groups can not hold "
+            f"The A of {name} mixes its {groups} groups of channels, as PEFT trains it; a convolution in groups cannot hold "
             "that, so crossgraft does not compute it. Train an adapter without this layer."
         )
     return torch.cat(blocks)

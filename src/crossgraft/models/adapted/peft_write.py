@@ -56,7 +56,7 @@ def write_peft_adapter(classifier: Classifier, folder: str | Path) -> Path:
     Raises:
         UsageError: There is nothing to write, or PEFT would compute something else; the message names the layer.
         RunDirectoryError: ``folder`` holds other files.
-        StorageError: It can not be written; an older adapter stays as it was.
+        StorageError: It cannot be written; an older adapter stays as it was.
 
     Cost: a copy of the weights and two forward passes of two images.
     """
@@ -98,7 +98,7 @@ def _lora_adapters(classifier: Classifier) -> dict[str, tuple[nn.Module, Lora]]:
         reason = why_peft_differs(host)
         if reason is not None:
             raise UsageError(
-                f"PEFT can not hold the LoRA of {layer} in {model}: {reason}. Name other layers with targets=."
+                f"PEFT cannot hold the LoRA of {layer} in {model}: {reason}. Name other layers with targets=."
             )
         found[layer] = (host, adapter)
     if not found:

@@ -58,7 +58,7 @@ class Adapter(nn.Module, ABC):
             name: Of the host, for messages.
 
         Raises:
-            UsageError: It can not stand beside such a host.
+            UsageError: It cannot stand beside such a host.
         """
 
     @abstractmethod
@@ -78,13 +78,13 @@ class Adapter(nn.Module, ABC):
         """
         if self.merged and self.training:
             raise UsageError(
-                "The adapters are merged into the weights and can not be trained. Call unmerge_adapters first."
+                "The adapters are merged into the weights and cannot be trained. Call unmerge_adapters first."
             )
         return self.enabled and not self.merged
 
     @classmethod
     def why_not_mergeable(cls) -> str | None:
-        """Why the addition can not become part of the host's weights; None: it can."""
+        """Why the addition cannot become part of the host's weights; None: it can."""
         return None
 
     def merge(self, host: nn.Module) -> None:
@@ -93,7 +93,7 @@ class Adapter(nn.Module, ABC):
         Raises:
             UsageError: That is not possible for this kind.
         """
-        raise UsageError(f"{self.kind} can not be merged: {self.why_not_mergeable()}.")
+        raise UsageError(f"{self.kind} cannot be merged: {self.why_not_mergeable()}.")
 
     def unmerge(self, host: nn.Module) -> None:
         """Undo ``merge``."""

@@ -62,7 +62,7 @@ class AdaptFormer(Adapter):
         """
         found = norm_of_mlp(host)
         if found is None:
-            raise UsageError(f"AdaptFormer can not adapt {name}: it has no norm in front of an MLP.")
+            raise UsageError(f"AdaptFormer cannot adapt {name}: it has no norm in front of an MLP.")
         weight = next(iter(found[1].parameters()))
         return cls(len(weight), **options).to(weight.device, weight.dtype)
 

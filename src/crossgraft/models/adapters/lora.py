@@ -37,7 +37,7 @@ _FORWARDS = (
 
 
 def why_no_lora(layer: nn.Module) -> str | None:
-    """Why LoRA can not stand beside this layer; None: it can.
+    """Why LoRA cannot stand beside this layer; None: it can.
 
     A layer that computes its weight anew in each pass (a standardised convolution) is not linear in it, so that there is no
     weight to merge into.
@@ -88,13 +88,13 @@ class Lora(Adapter):
         """
         reason = why_no_lora(host)
         if reason is not None:
-            raise UsageError(f"LoRA can not adapt {name}: {reason}.")
+            raise UsageError(f"LoRA cannot adapt {name}: {reason}.")
         if isinstance(host, nn.Linear):
             return LoraLinear(host, **options)
         layer = cast(Convolution | TransposedConvolution, host)
         if options["r"] % layer.groups:
             raise UsageError(
-                f"LoRA can not adapt {name}: its {layer.groups} groups of channels need a rank r that is a multiple of "
+                f"LoRA cannot adapt {name}: its {layer.groups} groups of channels need a rank r that is a multiple of "
                 f"{layer.groups}, asked for {options['r']}. Name other layers with targets=."
             )
         if isinstance(layer, Convolution):

@@ -145,7 +145,7 @@ def read_files(folder: str | Path) -> PeftFiles:
     try:
         found = safetensors.torch.load(content)
     except SafetensorError as error:
-        raise DataError(f"{path} can not be read as safetensors: {error}. Copy it again.") from error
+        raise DataError(f"{path} cannot be read as safetensors: {error}. Copy it again.") from error
     config = _check_config(text, folder / CONFIG_FILE)
     tensors = {name.removeprefix(PREFIX): tensor for name, tensor in found.items()}
     if len(tensors) < len(found):

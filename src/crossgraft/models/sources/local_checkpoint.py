@@ -243,7 +243,7 @@ def _damaged(path: Path, error: Exception) -> DataError:
     if explanation is not None:
         return DataError(explanation)
     reason = " ".join(str(error).split()) or type(error).__name__
-    return DataError(f"{path.name} can not be read as a checkpoint: {reason}. Copy or download it again.")
+    return DataError(f"{path.name} cannot be read as a checkpoint: {reason}. Copy or download it again.")
 
 
 def load_weights(module: nn.Module, state: StateDict, *, file: str, model: str) -> None:

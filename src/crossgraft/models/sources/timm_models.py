@@ -117,7 +117,7 @@ def accept_input_size(module: nn.Module, preprocessing: Preprocessing, *, name: 
         stated: Height and width that the network was built for, if it does not say so itself.
 
     Raises:
-        UsageError: The network can not change its size.
+        UsageError: The network cannot change its size.
     """
     config = cast("Mapping[str, Any]", getattr(module, "pretrained_cfg", {}))
     if not config.get("fixed_input_size", False):

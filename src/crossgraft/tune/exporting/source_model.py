@@ -101,7 +101,7 @@ def prepare_source(model: SavedModel) -> SourceModel:
 
 
 def _merged(classifier: Classifier) -> Classifier:
-    """A copy whose adapters are part of its weights; where one can not be that (AdaptFormer), ``classifier`` as it is."""
+    """A copy whose adapters are part of its weights; where one cannot be that (AdaptFormer), ``classifier`` as it is."""
     if not classifier.recipe.adapters or why_not_mergeable(classifier) is not None:
         return classifier
     return merged_copy(classifier).eval()

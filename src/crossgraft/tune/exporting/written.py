@@ -64,7 +64,7 @@ class Format(Protocol):
         """Write the model into ``folder`` and load it again.
 
         Raises:
-            ExportError: It can not be written in this format; the message says why.
+            ExportError: It cannot be written in this format; the message says why.
             StorageError: Disk full, no permission …
         """
         ...

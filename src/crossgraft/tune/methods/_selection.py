@@ -22,7 +22,7 @@ def sort_parameters(
     frozen: str,
     train_mode: tuple[str, ...],
 ) -> Selection:
-    """Every parameter, once: the head and what ``is_trained`` says is trained, what can not be trained is frozen.
+    """Every parameter, once: the head and what ``is_trained`` says is trained, what cannot be trained is frozen.
 
     Args:
         classifier: Nothing of it is changed.
@@ -71,7 +71,7 @@ def adapters_and_head(classifier: Classifier, *, trained: str) -> Selection:
 def fully_trained_modules(
     classifier: Classifier, is_trained: Callable[[str], bool], *, and_behind: bool
 ) -> tuple[str, ...]:
-    """The largest modules of which every parameter is trained or can not be, and the head.
+    """The largest modules of which every parameter is trained or cannot be, and the head.
 
     Args:
         classifier: Nothing of it is changed.

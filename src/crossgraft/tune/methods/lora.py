@@ -60,7 +60,7 @@ class LoRA:
 
         Raises:
             UnknownNameError: A name fits no layer; the message gives the nearest ones.
-            UsageError: A layer can not be adapted; the message says why.
+            UsageError: A layer cannot be adapted; the message says why.
         """
         called = called_modules(classifier)
         found = find_targets(

@@ -97,7 +97,7 @@ def _parameters_of(classifier: Classifier, part: str) -> list[str]:
     untrainable = classifier.untrainable
     trainable = [name for name in found if name not in untrainable]
     if not trainable:
-        raise UsageError(f"{part} of {classifier.recipe.name} can not be trained: {untrainable[found[0]]}.")
+        raise UsageError(f"{part} of {classifier.recipe.name} cannot be trained: {untrainable[found[0]]}.")
     return trainable
 
 

@@ -216,7 +216,7 @@ def _refuse_missing_classes(dataset: Dataset, parts: Parts) -> None:
             what = f"label {name}" if dataset.is_multi_label else f"class {name}"
             raise DataError(
                 f"Among the {len(parts.train)} training rows{where} of {dataset.name}, {extent} image has the {what}, so it "
-                "can not be learned. Give more images, leave it out, or choose another split."
+                "cannot be learned. Give more images, leave it out, or choose another split."
             )
 
 
