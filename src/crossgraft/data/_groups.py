@@ -63,7 +63,7 @@ def refuse_missing_groups(groups: Sequence[object] | np.ndarray, *, where: str, 
     """Images of unknown patients are not of one patient, which a common empty name would make of them.
 
     Args:
-        groups: One a row; missing ones are None, NaN or blank.
+        groups: One per row; missing ones are None, NaN or blank.
         where: The column or array, for the message.
         row_name: How to call row i.
 

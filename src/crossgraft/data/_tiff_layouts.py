@@ -123,7 +123,7 @@ def _refuse_undeclared_samples(layout: TiffLayout) -> None:
     beyond = layout.samples - layout.colours
     if beyond < 0:
         raise UnsupportedLayoutError(
-            f"its header contradicts itself: {layout.samples} samples a pixel in {layout.describe()}"
+            f"its header contradicts itself: {layout.samples} samples per pixel in {layout.describe()}"
         )
     if layout.colours == 1 and beyond and (layout.alpha is None or beyond > 1):
         raise UnsupportedLayoutError(

@@ -47,7 +47,7 @@ def index_classes(labels: Labels, names: Sequence[str] | None = None) -> tuple[t
     """The class names (numbers in numeric, words in natural order) and each row's place among them.
 
     Args:
-        labels: One label a row: whole numbers, words or booleans.
+        labels: One label per row: whole numbers, words or booleans.
         names: Name of class number 0, 1, …, if the labels are such numbers.
     """
     values, inverse = np.unique(labels, return_inverse=True)
@@ -69,7 +69,7 @@ def name_classes(
     Args:
         labels: (n,), or (n, L) of 0 and 1.
         label_names: What the source calls label number 0, 1, …, or column 0, 1, …; None: as they are.
-        wanted: Names in order, or a text file with one a line. For labels that are whole numbers, name k belongs to label
+        wanted: Names in order, or a text file with one per line. For labels that are whole numbers, name k belongs to label
             k. Words, and labels that have names, are put into this order; each must be in the list.
 
     Raises:
@@ -96,7 +96,7 @@ def name_classes(
 
 
 def read_class_names(wanted: str | Path | Sequence[str]) -> tuple[str, ...]:
-    """Names in order, from a sequence or from a UTF-8 text file with one name a line.
+    """Names in order, from a sequence or from a UTF-8 text file with one name per line.
 
     Raises:
         DataError: The file is missing or not UTF-8 text, a line between names is empty, or a name stands there twice.
@@ -107,7 +107,7 @@ def read_class_names(wanted: str | Path | Sequence[str]) -> tuple[str, ...]:
     else:
         names, where = [str(name).strip() for name in wanted], "the list of class names"
     if not names:
-        raise UsageError(f"There is no name in {where}. Give one name a line, in the order of the classes.")
+        raise UsageError(f"There is no name in {where}. Give one name per line, in the order of the classes.")
     if "" in names:
         place = names.index("") + 1
         raise DataError(f"Line {place} of {where} is empty, so the names after it would move. Fill or remove it.")
@@ -141,7 +141,7 @@ def _name_numbers(labels: np.ndarray, names: Sequence[str]) -> Classes:
     if labels.min() < 0 or labels.max() >= len(names):
         raise DataError(
             f"The labels go from {labels.min()} to {labels.max()}, but {len(names)} class names are given, for the labels 0 "
-            f"to {len(names) - 1} (--class-names). Give a name for every label, one a line, label 0 first."
+            f"to {len(names) - 1} (--class-names). Give a name for every label, one per line, label 0 first."
         )
     shown, targets = index_classes(labels, names)
     return Classes(shown, targets, _unused(names, shown))
@@ -165,7 +165,7 @@ def _name_columns(labels: np.ndarray, found: Sequence[str] | None, names: Sequen
     if found is None:
         if len(names) != num_labels:
             raise DataError(
-                f"There are {num_labels} columns of labels, but {len(names)} class names (--class-names). Give one a column."
+                f"There are {num_labels} columns of labels, but {len(names)} class names (--class-names). Give one per column."
             )
         return Classes(tuple(names), labels, _one_sided(labels, names))
     _refuse_unlisted(found, names)

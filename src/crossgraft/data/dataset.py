@@ -31,7 +31,7 @@ class Dataset:
     Attributes:
         name: What to call it, without an absolute path.
         source: Kind of source: ``image_folder``, ``csv_table``, ``npz_file``, ``digits`` or a plug-in.
-        labels: As the source gave them: (n,), or (n, L) of 0 and 1 with several labels an image.
+        labels: As the source gave them: (n,), or (n, L) of 0 and 1 with several labels per image.
         class_names: The C classes in order, or the L labels.
         targets: (n,) integers 0 … C−1, the place of each label in ``class_names``; or (n, L) of 0 and 1.
         groups: (n,) patient, writer or lesion of each image, or None.
@@ -171,7 +171,7 @@ class Dataset:
         """The rows ``indices``, in that order, with the same class list (a class may become empty).
 
         Args:
-            indices: Row numbers of this data set, or a boolean mask with one entry a row.
+            indices: Row numbers of this data set, or a boolean mask with one entry per row.
             rows_used: Which rows these are, in words.
             split_method: How they were chosen, in words, if by a split.
 
@@ -207,7 +207,7 @@ class Dataset:
     def select_classes(self, class_names: Sequence[str]) -> Dataset:
         """Only the images of these classes; targets then count 0, 1, … in the given order.
 
-        With several labels an image, all images stay and only these labels are looked at.
+        With several labels per image, all images stay and only these labels are looked at.
 
         Raises:
             UsageError: A class does not exist, or is named twice.
@@ -244,8 +244,8 @@ def dataset_from_arrays(
     Args:
         images: (height, width) or (height, width, 1 or 3) each, uint8, uint16 or float32 in [0, 1]; sizes may
             differ.
-        labels: One label an image, or (n, L) of 0 and 1 where an image may have several.
-        groups: One patient (or the like) an image.
+        labels: One label per image, or (n, L) of 0 and 1 where an image may have several.
+        groups: One patient (or the like) per image.
         class_names: Names of the classes 0 … C−1, if the labels are such numbers, or of the L labels.
         name: What to call it.
 

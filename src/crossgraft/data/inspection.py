@@ -110,7 +110,7 @@ def inspect_images(
         skip_unreadable: Go on when images cannot be decoded or their samples have no meaning, and list them.
         collect_all: The same, and say nothing of images that are all dark: a check does that.
         with_thumbnails: Make the thumbnails that near duplicates are found with.
-        num_threads: Threads that decode; by default one a core, at most 8.
+        num_threads: Threads that decode; by default one per core, at most 8.
         kept_bytes: Keep decoded images in memory up to this many bytes.
         reporter: Told how far it is.
 

@@ -64,9 +64,9 @@ def open_dataset(
             whatever their split; where one is read or drawn (``split``, ``holdout``, ``folds``), ``Dataset.splits``
             then names the part of each row.
         label_column: Column of the labels, if its name is not a usual one. Several columns (a sequence, or one text with
-            commas) are several labels an image.
+            commas) are several labels per image.
         label_separator: What stands between the labels of one cell, where an image may have several.
-        class_names: Names of the classes in order, or a text file with one name a line. Where labels are whole
+        class_names: Names of the classes in order, or a text file with one name per line. Where labels are whole
             numbers, name k belongs to label k; where they are words, the list gives their order.
         ordinal: Say that the order of the classes means something, as with grades; reports then say what does not
             use it.
@@ -88,7 +88,7 @@ def open_dataset(
         limit: Use at most this many images; classes keep their shares.
         per_class: Use this many images of each class.
         seed: Decides what ``holdout``, ``folds``, ``limit`` and ``per_class`` draw.
-        num_threads: Threads that decode images; by default one a core, at most 8.
+        num_threads: Threads that decode images; by default one per core, at most 8.
         reporter: Told about progress and about what the user should know.
 
     Raises:
@@ -279,13 +279,13 @@ def _find_source(location: str) -> DataSource:
 
 
 def refuse_order_of_labels(targets: Targets, *, ordinal: bool) -> None:
-    """Several labels an image are questions beside each other; only classes can be in an order.
+    """Several labels per image are questions beside each other; only classes can be in an order.
 
     Raises:
         UsageError: ``ordinal`` was said of such labels.
     """
     if ordinal and targets.ndim == 2:
-        raise UsageError("--ordinal is for classes in an order, one an image; these images may have several labels.")
+        raise UsageError("--ordinal is for classes in an order, one per image; these images may have several labels.")
 
 
 def _refuse_bad_classes(rows: SourceRows, classes: Classes) -> None:

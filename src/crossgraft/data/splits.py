@@ -164,7 +164,7 @@ def make_split(
         Every class is in every part. With groups the shares are as near as whole groups allow (greedy,
         largest groups first); O(groups × parts × classes).
 
-        With several labels an image, let t be the largest number of marks of one group (or image): its images plus, over
+        With several labels per image, let t be the largest number of marks of one group (or image): its images plus, over
         all labels, its images with that label. The size of each part, and its number of images with each label, differ
         from their shares by less than t with two parts and by less than 2 t with three; ``method`` says by how much they
         do. A label of at least as many groups as parts is in every part where the bound allows it; ``method`` names those
@@ -213,7 +213,7 @@ def k_folds(
 ) -> tuple[Split, ...]:
     """Cut the rows into folds, stratified by class, no group in two folds; split i tests on fold i.
 
-    Uses scikit-learn's ``StratifiedGroupKFold`` (or ``StratifiedKFold`` without groups). With several labels an image, as
+    Uses scikit-learn's ``StratifiedGroupKFold`` (or ``StratifiedKFold`` without groups). With several labels per image, as
     ``make_split``; sizes and label counts of the folds differ from their shares by less than 2.27 t. Arguments as in
     ``make_split``.
 

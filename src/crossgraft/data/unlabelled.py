@@ -139,7 +139,7 @@ def open_images(
         location: One image file, a folder of images (in folders or not), a table with a column of paths, an ``.npz`` file
             with images, or anything else that ``open_dataset`` takes.
         known_classes: Folders with these names are labels; other folders are only places where images lie. A table with a
-            column for each of them has several labels an image.
+            column for each of them has several labels per image.
         several_labels: May an image have several of ``known_classes``?
         default_window: The window of DICOM and NIfTI images where none is given; no other image is told.
         default_slices: The slices of volumes where none are given.
@@ -154,7 +154,7 @@ def open_images(
         slices: As in ``open_dataset``.
         allow_download: As in ``open_dataset``.
         skip_unreadable: Leave out images that cannot be decoded, and list them.
-        num_threads: Threads that decode images; by default one a core, at most 8.
+        num_threads: Threads that decode images; by default one per core, at most 8.
         reporter: Told about progress and about what the user should know.
 
     Raises:

@@ -213,7 +213,7 @@ def mean_of_parts(parts: Iterable[Part], units: Units, left_out: Sequence[str] =
 
 
 def mean_over_images(values: PerImage, units: Units, *, largest: float = math.inf) -> MetricValue:
-    """Mean of a number ≥ 0 an image: mean ± t · SE over units, cut off at 0 and ``largest``."""
+    """Mean of a number ≥ 0 per image: mean ± t · SE over units, cut off at 0 and ``largest``."""
     value = float(values.mean())
     if units.number < 2:
         what = "one image" if units.groups is None else "images of one group"

@@ -51,7 +51,7 @@ def balanced_accuracy(
 def checked_decisions(
     decisions: Classes | Marks, targets: Classes | Marks, class_names: Sequence[str] | None, *, metric: str
 ) -> tuple[Columns, np.ndarray]:
-    """Decisions and targets as columns, one a class or label.
+    """Decisions and targets as columns, one per class or label.
 
     Raises:
         DataError: Shapes that do not match, no image, or class numbers outside 0 … C−1.

@@ -33,7 +33,7 @@ class ClassifierOutput(NamedTuple):
 
     Attributes:
         features: Penultimate features.
-        logits: One column a class or label, before softmax or sigmoid.
+        logits: One column per class or label, before softmax or sigmoid.
     """
 
     features: Float[Tensor, "batch num_features"]

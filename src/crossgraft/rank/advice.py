@@ -22,7 +22,7 @@ def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell]
     Args:
         title: Of the score, for example ``LogME``.
         ranking: The order by this score.
-        cells: Of this score, one a model.
+        cells: Of this score, one per model.
         models: All models of the ranking.
     """
     ranked = [row for row in ranking.rows if row.rank is not None]

@@ -45,12 +45,12 @@ def assemble_record(
         dataset: The images that were used.
         scores: In the order in which they are shown.
         primary: Name of the score that orders the ranking.
-        evaluations: One a model: candidates first, then controls.
+        evaluations: One per model: candidates first, then controls.
         truth: Fine-tuned results, if the user gave some.
         primary_reason: Why that score.
         history: What is known of the candidates, in their order, from other targets.
         findings: What is wrong with the data.
-        labels_left_out: With several labels an image, labels that were not scored, and why.
+        labels_left_out: With several labels per image, labels that were not scored, and why.
         seed: Of the permutation test.
         show_names: Write names of image files into the record.
     """

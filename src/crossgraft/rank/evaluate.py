@@ -31,7 +31,7 @@ class RawValue(Record):
 class Evaluation(Record):
     """One score of one model, before models are compared.
 
-    With several labels an image ``per_label`` has an evaluation of each scored label, and the values are in there.
+    With several labels per image ``per_label`` has an evaluation of each scored label, and the values are in there.
     """
 
     score: str

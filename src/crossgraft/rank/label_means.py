@@ -1,4 +1,4 @@
-"""With several labels an image, the value of a score is the mean of its values for the single labels."""
+"""With several labels per image, the value of a score is the mean of its values for the single labels."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def mean_over_labels(
 
     Args:
         models: Candidates and controls.
-        evaluations: Of the score, one a model; a model without values of single labels stays as it is.
-        by_label: Label → evaluations of the score for that label, one a model.
+        evaluations: Of the score, one per model; a model without values of single labels stays as it is.
+        by_label: Label → evaluations of the score for that label, one per model.
     """
     why_not = {label: _why_left_out(models, evaluations, column) for label, column in by_label.items()}
     used = [label for label, why in why_not.items() if why is None]

@@ -28,7 +28,7 @@ class Ranking:
         return self.record.advice
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a model and score, best first by the primary score."""
+        """One row per model and score, best first by the primary score."""
         import pandas as pd
 
         record = self.record

@@ -20,14 +20,14 @@ FEWEST_IMAGES_OF_LABEL = 10
 class Resampling:
     """Blocks to leave out, shuffled labels and the seed of scores; the same for every model, so that differences are paired.
 
-    With several labels an image, scores see one label at a time.
+    With several labels per image, scores see one label at a time.
 
     Attributes:
         blocks: Rows that are left out together.
         no_blocks_reason: Why there are none.
         shuffled_labels: (n,), or (n, K) of the K scored labels; whole label sets move together.
         seed: Of scores.
-        label_columns: (n, K) of 0 and 1 of the scored labels; None with one class an image.
+        label_columns: (n, K) of 0 and 1 of the scored labels; None with one class per image.
         label_names: Of those columns.
         labels_left_out: Other labels, and why they are not scored.
     """

@@ -103,7 +103,7 @@ def _rows(
     one_source: str | None = None,
     scale: float = 1.0,
 ) -> list[KnownResult]:
-    """One row a cell; the columns of a benchmark are models, or sources of ``one_model``."""
+    """One row per cell; the columns of a benchmark are models, or sources of ``one_model``."""
     return [
         KnownResult(
             model=one_model or name,

@@ -117,7 +117,7 @@ class FineTuningComparisonRecord(Record):
     variants: list[ComparedVariantRecord] = Field(description="Best first.")
     trainings: list[ComparedTrainingRecord]
     interpolation: list[InterpolationRecord] = Field(
-        default=[], description="One a seed: networks between the pretrained one and full."
+        default=[], description="One per seed: networks between the pretrained one and full."
     )
     interpolation_reason: str | None = Field(default=None, description="Why there is none.")
     interval_words: str = Field(description="What the intervals of the variants say.")

@@ -103,7 +103,7 @@ def _distances(
     variances: Float64[np.ndarray, "num_classes width"],
     copies: int,
 ) -> Iterator[Float64[np.ndarray, " num_others"]]:
-    """B between each class and all other classes, one row a class."""
+    """B between each class and all other classes, one row per class."""
     for index in range(len(means)):
         others = np.arange(len(means)) != index
         pooled = (variances[index] + variances[others]) / 2

@@ -38,7 +38,7 @@ _SMALLEST_PROBABILITY = 1e-12
     "descriptions, no published code",
     is_seeded=True,
     invariances=("scale",),
-    cost="one eigendecomposition and O(64·C·(1024·d + 1024·2048)); with SVMs four fits of O(n·d·C) a step",
+    cost="one eigendecomposition and O(64·C·(1024·d + 1024·2048)); with SVMs four fits of O(n·d·C) per step",
 )
 def lead(
     features: Features,

@@ -108,7 +108,7 @@ def _components(label_free: FeatureStatistics, n_dims: int) -> np.ndarray:
 
 
 def _sample(targets: np.ndarray, seed: int) -> np.ndarray:
-    """Rows of a sample that keeps the class shares, ascending; at least one a class."""
+    """Rows of a sample that keeps the class shares, ascending; at least one per class."""
     share = MOST_IMAGES / len(targets)
     drawn = [
         seeding.generator(seed, "PARC", index).permutation(members)[: max(1, round(share * len(members)))]

@@ -36,7 +36,7 @@ def linear_cka(x: Features, y: Features, *, debiased: bool = False) -> float:
     without that bias (it may be a little below 0). Computed in float64 whatever the type of the features.
 
     Args:
-        x: (n, d_x), one row an image; an array, or a tensor on any device.
+        x: (n, d_x), one row per image; an array, or a tensor on any device.
         y: (n, d_y), the same images, in the same order.
         debiased: Use the unbiased estimate of HSIC.
 

@@ -54,7 +54,7 @@ class StreamingCka:
         """Add a batch of any size.
 
         Args:
-            x: (b, d_x) features, one row an image; an array, or a tensor on any device.
+            x: (b, d_x) features, one row per image; an array, or a tensor on any device.
             y: (b, d_y) of the same images, in the same order.
 
         Raises:

@@ -17,7 +17,7 @@ def paired_values(score: ModelValues, transfer_accuracy: ModelValues, *, at_leas
     """Both sequences as float64.
 
     Args:
-        score: One value a model, larger = better.
+        score: One value per model, larger = better.
         transfer_accuracy: What fine-tuning gave, in the same order.
         at_least: How many models the measure needs.
 

@@ -16,7 +16,7 @@ def top_1_regret(score: ModelValues, transfer_accuracy: ModelValues) -> float:
     and the regret is the expected one.
 
     Args:
-        score: One value a model, larger = better.
+        score: One value per model, larger = better.
         transfer_accuracy: What fine-tuning gave, in the same order.
 
     Returns:
@@ -38,7 +38,7 @@ def relative_top_k_accuracy(score: ModelValues, transfer_accuracy: ModelValues, 
     When a tie straddles place k, the open places are filled at random and the best result is the expected one.
 
     Args:
-        score: One value a model, larger = better.
+        score: One value per model, larger = better.
         transfer_accuracy: What fine-tuning gave, in the same order; positive.
         k: How many models are fine-tuned; with more than there are, all are.
 

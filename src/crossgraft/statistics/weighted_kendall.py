@@ -13,7 +13,7 @@ def weighted_kendall(score: ModelValues, transfer_accuracy: ModelValues) -> floa
     ``weightedtau`` with its defaults, which reproduces the published tables of the thesis.
 
     Args:
-        score: One value a model, larger = better.
+        score: One value per model, larger = better.
         transfer_accuracy: What fine-tuning gave, in the same order.
 
     Returns:
@@ -43,7 +43,7 @@ def weighted_kendall_itm(score: ModelValues, transfer_accuracy: ModelValues) -> 
     denominator and nothing to the numerator.
 
     Args:
-        score: One value a model, larger = better.
+        score: One value per model, larger = better.
         transfer_accuracy: What fine-tuning gave, in the same order.
 
     Returns:

@@ -34,7 +34,7 @@ class DataCheck:
         return self.record.verdict
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a finding, or, where a finding lists images, one row a group of images (row numbers from 1).
+        """One row per finding, or, where a finding lists images, one row per group of images (row numbers from 1).
 
         ``text`` says what was found, or, where that differs from image to image, what is wrong with this one.
         """

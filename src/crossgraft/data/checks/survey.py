@@ -212,7 +212,7 @@ def survey_location(
 
     Raises:
         DataError: The rows cannot be listed, or not be split as asked.
-        UsageError: ``ordinal`` was said of several labels an image.
+        UsageError: ``ordinal`` was said of several labels per image.
     """
     source, rows = list_rows(location, request, reporter)
     names, targets = classes_of(rows, class_names)

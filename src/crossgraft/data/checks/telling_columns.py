@@ -25,7 +25,7 @@ _IMAGE_PROPERTIES = "of the image"
 def measure_columns(survey: Survey) -> list[ColumnRecord]:
     """How much each column, and each property of the image files, tells about the label; most telling first.
 
-    With several labels an image, the label that a column tells most about counts. Empty for fewer than 20 images.
+    With several labels per image, the label that a column tells most about counts. Empty for fewer than 20 images.
     """
     if len(survey.readable_rows) < _LEAST_IMAGES:
         return []

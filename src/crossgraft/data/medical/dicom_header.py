@@ -34,7 +34,7 @@ class PixelLayout:
     Attributes:
         rows: Height of a frame.
         columns: Width of a frame.
-        samples: 1 or 3 a pixel.
+        samples: 1 or 3 per pixel.
         bits_allocated: Of a sample.
         bits_stored: Of these, how many carry the value; others may hold anything.
         shift: How many bits below the value carry something else.
@@ -89,7 +89,7 @@ def read_layout(dataset: Dataset) -> PixelLayout:
         raise UnreadableFileError(f"its PhotometricInterpretation {found}")
     if samples != _SAMPLES[photometric]:
         raise UnreadableFileError(
-            f"its PhotometricInterpretation is {photometric}, but it has {samples} samples a pixel"
+            f"its PhotometricInterpretation is {photometric}, but it has {samples} samples per pixel"
         )
     frames = _whole(dataset, "NumberOfFrames", default=1)
     if not 1 <= frames <= _MOST_FRAMES:

@@ -49,7 +49,7 @@ class MedicalFile:
 
     @property
     def image_names(self) -> list[str]:
-        """One a slice, for messages."""
+        """One per slice, for messages."""
         if self.facts is None or self.facts.num_slices == 1:
             return [self.where]
         return [f"{self.where} slice {index + 1}" for index in self.slices]

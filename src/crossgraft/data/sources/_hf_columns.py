@@ -77,7 +77,7 @@ def read_labels(column: Any, feature: Any, *, where: str, row_name: RowName) -> 
 
 
 def read_indicators(columns: Mapping[str, Any], features: Mapping[str, Any], *, row_name: RowName) -> HfLabels:
-    """Several columns of 0 and 1, one a label.
+    """Several columns of 0 and 1, one per label.
 
     Raises:
         DataError: A column holds something else.

@@ -27,10 +27,10 @@ from crossgraft.errors import UsageError
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ImageFiles(Confidential):
-    """Images in files: one a file, or several where a file holds slices.
+    """Images in files: one per file, or several where a file holds slices.
 
     Attributes:
-        names: One an image, for messages; no absolute path.
+        names: One per image, for messages; no absolute path.
         rows: (num_images,) the file that each image comes from, as a place in the list that was given.
         decode: Pixels of image i; raises UnreadableImageError.
         groups: (num_images,) the patient that each file names in its own header, as a number, or None.

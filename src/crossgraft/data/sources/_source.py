@@ -20,7 +20,7 @@ class SourceRequest:
     Attributes:
         use_split: Use only the rows of this split if the source has splits; None: all rows.
         label_columns: Names of the columns (or arrays) of labels; empty: a column with a usual name. Several columns are
-            several labels an image, one a column, each 0 or 1.
+            several labels per image, one per column, each 0 or 1.
         label_separator: What stands between the labels of one cell; None: a cell holds one label.
         group_column: Name of the column (or array) of patients, writers, lesions; ``none``: there are no groups, whatever
             columns are called.
@@ -54,11 +54,11 @@ class SourceRows(Confidential):
 
     Attributes:
         name: Display name, no absolute path.
-        labels: (n,), or for data with several labels an image (n, L) of 0 and 1.
+        labels: (n,), or for data with several labels per image (n, L) of 0 and 1.
         image_names: n names for messages, no absolute path.
         decode: Pixels of row i as (height, width, 1 or 3) uint8, uint16 or float32; raises
             UnreadableImageError.
-        label_names: Name of label number 0, 1, …, or None if labels are shown as they are; with several labels an image
+        label_names: Name of label number 0, 1, …, or None if labels are shown as they are; with several labels per image
             the names of the L columns.
         splits: (n,) or None if the source has no splits.
         split_method: How the splits were made, in words.

@@ -25,7 +25,7 @@ def norm_of_mlp(block: nn.Module) -> tuple[str, nn.Module] | None:
 
 
 class BlockWatch:
-    """Is a block ``x₂ = x₁ + g · MLP(norm(x₁))``, g one number a channel? Found by looking at one forward pass.
+    """Is a block ``x₂ = x₁ + g · MLP(norm(x₁))``, g one number per channel? Found by looking at one forward pass.
 
     Args:
         block: In eval mode, with a norm in front of an MLP.

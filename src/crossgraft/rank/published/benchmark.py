@@ -41,7 +41,7 @@ class Benchmark:
         result: What was measured after fine-tuning, with its unit.
         models: Names.
         targets: Names.
-        groups: One a target; targets of one group are so alike that one tells about the other.
+        groups: One per target; targets of one group are so alike that one tells about the other.
         results: Shape (targets, models).
         columns: Name → score.
         families: Model → family, for models without history; empty = unknown.

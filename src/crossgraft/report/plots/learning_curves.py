@@ -21,7 +21,7 @@ _MOST_MARKED = 40  # epochs; more dots than this are a thick line
 
 
 class Curve(NamedTuple):
-    """One quantity, a value an epoch; epochs without a value leave a gap."""
+    """One quantity, one value per epoch; epochs without a value leave a gap."""
 
     name: str
     values: Sequence[float | None]

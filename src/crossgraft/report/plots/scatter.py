@@ -82,7 +82,7 @@ def scatter_figure(
         for point in filter(is_drawable, points):
             _draw_point(axes, point)
 
-    label = f"{y_label} against {x_label}, one dot a model."
+    label = f"{y_label} against {x_label}, one dot per model."
     return draw(width, height, paint, identifier=identifier, label=label)
 
 

@@ -102,7 +102,7 @@ def reproduction_text(reproduction: ReproductionRecord) -> str:
 
 
 def method_table(scenario: ScenarioRecord) -> Table:
-    """One row a method, best first."""
+    """One row per method, best first."""
     methods = sorted(scenario.methods, key=lambda method: -_value(method.mean))
     columns = [
         Column("Method"),

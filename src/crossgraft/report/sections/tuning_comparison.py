@@ -204,7 +204,7 @@ def _picked(record: InterpolationRecord, metric: str) -> str:
 
 
 def compared_trainings_section(source: Source[FineTuningComparisonRecord]) -> Section:
-    """One row a training."""
+    """One row per training."""
     record = source.record
     rows: list[list[Cell]] = []
     for row in record.trainings:

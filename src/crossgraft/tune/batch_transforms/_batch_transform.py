@@ -22,7 +22,7 @@ class BatchTransform(Protocol):
         name: On the command line and in tables.
         title: In print.
         citation: The paper that defines it.
-        accepts_multi_label: Whether targets with several labels an image keep a meaning.
+        accepts_multi_label: Whether targets with several labels per image keep a meaning.
     """
 
     name: ClassVar[str]

@@ -1,4 +1,4 @@
-"""The graph of a served network with any number of images a batch; the programs of PyTorch and ONNX are both made of it."""
+"""The graph of a served network with any number of images per batch; the programs of PyTorch and ONNX are both made of it."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ REFUSED: tuple[Rule, ...] = (
     ),
     Rule(
         lambda s: "threshold_rule" in s.given and s.task == "multi-class",
-        "--threshold-rule needs two classes or several labels an image; among {num_classes} classes the most probable one "
+        "--threshold-rule needs two classes or several labels per image; among {num_classes} classes the most probable one "
         "is decided for. Leave it out.",
     ),
     Rule(

@@ -175,7 +175,7 @@ def _images(record: PlanRecord) -> list[str]:
 
 
 def settings_table(settings: Mapping[str, str]) -> list[str]:
-    """One line a setting, names and values below each other."""
+    """One line per setting, names and values below each other."""
     width = max(map(len, settings), default=0)
     return [f"  {name:<{width}}  {value}" for name, value in settings.items()]
 

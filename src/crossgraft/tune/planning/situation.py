@@ -65,7 +65,7 @@ class Situation:
 
     @property
     def single_label_transforms(self) -> str:
-        """Batch transforms that mean nothing for several labels an image."""
+        """Batch transforms that mean nothing for several labels per image."""
         return ", ".join(each.name for each in self.plugins.batch_transforms if not each.accepts_multi_label)
 
     @property

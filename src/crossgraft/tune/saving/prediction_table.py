@@ -12,7 +12,7 @@ from crossgraft.tune.planning.preparation import Preparation
 
 
 def prediction_table(folds: Sequence[FoldPredictions], prepared: Preparation, *, show_names: bool) -> pd.DataFrame:
-    """One row an image, in the order of the data: number from 1, part, truth, decision, probabilities, logits.
+    """One row per image, in the order of the data: number from 1, part, truth, decision, probabilities, logits.
 
     Args:
         folds: Of the picked models.
