@@ -33,7 +33,7 @@ def is_group_name(name: str) -> bool:
 
 
 def is_first_group_name(name: str) -> bool:
-    """Is it one of the most usual names?"""
+    """Whether it is one of the most usual names."""
     return _plain(name) in _FIRST
 
 
@@ -41,7 +41,7 @@ def find_groups(names: Sequence[str], *, taken: Collection[str | None], holder: 
     """The one name that holds patients; None where there is none.
 
     Args:
-        names: Of all columns or arrays that could be meant.
+        names: Names of all columns or arrays that could be meant.
         taken: Those that hold something else, such as the labels.
         holder: What they belong to, for the message.
         kind: What they are, in the plural: columns, arrays.

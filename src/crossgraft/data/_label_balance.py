@@ -145,7 +145,7 @@ class LabelBalance:
         return np.stack([-gain, gain])
 
     def _is_allowed(self, step: _Step) -> bool:
-        """Does the step stay within the bound, and leave no part without a label that all parts can have?"""
+        """Whether the step stays within the bound and leaves no part without a label that all parts can have."""
         both = [step.giver, step.taker]
         off, after = np.abs(self.off[both]), np.abs(self.off[both] + self._net(self.marks, step))
         within = (after < self.bound) | (after <= off)  # what is too far off already may come nearer

@@ -39,8 +39,8 @@ class TiffLayout:
     Attributes:
         photometric: What the samples mean.
         kind: 1 unsigned, 2 signed, 3 float.
-        bits: Of a sample.
-        samples: Of a pixel.
+        bits: Bits per sample.
+        samples: Samples per pixel.
         extras: What each sample beyond the colours is.
         in_planes: Is each sample of all pixels stored together?
         compression: Its number.
@@ -144,7 +144,7 @@ def _refuse_other_colours(page: Any, layout: TiffLayout) -> None:
 
 
 def is_right_in_pillow(layout: TiffLayout) -> bool:
-    """Does Pillow decode all samples of this layout, unchanged?"""
+    """Whether Pillow decodes all samples of this layout, unchanged."""
     unsigned, first_extra = layout.kind == _UNSIGNED, layout.extras[0] if layout.extras else None
     if layout.photometric in (PALETTE, YCBCR):
         return unsigned and layout.bits <= 8 and layout.samples == layout.colours and not layout.in_planes

@@ -25,7 +25,7 @@ _OTHER_ORDER = {"B": "L", "L": "B", "N": "B" if _NATIVE == "L" else "L"}
 
 
 def is_wide_colour(image: Image.Image) -> bool:
-    """Would Pillow reduce this image (opened, not yet loaded) from 16 to 8 bits per sample?"""
+    """Whether Pillow would reduce this image (opened, not yet loaded) from 16 to 8 bits per sample."""
     return any(";16" in raw for raw in _rawmodes(image)) and not image.mode.startswith(("I", "F"))
 
 

@@ -33,7 +33,7 @@ class Classes(NamedTuple):
     """What is to be told apart.
 
     Attributes:
-        names: Of the C classes, or of the L labels.
+        names: Names of the C classes, or of the L labels.
         targets: Class of each row, or (n, L) of 0 and 1.
         notices: What the user should know, one sentence each.
     """

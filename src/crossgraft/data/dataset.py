@@ -35,7 +35,7 @@ class Dataset:
         class_names: The C classes in order, or the L labels.
         targets: (n,) integers 0 … C−1, the place of each label in ``class_names``; or (n, L) of 0 and 1.
         groups: (n,) patient, writer or lesion of each image, or None.
-        group_column: Where the groups come from, or None.
+        group_column: Column that the groups come from, or None.
         splits: (n,) name of the split of each row where the source has splits, or None.
         attributes: Further columns, (n,) each.
         rows_used: Which rows of the source these are, in words.
@@ -87,7 +87,7 @@ class Dataset:
         }
 
     def __copy__(self) -> Dataset:
-        """Of the same process, so nothing is left out."""
+        """A copy within the same process, so nothing is left out."""
         return replace(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Dataset:
@@ -121,11 +121,11 @@ class Dataset:
 
     @property
     def is_multi_label(self) -> bool:
-        """May an image have several labels, or none?"""
+        """Whether an image may have several labels, or none."""
         return self.targets.ndim == 2
 
     def members(self, class_index: int) -> np.ndarray:
-        """(n,) is each image of this class (has it this label)?"""
+        """(n,) whether each image is of this class (has this label)."""
         return self.targets[:, class_index] == 1 if self.is_multi_label else self.targets == class_index
 
     @property

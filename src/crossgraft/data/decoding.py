@@ -149,7 +149,7 @@ def _opened(source: Path | _Content) -> Generator[Image.Image]:
 
 
 def _announced_bytes(image: Image.Image) -> int:
-    """Of the samples, none of which is unpacked yet."""
+    """Size of the samples, none of which is unpacked yet."""
     return image.width * image.height * max(3, len(image.getbands())) * (2 if is_wide_colour(image) else 1)
 
 

@@ -59,7 +59,7 @@ def open_dataset(
         location: A folder with one sub-folder a class, a ``.csv`` or ``.tsv`` table, an ``.npz`` file, a folder written
             by ``save_to_disk`` of Hugging Face datasets, ``hf:OWNER/NAME``, the word ``digits``, or what an installed
             plug-in opens.
-        use_split: Where the data have splits, use the rows of this one only; images of other rows are not
+        use_split: Split of which the rows are used, where the data have splits; images of other rows are not
             opened and have no influence on anything. Without splits, all rows are used. None: all rows,
             whatever their split; where one is read or drawn (``split``, ``holdout``, ``folds``), ``Dataset.splits``
             then names the part of each row.

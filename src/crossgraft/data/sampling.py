@@ -66,7 +66,7 @@ def share_out(weights: np.ndarray, total: int) -> np.ndarray:
 
     Args:
         weights: Positive.
-        total: At least the number of weights.
+        total: Total, at least the number of weights.
 
     >>> share_out(np.array([60, 30, 1]), 10)
     array([6, 3, 1])

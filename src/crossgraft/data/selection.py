@@ -25,9 +25,9 @@ class RowSelection:
         holdout: Share that a new split sets aside as test, in (0, 1).
         folds: Number of folds of a new split.
         fold: Which fold is set aside, from 0.
-        limit: At most this many images.
+        limit: Maximum number of images.
         per_class: This many images of each class.
-        seed: Of everything that is drawn.
+        seed: Random seed.
     """
 
     split: Path | None = None

@@ -35,10 +35,10 @@ class ImageSet:
     Attributes:
         name: What to call it, without an absolute path.
         source: Kind of source, ``image_file`` for one file.
-        class_names: Of the labels that the data have; empty without labels.
+        class_names: Names of the labels that the data have; empty without labels.
         targets: (n,) place of each label in ``class_names``, or (n, L) of 0 and 1; None without labels.
         groups: (n,) patient of each image, or None.
-        group_column: Where the groups come from, or None.
+        group_column: Column that the groups come from, or None.
         rows_used: Which rows of the source these are, in words.
         numbers: (n,) place of each image among all that were listed, readable or not, from 0.
         unreadable: Images that were left out because they cannot be decoded.
@@ -78,7 +78,7 @@ class ImageSet:
         }
 
     def __copy__(self) -> ImageSet:
-        """Of the same process, so nothing is left out."""
+        """A copy within the same process, so nothing is left out."""
         return replace(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ImageSet:
@@ -140,10 +140,10 @@ def open_images(
             with images, or anything else that ``open_dataset`` takes.
         known_classes: Folders with these names are labels; other folders are only places where images lie. A table with a
             column for each of them has several labels per image.
-        several_labels: May an image have several of ``known_classes``?
+        several_labels: Whether an image may have several of ``known_classes``.
         default_window: The window of DICOM and NIfTI images where none is given; no other image is told.
         default_slices: The slices of volumes where none are given.
-        use_split: Where the data have splits, the rows of this one only; None: all rows.
+        use_split: Split of which the rows are used; None: all rows.
         label_column: As in ``open_dataset``; may be missing.
         label_separator: As in ``open_dataset``.
         group_column: As in ``open_dataset``.

@@ -35,7 +35,7 @@ class Survey(Confidential):
         class_names: The C classes in order, or the L labels.
         targets: (n,) class of each row, or (n, L) of 0 and 1.
         groups: (n,) patient of each row, or None.
-        group_column: Where the groups come from, or None.
+        group_column: Column that the groups come from, or None.
         groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
         splits: (n,) name of the split of each row (empty: in none), or None.
         split_method: How the splits were made, in words.
@@ -106,16 +106,16 @@ class Survey(Confidential):
 
     @property
     def known_groups(self) -> np.ndarray:
-        """(n,) is it known whose image it is?"""
+        """(n,) whether the group of each image is known."""
         return np.full(len(self), self.groups is not None) if self.groups_known is None else self.groups_known
 
     @property
     def is_multi_label(self) -> bool:
-        """May an image have several labels, or none?"""
+        """Whether an image may have several labels, or none."""
         return self.targets.ndim == 2
 
     def members(self, class_index: int) -> np.ndarray:
-        """(n,) is each image of this class (has it this label)?"""
+        """(n,) whether each image is of this class (has this label)."""
         return self.targets[:, class_index] == 1 if self.is_multi_label else self.targets == class_index
 
     def class_counts(self, split: str | None = None) -> list[int]:
@@ -203,7 +203,7 @@ def survey_location(
 
     Args:
         location: What ``open_dataset`` opens.
-        request: With ``use_split=None``.
+        request: Request with ``use_split=None``.
         selection: The split to draw or to read, if any.
         class_names: Names of the classes in order, or a file of them.
         ordinal: What the user says.

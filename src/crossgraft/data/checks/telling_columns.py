@@ -13,9 +13,9 @@ from crossgraft.records import ColumnRecord, FindingRecord
 from crossgraft.words.formatting import counted, percent
 
 TELLS_ALMOST_ALL = 0.8
-"""Of the way from guessing to being always right: a warning."""
+"""Share of the way from guessing to always being right from which a warning is given."""
 TELLS_MUCH = 0.4
-"""The same for a notice."""
+"""The same share for a notice."""
 
 _NAME, _TITLE = "telling_columns", "Columns that tell the label"
 _LEAST_IMAGES = 20

@@ -25,7 +25,7 @@ class MedicalFile:
     """One file and what its header says.
 
     Attributes:
-        path: Where it is.
+        path: Path of the file.
         where: What to call it in messages.
         medical_format: DICOM or NIfTI.
         facts: None where the header cannot be read; decoding then says why.

@@ -62,7 +62,7 @@ def medical_format(path: Path) -> MedicalFormat | None:
 
 
 def has_dicom_mark(path: Path) -> bool:
-    """Does the file carry the mark that DICOM files have after 128 free bytes?"""
+    """Whether the file carries the mark that DICOM files have after 128 free bytes."""
     try:
         with path.open("rb") as file:
             return file.read(DICOM_MARK_AT + len(DICOM_MARK))[DICOM_MARK_AT:] == DICOM_MARK

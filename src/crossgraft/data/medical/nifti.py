@@ -22,7 +22,7 @@ from crossgraft.data.medical.windows import WindowPolicy
 
 _AXIAL = 2  # of an array in the order right, anterior, superior
 _MOST_SLICES = 2**15 - 1
-"""Of NIfTI-1. Version 2 counts further, so that a few packed megabytes may announce billions, each of which would be listed."""
+"""The limit of NIfTI-1. Version 2 counts further: a few packed megabytes may announce billions, each of them listed."""
 
 
 @dataclass(frozen=True)

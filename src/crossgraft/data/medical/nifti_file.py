@@ -33,8 +33,8 @@ class NiftiHeader:
     Attributes:
         shape: Sizes along the first three axes; 1 where the file has fewer.
         num_volumes: Along the fourth axis.
-        dtype: Of a stored value, with its byte order; a structured type for colours.
-        offset: Where the values begin, in bytes.
+        dtype: Type of a stored value, with its byte order; a structured type for colours.
+        offset: Position of the first value, in bytes.
         slope: Physical = slope · stored + intercept.
         intercept: See ``slope``.
         cal_range: cal_min and cal_max, the range that the file wants to be shown; None if it names none.
@@ -52,12 +52,12 @@ class NiftiHeader:
 
     @property
     def is_colour(self) -> bool:
-        """Red, green and blue instead of one number?"""
+        """Whether a voxel is red, green and blue instead of one number."""
         return self.dtype.names is not None
 
     @property
     def volume_bytes(self) -> int:
-        """Of one volume, unpacked."""
+        """Unpacked size of one volume."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 

@@ -45,7 +45,7 @@ class ArrowSplits:
     Attributes:
         name: What to call the dataset, without an absolute path.
         files: Split → its Arrow files. The key None: a saved dataset without splits.
-        image_folders: Where images may be that rows only name.
+        image_folders: Folders of the images that rows only name.
         saved_as: The split that a dataset without splits was taken from, if it says so.
     """
 
@@ -71,7 +71,7 @@ class ArrowRows(Confidential):
 
 
 def is_saved_folder(folder: Path) -> bool:
-    """Was the folder written by ``save_to_disk``?"""
+    """Whether the folder was written by ``save_to_disk``."""
     return (folder / _ALL_SPLITS).is_file() or ((folder / _STATE).is_file() and (folder / _INFO).is_file())
 
 
@@ -79,7 +79,7 @@ def saved_splits(folder: Path, *, allow_outside: bool) -> ArrowSplits:
     """The splits of a folder written by ``save_to_disk``.
 
     Args:
-        folder: Where they are.
+        folder: Folder that holds them.
         allow_outside: May its Arrow files be symbolic links that lead out of it?
 
     Raises:

@@ -29,7 +29,7 @@ class ImageRoot:
         return self._known[folder]
 
     def holds_file(self, path: Path, *, is_link: bool) -> bool:
-        """Does this file lie inside, and what it leads to as well?"""
+        """Whether this file, and what it leads to, lies inside."""
         return self.holds_folder(path.parent) and (not is_link or self._holds(path))
 
     def _holds(self, path: Path) -> bool:

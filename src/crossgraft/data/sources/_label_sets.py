@@ -23,7 +23,7 @@ def label_set_from_columns(
 
     Args:
         columns: Cells of each column.
-        names: Of the columns.
+        names: Names of the columns.
         row_name: How to call row i in messages.
 
     Raises:

@@ -63,7 +63,7 @@ class SourceRows(Confidential):
         splits: (n,) or None if the source has no splits.
         split_method: How the splits were made, in words.
         groups: (n,) or None.
-        group_column: Where the groups come from.
+        group_column: Column that the groups come from.
         groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
         attributes: Further columns, (n,) each.
         notices: What the user should know, one sentence each.

@@ -84,7 +84,7 @@ def find_column(table: Table, wanted: str | None, *, kind: str, usual_names: Seq
     """The column called ``wanted``, or else the one column with a usual name.
 
     Args:
-        table: Where to look.
+        table: Table that is searched.
         wanted: What the user named, if anything.
         kind: What the column holds, for messages.
         usual_names: Names that are recognised, in lower case.
@@ -115,7 +115,7 @@ def find_group_column(table: Table, wanted: str | None, *, taken: Collection[str
     """The column of patients; None where there is none, or where the user says so.
 
     Args:
-        table: Where to look.
+        table: Table that is searched.
         wanted: What the user named, if anything.
         taken: Columns that hold something else.
 

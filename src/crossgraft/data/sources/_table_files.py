@@ -51,7 +51,7 @@ class _FolderListing:
         return [folder / name for name in names.exact if whole_letters(name).casefold() == wanted.casefold()]
 
     def is_link(self, match: Path) -> bool:
-        """Is what ``matches`` found a symbolic link?"""
+        """Whether what ``matches`` found is a symbolic link."""
         return match.name in self._listing(match.parent).links
 
     def _real_folder(self, folder: Path) -> Path:
