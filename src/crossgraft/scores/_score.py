@@ -85,7 +85,7 @@ class ZooOption(NamedTuple):
     """An option that depends on the whole zoo: measured on each model first, then chosen for all together.
 
     Attributes:
-        name: Of the option.
+        name: Name of the option.
         measure: Features (n, d) and class indices (n,) of one model → a number.
         choose: The numbers of a zoo → the option of each model, in the same order.
     """

@@ -47,7 +47,7 @@ def linear_probe(
         groups: The patient of each image.
         num_folds: Folds, fewer (with a warning) when even the largest class has fewer images, or there are fewer groups.
         inverse_penalty: C of the penalty ‖W‖²/(2C).
-        seed: Of the fold assignment.
+        seed: Random seed of the fold assignment.
 
     Returns:
         In [0, 1]. ``parts`` holds the folds used and the share of the largest class, which guessing reaches.

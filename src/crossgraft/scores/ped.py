@@ -57,8 +57,8 @@ def ped(
         radius: ν, in units of the classes' radii.
         time_step: Δt.
         stiffness: k.
-        variant: Of LogME; ``released`` repeats published tables for n < d.
-        seed: Of N-LEEP.
+        variant: Variant of LogME; ``released`` repeats published tables for n < d.
+        seed: Random seed of N-LEEP.
 
     Returns:
         The score of ``head`` on the moved features; ``parts`` say how many steps were taken and how far classes moved.
