@@ -23,7 +23,7 @@ class Columns:
     Attributes:
         truth: One column per class: is the image of this class?
         counted: Columns that a mean is over.
-        names: Of all columns.
+        names: Names of all columns.
     """
 
     truth: BinaryMatrix

@@ -27,7 +27,7 @@ class MetricValue(NamedTuple):
     """A metric with its 95 % interval.
 
     Attributes:
-        value: On these images.
+        value: Value on these images.
         low: Lower end of the interval; None when there is none, and ``note`` says why.
         high: Upper end of the interval, or None.
         num_images: Images counted.
@@ -88,10 +88,10 @@ class Part(NamedTuple):
     """One statistic in [0, 1], alone or as one term of a mean over classes.
 
     Attributes:
-        value: On all images.
+        value: Value on all images.
         low: Lower end of its interval.
         high: Upper end of its interval.
-        influence: Of each image.
+        influence: Influence of each image.
         name: Class or label.
         is_known: False when all its images are of one group: nothing is known, and the interval is [0, 1].
     """
@@ -126,8 +126,8 @@ class Spread(NamedTuple):
     """What is known of the spread of a statistic of positive and negative images.
 
     Attributes:
-        variance: Of the statistic; None where the images show none.
-        quantile: Of the 95 % interval.
+        variance: Variance of the statistic; None where the images show none.
+        quantile: Quantile of the 95 % interval.
         num_positive: Units with a positive image.
         num_negative: Units with a negative image.
     """

@@ -40,7 +40,7 @@ def auc(
         scores: (n,) for two classes, larger = rather class 1; or (n, C), one column per class or label.
         targets: (n,) class 0 … C−1 of each image, or (n, C) with 0/1 for every label.
         groups: Patient of each image; None takes the images as independent.
-        class_names: Of the columns, for messages.
+        class_names: Names of the columns, for messages.
         average: ``pairwise`` is the mean over ordered pairs of classes, each among the images of the two only (Hand and
             Till): it does not depend on how frequent the classes are. One class per image only.
 

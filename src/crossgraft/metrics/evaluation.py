@@ -51,7 +51,7 @@ def evaluate_predictions(
         probabilities: (n, C) in [0, 1], C = 2 for ``binary``; rows sum to 1 unless ``multi-label``.
         targets: (n,) class 0 … C−1, or (n, C) with 0/1 for every label.
         task: What the targets are.
-        class_names: Of the C classes or labels.
+        class_names: Names of the C classes or labels.
         groups: Patient of each image; None takes the images as independent.
         attributes: Column → value of each image.
         thresholds: As for ``decide``.

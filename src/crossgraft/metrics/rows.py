@@ -9,7 +9,7 @@ class MetricFacts(NamedTuple):
     """What a reader needs beside the number.
 
     Attributes:
-        title: In print.
+        title: Title in print.
         higher_is_better: Direction.
         explanation: One sentence.
     """
