@@ -61,7 +61,7 @@ def permutation_p_value(
         first: Values that stay in place.
         second: Values that are permuted.
         num_permutations: Random orders beyond seven values.
-        seed: Of the random orders.
+        seed: Random seed.
 
     Returns:
         In (0, 1].

@@ -1,4 +1,4 @@
-"""Which ranks can a model have, given how uncertain the differences of the scores are?"""
+"""Ranks that a model can have, given the uncertainty of the differences of the scores."""
 
 from typing import NamedTuple
 
