@@ -23,9 +23,9 @@ class Loss(Protocol):
     """One loss; a frozen dataclass whose fields are its options.
 
     Attributes:
-        name: On the command line and in tables.
-        title: In print.
-        citation: Where it is described.
+        name: Name on the command line and in tables.
+        title: Title in print.
+        citation: Publication that describes it.
         tasks: The kinds of targets that it has a meaning for.
     """
 
