@@ -33,7 +33,7 @@ class BlockProducts:
     the three matrix products of CKA give sums and weighted sums as well, without further passes over the features.
 
     Args:
-        dtype: Of blocks and products.
+        dtype: Number type of blocks and products.
         shift_x: Taken off the first set of features.
         shift_y: Taken off the second.
     """

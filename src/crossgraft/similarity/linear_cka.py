@@ -20,8 +20,8 @@ class CkaPair(NamedTuple):
     """Both estimates of one pair of features.
 
     Attributes:
-        biased: In [0, 1].
-        debiased: At most 1, about 0 for independent features.
+        biased: Biased estimate, in [0, 1].
+        debiased: Debiased estimate, at most 1, about 0 for independent features.
     """
 
     biased: float
