@@ -25,7 +25,7 @@ class AvailableModel:
     """One row of ``crossgraft list models``.
 
     Attributes:
-        name: To write after ``--models``.
+        name: Name to write after ``--models``.
         family: That the name suggests.
         num_parameters: Counted from the file's header; None when that needs more than a look.
         available: Can it be loaded now, without network?

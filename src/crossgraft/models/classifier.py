@@ -45,10 +45,10 @@ class ClassifierRecipe:
     """Everything about a classifier but its weights: plain values, no absolute path.
 
     Attributes:
-        name: Of the pretrained model.
-        architecture: For people.
-        family: Of the architecture.
-        licence: Of the pretrained weights, if known.
+        name: Name of the pretrained model.
+        architecture: Name of the architecture for people.
+        family: Family of the architecture.
+        licence: Licence of the pretrained weights, if known.
         weights_fingerprint: SHA-256 of the pretrained weights.
         source: ``timm``, ``torchvision``, ``checkpoint`` or ``factory``.
         preprocessing: How images become inputs.
@@ -109,7 +109,7 @@ class Classifier(nn.Module):
 
     Attributes:
         body: The pretrained network.
-        head: From d features to C logits.
+        head: Head from d features to C logits.
         recipe: Everything but the weights.
         blocks: Names of the building blocks, first to last (``body.blocks.0``, …).
     """
@@ -192,7 +192,7 @@ def make_classifier(backbone: Backbone, num_outputs: int, *, seed: int) -> Class
     Args:
         backbone: The pretrained network.
         num_outputs: Classes, or labels of a multi-label problem.
-        seed: Of the head.
+        seed: Random seed of the head.
 
     Raises:
         UsageError: ``num_outputs`` is not positive.

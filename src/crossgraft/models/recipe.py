@@ -24,7 +24,7 @@ class NetworkRecipe:
 
     Attributes:
         source: A timm architecture, ``torchvision:NAME`` or ``package.module:factory``.
-        kwargs: Of the architecture or the factory.
+        kwargs: Arguments of the architecture or the factory.
     """
 
     source: str
@@ -52,9 +52,9 @@ def build_network(
     A recipe is data: architectures of timm and torchvision are built, and a function only if the user named it.
 
     Args:
-        recipe: From ``network_recipe``.
+        recipe: Recipe from ``network_recipe``.
         preprocessing: Says the size of its images.
-        seed: Of the weights.
+        seed: Random seed of the weights.
         trusted: The code that the user named.
 
     Raises:

@@ -45,7 +45,7 @@ class Location:
     Attributes:
         place: The file or folder that was named.
         root: The folder that imports start from.
-        file: Of the module.
+        file: File of the module.
     """
 
     place: Path
@@ -98,7 +98,7 @@ def _items(allow_code: str | Path | Sequence[str | Path]) -> list[str | Path]:
 
 
 def is_function_name(text: str) -> bool:
-    """Is ``text`` written as ``package.module:factory``?"""
+    """Whether ``text`` is written as ``package.module:factory``."""
     module, colon, function = text.partition(":")
     return bool(colon) and function.isidentifier() and all(part.isidentifier() for part in module.split("."))
 

@@ -28,7 +28,7 @@ class PeftAdapter:
     """What was read.
 
     Attributes:
-        recipes: Of the adapters, in the order of the network.
+        recipes: Recipes of the adapters, in the order of the network.
         why_no_head: Why the head stayed as it was; None: it was read, too.
         fingerprint: SHA-256 of the files.
     """
@@ -40,7 +40,7 @@ class PeftAdapter:
 
 @dataclass(frozen=True, eq=False)
 class _Factors:
-    """Of one layer, checked: they fit a ``Lora`` beside it."""
+    """The checked factors of one layer: they fit a ``LoraAdapter`` beside it."""
 
     recipe: AdapterRecipe
     A: Tensor
@@ -189,7 +189,7 @@ def _fit(name: str, layer: nn.Module, factors: Mapping[str, Tensor], config: Pef
 
 
 def _shapes(layer: nn.Module, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Of PEFT's A, which is never in groups, and of its B."""
+    """Shapes of PEFT's A, which is never in groups, and of its B."""
     if isinstance(layer, nn.Linear):
         return (rank, layer.in_features), (layer.out_features, rank)
     convolution = cast(Convolution, layer)

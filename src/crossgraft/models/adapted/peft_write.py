@@ -47,7 +47,7 @@ def write_peft_adapter(classifier: Classifier, folder: str | Path) -> Path:
     blocks of one larger A and B with zeros between them, so that the outputs are the same and the file may be larger.
 
     Args:
-        classifier: With LoRA adapters, all else of its body as it was pretrained.
+        classifier: Classifier with LoRA adapters, all else of its body as it was pretrained.
         folder: New, or with an adapter that is replaced.
 
     Returns:

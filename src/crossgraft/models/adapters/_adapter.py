@@ -20,7 +20,7 @@ class AdapterRecipe:
     Attributes:
         kind: Name in the registry of adapters.
         host: The layer or block that it stands beside (``body.blocks.0.attn.qkv``).
-        options: Of its class, as plain values.
+        options: Options of its class, as plain values.
     """
 
     kind: str
@@ -54,8 +54,8 @@ class Adapter(nn.Module, ABC):
 
         Args:
             host: The layer or block.
-            options: From a recipe.
-            name: Of the host, for messages.
+            options: Options from a recipe.
+            name: Name of the host, for messages.
 
         Raises:
             UsageError: It cannot stand beside such a host.

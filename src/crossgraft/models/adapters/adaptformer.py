@@ -28,7 +28,7 @@ class AdaptFormer(Adapter):
     stand between the two.
 
     Attributes:
-        down: From d to the bottleneck; drawn as a linear layer is, its bias zero.
+        down: Layer from d to the bottleneck; drawn as a linear layer is, its bias zero.
         up: Back to d; begins as zero.
         norm: A layer norm of its own, or None.
     """
@@ -55,7 +55,7 @@ class AdaptFormer(Adapter):
         Args:
             host: The block.
             options: ``bottleneck``, ``scale``, ``dropout`` and ``norm``.
-            name: Of the block.
+            name: Name of the block.
 
         Raises:
             UsageError: The block has no norm in front of an MLP.

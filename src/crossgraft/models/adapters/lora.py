@@ -81,7 +81,7 @@ class Lora(Adapter):
             host: The layer.
             options: ``r``, ``alpha``, ``dropout``, and of a linear layer ``rows``: start and stop of the outputs that are
                 adapted, each range with matrices of its own.
-            name: Of the layer.
+            name: Name of the layer.
 
         Raises:
             UsageError: It is another layer, or r does not go with its groups.
@@ -153,7 +153,7 @@ class LoraLinear(Lora):
         host: The layer.
         r: Rank.
         alpha: α.
-        dropout: On the inputs of A.
+        dropout: Dropout on the inputs of A.
         rows: Start and stop of each range.
     """
 
@@ -169,7 +169,7 @@ class LoraLinear(Lora):
         super().__init__(host.weight, A, B, r=r, alpha=alpha, dropout=dropout)
 
     def factors(self) -> list[tuple[range, Tensor, Tensor]]:
-        """Of each range: its outputs, its A (r, inputs) and its B (outputs of the range, r)."""
+        """For each range: its outputs, its A (r, inputs) and its B (outputs of the range, r)."""
         ranges = [range(start, stop) for start, stop in self.rows]
         return list(zip(ranges, self.A.split(self.r), self.B.split([len(each) for each in ranges]), strict=True))
 
@@ -229,7 +229,7 @@ class LoraTransposedConvolution(Lora):
         super().__init__(host.weight, A, B, r=r, alpha=alpha, dropout=dropout)
 
     def addition(self, host: TransposedConvolution, x: Tensor, output: Tensor) -> Tensor:
-        """Of the size that the host's output has, which a caller may have asked for."""
+        """The addition, in the size of the host's output, which a caller may have asked for."""
         dims = self.A.ndim - 2
         inner = _CONVOLVE[dims](x, self.A, groups=host.groups)
         smallest = [

@@ -21,13 +21,13 @@ class ModelLibrary(Protocol):
     Everywhere, ``source`` is what a zoo entry says: ``resnet18``, ``resnet18.a1_in1k``, ``torchvision:resnet18``.
 
     Attributes:
-        name: Of the library.
+        name: Name of the library.
     """
 
     name: LibraryName
 
     def knows(self, source: str) -> bool:
-        """Does the library have this architecture, whatever the tag?"""
+        """Whether the library has this architecture, whatever its tag."""
         ...
 
     def check(self, source: str) -> None:

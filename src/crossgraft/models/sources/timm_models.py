@@ -48,7 +48,7 @@ def check_architecture(name: str) -> None:
 
 
 def is_architecture(name: str) -> bool:
-    """Does timm know ``name`` without its tag?"""
+    """Whether timm knows ``name`` without its tag."""
     return is_model(name.partition(".")[0])
 
 
@@ -113,7 +113,7 @@ def accept_input_size(module: nn.Module, preprocessing: Preprocessing, *, name: 
     Args:
         module: The network.
         preprocessing: Says the size.
-        name: For messages.
+        name: Name for messages.
         stated: Height and width that the network was built for, if it does not say so itself.
 
     Raises:
