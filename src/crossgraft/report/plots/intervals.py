@@ -32,7 +32,7 @@ def intervals_figure(rows: Sequence[IntervalRow], *, x_label: str, identifier: s
     """Draw a dot and a line per row, its name above, its value on the right.
 
     Args:
-        rows: From top to bottom; those without a value say so.
+        rows: Rows from top to bottom; those without a value say so.
         x_label: Quantity and unit.
         identifier: Unique on the page.
     """

@@ -66,8 +66,8 @@ def scatter_figure(
         x_label: Quantity and unit.
         y_label: Quantity and unit.
         identifier: Unique on the page.
-        width: In CSS pixels.
-        height: In CSS pixels.
+        width: Width in CSS pixels.
+        height: Height in CSS pixels.
     """
 
     def paint(figure: Figure) -> None:
@@ -87,7 +87,7 @@ def scatter_figure(
 
 
 def is_drawable(point: Point) -> bool:
-    """Does the point have both of its values?"""
+    """Whether the point has both of its values."""
     values = (point.x.value, point.y.value)
     return all(value is not None and math.isfinite(value) for value in values)
 

@@ -29,7 +29,7 @@ def split_counts_figure(
 
     Args:
         class_names: The classes.
-        split_names: At least one.
+        split_names: Names of at least one split.
         counts: Images of each class in each split, (splits, classes).
         identifier: Unique on the page.
     """

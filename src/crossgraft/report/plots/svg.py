@@ -29,8 +29,8 @@ def draw(width: float, height: float, paint: Callable[[Figure], None], *, identi
     """Paint on a fresh figure and return it as inline SVG.
 
     Args:
-        width: In CSS pixels; the drawing shrinks with its container and never grows beyond this.
-        height: In CSS pixels.
+        width: Width in CSS pixels; the drawing shrinks with its container and never grows beyond this.
+        height: Height in CSS pixels.
         paint: Draws on the figure; one unit of a font or a line is one pixel.
         identifier: Unique on the page; goes before every id, so that several drawings do not clash.
         label: What a screen reader says.

@@ -66,13 +66,13 @@ def trade_off_figure(
     """Draw ``variants``, those without both values left out, and ``curve`` behind them.
 
     Args:
-        variants: In the order of the table.
+        variants: Variants in the order of the table.
         curve: Similarity and quality of the networks between pretrained and fine-tuned, in their order; may be empty.
         x_label: Quantity and unit.
         y_label: Quantity and unit.
         identifier: Unique on the page.
-        width: In CSS pixels.
-        height: In CSS pixels.
+        width: Width in CSS pixels.
+        height: Height in CSS pixels.
     """
     drawable = [each for each in variants if _is_finite(each.x.value) and _is_finite(each.y.value)]
     path = [(x, y) for x, y in curve if _is_finite(x) and _is_finite(y)]

@@ -25,7 +25,7 @@ def trade_off(record: FineTuningComparisonRecord, *, prefix: str) -> list[Block]
 
     Args:
         record: The comparison.
-        prefix: Of every id on the page.
+        prefix: Prefix of every id in the report.
     """
     if sum(row.metric.value is not None and row.cka.value is not None for row in record.variants) < 2:
         return []
