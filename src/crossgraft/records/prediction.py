@@ -25,7 +25,7 @@ class PredictionRow(Record):
     reason: str | None = Field(default=None, description="Why there is no prediction.")
 
     def probability_of_decision(self, class_names: Sequence[str]) -> float | None:
-        """Of the class that is decided for; where it may be several labels or none, the highest of all."""
+        """The probability of the decided class; with several labels per image, the highest of all."""
         if self.decision in class_names and self.probabilities:
             return self.probabilities[class_names.index(self.decision)]
         return max(self.probabilities, default=None)
