@@ -41,7 +41,7 @@ class Evidence(NamedTuple):
 
     Attributes:
         values: NaN where a model has none.
-        standard_errors: From the jackknife, in the unit of the score; None = unknown, taken as 0.
+        standard_errors: Standard errors from the jackknife, in the unit of the score; None = unknown, taken as 0.
     """
 
     values: Float[np.ndarray, " num_models"]
@@ -149,12 +149,12 @@ def aggregate(
     Args:
         history: Results on other targets, larger = better, NaN = unknown; may have no rows.
         evidence: Scores on the target at hand.
-        parameters: From ``fit_parameters`` on other targets.
+        parameters: Parameters from ``fit_parameters`` on other targets.
         groups: One per row of ``history``; rows of one group count as one target.
         models: Names, needed for ``families`` and ``num_parameters``.
         families: Model → family: models without history lean on known relatives.
         num_parameters: Model → number of parameters: and on known models of their size.
-        seed: Of the draws behind the probabilities.
+        seed: Random seed of the draws behind the probabilities.
 
     Raises:
         DataError: Shapes do not fit.

@@ -65,10 +65,10 @@ def evaluate_scores(
     """Evaluate ``scores`` on one model.
 
     Args:
-        scores: In the order in which they are shown.
+        scores: Scores in the order in which they are shown.
         inputs: Features, labels, groups and source logits of the model; without labels where the resampling has columns of
             them.
-        resampling: From ``plan_resampling``.
+        resampling: Plan from ``plan_resampling``.
         all_intervals: Also for scores that take longer than ``INTERVAL_COST_LIMIT_SECONDS`` once.
         stage: Advanced by one for each of 1 + 20 + 5 rounds.
         options: Those that depend on the whole zoo, from ``choose_options``.

@@ -22,7 +22,7 @@ def mean_over_labels(
 
     Args:
         models: Candidates and controls.
-        evaluations: Of the score, one per model; a model without values of single labels stays as it is.
+        evaluations: Evaluations of the score, one per model; a model without values of single labels stays as it is.
         by_label: Label → evaluations of the score for that label, one per model.
     """
     why_not = {label: _why_left_out(models, evaluations, column) for label, column in by_label.items()}

@@ -38,7 +38,7 @@ def order_models(score: str, cells: Sequence[ScoreCell], roles: Mapping[str, Rol
     Args:
         score: Name of the score.
         cells: One for each model.
-        roles: Of each model; controls are listed after the candidates and get no rank.
+        roles: Role of each model; controls are listed after the candidates and get no rank.
     """
     ranked = sorted(
         (cell for cell in cells if roles[cell.model] == "candidate" and cell.value is not None),

@@ -26,9 +26,9 @@ class Resampling:
         blocks: Rows that are left out together.
         no_blocks_reason: Why there are none.
         shuffled_labels: (n,), or (n, K) of the K scored labels; whole label sets move together.
-        seed: Of scores.
+        seed: Random seed of the scores.
         label_columns: (n, K) of 0 and 1 of the scored labels; None with one class per image.
-        label_names: Of those columns.
+        label_names: Names of those columns.
         labels_left_out: Other labels, and why they are not scored.
     """
 
@@ -49,8 +49,8 @@ def plan_resampling(
     Args:
         targets: Class of each row, or (n, L) of 0 and 1.
         groups: Stay together in blocks and permutations.
-        seed: Of all of it.
-        label_names: Of the L labels.
+        seed: Random seed.
+        label_names: Names of the L labels.
 
     Raises:
         DataError: There are labels, and none has enough images with it and without it.

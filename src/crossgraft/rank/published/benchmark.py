@@ -36,8 +36,8 @@ class Benchmark:
     """Results and scores of models on targets.
 
     Args:
-        name: For commands and files.
-        title: For people.
+        name: Name in commands and files.
+        title: Title for people.
         result: What was measured after fine-tuning, with its unit.
         models: Names.
         targets: Names.

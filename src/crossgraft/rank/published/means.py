@@ -21,7 +21,7 @@ def mean_over_targets(
 
     Args:
         values: One per target; NaN = undefined.
-        groups: Of each target.
+        groups: Group of each target.
         limits: Between which the quantity lies; the interval is cut there.
     """
     defined = np.isfinite(values)

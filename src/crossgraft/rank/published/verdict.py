@@ -18,7 +18,7 @@ def conclusion(methods: Sequence[MethodRecord], groups: Sequence[str]) -> str:
 
     Args:
         methods: All contenders; one is the static prior.
-        groups: Of each target.
+        groups: Group of each target.
     """
     return " ".join(sentence for sentence in (_against_prior(methods), _fitted(methods, groups)) if sentence)
 
