@@ -78,8 +78,8 @@ def check_method(method: Method, *, classifier: Classifier | None = None) -> Non
     """Check all promises of one method.
 
     Args:
-        method: With its options.
-        classifier: In place of the small example; stays as it is.
+        method: Method with its options.
+        classifier: Classifier in place of the small example; stays as it is.
 
     Raises:
         ContractError: The first promise that is broken.
