@@ -54,11 +54,11 @@ def assemble_record(
 
     Args:
         prepared: What the trainings started from.
-        outcomes: Of all jobs.
+        outcomes: Outcomes of all jobs.
         picked: One of them a fold.
-        evaluation: Of all of them together.
+        evaluation: Evaluation of all of them together.
         of_folds: Each fold alone.
-        seconds: Of all trainings, now and in earlier attempts.
+        seconds: Duration of all trainings, now and in earlier attempts.
         warnings: What the user should know.
     """
     rows, dataset, options = prepared.rows, prepared.rows.dataset, prepared.request.options

@@ -61,7 +61,7 @@ def interpolate(
     Args:
         start: Usually the pretrained body with the head of a linear probe.
         end: The fine-tuned network.
-        alpha: In [0, 1].
+        alpha: Weight of the end in [0, 1].
         images: Of the training rows; needed where statistics are estimated.
         batch_norm: ``estimate`` or ``mix``.
         device: Where the statistics are computed.

@@ -20,10 +20,10 @@ class JobProgress:
     """Shows one training at a time.
 
     Args:
-        reporter: Where it is shown.
+        reporter: Reporter that shows it.
         tracker: Told about each epoch.
         rule: Its metric is shown.
-        num_jobs: Of all.
+        num_jobs: Number of all jobs.
     """
 
     def __init__(self, reporter: Reporter, tracker: Tracker, *, rule: SelectionRule, num_jobs: int) -> None:

@@ -23,7 +23,7 @@ class Parts:
         train: Rows that the weights are fitted to.
         val: Rows that pick epoch and grid point, and that temperature and thresholds are fitted to; may be empty.
         test: Rows that nothing was decided with.
-        fold: From 0; None without folds.
+        fold: Number of the fold, from 0; None without folds.
     """
 
     train: Rows
@@ -61,7 +61,7 @@ class TuningRows:
 
     @property
     def ranked_fingerprint(self) -> str:
-        """Of the rows that ``rank`` would open: those that were given as train, or all where no split was given."""
+        """Fingerprint of the rows that ``rank`` would open: those that were given as train, or all where no split was given."""
         return self.dataset.fingerprint if self.ranked is None else self.dataset.take(self.ranked).fingerprint
 
     @property
@@ -71,7 +71,7 @@ class TuningRows:
 
     @property
     def has_val(self) -> bool:
-        """Are there rows that pick the model?"""
+        """Whether there are rows that select the model."""
         return self.parts[0].val.size > 0
 
     @property

@@ -23,7 +23,7 @@ class Layout:
         checked_with: The package that ``load`` uses, with its version.
         loads_with: The package in a word.
         how_to_load: One line of Python.
-        how_to_use: For the card, in Markdown.
+        how_to_use: Instructions for the card, in Markdown.
         more_files: Name → text.
         notes: What the reader should know.
     """

@@ -29,7 +29,7 @@ def sort_parameters(
         is_trained: Asked for each trainable parameter of the body.
         trained: Why those of the body are trained.
         frozen: Why the others are not.
-        train_mode: Of ``Selection``.
+        train_mode: ``train_mode`` of ``Selection``.
     """
     trained_names: dict[str, str] = {}
     frozen_names: dict[str, str] = {}
@@ -75,7 +75,7 @@ def fully_trained_modules(
 
     Args:
         classifier: Nothing of it is changed.
-        is_trained: Of each parameter of the body.
+        is_trained: Whether each parameter of the body is trained.
         and_behind: Also modules without parameters (a dropout) that are defined behind the first trained one.
     """
     untrainable = classifier.untrainable

@@ -29,8 +29,8 @@ class LoRA:
         targets: ``auto``, or names, globs and types of layers with ``+`` between them (``blocks.*.attn.proj+Conv2d``).
             ``auto``: queries and values; in a network without attention all convolutions that do not work in groups.
         dropout: Probability that an input of A is left out in training.
-        fused: Of a layer that gives queries, keys and values at once: ``q+v`` leaves its keys exactly as they are, each other
-            part has an A and a B of its own; ``q+k+v``.
+        fused: Parts of a layer that gives queries, keys and values at once: ``q+v`` leaves its keys exactly as they are, and
+            each other part has an A and a B of its own; ``q+k+v``.
     """
 
     name: ClassVar[str] = "lora"

@@ -102,7 +102,7 @@ def _parameters_of(classifier: Classifier, part: str) -> list[str]:
 
 
 def _fits(parameter: str, pattern: str) -> bool:
-    """Is the parameter, or a module that it is in, called so?"""
+    """Whether the parameter, or a module that contains it, has this name."""
     words = parameter.split(".")
     return any(fnmatchcase(".".join(words[:end]), pattern) for end in range(1, len(words) + 1))
 

@@ -52,12 +52,12 @@ class Plugins:
 
     @property
     def features_are_fixed(self) -> bool:
-        """Can the features of each image be computed once, because nothing that they depend on ever changes?"""
+        """Whether the features of each image can be computed once, because nothing that they depend on changes."""
         return self.method.features_are_fixed and self.shows_plain_images
 
     @property
     def shows_plain_images(self) -> bool:
-        """Is every image shown the same way every time?"""
+        """Whether every image is shown the same way every time."""
         return is_identity(self.augmentation) and not self.batch_transforms
 
     @property

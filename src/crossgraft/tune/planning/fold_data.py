@@ -31,12 +31,12 @@ class FoldData:
     """What all trainings of one fold share.
 
     Attributes:
-        fold: From 0; None without folds.
-        images: Of the training rows.
+        fold: Number of the fold, from 0; None without folds.
+        images: Images of the training rows.
         targets: (n, C) of the training rows.
-        loss: With weights counted from these rows.
-        evaluate: On the validation rows.
-        fingerprint: Of everything about the data that decides the result.
+        loss: Loss with weights counted from these rows.
+        evaluate: Evaluation on the validation rows.
+        fingerprint: Fingerprint of everything about the data that decides the result.
     """
 
     fold: int | None

@@ -77,16 +77,16 @@ def make_plan(
     """Count parameters, steps and seconds.
 
     Args:
-        classifier: To be trained.
+        classifier: Classifier that is trained.
         selection: What of it is trained.
-        settings: Of the trainer, without the grid.
+        settings: Settings of the trainer, without the grid.
         described: Choices in words, shown as they are.
-        points: Of the grid; one empty point without one.
+        points: Points of the grid; one empty point without one.
         num_folds: Folds that are trained; 1 without folds.
         num_train: Training rows of one job.
         num_val: Validation rows of one job.
-        cost: Of one step, measured.
-        own_parameters: Of regularisers.
+        cost: Measured cost of one step.
+        own_parameters: Parameters of regularisers.
         notes: What should be known.
     """
     rows = plan_rows(classifier, selection)

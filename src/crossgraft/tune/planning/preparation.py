@@ -54,12 +54,12 @@ class Preparation:
         request: What was asked for.
         backbone: Pretrained, or with random weights for a method that starts from them.
         classifier: The start of every training.
-        plugins: In the slots.
-        settings: Of the trainer, without the grid.
+        plugins: Plug-ins in the slots.
+        settings: Settings of the trainer, without the grid.
         selection: What is trained.
         rule: What picks epoch and point.
-        num_threads: For images.
-        plan: Of all trainings.
+        num_threads: Number of threads that read images.
+        plan: Plan of all trainings.
     """
 
     rows: TuningRows
@@ -127,7 +127,7 @@ def prepare_rows(
         request: What was asked for.
         run: Told about data and machine.
         reporter: Told what is going on.
-        checks: Of these rows, if they were checked before.
+        checks: Checks of these rows, if they were made before.
     """
     options, points = request.options, request.points
     num_threads = options.workers or available_cores()
@@ -215,7 +215,7 @@ def open_rows_of(data: str | Path | Dataset, options: TuneOptions, reporter: Rep
 
 
 def checks_of_rows(rows: TuningRows, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:
-    """Of the training rows alone, and of what is in two parts."""
+    """Findings about the training rows alone, and about images that are in two parts."""
     dataset = rows.dataset
     train = dataset if rows.num_folds is not None else dataset.take(rows.parts[0].train)
     found = check_rows(replace(train, splits=None), strict=strict, reporter=reporter)

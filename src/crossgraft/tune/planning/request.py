@@ -26,8 +26,8 @@ class Request:
 
     Attributes:
         options: As given.
-        spec: Of the model.
-        points: Of the grid.
+        spec: Spec of the model.
+        points: Points of the grid.
         adapter: Files of ``--adapter``; None without.
     """
 

@@ -53,7 +53,7 @@ def open_rows(
         val_fraction: Share of the training rows that becomes val where there is none; 0: no val rows.
         limit: Use at most this many images in all, with the class shares kept.
         per_class: Train on this many images of each class; val and test stay whole.
-        seed: Of every draw.
+        seed: Random seed.
         reporter: Told about the data.
         options: What else ``open_dataset`` takes.
 
@@ -91,7 +91,7 @@ def training_rows(dataset: Dataset, *, val_fraction: float = VAL_SHARE, seed: in
     Args:
         dataset: Without a split.
         val_fraction: Share that becomes val; whole groups stay together. 0: no val rows.
-        seed: Of the draw.
+        seed: Random seed.
 
     Raises:
         DataError: Too few rows are left for a part.

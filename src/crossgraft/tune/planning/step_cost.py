@@ -32,8 +32,8 @@ class StepCost:
     """Seconds and memory of training.
 
     Attributes:
-        seconds_per_image: Of a step, over its images; with ``features_once`` of computing the features.
-        seconds_of_head_step: Of a step that only sees features; 0 otherwise.
+        seconds_per_image: Duration of a step over its images; with ``features_once``, of computing the features.
+        seconds_of_head_step: Duration of a step that only sees features; 0 otherwise.
         features_once: Whether features are computed once and epochs then train the head alone.
         peak_bytes: Largest memory that training needs at once, without the images.
         time_reason: How the time was measured, or why it was not.
@@ -168,7 +168,7 @@ def _measure_features(classifier: Classifier, feed: BatchMaker, settings: Traine
 
 
 _HEAD_STEP_SECONDS = 2e-3
-"""Of one step of a linear layer on features in memory; nearly all of it is overhead."""
+"""Duration of one step of a linear layer on features in memory; nearly all of it is overhead."""
 
 
 class _Clock:
@@ -190,7 +190,7 @@ class _Clock:
 
     @property
     def seconds(self) -> list[float]:
-        """Of each piece, in order."""
+        """Duration of each piece, in order."""
         pieces = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(self._notes)]
         return [min(wall, processor) if self._device.type == "cpu" else wall for wall, processor in pieces]
 

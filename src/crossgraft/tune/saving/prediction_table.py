@@ -15,7 +15,7 @@ def prediction_table(folds: Sequence[FoldPredictions], prepared: Preparation, *,
     """One row per image, in the order of the data: number from 1, part, truth, decision, probabilities, logits.
 
     Args:
-        folds: Of the picked models.
+        folds: Folds of the selected models.
         prepared: Data and task.
         show_names: Also the names of the files, which may say who a patient is.
     """
