@@ -16,7 +16,7 @@ _MOST_CHARACTERS = 200
 
 
 def is_file(path: Path) -> bool:
-    """Is there a file, perhaps behind symbolic links?"""
+    """Whether the path leads to a file, perhaps through symbolic links."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -24,7 +24,7 @@ def is_file(path: Path) -> bool:
 
 
 def is_folder(path: Path) -> bool:
-    """Is there a folder, perhaps behind symbolic links?"""
+    """Whether the path leads to a folder, perhaps through symbolic links."""
     try:
         return path.is_dir()
     except (OSError, ValueError):
@@ -32,7 +32,7 @@ def is_folder(path: Path) -> bool:
 
 
 def is_link(path: Path) -> bool:
-    """Is it a symbolic link, whether it leads somewhere or not?"""
+    """Whether the path is a symbolic link, even one that leads nowhere."""
     try:
         return path.is_symlink()
     except (OSError, ValueError):

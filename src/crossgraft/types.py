@@ -44,7 +44,7 @@ AllowedCode = str | Path | Sequence[str | Path] | None
 """As ``allow_code=`` takes it: a Python file, a folder, ``package.module:factory``, or several of them."""
 
 LARGEST_INPUT_PIXELS = 16384
-"""Of a side; far above what any network takes, and small enough that one input fits into memory."""
+"""Largest length of a side; far above what any network takes, and small enough that one input fits into memory."""
 LEAST_CROP_FRACTION = 0.01
 """A smaller one would resize every image to more than a hundred times the input."""
 LEAST_STD = 1e-6
