@@ -138,7 +138,7 @@ class Spread(NamedTuple):
     num_negative: int
 
 
-def worth_of_images(value: float, spread: Spread) -> tuple[float, float]:
+def effective_sample_interval(value: float, spread: Spread) -> tuple[float, float]:
     """Wilson's interval of a share of m = value (1 − value) / variance images, of the fewer units without a variance."""
     if spread.variance is None:
         return wilson_interval(value, float(max(1, min(spread.num_positive, spread.num_negative))), spread.quantile)
@@ -152,7 +152,7 @@ def smooth_part(
     units: Units,
     name: str,
     *,
-    interval: Callable[[float, Spread], tuple[float, float]] = worth_of_images,
+    interval: Callable[[float, Spread], tuple[float, float]] = effective_sample_interval,
 ) -> Part:
     """A statistic in [0, 1] of positive and negative images.
 

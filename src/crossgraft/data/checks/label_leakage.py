@@ -42,7 +42,7 @@ def strength(column: ColumnRecord) -> float:
     return (column.balanced_accuracy - column.chance) / (1 - column.chance)
 
 
-def check_telling_columns(survey: Survey, columns: list[ColumnRecord]) -> list[FindingRecord]:
+def check_label_leakage(survey: Survey, columns: list[ColumnRecord]) -> list[FindingRecord]:
     """Advisory: what ``measure_columns`` found, in words."""
     if not columns:
         return []
