@@ -8,14 +8,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from crossgraft.rank.evaluate import Evaluation, ModelEvaluation, RawValue
+from crossgraft.rank.evaluate import ModelEvaluation, RawValue, ScoreEvaluation
 
 _MOST_LABELS = 3
 
 
 def mean_over_labels(
-    models: Sequence[ModelEvaluation], evaluations: Sequence[Evaluation], by_label: Mapping[str, Sequence[Evaluation]]
-) -> list[Evaluation]:
+    models: Sequence[ModelEvaluation],
+    evaluations: Sequence[ScoreEvaluation],
+    by_label: Mapping[str, Sequence[ScoreEvaluation]],
+) -> list[ScoreEvaluation]:
     """One evaluation a model: every value is the mean over the same labels for all models, so that they compare.
 
     A label for which some candidate has no finite value is left out for all models, and a warning says so.
@@ -38,7 +40,7 @@ def mean_over_labels(
 
 
 def _why_left_out(
-    models: Sequence[ModelEvaluation], evaluations: Sequence[Evaluation], column: Sequence[Evaluation]
+    models: Sequence[ModelEvaluation], evaluations: Sequence[ScoreEvaluation], column: Sequence[ScoreEvaluation]
 ) -> str | None:
     """Why a label takes no part, or None; candidates for which the score is defined at all must have a finite value."""
     for model, evaluation, of_label in zip(models, evaluations, column, strict=True):
@@ -51,7 +53,7 @@ def _why_left_out(
     return None
 
 
-def _mean(evaluation: Evaluation, by_label: Mapping[str, Evaluation], note: Sequence[str]) -> Evaluation:
+def _mean(evaluation: ScoreEvaluation, by_label: Mapping[str, ScoreEvaluation], note: Sequence[str]) -> ScoreEvaluation:
     full = {label: one.full for label, one in by_label.items() if one.full is not None}
     if not full or len(full) < len(by_label):
         reasons = dict.fromkeys(one.reason for one in by_label.values() if one.reason)

@@ -18,7 +18,7 @@ from crossgraft.models import Backbone, ModelSpec, load_backbone, random_weights
 from crossgraft.models.spec import RANDOM
 from crossgraft.progress import Reporter
 from crossgraft.rank.describe import describe_model
-from crossgraft.rank.evaluate import Evaluation, ModelEvaluation, evaluate_scores
+from crossgraft.rank.evaluate import ModelEvaluation, ScoreEvaluation, evaluate_scores
 from crossgraft.rank.resampling import Resampling
 from crossgraft.rank.zoo_options import Measurements, Options, measure_rounds
 from crossgraft.records import Role
@@ -184,7 +184,7 @@ class ZooWalk:
 
     def _score(
         self, backbone: Backbone, feature_set: FeatureSet, member: Member, position: str, options: Options | None
-    ) -> list[Evaluation]:
+    ) -> list[ScoreEvaluation]:
         inputs = score_inputs(self.dataset, backbone, feature_set, member.spec, self.scores)
         title = f"Scoring {member.spec.name} ({position})"
         with (

@@ -21,7 +21,7 @@ _SURE = 100.0
 
 
 def gives_one_value_an_image(loss: Loss) -> None:
-    """b images give b finite values in the number type of the logits; none of them is negative."""
+    """B images give b finite values in the number type of the logits; none of them is negative."""
     for task in loss.tasks:
         logits, targets = _batch(task)
         found = loss.resolve(targets, task=task)(logits, targets)

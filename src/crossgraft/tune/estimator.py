@@ -26,8 +26,8 @@ from crossgraft.tune.picking import pick, runner_of, trained_network
 from crossgraft.tune.planning.preparation import Preparation, prepare_rows
 from crossgraft.tune.planning.request import Request
 from crossgraft.tune.planning.rows import training_rows
+from crossgraft.tune.result import epoch_frame
 from crossgraft.tune.saving.inference import compute_logits
-from crossgraft.tune.tuned import epoch_frame
 from crossgraft.types import Task
 
 Images = Sequence[np.ndarray] | np.ndarray

@@ -24,7 +24,7 @@ from crossgraft.tune.assemble import PRIMARY_METRICS
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.measuring.drift import similarity_to_source
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate_alone, predict_fold
-from crossgraft.tune.parts import Parts
+from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.fold_data import task_of
 from crossgraft.words.metric_words import metric_name_in_words
 
@@ -121,7 +121,7 @@ def interpolation_curve(
     start: Classifier,
     end: Classifier,
     dataset: Dataset,
-    parts: Parts,
+    parts: FoldRows,
     *,
     pretrained: Classifier | None = None,
     alphas: Sequence[float | int] = ALPHAS,

@@ -21,8 +21,7 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.records import EpochRow, GridPointRecord, Record
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.names import portable_name
-from crossgraft.tune.engine.contract import EpochRow as TrainedEpoch
-from crossgraft.tune.engine.contract import OnEpoch, OnStep, TrainingResult
+from crossgraft.tune.engine.contract import OnEpoch, OnStep, TrainedEpoch, TrainingResult
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.trainer import train

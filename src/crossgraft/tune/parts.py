@@ -16,7 +16,7 @@ Rows = Int64[np.ndarray, " _"]
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class FoldRows:
     """Row numbers of one fold, or of the only split; the three never share a row.
 
     Attributes:
@@ -54,7 +54,7 @@ class TuningRows:
     """
 
     dataset: Dataset
-    parts: tuple[Parts, ...]
+    parts: tuple[FoldRows, ...]
     origins: dict[str, str]
     num_folds: int | None = None
     ranked: Rows | None = None

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from crossgraft.errors import UnknownNameError, UsageError, WeightsMismatchError
 from crossgraft.models.adapted.classifier_adapters import add_adapters, called_modules
 from crossgraft.models.adapters._adapter import AdapterRecipe
-from crossgraft.models.adapters.lora import Convolution, Lora, why_no_lora
+from crossgraft.models.adapters.lora import Convolution, LoraAdapter, why_no_lora
 from crossgraft.models.adapters.peft_format import WEIGHTS_FILE, PeftConfig, PeftFiles, read_files, why_peft_differs
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.head_place import head_places
@@ -73,7 +73,7 @@ def read_peft_adapter(classifier: Classifier, source: str | Path | PeftFiles) ->
     add_adapters(classifier, [factors.recipe for factors in found], seed=0)
     with torch.no_grad():
         for factors in found:
-            lora = cast(Lora, classifier.get_submodule(f"{factors.recipe.host}.{Lora.kind}"))
+            lora = cast(LoraAdapter, classifier.get_submodule(f"{factors.recipe.host}.{LoraAdapter.kind}"))
             lora.A.copy_(factors.A)
             lora.B.copy_(factors.B)
         for name, tensor in heads.items():
@@ -185,7 +185,7 @@ def _fit(name: str, layer: nn.Module, factors: Mapping[str, Tensor], config: Pef
         )
     groups = layer.groups if isinstance(layer, Convolution) else 1
     options = {"r": rank, "alpha": config.alpha(name), "dropout": config.lora_dropout}
-    return _Factors(AdapterRecipe(Lora.kind, f"body.{name}", options), _into_groups(A, groups, name), B)
+    return _Factors(AdapterRecipe(LoraAdapter.kind, f"body.{name}", options), _into_groups(A, groups, name), B)
 
 
 def _shapes(layer: nn.Module, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

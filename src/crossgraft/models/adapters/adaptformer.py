@@ -21,7 +21,7 @@ from crossgraft.models.adapters.transformer_blocks import norm_of_mlp
 Norm = Literal["none", "in", "out"]
 
 
-class AdaptFormer(Adapter):
+class AdaptFormerAdapter(Adapter):
     """``x₂ = x₁ + MLP(norm(x₁)) + s · Up(dropout(ReLU(Down(x₁))))``, with x₁ what goes into the norm of the MLP.
 
     The term is added to what the block gives, and not to what its MLP gives, because a learned scale or a dropped path may

@@ -49,7 +49,7 @@ def why_no_lora(layer: nn.Module) -> str | None:
     return None
 
 
-class Lora(Adapter):
+class LoraAdapter(Adapter):
     """``host(x) + (α / r) B A dropout(x)``; A is drawn, B begins as zero.
 
     Attributes:
@@ -143,7 +143,7 @@ class Lora(Adapter):
             self._base, self.merged = None, False
 
 
-class LoraLinear(Lora):
+class LoraLinear(LoraAdapter):
     """Beside a linear layer, on all of its outputs or on some ranges of them.
 
     A layer that gives queries, keys and values at once is three layers in one. Ranges of its outputs each have an A and a B of
@@ -193,7 +193,7 @@ class LoraLinear(Lora):
         return change
 
 
-class LoraConvolution(Lora):
+class LoraConvolution(LoraAdapter):
     """Beside a convolution: A is the same convolution to r channels, B one of size 1; both in the host's groups."""
 
     def __init__(self, host: Convolution, *, r: int, alpha: float, dropout: float = 0.0) -> None:
@@ -219,7 +219,7 @@ class LoraConvolution(Lora):
         return self.scaling * (B @ A).reshape(host.weight.shape)
 
 
-class LoraTransposedConvolution(Lora):
+class LoraTransposedConvolution(LoraAdapter):
     """Beside a transposed convolution, mirrored: A has size 1, B is the same transposed convolution from r channels."""
 
     def __init__(self, host: TransposedConvolution, *, r: int, alpha: float, dropout: float = 0.0) -> None:

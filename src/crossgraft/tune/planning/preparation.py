@@ -24,7 +24,7 @@ from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.measuring.selection_metrics import choose_rule
 from crossgraft.tune.methods._method import Selection
-from crossgraft.tune.parts import Parts, TuningRows
+from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.contradictions import notes_on, refuse_contradictions, warnings_on
 from crossgraft.tune.planning.first_adapter import put_first_adapters_in
@@ -89,7 +89,7 @@ class Preparation:
             return None
         return make_classifier(backbone, self.classifier.num_outputs, seed=self.settings.seed)
 
-    def fold_data(self, parts: Parts) -> FoldData:
+    def fold_data(self, parts: FoldRows) -> FoldData:
         """Images, targets and evaluation of one fold; features are compared with pretrained ones unless they never change."""
         return make_fold_data(
             self.rows.dataset,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Tuned:
+class FineTuningResult:
     """A fine-tuned model: ``record`` holds every number.
 
     Attributes:
@@ -71,10 +71,10 @@ class Tuned:
     def __repr__(self) -> str:
         """One line."""
         if self.tuning is None:
-            return f"Tuned(plan of {self.plan.record.num_steps} steps)"
+            return f"FineTuningResult(plan of {self.plan.record.num_steps} steps)"
         found = self.headline
         value = "" if found is None else f", {metric_in_words(found)}"
-        return f"Tuned({self.tuning.model.name!r} on {self.tuning.dataset.name!r}{value})"
+        return f"FineTuningResult({self.tuning.model.name!r} on {self.tuning.dataset.name!r}{value})"
 
     def _repr_html_(self) -> str:
         if self.tuning is None:
