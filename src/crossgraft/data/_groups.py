@@ -24,7 +24,7 @@ _OTHERS = re.compile(
 
 
 def is_group_name(name: str) -> bool:
-    """Does a column of this name hold patients, or the like?
+    """Whether a column of this name holds patients, or the like.
 
     >>> [is_group_name(name) for name in ("Patient ID", "lesion_id", "caseNumber", "patient_age", "staircase")]
     [True, True, True, False, False]

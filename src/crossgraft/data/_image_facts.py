@@ -33,7 +33,7 @@ class ImageFacts(NamedTuple):
         kind: Height, width, channels and depth in words.
         height: Height in pixels.
         width: Width in pixels.
-        is_constant: Have all pixels the same value?
+        is_constant: Whether all pixels have the same value.
         peak_16_bit: Largest sample of a 16-bit image.
         thumbnail: Grey, ``THUMBNAIL_SIDE`` pixels a side whatever the shape of the image, or None if not asked for.
     """

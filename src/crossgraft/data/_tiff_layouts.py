@@ -42,7 +42,7 @@ class TiffLayout:
         bits: Bits per sample.
         samples: Samples per pixel.
         extras: What each sample beyond the colours is.
-        in_planes: Is each sample of all pixels stored together?
+        in_planes: Whether each sample of all pixels is stored together.
         compression: Its number.
         predictor: Its number; 1 for none.
         byte_order: ``little`` or ``big``.

@@ -130,7 +130,7 @@ def _lines_of(path: Path) -> list[str]:
 
 
 def _are_numbers(labels: np.ndarray, names: Sequence[str]) -> bool:
-    """Are the labels places in the list? Words such as '0' and '12' are, unless the list itself holds them."""
+    """Whether the labels are places in the list. Words such as '0' and '12' are, unless the list itself holds them."""
     if labels.dtype.kind in "iub":
         return True
     words = set(labels.astype(str).tolist())

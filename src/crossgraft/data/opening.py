@@ -75,10 +75,10 @@ def open_dataset(
         path_column: Column of the image files.
         image_root: Folder that the image files of a table are relative to; by default the folder of the
             table.
-        allow_outside: May paths of a table (or of a Hugging Face dataset) lead out of that folder?
+        allow_outside: Whether paths of a table (or of a Hugging Face dataset) may lead out of that folder.
         window: Which intensities of DICOM and NIfTI images become black and white.
         slices: Which slices of volumes and frames of multi-frame files are images.
-        allow_download: May data be fetched, where the location names data on a hub?
+        allow_download: Whether data may be fetched, where the location names data on a hub.
         skip_unreadable: Leave out images that cannot be decoded, and list them.
         split: File of a saved split; only its train rows are used.
         holdout: Set this share of the images aside as test in a new split and use the rest; whole groups stay

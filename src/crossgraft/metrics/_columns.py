@@ -21,7 +21,7 @@ class Columns:
     """Which classes or labels count on these images, and which do not.
 
     Attributes:
-        truth: One column per class: is the image of this class?
+        truth: One column per class: whether the image is of this class.
         counted: Columns that a mean is over.
         names: Names of all columns.
     """

@@ -28,7 +28,7 @@ class AvailableModel:
         name: Name to write after ``--models``.
         family: That the name suggests.
         num_parameters: Counted from the file's header; None when that needs more than a look.
-        available: Can it be loaded now, without network?
+        available: Whether it can be loaded now, without network.
         where: The file, or what to do to get it.
     """
 

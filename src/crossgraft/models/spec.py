@@ -208,7 +208,7 @@ def _mapping(entry: Mapping[str, object], key: str, where: str) -> dict[str, obj
 
 
 def is_factory_source(source: str) -> bool:
-    """Is ``source`` a ``package.module:factory``?
+    """Whether ``source`` is a ``package.module:factory``.
 
     >>> [is_factory_source(source) for source in ("resnet18", "torchvision:resnet18", "torchvision.models:resnet18")]
     [False, False, True]

@@ -53,7 +53,7 @@ class Location:
     file: Path
 
     def holds(self, file: Path) -> bool:
-        """Is ``file`` the place, or in it? Links are followed."""
+        """Whether ``file`` is the place, or in it; links are followed."""
         return file.resolve().is_relative_to(self.place.resolve())
 
 
@@ -104,7 +104,7 @@ def is_function_name(text: str) -> bool:
 
 
 def is_standard_library(module_name: str) -> bool:
-    """Is the module one of Python's own?
+    """Whether the module is one of Python's own.
 
     >>> [is_standard_library(name) for name in ("os", "os.path", "posix", "timm.models")]
     [True, True, True, False]

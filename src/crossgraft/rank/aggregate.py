@@ -1,4 +1,4 @@
-"""Prior × evidence: which model is best here, given what is known of other targets and what the scores say of this one?
+"""Prior × evidence: the best model here, given what is known of other targets and what the scores say of this one.
 
 One value per model and target, the normal score z of its rank (0 = middling, larger = better). Model:
 

@@ -66,7 +66,7 @@ def look_up_known_results(
 
 
 def check_known_names(specs: Sequence[ModelSpec], rows: Sequence[KnownResult]) -> None:
-    """Before the long work: is there a known result of every ``known_as``?
+    """Check, before the long work, that there is a known result of every ``known_as``.
 
     Raises:
         UnknownNameError: With the nearest names.

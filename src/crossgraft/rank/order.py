@@ -24,7 +24,7 @@ def difference(first: ScoreCell, second: ScoreCell) -> Estimate | None:
 
 
 def separable(first: ScoreCell, second: ScoreCell) -> bool:
-    """Does the interval of the difference exclude 0? Without an interval, or within rounding, nothing is separable."""
+    """Whether the interval of the difference excludes 0. Without an interval, or within rounding, nothing is separable."""
     estimate = difference(first, second)
     if estimate is None or estimate.contains_zero:
         return False

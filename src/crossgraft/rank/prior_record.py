@@ -103,7 +103,7 @@ def fitted_parameters(scenario: Scenario, scores: tuple[str, ...]) -> Parameters
     """How much prior and evidence count, fitted on a published benchmark with the same scores as they are.
 
     Args:
-        scenario: Do the models differ in the source data of one architecture, or in architecture?
+        scenario: Whether the models differ in the source data of one architecture, or in architecture.
         scores: The evidence; none: the slope is 0.
     """
     benchmark = thesis_datasets() if scenario == "datasets" else thesis_architectures()

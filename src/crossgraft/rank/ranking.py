@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ranking:
-    """A ranked zoo: ``record`` holds every number, ``report`` the page if a run directory was written."""
+    """A ranked zoo: ``record`` holds every number, ``report`` the HTML report if a run directory was written."""
 
     record: RankingRecord
     out: Path | None = None

@@ -42,7 +42,7 @@ class FineTunedRow(Record):
 
 
 class DemoPrediction(Record):
-    """What the fine-tuned model says about one digit of a writer that it never saw."""
+    """What the fine-tuned model says about one digit of a held-out writer."""
 
     target: str = Field(description="The digit that was written.")
     decision: str

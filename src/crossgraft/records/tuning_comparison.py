@@ -35,7 +35,7 @@ class DifferenceRecord(Record):
 
     @property
     def is_separable(self) -> bool | None:
-        """Does the interval exclude 0? None without an interval."""
+        """Whether the interval excludes 0; None without an interval."""
         return None if self.low is None or self.high is None else self.low > 0 or self.high < 0
 
 

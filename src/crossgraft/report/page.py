@@ -38,8 +38,8 @@ class RunPart:
         heading: What is said about it before its sections.
         sections: Its sections in order.
         prefix: Keeps its anchors apart from those of other runs.
-        has_images: Does it show images?
-        has_replicates: Does its record hold jackknife replicates, which the page leaves out?
+        has_images: Whether it shows images.
+        has_replicates: Whether its record holds jackknife replicates, which the page leaves out.
         record_json: Its record, safe inside a script element.
     """
 

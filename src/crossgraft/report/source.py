@@ -31,7 +31,7 @@ class Source(Generic[RecordT]):
         record: What it found.
         thumbnails: Small images, or none.
         prefix: Put before every anchor and every id of a figure; empty for a page of one run.
-        is_at_home: Does the page lie in the run directory, so that links to other files there hold?
+        is_at_home: Whether the page lies in the run directory, so that links to other files there hold.
     """
 
     run: RunRecord

@@ -141,7 +141,7 @@ def _point(outcome: JobOutcome, picked: set[str]) -> GridPointRecord:
 
 
 def _folds(prepared: Preparation, picked: Sequence[JobOutcome], of_folds: Mapping[int, Evaluation]) -> list[FoldRecord]:
-    """One row a fold, those that failed without numbers."""
+    """One row per fold, those that failed without numbers."""
     groups = prepared.rows.dataset.groups
     points = {outcome.job.fold: outcome.record.point for outcome in picked}
     records: list[FoldRecord] = []

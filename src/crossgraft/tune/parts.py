@@ -21,8 +21,8 @@ class FoldRows:
 
     Attributes:
         train: Rows that the weights are fitted to.
-        val: Rows that pick epoch and grid point, and that temperature and thresholds are fitted to; may be empty.
-        test: Rows that nothing was decided with.
+        val: Rows that select epoch and grid point, and that temperature and thresholds are fitted to; may be empty.
+        test: Held-out rows, which take no part in any decision.
         fold: Number of the fold, from 0; None without folds.
     """
 
@@ -47,7 +47,7 @@ class TuningRows:
 
     Attributes:
         dataset: All rows; without folds its ``splits`` name the part of each.
-        parts: One, or one a fold.
+        parts: One, or one per fold.
         origins: Part → where its rows come from, in words.
         num_folds: None without folds.
         ranked: Rows that were given as train; None where no split was given.

@@ -25,8 +25,8 @@ class FineTuningResult:
     Attributes:
         plan: What was planned; all there is after ``plan=True``.
         out: Run directory, or None.
-        report: The page, if one was written.
-        classifier: The picked model in eval mode on the CPU; None with folds, which give one model each.
+        report: The HTML report, if one was written.
+        classifier: The selected model in eval mode on the CPU; None with folds, which give one model each.
     """
 
     plan: Plan
@@ -48,11 +48,11 @@ class FineTuningResult:
 
     @property
     def headline(self) -> MetricRecord | None:
-        """The primary metric on unseen rows, with its interval."""
+        """The primary metric on held-out rows, with its interval."""
         return self.record.metric(self.record.primary_metric)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a metric: value, interval, and what it is about."""
+        """One row per metric: value, interval, and what it is about."""
         import pandas as pd
 
         columns = ["split", "metric", "class_name", "attribute", "attribute_value", "value", "low", "high"]
@@ -61,7 +61,7 @@ class FineTuningResult:
         return pd.DataFrame(rows, columns=columns)
 
     def history(self) -> pd.DataFrame:
-        """One row an epoch of each training: learning curves."""
+        """One row per epoch of each training: learning curves."""
         return epoch_frame(self.record.history)
 
     def to_json(self) -> str:
@@ -89,7 +89,7 @@ class FineTuningResult:
 
 
 def epoch_frame(history: Sequence[EpochRow]) -> pd.DataFrame:
-    """One row an epoch; each term of the loss has a column."""
+    """One row per epoch; each term of the loss has a column."""
     import pandas as pd
 
     return pd.DataFrame([{**row.model_dump(exclude={"terms"}), **row.terms} for row in history])

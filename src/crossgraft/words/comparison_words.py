@@ -66,7 +66,7 @@ def difference_in_words(difference: DifferenceRecord | None) -> str:
 
 
 def curve_in_words(row: ComparedVariantRecord) -> str:
-    """Where a variant lies to the curve of mixed weights, as far as its interval says.
+    """Where a variant lies relative to the curve of weight interpolation, as far as its interval says.
 
     >>> row = ComparedVariantRecord.model_construct(above_curve=DifferenceRecord(value=0.02, low=-0.01, high=0.05))
     >>> curve_in_words(row)

@@ -77,7 +77,7 @@ def _is_no_character(code: int) -> bool:
 
 
 def _joins(before: str, after: str) -> bool:
-    """Does a joiner between these two characters have a meaning? Either may be missing."""
+    """Whether a joiner between these two characters has a meaning. Either may be missing."""
     if before and unicodedata.combining(before) == _VIRAMA:
         return True
     if not before or not after:

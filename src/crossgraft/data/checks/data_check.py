@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataCheck:
-    """A checked data set: ``record`` holds every finding, ``report`` the page if a run directory was written."""
+    """A checked data set: ``record`` holds every finding, ``report`` the HTML report if a run directory was written."""
 
     record: DataCheckRecord
     out: Path | None = None

@@ -42,7 +42,7 @@ class Survey(Confidential):
         rows_used: Which rows of the source these are, in words.
         attributes: Further columns, (n,) each.
         problems: What makes rows unusable, as the source says it.
-        ordinal: Did the user say that the order of the classes means something?
+        ordinal: Whether the user said that the order of the classes has a meaning.
         split: The split that was drawn or read, or None.
         images: The images that were looked at.
         image_rows: (n,) the place of each row in ``images``.

@@ -1,4 +1,4 @@
-"""Is a frame of RLE Lossless whole? (DICOM PS3.5, annex G)."""
+"""Whether a frame of RLE Lossless is complete (DICOM PS3.5, annex G)."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class DicomFacts:
         patient: The patient's identity as it stands in the file; goes nowhere but into a group number.
         shown: How the policy ``file`` shows it: ``own window``, ``own table``, ``full range`` or ``colours``.
         scale: Stored range, slope and intercept, which ``full`` spreads from black to white.
-        is_ct: Are its values Hounsfield units?
+        is_ct: Whether its values are Hounsfield units.
     """
 
     num_slices: int

@@ -38,7 +38,7 @@ class PixelLayout:
         bits_allocated: Bits that a sample takes.
         bits_stored: Bits of these that carry the value; the others may hold anything.
         shift: How many bits below the value carry something else.
-        signed: Two's complement?
+        signed: Whether values are stored in two's complement.
         photometric: The photometric interpretation.
         num_frames: Number of frames, at least 1.
         is_float: Samples are floating-point numbers.

@@ -42,7 +42,7 @@ def file_stem(name: str) -> str:
 
 
 def is_image_file(path: Path) -> bool:
-    """Does a folder of images mean this file? Looks into it only where its name says nothing.
+    """Whether this file of a folder is an image. Looks into it only where its name says nothing.
 
     DICOM files are often called ``IM000001`` or by their unique identifier, which ends in a number.
     """

@@ -49,7 +49,7 @@ class WindowPolicy:
             of up to 16 bits apart from each other; ``given``: the window below.
         window: Window, for ``given`` only.
         name: As the user wrote it.
-        is_hounsfield: Does the window only make sense for CT?
+        is_hounsfield: Whether the window only makes sense for CT.
     """
 
     kind: Literal["file", "full", "given"] = "file"

@@ -80,7 +80,7 @@ def saved_splits(folder: Path, *, allow_outside: bool) -> ArrowSplits:
 
     Args:
         folder: Folder that holds them.
-        allow_outside: May its Arrow files be symbolic links that lead out of it?
+        allow_outside: Whether its Arrow files may be symbolic links that lead out of it.
 
     Raises:
         DataError: A file is missing or damaged, or outside of the folder, or two splits have names that mean the same.

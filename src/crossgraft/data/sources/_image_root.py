@@ -23,7 +23,7 @@ class ImageRoot:
         self._known: dict[Path, bool] = {}
 
     def holds_folder(self, folder: Path) -> bool:
-        """Does this folder lie inside, or is it one of them? It need not exist."""
+        """Whether this folder lies inside, or is one of them. It need not exist."""
         if folder not in self._known:
             self._known[folder] = self._holds(folder)
         return self._known[folder]

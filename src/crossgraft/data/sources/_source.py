@@ -26,10 +26,10 @@ class SourceRequest:
             columns are called.
         path_column: Name of the column of image files.
         image_root: Folder that the image files of a table are relative to.
-        allow_outside: May the data name image files outside of their folder?
+        allow_outside: Whether the data may name image files outside of their folder.
         window: Which intensities of a DICOM or NIfTI image become black and white; None: the default.
         slices: Which slices of a volume or frames of a multi-frame file are images; None: the default.
-        allow_download: May the source use the network?
+        allow_download: Whether the source may use the network.
         default_window: As ``window``, where that is not given; ignored where it has no meaning.
         default_slices: As ``slices``, where that is not given; ignored where it has no meaning.
     """
@@ -97,7 +97,7 @@ class DataSource(ABC):
 
     @abstractmethod
     def accepts(self, location: str) -> bool:
-        """Is ``location`` of this kind? Cheap; opens no image."""
+        """Whether ``location`` is of this kind. Cheap; opens no image."""
 
     @abstractmethod
     def open(self, location: str, request: SourceRequest) -> SourceRows:

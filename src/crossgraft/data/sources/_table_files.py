@@ -100,7 +100,7 @@ def find_image_files(
         cells: Paths relative to ``root`` (or absolute), with slashes or backslashes; the extension may
             be missing where exactly one image has that name.
         root: Folder of the images.
-        allow_outside: May paths lead out of ``root``?
+        allow_outside: Whether paths may lead out of ``root``.
         row_name: How to call row i in messages.
 
     Raises:

@@ -71,7 +71,7 @@ class Adapter(nn.Module, ABC):
 
     @property
     def is_on(self) -> bool:
-        """Does it add something of its own in a forward pass?
+        """Whether it adds something of its own in a forward pass.
 
         Raises:
             UsageError: It would have to be trained while it is part of the host's weights.

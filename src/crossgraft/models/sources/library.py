@@ -31,7 +31,7 @@ class ModelLibrary(Protocol):
         ...
 
     def check(self, source: str) -> None:
-        """Are architecture and tag known?
+        """Whether architecture and tag are known.
 
         Raises:
             UnknownNameError: With the nearest names.

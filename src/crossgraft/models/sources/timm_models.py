@@ -26,7 +26,7 @@ _NOTHING_TO_DO = (r"torch\.searchsorted", "Using a non-tuple sequence for multid
 
 
 def check_architecture(name: str) -> None:
-    """Is ``name`` an architecture of timm, with or without a tag of pretrained weights?
+    """Whether ``name`` is an architecture of timm, with or without a tag of pretrained weights.
 
     Raises:
         UnknownNameError: With the nearest names.

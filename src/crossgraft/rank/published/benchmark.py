@@ -21,8 +21,8 @@ class Column(NamedTuple):
     Attributes:
         title: As people call it.
         values: Larger = better as published; NaN where there is none.
-        part: Is it only a part of another score?
-        usable: May it enter an aggregation, or why not (text)?
+        part: Whether it is only a part of another score.
+        usable: Whether it may enter an aggregation, or a text that says why not.
     """
 
     title: str

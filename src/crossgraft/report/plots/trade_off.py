@@ -1,4 +1,4 @@
-"""How good each variant is against how much it keeps, with the curve that mixing weights gives for free."""
+"""How good each variant is against how much it keeps, with the curve that weight interpolation gives for free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quality against similarity: the figure of a comparison of fine-tunings, also on the page of the demo."""
+"""Quality against similarity: the figure of a comparison of fine-tunings, also in the report of the demo."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _caption(record: FineTuningComparisonRecord) -> str:
         text += "Thick lines join one plug-in with different strengths; a number alone is such a strength. "
     if record.interpolation:
         text += (
-            "The dashed curve mixes the weights of the pretrained network and of full, which costs no training: a way to "
+            "The dashed curve interpolates the weights of the pretrained network and of full, which costs no training: a way to "
             "fine-tune is worth its time where it lies above. Its small dots were measured; between them it is only drawn. "
         )
     return text.rstrip()

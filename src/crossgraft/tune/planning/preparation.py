@@ -57,7 +57,7 @@ class Preparation:
         plugins: Plug-ins in the slots.
         settings: Settings of the trainer, without the grid.
         selection: What is trained.
-        rule: What picks epoch and point.
+        rule: Rule that selects epoch and grid point.
         num_threads: Number of threads that read images.
         plan: Plan of all trainings.
     """

@@ -1,4 +1,4 @@
-"""Which rows train, which pick the model, and which are only looked at when everything is decided."""
+"""Rows that train, rows that select the model, and rows that are only used when everything is decided."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def open_rows(
 
 
 def training_rows(dataset: Dataset, *, val_fraction: float = VAL_SHARE, seed: int = 0) -> TuningRows:
-    """All rows train, but for a drawn share that picks the model; none is set aside as test.
+    """All rows train, except a random share that selects the model; none is set aside as test.
 
     For somebody who has split the images already, and measures the result by their own means.
 

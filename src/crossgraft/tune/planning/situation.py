@@ -20,7 +20,7 @@ class Situation:
         task: What the targets are.
         num_train: Training rows.
         num_classes: Classes or labels.
-        has_val: Are there rows that pick the model?
+        has_val: Whether there are rows that select the model.
         device: Resolved.
         num_jobs: Folds × grid points.
         num_points: Number of points of the grid.
