@@ -68,7 +68,7 @@ def remove_leftovers(folder: Path, *, of: str | None = None, locked: bool = Fals
     Args:
         folder: May be missing.
         of: Only leftovers of this name.
-        locked: Is the lock of the folder held by this process?
+        locked: Whether this process holds the lock of the folder.
         recursive: Also in the folders inside; links are not followed.
     """
     for entry in list(_entries(folder, recursive=recursive)):
