@@ -59,7 +59,7 @@ def refuse_impossible(path: str | Path, *, what: str, kind: type[CrossgraftError
         kind: The error to raise.
 
     Raises:
-        CrossgraftError: Of the ``kind`` that was given: the path is too long, or its symbolic links lead in a circle.
+        CrossgraftError: The error is of the given ``kind``: the path is too long, or its symbolic links lead in a circle.
     """
     try:
         Path(path).stat()
