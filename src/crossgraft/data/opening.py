@@ -56,7 +56,7 @@ def open_dataset(
     """Open images with labels, and decode every image that will be used once.
 
     Args:
-        location: A folder with one sub-folder a class, a ``.csv`` or ``.tsv`` table, an ``.npz`` file, a folder written
+        location: A folder with one sub-folder per class, a ``.csv`` or ``.tsv`` table, an ``.npz`` file, a folder written
             by ``save_to_disk`` of Hugging Face datasets, ``hf:OWNER/NAME``, the word ``digits``, or what an installed
             plug-in opens.
         use_split: Split of which the rows are used, where the data have splits; images of other rows are not

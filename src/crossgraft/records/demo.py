@@ -63,7 +63,7 @@ class BestModelRecord(Record):
     predictions: list[DemoPrediction]
     data_file: str = Field(description="Training and test images, with writer and split.")
     model_file: str = Field(description="A zoo file of this one model.")
-    unseen_folder: str = Field(description="A few pictures of unseen writers, in a folder a class.")
+    unseen_folder: str = Field(description="A few pictures of unseen writers, in one folder per class.")
     tune_folder: str = Field(description="Run directory of the fine-tuning.")
     predict_folder: str = Field(description="Run directory of the predictions.")
     code: str | None = Field(default=None, description="The function that builds the network, as --code names it.")

@@ -43,7 +43,7 @@ def gbc(
     Args:
         features: (n, d).
         labels: (n,).
-        covariance: One variance a class (the mean over the features), or one a feature and class.
+        covariance: One variance per class (the mean over the features), or one per feature and class.
         n_dims: Principal components to look at, as in the paper; None takes the features themselves, whose distances
             are so large that the sum underflows.
         strict: With ``spherical``, count the logarithms once for each of the d features, as the equation says; the

@@ -1,4 +1,4 @@
-"""What one gets who trusts a score and fine-tunes only its first choices."""
+"""The results of fine-tuning only the first choices of a score."""
 
 from math import comb
 

@@ -141,7 +141,7 @@ def _class_numbers(column: Any, *, where: str, row_name: RowName) -> np.ndarray:
 
 
 def _several_labels(column: Any, feature: Any, *, where: str, row_name: RowName) -> HfLabels:
-    """Lists of classes, or lists of one length that hold one 0 or 1 a label."""
+    """Lists of classes, or lists of one length that hold one 0 or 1 per label."""
     cells: list[list[Any] | None] = column.to_pylist()
     for row, cell in enumerate(cells):
         if cell is None or None in cell:

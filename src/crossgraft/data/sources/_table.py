@@ -27,7 +27,7 @@ class Table(Confidential):
     Attributes:
         name: File name.
         columns: Column names as written.
-        rows: One tuple of cells a row.
+        rows: One tuple of cells per row.
         line_numbers: Line of the file in which each row ends; the header is line 1.
     """
 
