@@ -54,8 +54,8 @@ def refuse_impossible(path: str | Path, *, what: str, kind: type[CrossgraftError
     """Raise for a path that cannot lead to anything; one where nothing is yet will do.
 
     Args:
-        path: As it was written.
-        what: What it is of, for the message: an argument or a flag.
+        path: Path as it was written.
+        what: Owner of the path, for the message: an argument or a flag.
         kind: The error to raise.
 
     Raises:

@@ -47,7 +47,7 @@ class Reporter:
 
     Args:
         stream: Stream that is written to; stderr by default, because stdout carries results only.
-        quiet: Say nothing but warnings.
+        quiet: Whether to show nothing but warnings.
         sparing: Leave out lines about short work while others are coming in; by default in a notebook only.
         clock: Seconds of a clock that never goes back.
     """

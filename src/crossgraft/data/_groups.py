@@ -43,8 +43,8 @@ def find_groups(names: Sequence[str], *, taken: Collection[str | None], holder: 
     Args:
         names: Names of all columns or arrays that could be meant.
         taken: Those that hold something else, such as the labels.
-        holder: What they belong to, for the message.
-        kind: What they are, in the plural: columns, arrays.
+        holder: Owner of the names, for the message.
+        kind: Kind of the names in the plural: columns, arrays.
 
     Raises:
         DataError: Several could be meant.
@@ -65,7 +65,7 @@ def refuse_missing_groups(groups: Sequence[object] | np.ndarray, *, where: str, 
     Args:
         groups: One per row; missing ones are None, NaN or blank.
         where: The column or array, for the message.
-        row_name: How to call row i.
+        row_name: Function that names row i.
 
     Raises:
         DataError: The group of a row is missing.

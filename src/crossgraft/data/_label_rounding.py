@@ -31,10 +31,10 @@ def share_out_patterns(
     """Cut every mark at ``shares``, by halving the list of parts again and again.
 
     Args:
-        marks: Not negative.
+        marks: Counts, not negative.
         units: Positive.
         shares: Positive, adding up to 1.
-        rng: Decides between roundings that are equally good.
+        rng: Generator that decides between equally good roundings.
 
     Returns:
         In every part, every mark differs from its share by less than ``rounding_bound(marks, shares)``.

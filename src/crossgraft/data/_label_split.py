@@ -43,7 +43,7 @@ def assign_label_sets(
         targets: (n, L) of 0 and 1.
         groups: Stay together.
         shares: Share of each part, adding up to 1.
-        seed: Decides what goes where.
+        seed: Random seed of the assignment.
 
     Cost: about parts × patterns × L³, patterns being the different rows of counts, plus sorting n rows.
     """
@@ -71,7 +71,7 @@ def choose_label_sets(targets: LabelMatrix, num_images: int, seed: int) -> np.nd
     Args:
         targets: (n, L) of 0 and 1.
         num_images: Number of images, at least 1 and below n.
-        seed: Decides which.
+        seed: Random seed of the choice.
     """
     units = _Units.of(targets, None)
     shares = np.array([num_images, len(targets) - num_images]) / len(targets)

@@ -21,7 +21,7 @@ def room_for(num_bytes: int, what: str, *, copies: int = 4) -> Generator[None]:
     Args:
         num_bytes: Size of the decoded samples according to the header; any number.
         what: Subject of the message, such as "a picture of 9×9 pixels".
-        copies: How many arrays of that size there are at a time. A decoder holds a picture of its own, the array that is
+        copies: Number of arrays of that size at a time. A decoder holds a picture of its own, the array that is
             made of it, and up to two conversions.
 
     Raises:

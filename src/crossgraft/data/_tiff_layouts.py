@@ -37,11 +37,11 @@ class TiffLayout:
     """What the tags of a page say.
 
     Attributes:
-        photometric: What the samples mean.
+        photometric: Meaning of the samples.
         kind: 1 unsigned, 2 signed, 3 float.
         bits: Bits per sample.
         samples: Samples per pixel.
-        extras: What each sample beyond the colours is.
+        extras: Meaning of each sample beyond the colours.
         in_planes: Whether each sample of all pixels is stored together.
         compression: Its number.
         predictor: Its number; 1 for none.

@@ -35,7 +35,7 @@ class Classes(NamedTuple):
     Attributes:
         names: Names of the C classes, or of the L labels.
         targets: Class of each row, or (n, L) of 0 and 1.
-        notices: What the user should know, one sentence each.
+        notices: Notices to the user, one sentence each.
     """
 
     names: tuple[str, ...]
@@ -68,7 +68,7 @@ def name_classes(
 
     Args:
         labels: (n,), or (n, L) of 0 and 1.
-        label_names: What the source calls label number 0, 1, …, or column 0, 1, …; None: as they are.
+        label_names: Names that the source gives label number 0, 1, …, or column 0, 1, …; None: as they are.
         wanted: Names in order, or a text file with one per line. For labels that are whole numbers, name k belongs to label
             k. Words, and labels that have names, are put into this order; each must be in the list.
 

@@ -29,21 +29,21 @@ class Dataset:
     behind.
 
     Attributes:
-        name: What to call it, without an absolute path.
+        name: Name of the data, without an absolute path.
         source: Kind of source: ``image_folder``, ``csv_table``, ``npz_file``, ``digits`` or a plug-in.
-        labels: As the source gave them: (n,), or (n, L) of 0 and 1 with several labels per image.
+        labels: Labels as the source gave them: (n,), or (n, L) of 0 and 1 with several labels per image.
         class_names: The C classes in order, or the L labels.
         targets: (n,) integers 0 … C−1, the place of each label in ``class_names``; or (n, L) of 0 and 1.
         groups: (n,) patient, writer or lesion of each image, or None.
         group_column: Column that the groups come from, or None.
         splits: (n,) name of the split of each row where the source has splits, or None.
         attributes: Further columns, (n,) each.
-        rows_used: Which rows of the source these are, in words.
-        split_method: How the splits were made, in words.
+        rows_used: Description of the rows of the source.
+        split_method: Origin of the splits, in words.
         groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
-        ordinal: Does the order of the classes mean something (grades, stages)? As the user said.
+        ordinal: Whether the order of the classes has a meaning (grades, stages), as stated by the user.
         skipped_unreadable: Names of images that were left out because they cannot be decoded.
-        reading: How files of scanners were read, in words.
+        reading: Description of how files of scanners were read.
         split: The ``Split`` that was drawn or read when the data were opened, or None.
     """
 
@@ -172,8 +172,8 @@ class Dataset:
 
         Args:
             indices: Row numbers of this data set, or a boolean mask with one entry per row.
-            rows_used: Which rows these are, in words.
-            split_method: How they were chosen, in words, if by a split.
+            rows_used: Description of the rows.
+            split_method: Origin of the split that chose them, in words.
 
         Raises:
             UsageError: An index is out of range, or nothing is taken.
@@ -247,7 +247,7 @@ def dataset_from_arrays(
         labels: One label per image, or (n, L) of 0 and 1 where an image may have several.
         groups: One patient (or the like) per image.
         class_names: Names of the classes 0 … C−1, if the labels are such numbers, or of the L labels.
-        name: What to call it.
+        name: Name of the data.
 
     Raises:
         DataError: Lengths differ, or an image has another shape or type, or samples are NaN or out of range.

@@ -65,10 +65,10 @@ def open_dataset(
             then names the part of each row.
         label_column: Column of the labels, if its name is not a usual one. Several columns (a sequence, or one text with
             commas) are several labels per image.
-        label_separator: What stands between the labels of one cell, where an image may have several.
+        label_separator: Separator of the labels in one cell, where an image may have several.
         class_names: Names of the classes in order, or a text file with one name per line. Where labels are whole
             numbers, name k belongs to label k; where they are words, the list gives their order.
-        ordinal: Say that the order of the classes means something, as with grades; reports then say what does not
+        ordinal: Whether the order of the classes has a meaning, as with grades; reports then say what does not
             use it.
         group_column: Column of the patient, writer or lesion; by default one with a usual name. ``none``: there are no
             groups.
@@ -76,20 +76,20 @@ def open_dataset(
         image_root: Folder that the image files of a table are relative to; by default the folder of the
             table.
         allow_outside: Whether paths of a table (or of a Hugging Face dataset) may lead out of that folder.
-        window: Which intensities of DICOM and NIfTI images become black and white.
-        slices: Which slices of volumes and frames of multi-frame files are images.
+        window: Intensities of DICOM and NIfTI images that become black and white.
+        slices: Slices of volumes and frames of multi-frame files that are images.
         allow_download: Whether data may be fetched, where the location names data on a hub.
         skip_unreadable: Leave out images that cannot be decoded, and list them.
         split: File of a saved split; only its train rows are used.
         holdout: Set this share of the images aside as test in a new split and use the rest; whole groups stay
             together.
         folds: Make this many folds and use all but one of them.
-        fold: Which fold is set aside, from 0.
+        fold: Number of the fold that is set aside, from 0.
         limit: Use at most this many images; classes keep their shares.
         per_class: Use this many images of each class.
-        seed: Decides what ``holdout``, ``folds``, ``limit`` and ``per_class`` draw.
+        seed: Random seed of ``holdout``, ``folds``, ``limit`` and ``per_class``.
         num_threads: Threads that decode images; by default one per core, at most 8.
-        reporter: Told about progress and about what the user should know.
+        reporter: Reporter of progress, notices and warnings.
 
     Raises:
         DataError: The data are missing, empty, damaged or unsound; the message names the file or the row.

@@ -24,7 +24,7 @@ class RowSelection:
         split: Saved split whose train rows are used.
         holdout: Share that a new split sets aside as test, in (0, 1).
         folds: Number of folds of a new split.
-        fold: Which fold is set aside, from 0.
+        fold: Number of the fold that is set aside, from 0.
         limit: Maximum number of images.
         per_class: This many images of each class.
         seed: Random seed.

@@ -42,8 +42,8 @@ class Split(Record):
     Attributes:
         data_fingerprint: ``Dataset.listing_fingerprint`` of the rows that were split; empty if unknown.
         num_images: Rows that were split.
-        method: How, in words.
-        seed: None for a split that was not drawn.
+        method: Method of the split, in words.
+        seed: Random seed; None for a split that was not drawn.
         train: Row numbers, ascending.
         val: Row numbers, ascending; may be empty.
         test: Row numbers, ascending; may be empty.
@@ -156,7 +156,7 @@ def make_split(
         targets: Class of each row, 0 … C−1; or (n, L) of 0 and 1, where an image may have several labels.
         groups: Patient (or the like) of each row.
         fractions: Share of each part; they add up to 1, for example ``{"train": 0.8, "test": 0.2}``.
-        seed: Decides which rows (or groups) go where.
+        seed: Random seed of the assignment of rows (or groups).
         data_fingerprint: ``Dataset.listing_fingerprint``, so that the split is refused for other rows.
         class_names: Names of the C classes, for messages.
 

@@ -33,16 +33,16 @@ class ImageSet:
     """Images in a fixed order, with labels where the data have them; immutable.
 
     Attributes:
-        name: What to call it, without an absolute path.
+        name: Name of the data, without an absolute path.
         source: Kind of source, ``image_file`` for one file.
         class_names: Names of the labels that the data have; empty without labels.
         targets: (n,) place of each label in ``class_names``, or (n, L) of 0 and 1; None without labels.
         groups: (n,) patient of each image, or None.
         group_column: Column that the groups come from, or None.
-        rows_used: Which rows of the source these are, in words.
+        rows_used: Description of the rows of the source.
         numbers: (n,) place of each image among all that were listed, readable or not, from 0.
         unreadable: Images that were left out because they cannot be decoded.
-        reading: How files of scanners were read, in words.
+        reading: Description of how files of scanners were read.
     """
 
     name: str
@@ -155,7 +155,7 @@ def open_images(
         allow_download: As in ``open_dataset``.
         skip_unreadable: Leave out images that cannot be decoded, and list them.
         num_threads: Threads that decode images; by default one per core, at most 8.
-        reporter: Told about progress and about what the user should know.
+        reporter: Reporter of progress, notices and warnings.
 
     Raises:
         DataError: There is no image, or a table or array is damaged.

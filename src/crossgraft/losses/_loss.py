@@ -39,7 +39,7 @@ class Loss(Protocol):
 
         Args:
             targets: All training targets (n, C): one-hot, or 0/1 for several labels per image.
-            task: What the targets are.
+            task: Kind of the targets.
 
         Raises:
             UsageError: The loss has no meaning for the task, or the number of given weights is not C.

@@ -39,7 +39,7 @@ class Focal:
         class_weights: ``balanced`` or one positive number per class; with several labels per image it is the weight of the
             images that have the label, ``balanced`` being images without / images with it. Lin's α is w = α / (1 − α)
             up to a factor of the whole loss.
-        multi_label: Which form; ``resolve`` sets it.
+        multi_label: Whether the loss has its form for several labels; set by ``resolve``.
 
     Raises:
         UsageError: γ is negative or a weight is not a positive number.

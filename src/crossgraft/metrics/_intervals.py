@@ -33,7 +33,7 @@ class MetricValue(NamedTuple):
         num_images: Images counted.
         num_groups: Patients (writers, lesions …) they belong to; None when images were taken as independent.
         left_out: Classes or labels that a mean leaves out, because it has no meaning for them on these images.
-        note: What to know about the value, in one sentence.
+        note: Note about the value, in one sentence.
     """
 
     value: float
@@ -50,7 +50,7 @@ class Units:
 
     Args:
         groups: Patient of each image, or None.
-        num_images: How many images there are.
+        num_images: Number of images.
 
     Raises:
         DataError: There is no image, or the number of groups differs from that of images.

@@ -51,9 +51,9 @@ class ClassifierRecipe:
         licence: Licence of the pretrained weights, if known.
         weights_fingerprint: SHA-256 of the pretrained weights.
         source: ``timm``, ``torchvision``, ``checkpoint`` or ``factory``.
-        preprocessing: How images become inputs.
-        network: What builds the network without weights; None for a module that was made in Python.
-        cut: What was done to the network.
+        preprocessing: Preprocessing of images.
+        network: Recipe that builds the network without weights; None for a module that was made in Python.
+        cut: Changes that were made to the network.
         num_features: Length d of the features.
         num_outputs: Number C of classes or labels.
         adapters: Small parts that were put beside layers of the network.

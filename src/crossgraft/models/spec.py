@@ -31,7 +31,7 @@ class ModelSpec:
     """What a zoo says about one model; nothing is loaded yet.
 
     Attributes:
-        name: What tables call the model.
+        name: Name of the model in tables.
         source: A timm architecture name, ``torchvision:NAME``, or ``package.module:factory`` for a function that
             returns a ``nn.Module``.
             Empty: the header of the checkpoint names the architecture.
@@ -155,7 +155,7 @@ def spec_from_entry(entry: Mapping[str, object], *, folder: Path, trusted: Trust
     """Check one mapping of a zoo file and turn it into a spec.
 
     Args:
-        entry: What the YAML file says.
+        entry: Entry of the YAML file.
         folder: Folder of the YAML file.
         trusted: The code that the user named; the file itself allows none.
         where: Place for messages, for example ``zoo.yaml, entry 2``.

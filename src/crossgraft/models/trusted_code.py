@@ -118,7 +118,7 @@ def untrusted_code_error(source: str, *, consent: str) -> UntrustedCodeError:
 
     Args:
         source: ``package.module:factory``, as the file says.
-        consent: What to type, for example ``--code nets.py``.
+        consent: Flag to type, for example ``--code nets.py``.
     """
     return UntrustedCodeError(
         f"The network is built by the function {source}, and calling it runs its code, which nobody has allowed. If you trust "

@@ -47,9 +47,9 @@ def assemble_record(
         primary: Name of the score that orders the ranking.
         evaluations: One per model: candidates first, then controls.
         truth: Fine-tuned results, if the user gave some.
-        primary_reason: Why that score.
-        history: What is known of the candidates, in their order, from other targets.
-        findings: What is wrong with the data.
+        primary_reason: Reason for that score.
+        history: Known results of the candidates on other targets, in their order.
+        findings: Findings about the data.
         labels_left_out: Labels that were not scored, and why.
         seed: Random seed of the permutation test.
         show_names: Write names of image files into the record.

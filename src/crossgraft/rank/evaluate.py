@@ -69,7 +69,7 @@ def evaluate_scores(
         inputs: Features, labels, groups and source logits of the model; without labels where the resampling has columns of
             them.
         resampling: Plan from ``plan_resampling``.
-        all_intervals: Also for scores that take longer than ``INTERVAL_COST_LIMIT_SECONDS`` once.
+        all_intervals: Whether to compute intervals also for scores that take longer than ``INTERVAL_COST_LIMIT_SECONDS`` once.
         stage: Advanced by one for each of 1 + 20 + 5 rounds.
         options: Those that depend on the whole zoo, from ``choose_options``.
 
@@ -102,7 +102,7 @@ class _Run:
     """One score while it is evaluated: first on all images, then without each block, then with shuffled labels.
 
     Args:
-        score: Which.
+        score: Name of the score.
         views: All images, once for each label.
         seed: The same for every model and round, so that differences are paired.
         options: Values of the score's zoo option in every round; None leaves it alone.

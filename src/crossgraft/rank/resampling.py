@@ -24,7 +24,7 @@ class Resampling:
 
     Attributes:
         blocks: Rows that are left out together.
-        no_blocks_reason: Why there are none.
+        no_blocks_reason: Reason why there are no blocks.
         shuffled_labels: (n,), or (n, K) of the K scored labels; whole label sets move together.
         seed: Random seed of the scores.
         label_columns: (n, K) of 0 and 1 of the scored labels; None with one class per image.

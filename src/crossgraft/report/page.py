@@ -35,7 +35,7 @@ class RunPart:
 
     Args:
         command: The command that made it.
-        heading: What is said about it before its sections.
+        heading: Heading before its sections.
         sections: Its sections in order.
         prefix: Keeps its anchors apart from those of other runs.
         has_images: Whether it shows images.

@@ -34,8 +34,8 @@ class BlockProducts:
 
     Args:
         dtype: Number type of blocks and products.
-        shift_x: Taken off the first set of features.
-        shift_y: Taken off the second.
+        shift_x: Shift subtracted from the first set of features.
+        shift_y: Shift subtracted from the second set.
     """
 
     def __init__(self, dtype: np.dtype[Any], shift_x: VectorX, shift_y: VectorY) -> None:

@@ -11,7 +11,7 @@ def spearman(score: ModelValues, transfer_accuracy: ModelValues) -> float:
 
     Args:
         score: One value per model, larger = better.
-        transfer_accuracy: What fine-tuning gave, in the same order.
+        transfer_accuracy: Results of fine-tuning, in the same order.
 
     Returns:
         In [−1, 1]; NaN when one of the two is constant.
@@ -36,7 +36,7 @@ def kendall(score: ModelValues, transfer_accuracy: ModelValues) -> float:
 
     Args:
         score: One value per model, larger = better.
-        transfer_accuracy: What fine-tuning gave, in the same order.
+        transfer_accuracy: Results of fine-tuning, in the same order.
 
     Returns:
         In [−1, 1]; NaN when one of the two is constant.

@@ -17,7 +17,7 @@ def top_1_regret(score: ModelValues, transfer_accuracy: ModelValues) -> float:
 
     Args:
         score: One value per model, larger = better.
-        transfer_accuracy: What fine-tuning gave, in the same order.
+        transfer_accuracy: Results of fine-tuning, in the same order.
 
     Returns:
         ≥ 0; 0 when the first choice is (one of) the best.
@@ -39,8 +39,8 @@ def relative_top_k_accuracy(score: ModelValues, transfer_accuracy: ModelValues, 
 
     Args:
         score: One value per model, larger = better.
-        transfer_accuracy: What fine-tuning gave, in the same order; positive.
-        k: How many models are fine-tuned; with more than there are, all are.
+        transfer_accuracy: Results of fine-tuning, in the same order; positive.
+        k: Number of models that are fine-tuned; with more than there are, all are.
 
     Returns:
         In (0, 1]; 1 when the best model is among the first k.

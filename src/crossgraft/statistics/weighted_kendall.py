@@ -14,7 +14,7 @@ def weighted_kendall(score: ModelValues, transfer_accuracy: ModelValues) -> floa
 
     Args:
         score: One value per model, larger = better.
-        transfer_accuracy: What fine-tuning gave, in the same order.
+        transfer_accuracy: Results of fine-tuning, in the same order.
 
     Returns:
         In [−1, 1]; NaN when one of the two is constant.
@@ -44,7 +44,7 @@ def weighted_kendall_itm(score: ModelValues, transfer_accuracy: ModelValues) -> 
 
     Args:
         score: One value per model, larger = better.
-        transfer_accuracy: What fine-tuning gave, in the same order.
+        transfer_accuracy: Results of fine-tuning, in the same order.
 
     Returns:
         In [−1, 1]; NaN when one of the two is constant.

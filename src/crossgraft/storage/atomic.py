@@ -53,7 +53,7 @@ def write_atomically(
     Args:
         path: Folders above it are made.
         content: All of it.
-        advice: What to do where it cannot be written.
+        advice: Advice for the case that it cannot be written.
 
     Raises:
         StorageError: Disk full, no permission …; the temporary file is removed and an older ``path`` stays as it was.

@@ -66,10 +66,10 @@ def remove_leftovers(folder: Path, *, of: str | None = None, locked: bool = Fals
     containers) it stays for a day, unless the lock of the folder says that there are none.
 
     Args:
-        folder: May be missing.
-        of: Only leftovers of this name.
+        folder: Folder, which may be missing.
+        of: Name of the leftovers.
         locked: Whether this process holds the lock of the folder.
-        recursive: Also in the folders inside; links are not followed.
+        recursive: Whether to look in the folders inside, too; links are not followed.
     """
     for entry in list(_entries(folder, recursive=recursive)):
         found = _NAME.fullmatch(entry.name)

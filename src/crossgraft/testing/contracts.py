@@ -179,7 +179,7 @@ def check_score(score: Score, **extra: Any) -> None:
     """Check all promises of one score.
 
     Args:
-        score: What the decorator ``score`` or ``zoo_score`` made.
+        score: Score that the decorator ``score`` or ``zoo_score`` made.
         extra: Inputs that the examples cannot make: ``model`` and ``images``.
 
     Raises:

@@ -38,9 +38,9 @@ def visible(text: str, *, keep: str = "", escape: Callable[[str], str] = escaped
     they are part of the spelling.
 
     Args:
-        text: What is to be shown.
+        text: Text to show.
         keep: Characters that stay, such as line breaks of a layout of our own.
-        escape: What is written instead of a character.
+        escape: Function that gives the replacement of a character.
 
     >>> print(visible("scan\u202egnp.exe"), visible("a\nb"))
     scan\u202egnp.exe a\nb

@@ -29,19 +29,19 @@ class Survey(Confidential):
     """Rows of images with all that is known about them; sound or not.
 
     Attributes:
-        name: What to call the data, without an absolute path.
+        name: Name of the data, without an absolute path.
         source: Kind of source.
-        labels: As the source gave them.
+        labels: Labels as the source gave them.
         class_names: The C classes in order, or the L labels.
         targets: (n,) class of each row, or (n, L) of 0 and 1.
         groups: (n,) patient of each row, or None.
         group_column: Column that the groups come from, or None.
         groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
         splits: (n,) name of the split of each row (empty: in none), or None.
-        split_method: How the splits were made, in words.
-        rows_used: Which rows of the source these are, in words.
+        split_method: Origin of the splits, in words.
+        rows_used: Description of the rows of the source.
         attributes: Further columns, (n,) each.
-        problems: What makes rows unusable, as the source says it.
+        problems: Problems that make rows unusable, as the source states them.
         ordinal: Whether the user said that the order of the classes has a meaning.
         split: The split that was drawn or read, or None.
         images: The images that were looked at.
@@ -202,13 +202,13 @@ def survey_location(
     """List all rows of a location and look at each image once, with its thumbnail.
 
     Args:
-        location: What ``open_dataset`` opens.
+        location: Location as in ``open_dataset``.
         request: Request with ``use_split=None``.
         selection: The split to draw or to read, if any.
         class_names: Names of the classes in order, or a file of them.
-        ordinal: What the user says.
+        ordinal: Whether the user states an order of the classes.
         num_threads: Threads that decode.
-        reporter: Told about progress.
+        reporter: Reporter of progress.
 
     Raises:
         DataError: The rows cannot be listed, or not be split as asked.

@@ -19,7 +19,7 @@ class named_problems:  # noqa: N801 - read as `with named_problems(where):`
     """Turn whatever goes wrong in a block into an UnreadableImageError that names the file; remarks are not shown.
 
     Args:
-        where: What to call the file.
+        where: Name of the file.
     """
 
     def __init__(self, where: str) -> None:

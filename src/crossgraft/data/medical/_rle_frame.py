@@ -16,7 +16,7 @@ def missing_from_rle(frame: bytes, num_pixels: int) -> str | None:
     length belongs to no run and may be missing.
 
     Args:
-        frame: As it stands in the file.
+        frame: Frame as stored in the file.
         num_pixels: Rows × columns.
     """
     if len(frame) < _HEADER.size:

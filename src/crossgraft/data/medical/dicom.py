@@ -48,7 +48,7 @@ class DicomFacts:
     Attributes:
         num_slices: Frames.
         patient: The patient's identity as it stands in the file; goes nowhere but into a group number.
-        shown: How the policy ``file`` shows it: ``own window``, ``own table``, ``full range`` or ``colours``.
+        shown: Display under the policy ``file``: ``own window``, ``own table``, ``full range`` or ``colours``.
         scale: Stored range, slope and intercept, which ``full`` spreads from black to white.
         is_ct: Whether its values are Hounsfield units.
     """

@@ -37,7 +37,7 @@ class PixelLayout:
         samples: 1 or 3 per pixel.
         bits_allocated: Bits that a sample takes.
         bits_stored: Bits of these that carry the value; the others may hold anything.
-        shift: How many bits below the value carry something else.
+        shift: Number of bits below the value that carry something else.
         signed: Whether values are stored in two's complement.
         photometric: The photometric interpretation.
         num_frames: Number of frames, at least 1.

@@ -142,7 +142,7 @@ def show_wide(stored: np.ndarray, display: Display, found: Span) -> np.ndarray:
 
     Args:
         stored: Stored values, of any shape.
-        display: How to show them.
+        display: Display of the values.
         found: The lowest and the highest value of the whole file, black and white where the display names no others.
 
     Returns:

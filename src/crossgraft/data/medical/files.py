@@ -26,10 +26,10 @@ class MedicalFile:
 
     Attributes:
         path: Path of the file.
-        where: What to call it in messages.
+        where: Name of the file in messages.
         medical_format: DICOM or NIfTI.
-        facts: None where the header cannot be read; decoding then says why.
-        slices: Which slices are images, from 0.
+        facts: Facts of the header; None where the header cannot be read; decoding then says why.
+        slices: Slices that are images, from 0.
     """
 
     path: Path
@@ -60,7 +60,7 @@ class MedicalReader:
     """Reads slices; a file of which several are images is kept open.
 
     Attributes:
-        policy: Which intensities become black and white.
+        policy: Policy for the intensities that become black and white.
         cache: The volumes that were used last.
     """
 

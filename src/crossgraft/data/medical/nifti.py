@@ -31,8 +31,8 @@ class NiftiFacts:
 
     Attributes:
         num_slices: Planes along the slice axis of the first volume.
-        shown: How the policy ``file`` shows it: ``own range``, ``lowest to highest value`` or ``colours``.
-        num_volumes: Only the first one is read.
+        shown: Display under the policy ``file``: ``own range``, ``lowest to highest value`` or ``colours``.
+        num_volumes: Number of volumes, of which only the first is read.
     """
 
     num_slices: int

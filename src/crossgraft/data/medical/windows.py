@@ -48,7 +48,7 @@ class WindowPolicy:
         kind: ``file``: the file's own window if it has one, else its full range; ``full``: stored values
             of up to 16 bits apart from each other; ``given``: the window below.
         window: Window, for ``given`` only.
-        name: As the user wrote it.
+        name: Name as the user wrote it.
         is_hounsfield: Whether the window only makes sense for CT.
     """
 

@@ -53,9 +53,9 @@ def read_labels(column: Any, feature: Any, *, where: str, row_name: RowName) -> 
 
     Args:
         column: ``pyarrow.ChunkedArray``.
-        feature: What the column holds.
+        feature: Feature type of the column.
         where: The column, for messages.
-        row_name: How to call row i in messages.
+        row_name: Function that names row i in messages.
 
     Raises:
         DataError: A label is missing or is no class, or the column cannot hold labels.

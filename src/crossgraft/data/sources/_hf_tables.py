@@ -43,7 +43,7 @@ class ArrowSplits:
     """Where the rows of each split are; nothing is opened yet.
 
     Attributes:
-        name: What to call the dataset, without an absolute path.
+        name: Name of the dataset, without an absolute path.
         files: Split → its Arrow files. The key None: a saved dataset without splits.
         image_folders: Folders of the images that rows only name.
         saved_as: The split that a dataset without splits was taken from, if it says so.

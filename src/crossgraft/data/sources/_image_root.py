@@ -45,9 +45,9 @@ def refuse_outside(
     Args:
         names: Path of each row as it is written.
         outside: Rows whose image lies outside.
-        root: What to call the folder.
-        of_what: What names the images.
-        row_name: How to call row i in messages.
+        root: Name of the folder.
+        of_what: Kind of the data that name the images.
+        row_name: Function that names row i in messages.
 
     Raises:
         DataError: There are such rows; the first ones are named.

@@ -24,7 +24,7 @@ def label_set_from_columns(
     Args:
         columns: Cells of each column.
         names: Names of the columns.
-        row_name: How to call row i in messages.
+        row_name: Function that names row i in messages.
 
     Raises:
         DataError: A cell is neither yes nor no.
@@ -45,7 +45,7 @@ def label_set_from_numbers(values: np.ndarray, *, where: str, row_name: Callable
     Args:
         values: (n, L).
         where: The array, for messages.
-        row_name: How to call row i in messages.
+        row_name: Function that names row i in messages.
 
     Raises:
         DataError: A value is neither 0 nor 1.
@@ -68,7 +68,7 @@ def label_set_from_cells(cells: Sequence[str], separator: str) -> tuple[LabelMat
 
     Args:
         cells: One per row.
-        separator: What stands between the names.
+        separator: Separator between the names.
 
     Raises:
         DataError: All cells are blank.

@@ -16,8 +16,8 @@ def location_error(location: str, descriptions: Iterable[str]) -> DataError:
     """The error for a location that no source accepts.
 
     Args:
-        location: As the user wrote it.
-        descriptions: What the sources can open, for the message.
+        location: Location as the user wrote it.
+        descriptions: Descriptions of what the sources can open, for the message.
     """
     path = Path(location)
     if not path.exists():

@@ -21,17 +21,17 @@ class SourceRequest:
         use_split: Use only the rows of this split if the source has splits; None: all rows.
         label_columns: Names of the columns (or arrays) of labels; empty: a column with a usual name. Several columns are
             several labels per image, one per column, each 0 or 1.
-        label_separator: What stands between the labels of one cell; None: a cell holds one label.
+        label_separator: Separator of the labels in one cell; None: a cell holds one label.
         group_column: Name of the column (or array) of patients, writers, lesions; ``none``: there are no groups, whatever
             columns are called.
         path_column: Name of the column of image files.
         image_root: Folder that the image files of a table are relative to.
         allow_outside: Whether the data may name image files outside of their folder.
-        window: Which intensities of a DICOM or NIfTI image become black and white; None: the default.
-        slices: Which slices of a volume or frames of a multi-frame file are images; None: the default.
+        window: Intensities of a DICOM or NIfTI image that become black and white; None: the default.
+        slices: Slices of a volume or frames of a multi-frame file that are images; None: the default.
         allow_download: Whether the source may use the network.
-        default_window: As ``window``, where that is not given; ignored where it has no meaning.
-        default_slices: As ``slices``, where that is not given; ignored where it has no meaning.
+        default_window: Default of ``window``, where that is not given; ignored where it has no meaning.
+        default_slices: Default of ``slices``, where that is not given; ignored where it has no meaning.
     """
 
     use_split: str | None = "train"
@@ -61,12 +61,12 @@ class SourceRows(Confidential):
         label_names: Name of label number 0, 1, …, or None if labels are shown as they are; with several labels per image
             the names of the L columns.
         splits: (n,) or None if the source has no splits.
-        split_method: How the splits were made, in words.
+        split_method: Origin of the splits, in words.
         groups: (n,) or None.
         group_column: Column that the groups come from.
         groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
         attributes: Further columns, (n,) each.
-        notices: What the user should know, one sentence each.
+        notices: Notices to the user, one sentence each.
         reading: How files of scanners are read (window, slices), one sentence each; said to the user and recorded, so
             nothing in it names a file or a patient.
         problems: What makes the rows unusable as they are, one sentence each: opening raises the first, checking lists

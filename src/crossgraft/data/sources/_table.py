@@ -85,10 +85,10 @@ def find_column(table: Table, wanted: str | None, *, kind: str, usual_names: Seq
 
     Args:
         table: Table that is searched.
-        wanted: What the user named, if anything.
-        kind: What the column holds, for messages.
+        wanted: Name that the user gave, if any.
+        kind: Content of the column, for messages.
         usual_names: Names that are recognised, in lower case.
-        choose: How the user can say which column it is, for messages.
+        choose: Instruction how to name the column, for messages.
 
     Returns:
         The column, or None if no column has a usual name.
@@ -116,7 +116,7 @@ def find_group_column(table: Table, wanted: str | None, *, taken: Collection[str
 
     Args:
         table: Table that is searched.
-        wanted: What the user named, if anything.
+        wanted: Name that the user gave, if any.
         taken: Columns that hold something else.
 
     Raises:

@@ -101,7 +101,7 @@ def find_image_files(
             be missing where exactly one image has that name.
         root: Folder of the images.
         allow_outside: Whether paths may lead out of ``root``.
-        row_name: How to call row i in messages.
+        row_name: Function that names row i in messages.
 
     Raises:
         DataError: Files are outside of ``root``, missing, ambiguous, or named by two rows.

@@ -29,7 +29,7 @@ class PeftAdapter:
 
     Attributes:
         recipes: Recipes of the adapters, in the order of the network.
-        why_no_head: Why the head stayed as it was; None: it was read, too.
+        why_no_head: Reason why the head was not read; None: it was read, too.
         fingerprint: SHA-256 of the files.
     """
 

@@ -55,7 +55,7 @@ def find_factory(source: str, *, trusted: TrustedCode, folders: Sequence[Path] =
 
     Args:
         source: ``package.module:factory``.
-        trusted: What the user named. A function in one of its places must also be defined there: one that the module only
+        trusted: Code that the user named. A function in one of its places must also be defined there: one that the module only
             imports from elsewhere is refused.
         folders: Folders in which the module of a function that is named itself may lie; installed packages come before
             them, so that no file of such a folder stands in for a package.

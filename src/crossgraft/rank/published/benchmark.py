@@ -19,7 +19,7 @@ class Column(NamedTuple):
     """One score on every target.
 
     Attributes:
-        title: As people call it.
+        title: Title for people.
         values: Larger = better as published; NaN where there is none.
         part: Whether it is only a part of another score.
         usable: Whether it may enter an aggregation, or a text that says why not.
@@ -38,7 +38,7 @@ class Benchmark:
     Args:
         name: Name in commands and files.
         title: Title for people.
-        result: What was measured after fine-tuning, with its unit.
+        result: Measure after fine-tuning, with its unit.
         models: Names.
         targets: Names.
         groups: One per target; targets of one group are so alike that one tells about the other.

@@ -39,9 +39,9 @@ class TradeOff(NamedTuple):
     """One variant.
 
     Attributes:
-        name: Written beside its dot.
-        x: How alike its features stayed.
-        y: How good it is.
+        name: Name beside its dot.
+        x: Similarity of its features to the pretrained ones.
+        y: Quality.
         sweep: Dots of one sweep share mark and name, and are joined by a line.
         strength: Orders the dots of a sweep.
     """

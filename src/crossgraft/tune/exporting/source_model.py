@@ -30,8 +30,8 @@ class SourceModel:
     Attributes:
         classifier: Classifier in eval mode, float32, on the CPU, its adapters merged where that is possible.
         reference: The same as the run saved it, adapters beside their layers.
-        facts: What ``model.json`` of the run says.
-        notes: What was changed on the way, in words.
+        facts: Content of ``model.json`` of the run.
+        notes: Changes made on the way, in words.
     """
 
     classifier: Classifier

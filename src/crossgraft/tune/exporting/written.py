@@ -23,7 +23,7 @@ class Written(NamedTuple):
         how_to_use: Instructions for the card, in Markdown.
         card_name: File of the card.
         card_header: Header in front of the card.
-        notes: What the reader should know.
+        notes: Notes to the reader.
         holds_adapters: The adapters are files of their own, and not part of weights.
     """
 

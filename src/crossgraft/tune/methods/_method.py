@@ -76,7 +76,7 @@ def put_adapters_in(method: Method, classifier: Classifier, *, seed: int) -> Non
 
     Args:
         method: Any.
-        classifier: Changed in place; gives what it gave.
+        classifier: Classifier, changed in place; its outputs stay the same.
         seed: Random seed of the first weights of adapters.
 
     Raises:

@@ -27,8 +27,8 @@ def sort_parameters(
     Args:
         classifier: Nothing of it is changed.
         is_trained: Asked for each trainable parameter of the body.
-        trained: Why those of the body are trained.
-        frozen: Why the others are not.
+        trained: Reason why those of the body are trained.
+        frozen: Reason why the others are not.
         train_mode: ``train_mode`` of ``Selection``.
     """
     trained_names: dict[str, str] = {}
@@ -51,7 +51,7 @@ def adapters_and_head(classifier: Classifier, *, trained: str) -> Selection:
 
     Args:
         classifier: Its adapters are in place.
-        trained: Why those of the adapters are trained.
+        trained: Reason why those of the adapters are trained.
 
     Raises:
         UsageError: It has no adapters.

@@ -35,12 +35,12 @@ class Plugins:
     """The objects in the slots.
 
     Attributes:
-        method: What is trained.
-        regularizers: What is added to the loss.
-        batch_transforms: What is done to a batch, in this order.
-        augmentation: What is done to an image.
-        loss: As chosen; balanced weights are counted later, from the training rows.
-        sampler: How rows are drawn into batches.
+        method: Method: what is trained.
+        regularizers: Regularisers added to the loss.
+        batch_transforms: Transforms of a batch, in this order.
+        augmentation: Transform of an image.
+        loss: Loss as chosen; balanced weights are counted later, from the training rows.
+        sampler: Sampler that draws rows into batches.
     """
 
     method: Method

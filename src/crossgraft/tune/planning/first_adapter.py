@@ -21,8 +21,8 @@ def open_adapter(folder: str | Path | None, method: object) -> PeftFiles | None:
     """The files of ``--adapter``, read before anything else is.
 
     Args:
-        folder: As PEFT saved it.
-        method: As it was asked for.
+        folder: Folder as PEFT saved it.
+        method: Method as requested.
 
     Raises:
         UsageError: The method trains no LoRA, or has options that the adapter decides about.

@@ -78,7 +78,7 @@ def make_plan(
 
     Args:
         classifier: Classifier that is trained.
-        selection: What of it is trained.
+        selection: Selection of what is trained.
         settings: Settings of the trainer, without the grid.
         described: Choices in words, shown as they are.
         points: Points of the grid; one empty point without one.
@@ -87,7 +87,7 @@ def make_plan(
         num_val: Validation rows of one job.
         cost: Measured cost of one step.
         own_parameters: Parameters of regularisers.
-        notes: What should be known.
+        notes: Notes to the user.
     """
     rows = plan_rows(classifier, selection)
     adapters = [part for _, adapter in adapters_of(classifier).values() for part in adapter.parameters()]

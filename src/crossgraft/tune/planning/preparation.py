@@ -49,14 +49,14 @@ class Preparation:
 
     Attributes:
         rows: Data and parts.
-        checks: What was found in the rows.
-        task: What the targets are.
-        request: What was asked for.
+        checks: Findings about the rows.
+        task: Kind of the targets.
+        request: Requested fine-tuning.
         backbone: Pretrained, or with random weights for a method that starts from them.
         classifier: The start of every training.
         plugins: Plug-ins in the slots.
         settings: Settings of the trainer, without the grid.
-        selection: What is trained.
+        selection: Selection of what is trained.
         rule: Rule that selects epoch and grid point.
         num_threads: Number of threads that read images.
         plan: Plan of all trainings.
@@ -124,9 +124,9 @@ def prepare_rows(
 
     Args:
         rows: Open, each with its part.
-        request: What was asked for.
-        run: Told about data and machine.
-        reporter: Told what is going on.
+        request: Requested fine-tuning.
+        run: Run that records data and machine.
+        reporter: Reporter of progress.
         checks: Checks of these rows, if they were made before.
     """
     options, points = request.options, request.points

@@ -25,7 +25,7 @@ class Request:
     """Options of ``fine_tune`` and what their names stand for.
 
     Attributes:
-        options: As given.
+        options: Options as given.
         spec: Spec of the model.
         points: Points of the grid.
         adapter: Files of ``--adapter``; None without.

@@ -45,17 +45,17 @@ def open_rows(
     test row once, and each fold takes its val rows from the others.
 
     Args:
-        data: As in ``open_dataset``, or an open ``Dataset``.
+        data: Location as in ``open_dataset``, or an open ``Dataset``.
         split: JSON file of a saved split.
         holdout: Share of the images that a new split sets aside as test.
         folds: Number of folds instead of one split.
-        fold: Only this fold, from 0; None: all of them.
+        fold: Number of the only fold, from 0; None: all folds.
         val_fraction: Share of the training rows that becomes val where there is none; 0: no val rows.
         limit: Use at most this many images in all, with the class shares kept.
         per_class: Train on this many images of each class; val and test stay whole.
         seed: Random seed.
-        reporter: Told about the data.
-        options: What else ``open_dataset`` takes.
+        reporter: Reporter of notices about the data.
+        options: Other arguments of ``open_dataset``.
 
     Raises:
         DataError: The data are wrong, or too few rows are left for a part; the message names it.

@@ -17,7 +17,7 @@ class Situation:
     Attributes:
         plugins: Plug-ins in the slots.
         settings: Settings of the trainer.
-        task: What the targets are.
+        task: Kind of the targets.
         num_train: Training rows.
         num_classes: Classes or labels.
         has_val: Whether there are rows that select the model.
@@ -26,7 +26,7 @@ class Situation:
         num_points: Number of points of the grid.
         trained_batch_norms: Names of BatchNorm layers whose statistics would move.
         given: Arguments that the user gave.
-        grid_settings: What the grid varies.
+        grid_settings: Settings that the grid varies.
     """
 
     plugins: Plugins

@@ -36,8 +36,8 @@ class StepCost:
         seconds_of_head_step: Duration of a step that only sees features; 0 otherwise.
         features_once: Whether features are computed once and epochs then train the head alone.
         peak_bytes: Largest memory that training needs at once, without the images.
-        time_reason: How the time was measured, or why it was not.
-        memory_reason: How the memory was estimated, or why it was not.
+        time_reason: Method of the time measurement, or the reason why there is none.
+        memory_reason: Method of the memory estimate, or the reason why there is none.
     """
 
     seconds_per_image: float | None

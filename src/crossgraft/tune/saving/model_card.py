@@ -22,7 +22,7 @@ def model_card(facts: SavedModelRecord, *, how_to_use: str = _WITH_CROSSGRAFT) -
     """The card in Markdown; the same facts give the same text.
 
     Args:
-        facts: What ``model.json`` says.
+        facts: Content of ``model.json``.
         how_to_use: Its last paragraph, in Markdown.
     """
     parts = [

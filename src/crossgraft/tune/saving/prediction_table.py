@@ -17,7 +17,7 @@ def prediction_table(folds: Sequence[FoldPredictions], prepared: Preparation, *,
     Args:
         folds: Folds of the selected models.
         prepared: Data and task.
-        show_names: Also the names of the files, which may say who a patient is.
+        show_names: Whether to include names of files, which may identify patients.
     """
     dataset, names = prepared.rows.dataset, prepared.rows.dataset.class_names
     parts: list[pd.DataFrame] = []
