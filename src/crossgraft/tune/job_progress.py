@@ -21,7 +21,7 @@ class JobProgress:
 
     Args:
         reporter: Reporter that shows it.
-        tracker: Told about each epoch.
+        tracker: Tracker of epochs.
         rule: Its metric is shown.
         num_jobs: Number of all jobs.
     """

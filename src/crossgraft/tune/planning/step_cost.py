@@ -130,7 +130,7 @@ def measure_step(
     except torch.OutOfMemoryError as error:
         raise OutOfMemoryError(
             f"One step of {settings.batch_size} images does not fit into the memory of {settings.device}. Use a smaller "
-            "--batch-size, a smaller --image-size, or cut batches into parts with --accumulate."
+            "--batch-size, a smaller --image-size, or cut batches into micro-batches with --accumulate."
         ) from error
     except CrossgraftError as error:  # a step that diverges is told when it is made for real
         return replace(UNKNOWN_COST, time_reason=f"not measured: {error}")

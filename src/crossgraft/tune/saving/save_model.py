@@ -32,8 +32,8 @@ def describe_saved_model(
         record: Says on what the model was trained and how well it does.
         classifier: The network; its recipe is kept.
         seed: Random seed of the run.
-        window: Which intensities of DICOM and NIfTI images became black and white, as it was asked for.
-        slices: Which slices of volumes were images, as it was asked for.
+        window: Requested intensities of DICOM and NIfTI images that became black and white.
+        slices: Requested slices of volumes that were images.
     """
     data, calibration = record.dataset, record.calibration
     return SavedModelRecord(
