@@ -133,10 +133,10 @@ REFUSED: tuple[Rule, ...] = (
 WARNED: tuple[Rule, ...] = (
     Rule(
         lambda s: bool(s.trained_batch_norms) and s.settings.accumulate > 1,
-        "--accumulate {settings.accumulate} cuts each batch into micro-batches of about {images_at_once} images, and "
-        "BatchNorm layers that are trained ({trained_batch_norms[0]} …) normalise each micro-batch with its own mean and variance, "
-        "so the result is not that of a whole batch. Leave --accumulate out, with a smaller --batch-size or --precision bf16 if memory is short, or "
-        "choose a method that keeps BatchNorm frozen (--method linear).",
+        "--accumulate {settings.accumulate} cuts each batch into micro-batches of about {images_at_once} images, and BatchNorm "
+        "layers that are trained ({trained_batch_norms[0]} …) normalise each micro-batch with its own mean and variance, so the "
+        "result is not that of a whole batch. Leave --accumulate out, with a smaller --batch-size or --precision bf16 if memory "
+        "is short, or choose a method that keeps BatchNorm frozen (--method linear).",
     ),
 )
 """Said in the plan and as a warning, all that hold."""
