@@ -12,7 +12,7 @@ UNITS = (
     "image label class line patient model score row file core pixel sample group fold target channel column step epoch "
     "batch variant metric layer benchmark panel slice"
 ).replace(" ", "|")
-COUNTED = "class|label|row|entry|column|value|score|file|number|name|group|training|forward pass|line"
+COUNTED = "class|image|label|row|entry|column|value|score|file|number|name|group|training|forward pass|line"
 
 FORBIDDEN = {
     "cannot is one word": r"\b[Cc]an\s+not\b(?! only)",

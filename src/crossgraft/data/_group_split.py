@@ -13,7 +13,7 @@ Shares = Float64[np.ndarray, " num_parts"]
 
 
 def assign_images(targets: ClassIndices, shares: Shares, seed: int) -> ClassIndices:
-    """Part of each row: every class is shuffled and cut at the shares, at least one image a part.
+    """Part of each row: every class is shuffled and cut at the shares, at least one image per part.
 
     Args:
         targets: Class of each row; every class has at least as many images as there are parts.

@@ -54,7 +54,7 @@ def limit_rows(targets: Targets, num_images: int, *, seed: int) -> np.ndarray:
     counts = np.bincount(targets)
     if num_images < len(counts):
         raise UsageError(
-            f"--limit {num_images} is less than the {len(counts)} classes; ask for at least one image a class."
+            f"--limit {num_images} is less than the {len(counts)} classes; ask for at least one image per class."
         )
     if num_images >= len(targets):
         return np.arange(len(targets))

@@ -107,7 +107,7 @@ def _feasible_folds(labels: np.ndarray, units: np.ndarray, wanted: int) -> tuple
 def _splits(
     labels: np.ndarray, groups: np.ndarray | None, folds: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    if np.bincount(labels).max() < folds:  # one image a class: none is ever seen in training
+    if np.bincount(labels).max() < folds:  # one image per class: none is ever seen in training
         return []
     random_state = seeding.derive_seed(seed, "linear probe folds")
     kind = StratifiedKFold if groups is None else StratifiedGroupKFold

@@ -261,7 +261,7 @@ def _image_column(header: Table, features: Mapping[str, Any], wanted: str | None
         raise DataError(f"Several columns of {header.name} hold images: {listed}. Choose one with --path-column.")
     listed = "; ".join(f"{column}: {feature}" for column, feature in features.items())
     raise DataError(
-        f"No column of {header.name} is declared as one image a row. Declare it with dataset.cast_column(NAME, "
+        f"No column of {header.name} is declared as one image per row. Declare it with dataset.cast_column(NAME, "
         f"datasets.Image()), and save the dataset again. Columns: {listed}."
     )
 

@@ -307,7 +307,7 @@ def test_an_unreadable_cell_is_named_by_its_row(tmp_path, cell, reason):
 def test_pixel_arrays_are_refused_with_the_way_out(saved):
     made = datasets.Dataset.from_dict({"pixels": [[[0, 1], [2, 3]]] * 4, "label": [0, 1] * 2})
     with pytest.raises(
-        DataError, match=r"No column of chest is declared as one image a row.*cast_column.*pixels: List"
+        DataError, match=r"No column of chest is declared as one image per row.*cast_column.*pixels: List"
     ):
         open_dataset(saved(made))
 
