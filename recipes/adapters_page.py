@@ -92,7 +92,7 @@ Mean over the three sets, with an interval over the seeds (Student's t, n = {num
 little); – where a variant is not there yet for every set. *Trained*: share of the parameters, head included. *Time*: CPU
 seconds of the whole call as a multiple of FULL's, the median over set and seed, on a machine that had other work to do: take
 it as rough. The paper fine-tunes ViT-B/16 at 224 pixels (its caption names no set; ISIC2018 from the context): orderings can
-be compared, sizes can not.
+be compared, sizes cannot.
 
 {of_vit}
 

@@ -21,7 +21,7 @@ from crossgraft.errors import DivergedError
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
 from crossgraft.runs.jobs import Job, Outcome, Work, run_jobs
-from crossgraft.tune import Tuned
+from crossgraft.tune import FineTuningResult
 
 SIDE, EPOCHS, BATCH_SIZE = 64, 15, 64
 
@@ -134,7 +134,7 @@ def train(job: Training, arguments: argparse.Namespace, settings: str, out: Path
     return TrainingRow.of_record(record, decided, **known, cpu_seconds=spent)
 
 
-def tune(job: Training, arguments: argparse.Namespace, out: Path) -> Tuned:
+def tune(job: Training, arguments: argparse.Namespace, out: Path) -> FineTuningResult:
     """Train, or read back what is in ``out``."""
     options = {"image_size": SIDE, "epochs": EPOCHS, "batch_size": BATCH_SIZE, **job.target.options, **job.options}
     if arguments.smoke:

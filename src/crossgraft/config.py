@@ -139,7 +139,7 @@ def resolve(model: type[BaseModel], *, file: Path | None, given: Mapping[str, An
     """Merge defaults, a file and given values, in this order, and validate the result.
 
     Args:
-        model: From ``settings_model``.
+        model: Model from ``settings_model``.
         file: Optional YAML file.
         given: Values that the user typed; they win.
 

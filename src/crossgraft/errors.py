@@ -26,8 +26,8 @@ class UnknownNameError(UsageError, KeyError):
     """A name is not registered; the message lists the nearest ones.
 
     Args:
-        kind: What the name is of.
-        name: As given.
+        kind: Kind of the named thing.
+        name: Name as given.
         known: All names there are.
         hint: Said after the nearest names.
         meant: The name that is surely meant, instead of the nearest of ``known``.
@@ -92,7 +92,7 @@ class OutOfMemoryError(CrossgraftError, MemoryError):
 
 
 class ExportError(CrossgraftError, RuntimeError):
-    """A model can not be exported, gives other outputs once it was loaded again, or can not be sent to the hub."""
+    """A model cannot be exported, gives other outputs once it was loaded again, or cannot be sent to the hub."""
 
 
 class DivergedError(CrossgraftError, ArithmeticError):

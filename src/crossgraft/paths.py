@@ -16,7 +16,7 @@ _MOST_CHARACTERS = 200
 
 
 def is_file(path: Path) -> bool:
-    """Is there a file, perhaps behind symbolic links?"""
+    """Whether the path leads to a file, perhaps through symbolic links."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -24,7 +24,7 @@ def is_file(path: Path) -> bool:
 
 
 def is_folder(path: Path) -> bool:
-    """Is there a folder, perhaps behind symbolic links?"""
+    """Whether the path leads to a folder, perhaps through symbolic links."""
     try:
         return path.is_dir()
     except (OSError, ValueError):
@@ -32,7 +32,7 @@ def is_folder(path: Path) -> bool:
 
 
 def is_link(path: Path) -> bool:
-    """Is it a symbolic link, whether it leads somewhere or not?"""
+    """Whether the path is a symbolic link, even one that leads nowhere."""
     try:
         return path.is_symlink()
     except (OSError, ValueError):
@@ -51,15 +51,15 @@ def read_whole(path: Path) -> bytes:
 
 
 def refuse_impossible(path: str | Path, *, what: str, kind: type[CrossgraftError]) -> None:
-    """Raise for a path that can not lead to anything; one where nothing is yet will do.
+    """Raise for a path that cannot lead to anything; one where nothing is yet will do.
 
     Args:
-        path: As it was written.
-        what: What it is of, for the message: an argument or a flag.
+        path: Path as it was written.
+        what: Owner of the path, for the message: an argument or a flag.
         kind: The error to raise.
 
     Raises:
-        CrossgraftError: Of the ``kind`` that was given: the path is too long, or its symbolic links lead in a circle.
+        CrossgraftError: The error is of the given ``kind``: the path is too long, or its symbolic links lead in a circle.
     """
     try:
         Path(path).stat()

@@ -46,8 +46,8 @@ class Reporter:
     """Tells the user what is happening, in the user's words; every message is one line, and steers no terminal.
 
     Args:
-        stream: Where to write; stderr by default, because stdout carries results only.
-        quiet: Say nothing but warnings.
+        stream: Stream that is written to; stderr by default, because stdout carries results only.
+        quiet: Whether to show nothing but warnings.
         sparing: Leave out lines about short work while others are coming in; by default in a notebook only.
         clock: Seconds of a clock that never goes back.
     """
@@ -119,7 +119,7 @@ class Reporter:
 
 
 def _is_notebook(stream: TextIO) -> bool:
-    """Is this the stream of a notebook's cell?"""
+    """Whether this is the stream of a notebook's cell."""
     return type(stream).__module__.startswith("ipykernel")
 
 

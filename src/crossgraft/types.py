@@ -18,19 +18,19 @@ from crossgraft.plain_types import AllowedCode as AllowedCode
 from crossgraft.plain_types import ResizePolicy as ResizePolicy
 
 Features = Float[np.ndarray, "num_samples num_features"]
-"""Penultimate features, one row an image."""
+"""Penultimate features, one row per image."""
 SourceLogits = Float[np.ndarray, "num_samples num_source_classes"]
 """What the pretrained head says about each image, before softmax."""
 SourceFeatures = Float[np.ndarray, "num_source_samples num_features"]
 """Penultimate features of images of the source domain."""
 Labels = Shaped[np.ndarray, " num_samples"]
-"""One label an image, of any type that sorts: integers, strings, booleans."""
+"""One label per image, of any type that sorts: integers, strings, booleans."""
 ClassIndices = Int[np.ndarray, " num_samples"]
 """Labels mapped to 0 … C−1 in sorted order."""
 LabelMatrix = Int[np.ndarray, "num_samples num_labels"]
 """Multi-label targets: 1 where the image has the label, 0 where it has not."""
 Targets = ClassIndices | LabelMatrix
-"""What is to be predicted: one class an image, or any number of labels an image."""
+"""What is to be predicted: one class per image, or any number of labels per image."""
 Groups = Shaped[np.ndarray, " num_samples"]
 """The patient, writer or lesion that each image belongs to."""
 Replicates = Float64[np.ndarray, " num_blocks"]
@@ -41,7 +41,7 @@ Task = Literal["multi-class", "binary", "multi-label"]
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
 
 LARGEST_INPUT_PIXELS = 16384
-"""Of a side; far above what any network takes, and small enough that one input fits into memory."""
+"""Largest length of a side; far above what any network takes, and small enough that one input fits into memory."""
 LEAST_CROP_FRACTION = 0.01
 """A smaller one would resize every image to more than a hundred times the input."""
 LEAST_STD = 1e-6

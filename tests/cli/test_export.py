@@ -35,7 +35,7 @@ def test_an_export_is_text_json_or_a_refusal(tuned, crossgraft):
     assert outcome.code == 0, outcome.err
     assert max(map(len, outcome.out.splitlines())) <= 100
     assert "8 generated images, in batches of 1, 2 and 5: logits differ by at most" in " ".join(outcome.out.split())
-    assert "timm and torchvision can not load it" in outcome.out
+    assert "timm and torchvision cannot load it" in outcome.out
     assert outcome.out.splitlines()[-1] == "Export: tuned/export/safetensors"
     again = crossgraft("export", "tuned", *CODE)
     assert (again.code, "holds an export already" in again.err) == (2, True)

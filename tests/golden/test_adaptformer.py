@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from crossgraft.models.adapters import AdaptFormer
+from crossgraft.models.adapters import AdaptFormerAdapter
 
 GIVEN = {
     name: torch.from_numpy(values) for name, values in np.load(Path(__file__).with_name("adaptformer.npz")).items()
@@ -13,7 +13,7 @@ GIVEN = {
 
 
 def test_addition_and_output():
-    adapter = AdaptFormer(16, bottleneck=4, scale=0.1, dropout=0.1, norm="none").double().eval()
+    adapter = AdaptFormerAdapter(16, bottleneck=4, scale=0.1, dropout=0.1, norm="none").double().eval()
     weights = {name.removeprefix("af."): value for name, value in GIVEN.items() if name.startswith("af.")}
     adapter.load_state_dict({name.replace("_proj", ""): value for name, value in weights.items()})
     found = adapter.addition(GIVEN["af_x"])

@@ -290,7 +290,7 @@ class Looking(Reporter):
                 continue
             self.seen.add(type(each).__name__)
             shown = [repr(each), str(each), getattr(type(each), "_repr_html_", str)(each)]
-            with suppress(Exception):  # most objects can not be pickled at all
+            with suppress(Exception):  # most objects cannot be pickled at all
                 shown.append(pickle.dumps(each))
             self.leaks += [(type(each).__name__, leak) for text in shown for leak in planted(text)]
 

@@ -47,7 +47,7 @@ def test_a_pickle_that_makes_no_sense_is_a_named_error(tmp_path, case):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("net/data.pkl", PICKLES[case])
         archive.writestr("net/version", "3\n")
-    with pytest.raises(DataError, match=r"net\.pth (can not be read as a checkpoint: \S|is no state dict)"):
+    with pytest.raises(DataError, match=r"net\.pth (cannot be read as a checkpoint: \S|is no state dict)"):
         read_state_dict(path)
 
 

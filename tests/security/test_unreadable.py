@@ -1,4 +1,4 @@
-"""Images that can not be used: left out alike whatever is wrong with them, each with its own reason."""
+"""Images that cannot be used: left out alike whatever is wrong with them, each with its own reason."""
 
 import csv
 

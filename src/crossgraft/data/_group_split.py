@@ -13,12 +13,12 @@ Shares = Float64[np.ndarray, " num_parts"]
 
 
 def assign_images(targets: ClassIndices, shares: Shares, seed: int) -> ClassIndices:
-    """Part of each row: every class is shuffled and cut at the shares, at least one image a part.
+    """Part of each row: every class is shuffled and cut at the shares, at least one image per part.
 
     Args:
         targets: Class of each row; every class has at least as many images as there are parts.
         shares: Share of each part, adding up to 1.
-        seed: Decides the shuffles.
+        seed: Random seed of the shuffles.
     """
     assigned = np.empty(len(targets), dtype=np.int64)
     for index in np.unique(targets):
@@ -38,7 +38,7 @@ def assign_groups(targets: ClassIndices, groups: Groups, shares: Shares, seed: i
         targets: Class of each row; images of every class are of at least as many groups as there are parts.
         groups: Group of each row.
         shares: Share of each part, adding up to 1.
-        seed: Decides between groups of equal size.
+        seed: Random seed for ties between groups of equal size.
     """
     names, group_of_row = np.unique(groups, return_inverse=True)
     counts = np.zeros((len(names), int(targets.max()) + 1))

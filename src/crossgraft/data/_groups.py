@@ -24,7 +24,7 @@ _OTHERS = re.compile(
 
 
 def is_group_name(name: str) -> bool:
-    """Does a column of this name hold patients, or the like?
+    """Whether a column of this name holds patients, or the like.
 
     >>> [is_group_name(name) for name in ("Patient ID", "lesion_id", "caseNumber", "patient_age", "staircase")]
     [True, True, True, False, False]
@@ -33,7 +33,7 @@ def is_group_name(name: str) -> bool:
 
 
 def is_first_group_name(name: str) -> bool:
-    """Is it one of the most usual names?"""
+    """Whether it is one of the most usual names."""
     return _plain(name) in _FIRST
 
 
@@ -41,10 +41,10 @@ def find_groups(names: Sequence[str], *, taken: Collection[str | None], holder: 
     """The one name that holds patients; None where there is none.
 
     Args:
-        names: Of all columns or arrays that could be meant.
+        names: Names of all columns or arrays that could be meant.
         taken: Those that hold something else, such as the labels.
-        holder: What they belong to, for the message.
-        kind: What they are, in the plural: columns, arrays.
+        holder: Owner of the names, for the message.
+        kind: Kind of the names in the plural: columns, arrays.
 
     Raises:
         DataError: Several could be meant.
@@ -63,9 +63,9 @@ def refuse_missing_groups(groups: Sequence[object] | np.ndarray, *, where: str, 
     """Images of unknown patients are not of one patient, which a common empty name would make of them.
 
     Args:
-        groups: One a row; missing ones are None, NaN or blank.
+        groups: One per row; missing ones are None, NaN or blank.
         where: The column or array, for the message.
-        row_name: How to call row i.
+        row_name: Function that names row i.
 
     Raises:
         DataError: The group of a row is missing.

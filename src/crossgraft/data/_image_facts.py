@@ -24,16 +24,16 @@ _SAMPLES_TRIED_FIRST = 1024  # a few samples usually show that an image is not g
 
 
 class ImageFacts(NamedTuple):
-    """What an image showed; all empty for one that can not be decoded.
+    """What an image showed; all empty for one that cannot be decoded.
 
     Attributes:
         digest: ``image_digest`` of the samples as they were decoded.
         picture: The same of the canonical form: equal for images of one size that show the same picture, whether grey or
             RGB with three equal channels, whether 8 bits or the same 8 bits stretched to 16 or to floats.
         kind: Height, width, channels and depth in words.
-        height: In pixels.
-        width: In pixels.
-        is_constant: Have all pixels the same value?
+        height: Height in pixels.
+        width: Width in pixels.
+        is_constant: Whether all pixels have the same value.
         peak_16_bit: Largest sample of a 16-bit image.
         thumbnail: Grey, ``THUMBNAIL_SIDE`` pixels a side whatever the shape of the image, or None if not asked for.
     """
@@ -82,7 +82,7 @@ def canonical_form(pixels: np.ndarray) -> np.ndarray:
 
 
 def _holds(condition: Callable[[np.ndarray], bool], pixels: np.ndarray) -> bool:
-    """Is the condition true of the first rows, and then of all?"""
+    """Whether the condition holds for the first rows, and then for all."""
     few_rows = 1 + _SAMPLES_TRIED_FIRST // (pixels.shape[1] * pixels.shape[2])
     return condition(pixels[:few_rows]) and condition(pixels)
 

@@ -32,11 +32,11 @@ class LabelBalance:
     """How far each mark of each part is from its share, kept up to date while units move.
 
     Args:
-        marks: What one unit of each pattern counts; the last column counts images.
+        marks: Counts of one unit of each pattern; the last column counts images.
         shared: Units of each pattern in each part; changed in place.
         wanted: Marks that each part should have, parts × marks.
         bound: No mark of a part may be this far from what is wanted.
-        keep_sizes: Only exchange units of equal size, so that no part changes its number of images.
+        keep_sizes: Whether to exchange only units of equal size, so that no part changes its number of images.
     """
 
     def __init__(self, marks: Marks, shared: Shared, wanted: np.ndarray, *, bound: float, keep_sizes: bool) -> None:
@@ -145,7 +145,7 @@ class LabelBalance:
         return np.stack([-gain, gain])
 
     def _is_allowed(self, step: _Step) -> bool:
-        """Does the step stay within the bound, and leave no part without a label that all parts can have?"""
+        """Whether the step stays within the bound and leaves no part without a label that all parts can have."""
         both = [step.giver, step.taker]
         off, after = np.abs(self.off[both]), np.abs(self.off[both] + self._net(self.marks, step))
         within = (after < self.bound) | (after <= off)  # what is too far off already may come nearer

@@ -4,7 +4,7 @@ Images (or groups) with the same number of marks on every label are interchangea
 of each *pattern* go to each part. Cutting a pattern exactly at the share leaves a fraction of a unit; these fractions are
 rounded as in the proof of the Beck–Fiala theorem: while more patterns float than there are labels to watch, some
 combination of them can be moved without changing any watched label, until one of them becomes whole. A label is no longer
-watched once so little of it floats that rounding can not move it farther than the bound.
+watched once so little of it floats that rounding cannot move it farther than the bound.
 
 Reference:
     Beck and Fiala, Integer-making theorems, Discrete Applied Mathematics 3(1), 1981.
@@ -31,10 +31,10 @@ def share_out_patterns(
     """Cut every mark at ``shares``, by halving the list of parts again and again.
 
     Args:
-        marks: Not negative.
+        marks: Counts, not negative.
         units: Positive.
         shares: Positive, adding up to 1.
-        rng: Decides between roundings that are equally good.
+        rng: Generator that decides between equally good roundings.
 
     Returns:
         In every part, every mark differs from its share by less than ``rounding_bound(marks, shares)``.

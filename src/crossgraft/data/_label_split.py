@@ -19,7 +19,7 @@ class LabelAssignment(NamedTuple):
     Attributes:
         parts: Part of each row.
         bound: Every label count of every part, and its size, differs from its share by less than this; in images.
-        largest_deviation: Of a label count or a size from its share, in images.
+        largest_deviation: Largest deviation of a label count or a size from its share, in images.
         missing: (part, label) of labels that a part lacks.
     """
 
@@ -42,8 +42,8 @@ def assign_label_sets(
     Args:
         targets: (n, L) of 0 and 1.
         groups: Stay together.
-        shares: Of each part, adding up to 1.
-        seed: Decides what goes where.
+        shares: Share of each part, adding up to 1.
+        seed: Random seed of the assignment.
 
     Cost: about parts × patterns × L³, patterns being the different rows of counts, plus sorting n rows.
     """
@@ -70,8 +70,8 @@ def choose_label_sets(targets: LabelMatrix, num_images: int, seed: int) -> np.nd
 
     Args:
         targets: (n, L) of 0 and 1.
-        num_images: At least 1 and below n.
-        seed: Decides which.
+        num_images: Number of images, at least 1 and below n.
+        seed: Random seed of the choice.
     """
     units = _Units.of(targets, None)
     shares = np.array([num_images, len(targets) - num_images]) / len(targets)
@@ -90,10 +90,10 @@ class _Units(NamedTuple):
     """What moves as a whole (groups, or single images), by pattern of marks.
 
     Attributes:
-        marks: Of one unit of each pattern: its images with each label, and its images.
+        marks: Counts of one unit of each pattern: its images with each label, and its images.
         number: Units of each pattern.
-        pattern_of_unit: Of each unit.
-        unit_of_row: Of each row.
+        pattern_of_unit: Pattern of each unit.
+        unit_of_row: Unit of each row.
     """
 
     marks: Marks

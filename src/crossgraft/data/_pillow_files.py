@@ -31,7 +31,7 @@ _GREY_BITS = {"1": 1, "L;2": 2, "L;4": 4, "L": 8}
 
 
 def is_tiff(file: OpenFile) -> bool:
-    """Does it begin as a TIFF does? The file is at its beginning afterwards."""
+    """Whether it begins as a TIFF does. The file is at its beginning afterwards."""
     start = file.read(4)
     file.seek(0)
     return start in TIFF_SIGNATURES

@@ -26,7 +26,7 @@ def may_lack_rows(image: Image.Image, pixels: np.ndarray) -> bool:
 
 
 def lacks_rows(content: bytes) -> bool:
-    """Do the data of a PNG file unpack into fewer bytes than its header announces?"""
+    """Whether the data of a PNG file unpack into fewer bytes than its header announces."""
     announced, unpacked = 0, 0
     stream = zlib.decompressobj()
     place = _SIGNATURE_BYTES

@@ -33,7 +33,7 @@ class _Muffle(logging.Filter):
         return not self.is_on()
 
     def match(self, module: str) -> bool:
-        """As a pattern of ``warnings``: is this module one whose warnings are to be ignored now?"""
+        """As a pattern of ``warnings``: whether the warnings of this module are to be ignored now."""
         return self.is_on() and module.partition(".")[0] in _LIBRARIES
 
 

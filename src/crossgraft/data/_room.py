@@ -1,4 +1,4 @@
-"""Is there room in memory for what the header of an image announces? Asked before anything is unpacked."""
+"""Memory for what the header of an image announces, checked before anything is unpacked."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def room_for(num_bytes: int, what: str, *, copies: int = 4) -> Generator[None]:
     """Decode in this block. Large images come one at a time: the memory that was free when it was asked for still is then.
 
     Args:
-        num_bytes: Of the decoded samples, as the header announces them; any number.
+        num_bytes: Size of the decoded samples according to the header; any number.
         what: Subject of the message, such as "a picture of 9×9 pixels".
-        copies: How many arrays of that size there are at a time. A decoder holds a picture of its own, the array that is
+        copies: Number of arrays of that size at a time. A decoder holds a picture of its own, the array that is
             made of it, and up to two conversions.
 
     Raises:

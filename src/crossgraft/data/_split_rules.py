@@ -67,7 +67,7 @@ def refuse_rare_classes(
             )
             name = f"Class number {index}" if class_names is None else f"The class {class_names[index]}"
             raise DataError(
-                f"{name} has {found} and can not be in {parts}. Collect more, join classes, or ask for fewer parts."
+                f"{name} has {found} and cannot be in {parts}. Collect more, join classes, or ask for fewer parts."
             )
 
 

@@ -37,12 +37,12 @@ class TiffLayout:
     """What the tags of a page say.
 
     Attributes:
-        photometric: What the samples mean.
+        photometric: Meaning of the samples.
         kind: 1 unsigned, 2 signed, 3 float.
-        bits: Of a sample.
-        samples: Of a pixel.
-        extras: What each sample beyond the colours is.
-        in_planes: Is each sample of all pixels stored together?
+        bits: Bits per sample.
+        samples: Samples per pixel.
+        extras: Meaning of each sample beyond the colours.
+        in_planes: Whether each sample of all pixels is stored together.
         compression: Its number.
         predictor: Its number; 1 for none.
         byte_order: ``little`` or ``big``.
@@ -123,7 +123,7 @@ def _refuse_undeclared_samples(layout: TiffLayout) -> None:
     beyond = layout.samples - layout.colours
     if beyond < 0:
         raise UnsupportedLayoutError(
-            f"its header contradicts itself: {layout.samples} samples a pixel in {layout.describe()}"
+            f"its header contradicts itself: {layout.samples} samples per pixel in {layout.describe()}"
         )
     if layout.colours == 1 and beyond and (layout.alpha is None or beyond > 1):
         raise UnsupportedLayoutError(
@@ -144,7 +144,7 @@ def _refuse_other_colours(page: Any, layout: TiffLayout) -> None:
 
 
 def is_right_in_pillow(layout: TiffLayout) -> bool:
-    """Does Pillow decode all samples of this layout, unchanged?"""
+    """Whether Pillow decodes all samples of this layout, unchanged."""
     unsigned, first_extra = layout.kind == _UNSIGNED, layout.extras[0] if layout.extras else None
     if layout.photometric in (PALETTE, YCBCR):
         return unsigned and layout.bits <= 8 and layout.samples == layout.colours and not layout.in_planes

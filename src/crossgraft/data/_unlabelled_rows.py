@@ -121,7 +121,7 @@ class _Found(NamedTuple):
 
 
 def _with_label_columns(path: Path, request: SourceRequest, known_classes: tuple[str, ...]) -> SourceRequest:
-    """Ask for one column a label where the table has them all and the user named none."""
+    """Ask for one column per label where the table has them all and the user named none."""
     if request.label_columns or not set(known_classes) <= set(read_table(path).columns):
         return request
     return replace(request, label_columns=known_classes)

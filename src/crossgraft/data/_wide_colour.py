@@ -25,7 +25,7 @@ _OTHER_ORDER = {"B": "L", "L": "B", "N": "B" if _NATIVE == "L" else "L"}
 
 
 def is_wide_colour(image: Image.Image) -> bool:
-    """Would Pillow reduce this image (opened, not yet loaded) from 16 to 8 bits a sample?"""
+    """Whether Pillow would reduce this image (opened, not yet loaded) from 16 to 8 bits per sample."""
     return any(";16" in raw for raw in _rawmodes(image)) and not image.mode.startswith(("I", "F"))
 
 
@@ -40,7 +40,7 @@ def read_wide_colour(reopen: Callable[[], AbstractContextManager[Image.Image]]) 
         rotation applied.
 
     Raises:
-        UnsupportedLayoutError: The layout of the samples is one that can not be read byte by byte.
+        UnsupportedLayoutError: The layout of the samples is one that cannot be read byte by byte.
     """
     with reopen() as image:
         if image.mode == "LA" or _rawmodes(image) == ["LA;16B"]:

@@ -33,9 +33,9 @@ class Classes(NamedTuple):
     """What is to be told apart.
 
     Attributes:
-        names: Of the C classes, or of the L labels.
+        names: Names of the C classes, or of the L labels.
         targets: Class of each row, or (n, L) of 0 and 1.
-        notices: What the user should know, one sentence each.
+        notices: Notices to the user, one sentence each.
     """
 
     names: tuple[str, ...]
@@ -47,7 +47,7 @@ def index_classes(labels: Labels, names: Sequence[str] | None = None) -> tuple[t
     """The class names (numbers in numeric, words in natural order) and each row's place among them.
 
     Args:
-        labels: One label a row: whole numbers, words or booleans.
+        labels: One label per row: whole numbers, words or booleans.
         names: Name of class number 0, 1, …, if the labels are such numbers.
     """
     values, inverse = np.unique(labels, return_inverse=True)
@@ -68,8 +68,8 @@ def name_classes(
 
     Args:
         labels: (n,), or (n, L) of 0 and 1.
-        label_names: What the source calls label number 0, 1, …, or column 0, 1, …; None: as they are.
-        wanted: Names in order, or a text file with one a line. For labels that are whole numbers, name k belongs to label
+        label_names: Names that the source gives label number 0, 1, …, or column 0, 1, …; None: as they are.
+        wanted: Names in order, or a text file with one per line. For labels that are whole numbers, name k belongs to label
             k. Words, and labels that have names, are put into this order; each must be in the list.
 
     Raises:
@@ -96,7 +96,7 @@ def name_classes(
 
 
 def read_class_names(wanted: str | Path | Sequence[str]) -> tuple[str, ...]:
-    """Names in order, from a sequence or from a UTF-8 text file with one name a line.
+    """Names in order, from a sequence or from a UTF-8 text file with one name per line.
 
     Raises:
         DataError: The file is missing or not UTF-8 text, a line between names is empty, or a name stands there twice.
@@ -107,7 +107,7 @@ def read_class_names(wanted: str | Path | Sequence[str]) -> tuple[str, ...]:
     else:
         names, where = [str(name).strip() for name in wanted], "the list of class names"
     if not names:
-        raise UsageError(f"There is no name in {where}. Give one name a line, in the order of the classes.")
+        raise UsageError(f"There is no name in {where}. Give one name per line, in the order of the classes.")
     if "" in names:
         place = names.index("") + 1
         raise DataError(f"Line {place} of {where} is empty, so the names after it would move. Fill or remove it.")
@@ -130,7 +130,7 @@ def _lines_of(path: Path) -> list[str]:
 
 
 def _are_numbers(labels: np.ndarray, names: Sequence[str]) -> bool:
-    """Are the labels places in the list? Words such as '0' and '12' are, unless the list itself holds them."""
+    """Whether the labels are places in the list. Words such as '0' and '12' are, unless the list itself holds them."""
     if labels.dtype.kind in "iub":
         return True
     words = set(labels.astype(str).tolist())
@@ -141,7 +141,7 @@ def _name_numbers(labels: np.ndarray, names: Sequence[str]) -> Classes:
     if labels.min() < 0 or labels.max() >= len(names):
         raise DataError(
             f"The labels go from {labels.min()} to {labels.max()}, but {len(names)} class names are given, for the labels 0 "
-            f"to {len(names) - 1} (--class-names). Give a name for every label, one a line, label 0 first."
+            f"to {len(names) - 1} (--class-names). Give a name for every label, one per line, label 0 first."
         )
     shown, targets = index_classes(labels, names)
     return Classes(shown, targets, _unused(names, shown))
@@ -165,7 +165,7 @@ def _name_columns(labels: np.ndarray, found: Sequence[str] | None, names: Sequen
     if found is None:
         if len(names) != num_labels:
             raise DataError(
-                f"There are {num_labels} columns of labels, but {len(names)} class names (--class-names). Give one a column."
+                f"There are {num_labels} columns of labels, but {len(names)} class names (--class-names). Give one per column."
             )
         return Classes(tuple(names), labels, _one_sided(labels, names))
     _refuse_unlisted(found, names)
@@ -192,7 +192,7 @@ def _unused(names: Sequence[str], used: Sequence[str]) -> tuple[str, ...]:
 
 
 def _one_sided(targets: np.ndarray, names: Sequence[str]) -> tuple[str, ...]:
-    """Labels that no image has, or every image; they can not be scored."""
+    """Labels that no image has, or every image; they cannot be scored."""
     counts = targets.sum(axis=0)
     nobody = [name for name, count in zip(names, counts, strict=True) if count == 0]
     everybody = [name for name, count in zip(names, counts, strict=True) if count == len(targets)]

@@ -29,21 +29,21 @@ class Dataset:
     behind.
 
     Attributes:
-        name: What to call it, without an absolute path.
+        name: Name of the data, without an absolute path.
         source: Kind of source: ``image_folder``, ``csv_table``, ``npz_file``, ``digits`` or a plug-in.
-        labels: As the source gave them: (n,), or (n, L) of 0 and 1 with several labels an image.
+        labels: Labels as the source gave them: (n,), or (n, L) of 0 and 1 with several labels per image.
         class_names: The C classes in order, or the L labels.
         targets: (n,) integers 0 … C−1, the place of each label in ``class_names``; or (n, L) of 0 and 1.
         groups: (n,) patient, writer or lesion of each image, or None.
-        group_column: Where the groups come from, or None.
+        group_column: Column that the groups come from, or None.
         splits: (n,) name of the split of each row where the source has splits, or None.
         attributes: Further columns, (n,) each.
-        rows_used: Which rows of the source these are, in words.
-        split_method: How the splits were made, in words.
+        rows_used: Description of the rows of the source.
+        split_method: Origin of the splits, in words.
         groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
-        ordinal: Does the order of the classes mean something (grades, stages)? As the user said.
-        skipped_unreadable: Names of images that were left out because they can not be decoded.
-        reading: How files of scanners were read, in words.
+        ordinal: Whether the order of the classes has a meaning (grades, stages), as stated by the user.
+        skipped_unreadable: Names of images that were left out because they cannot be decoded.
+        reading: Description of how files of scanners were read.
         split: The ``Split`` that was drawn or read when the data were opened, or None.
     """
 
@@ -87,7 +87,7 @@ class Dataset:
         }
 
     def __copy__(self) -> Dataset:
-        """Of the same process, so nothing is left out."""
+        """A copy within the same process, so nothing is left out."""
         return replace(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Dataset:
@@ -121,11 +121,11 @@ class Dataset:
 
     @property
     def is_multi_label(self) -> bool:
-        """May an image have several labels, or none?"""
+        """Whether an image may have several labels, or none."""
         return self.targets.ndim == 2
 
     def members(self, class_index: int) -> np.ndarray:
-        """(n,) is each image of this class (has it this label)?"""
+        """(n,) whether each image is of this class (has this label)."""
         return self.targets[:, class_index] == 1 if self.is_multi_label else self.targets == class_index
 
     @property
@@ -171,9 +171,9 @@ class Dataset:
         """The rows ``indices``, in that order, with the same class list (a class may become empty).
 
         Args:
-            indices: Row numbers of this data set, or a boolean mask with one entry a row.
-            rows_used: Which rows these are, in words.
-            split_method: How they were chosen, in words, if by a split.
+            indices: Row numbers of this data set, or a boolean mask with one entry per row.
+            rows_used: Description of the rows.
+            split_method: Origin of the split that chose them, in words.
 
         Raises:
             UsageError: An index is out of range, or nothing is taken.
@@ -207,7 +207,7 @@ class Dataset:
     def select_classes(self, class_names: Sequence[str]) -> Dataset:
         """Only the images of these classes; targets then count 0, 1, … in the given order.
 
-        With several labels an image, all images stay and only these labels are looked at.
+        With several labels per image, all images stay and only these labels are looked at.
 
         Raises:
             UsageError: A class does not exist, or is named twice.
@@ -244,10 +244,10 @@ def dataset_from_arrays(
     Args:
         images: (height, width) or (height, width, 1 or 3) each, uint8, uint16 or float32 in [0, 1]; sizes may
             differ.
-        labels: One label an image, or (n, L) of 0 and 1 where an image may have several.
-        groups: One patient (or the like) an image.
+        labels: One label per image, or (n, L) of 0 and 1 where an image may have several.
+        groups: One patient (or the like) per image.
         class_names: Names of the classes 0 … C−1, if the labels are such numbers, or of the L labels.
-        name: What to call it.
+        name: Name of the data.
 
     Raises:
         DataError: Lengths differ, or an image has another shape or type, or samples are NaN or out of range.

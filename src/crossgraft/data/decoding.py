@@ -65,7 +65,7 @@ def decode_file(path: Path, *, name: str | None = None) -> np.ndarray:
 
     Args:
         path: A PNG, JPEG, TIFF or BMP file; what counts is the content, not the extension.
-        name: What to call the image in an error; the file name by default.
+        name: Name of the image in an error; the file name by default.
 
     Returns:
         (height, width, channels), channels 1 or 3, of type uint8, uint16 (0 … 65535 is black … white) or
@@ -149,7 +149,7 @@ def _opened(source: Path | _Content) -> Generator[Image.Image]:
 
 
 def _announced_bytes(image: Image.Image) -> int:
-    """Of the samples, none of which is unpacked yet."""
+    """Size of the samples, none of which is unpacked yet."""
     return image.width * image.height * max(3, len(image.getbands())) * (2 if is_wide_colour(image) else 1)
 
 

@@ -29,13 +29,13 @@ def dataset_fingerprint(digests: Sequence[bytes], labels: np.ndarray, groups: np
 
     Args:
         digests: ``image_digest`` of each row.
-        labels: One label a row, or a row of 0 and 1.
-        groups: One group a row, or None.
+        labels: One label per row, or a row of 0 and 1.
+        groups: One group per row, or None.
     """
     fingerprint = hashlib.sha256(_VERSION)
     for row, digest in enumerate(digests):
         group = "" if groups is None else f"group {groups[row]}"
-        # As a list, because numpy shortens the text of more than 1000 labels an image.
+        # As a list, because numpy shortens the text of more than 1000 labels per image.
         label = labels[row] if labels.ndim == 1 else labels[row].tolist()
         text = f"label {label}\x1f{group}\x1e"
         fingerprint.update(digest)

@@ -39,9 +39,9 @@ class InspectedImages:
     """Images that were decoded once, by row.
 
     Attributes:
-        names: What each image is called, without an absolute path.
-        facts: What each image showed; empty for an unreadable one.
-        unreadable: Row → why it can not be used.
+        names: Name of each image, without an absolute path.
+        facts: Facts about each image; empty for an unreadable one.
+        unreadable: Row → why it cannot be used.
     """
 
     names: Sequence[str] = field(repr=False)
@@ -105,17 +105,17 @@ def inspect_images(
     """Decode every image once and remember what was seen; O(number of samples).
 
     Args:
-        names: What to call each row in messages.
+        names: Name of each row in messages.
         decode: Pixels of one row; called from several threads.
-        skip_unreadable: Go on when images can not be decoded or their samples have no meaning, and list them.
+        skip_unreadable: Go on when images cannot be decoded or their samples have no meaning, and list them.
         collect_all: The same, and say nothing of images that are all dark: a check does that.
         with_thumbnails: Make the thumbnails that near duplicates are found with.
-        num_threads: Threads that decode; by default one a core, at most 8.
+        num_threads: Threads that decode; by default one per core, at most 8.
         kept_bytes: Keep decoded images in memory up to this many bytes.
-        reporter: Told how far it is.
+        reporter: Reporter of progress.
 
     Raises:
-        UnreadableImageError: Some images can not be decoded, and ``skip_unreadable`` is off; all are counted.
+        UnreadableImageError: Some images cannot be decoded, and ``skip_unreadable`` is off; all are counted.
         DataError: Samples are NaN, infinite or outside [0, 1], and ``skip_unreadable`` is off.
     """
     reporter = reporter if reporter is not None else Reporter(quiet=True)
@@ -242,5 +242,5 @@ def _raise_unreadable(names: Sequence[str], unreadable: dict[int, str]) -> None:
     if others:
         listed = ", ".join(names[row] for row in others[:_NAMES_IN_MESSAGE])
         more = " …" if len(others) > _NAMES_IN_MESSAGE else ""
-        reason = f"{reason} ({len(others)} more can not be read: {listed}{more})"
+        reason = f"{reason} ({len(others)} more cannot be read: {listed}{more})"
     raise UnreadableImageError(names[first], reason)

@@ -56,45 +56,45 @@ def open_dataset(
     """Open images with labels, and decode every image that will be used once.
 
     Args:
-        location: A folder with one sub-folder a class, a ``.csv`` or ``.tsv`` table, an ``.npz`` file, a folder written
+        location: A folder with one sub-folder per class, a ``.csv`` or ``.tsv`` table, an ``.npz`` file, a folder written
             by ``save_to_disk`` of Hugging Face datasets, ``hf:OWNER/NAME``, the word ``digits``, or what an installed
             plug-in opens.
-        use_split: Where the data have splits, use the rows of this one only; images of other rows are not
+        use_split: Split of which the rows are used, where the data have splits; images of other rows are not
             opened and have no influence on anything. Without splits, all rows are used. None: all rows,
             whatever their split; where one is read or drawn (``split``, ``holdout``, ``folds``), ``Dataset.splits``
             then names the part of each row.
         label_column: Column of the labels, if its name is not a usual one. Several columns (a sequence, or one text with
-            commas) are several labels an image.
-        label_separator: What stands between the labels of one cell, where an image may have several.
-        class_names: Names of the classes in order, or a text file with one name a line. Where labels are whole
+            commas) are several labels per image.
+        label_separator: Separator of the labels in one cell, where an image may have several.
+        class_names: Names of the classes in order, or a text file with one name per line. Where labels are whole
             numbers, name k belongs to label k; where they are words, the list gives their order.
-        ordinal: Say that the order of the classes means something, as with grades; reports then say what does not
+        ordinal: Whether the order of the classes has a meaning, as with grades; reports then say what does not
             use it.
         group_column: Column of the patient, writer or lesion; by default one with a usual name. ``none``: there are no
             groups.
         path_column: Column of the image files.
         image_root: Folder that the image files of a table are relative to; by default the folder of the
             table.
-        allow_outside: May paths of a table (or of a Hugging Face dataset) lead out of that folder?
-        window: Which intensities of DICOM and NIfTI images become black and white.
-        slices: Which slices of volumes and frames of multi-frame files are images.
-        allow_download: May data be fetched, where the location names data on a hub?
-        skip_unreadable: Leave out images that can not be decoded, and list them.
+        allow_outside: Whether paths of a table (or of a Hugging Face dataset) may lead out of that folder.
+        window: Intensities of DICOM and NIfTI images that become black and white.
+        slices: Slices of volumes and frames of multi-frame files that are images.
+        allow_download: Whether data may be fetched, where the location names data on a hub.
+        skip_unreadable: Leave out images that cannot be decoded, and list them.
         split: File of a saved split; only its train rows are used.
         holdout: Set this share of the images aside as test in a new split and use the rest; whole groups stay
             together.
         folds: Make this many folds and use all but one of them.
-        fold: Which fold is set aside, from 0.
+        fold: Number of the fold that is set aside, from 0.
         limit: Use at most this many images; classes keep their shares.
         per_class: Use this many images of each class.
-        seed: Decides what ``holdout``, ``folds``, ``limit`` and ``per_class`` draw.
-        num_threads: Threads that decode images; by default one a core, at most 8.
-        reporter: Told about progress and about what the user should know.
+        seed: Random seed of ``holdout``, ``folds``, ``limit`` and ``per_class``.
+        num_threads: Threads that decode images; by default one per core, at most 8.
+        reporter: Reporter of progress, notices and warnings.
 
     Raises:
         DataError: The data are missing, empty, damaged or unsound; the message names the file or the row.
-        UnreadableImageError: An image can not be decoded, and ``skip_unreadable`` is off.
-        MissingExtraError: The images have a format that this version can not read.
+        UnreadableImageError: An image cannot be decoded, and ``skip_unreadable`` is off.
+        MissingExtraError: The images have a format that this version cannot read.
         UsageError: An option has no meaning for this kind of data.
     """
     reporter = reporter if reporter is not None else Reporter(quiet=True)
@@ -210,7 +210,7 @@ def location_text(location: object) -> str:
     if "Iterable" in kind:
         advice = "It is streamed and can be read only once. Load it without streaming, and save it with save_to_disk."
     article = "an" if kind[0] in "AEIOU" else "a"
-    raise UsageError(f"Data can not be {article} {kind}. {advice}")
+    raise UsageError(f"Data cannot be {article} {kind}. {advice}")
 
 
 def _column_names(label_column: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -279,13 +279,13 @@ def _find_source(location: str) -> DataSource:
 
 
 def refuse_order_of_labels(targets: Targets, *, ordinal: bool) -> None:
-    """Several labels an image are questions beside each other; only classes can be in an order.
+    """Several labels per image are questions beside each other; only classes can be in an order.
 
     Raises:
         UsageError: ``ordinal`` was said of such labels.
     """
     if ordinal and targets.ndim == 2:
-        raise UsageError("--ordinal is for classes in an order, one an image; these images may have several labels.")
+        raise UsageError("--ordinal is for classes in an order, one per image; these images may have several labels.")
 
 
 def _refuse_bad_classes(rows: SourceRows, classes: Classes) -> None:
@@ -334,5 +334,5 @@ def _without_unreadable(dataset: Dataset, unreadable: np.ndarray, reporter: Repo
             f"{dataset.skipped_unreadable[0]}). Repair them or remove the class."
         )
     verb = "is" if unreadable.size == 1 else "are"
-    reporter.warn(f"{unreadable.size} of {len(dataset)} images can not be read and {verb} left out.")
+    reporter.warn(f"{unreadable.size} of {len(dataset)} images cannot be read and {verb} left out.")
     return dataset.take(readable, rows_used=f"{dataset.rows_used}, {unreadable.size} unreadable left out")

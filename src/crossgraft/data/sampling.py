@@ -26,7 +26,7 @@ def take_per_class(
         raise UsageError(f"--per-class must be at least 1, not {images_per_class}.")
     if targets.ndim == 2:
         raise UsageError(
-            "--per-class needs one class an image, but these images may have several labels. Use --limit, which keeps the "
+            "--per-class needs one class per image, but these images may have several labels. Use --limit, which keeps the "
             "share of every label."
         )
     counts = np.bincount(targets)
@@ -44,7 +44,7 @@ def take_per_class(
 def limit_rows(targets: Targets, num_images: int, *, seed: int) -> np.ndarray:
     """Row numbers, ascending, of at most ``num_images`` images; classes keep their shares, at least one each.
 
-    With several labels an image the labels keep their shares as nearly as whole images allow; a rare one may be left out.
+    With several labels per image the labels keep their shares as nearly as whole images allow; a rare one may be left out.
 
     Raises:
         UsageError: ``num_images`` is below the number of classes.
@@ -54,7 +54,7 @@ def limit_rows(targets: Targets, num_images: int, *, seed: int) -> np.ndarray:
     counts = np.bincount(targets)
     if num_images < len(counts):
         raise UsageError(
-            f"--limit {num_images} is less than the {len(counts)} classes; ask for at least one image a class."
+            f"--limit {num_images} is less than the {len(counts)} classes; ask for at least one image per class."
         )
     if num_images >= len(targets):
         return np.arange(len(targets))
@@ -66,7 +66,7 @@ def share_out(weights: np.ndarray, total: int) -> np.ndarray:
 
     Args:
         weights: Positive.
-        total: At least the number of weights.
+        total: Total, at least the number of weights.
 
     >>> share_out(np.array([60, 30, 1]), 10)
     array([6, 3, 1])

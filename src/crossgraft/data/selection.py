@@ -24,10 +24,10 @@ class RowSelection:
         split: Saved split whose train rows are used.
         holdout: Share that a new split sets aside as test, in (0, 1).
         folds: Number of folds of a new split.
-        fold: Which fold is set aside, from 0.
-        limit: At most this many images.
+        fold: Number of the fold that is set aside, from 0.
+        limit: Maximum number of images.
         per_class: This many images of each class.
-        seed: Of everything that is drawn.
+        seed: Random seed.
     """
 
     split: Path | None = None
@@ -58,7 +58,7 @@ class RowSelection:
         """The split that was asked for; None when all rows are used.
 
         Raises:
-            DataError: A saved split belongs to other rows, or the rows can not be split as asked.
+            DataError: A saved split belongs to other rows, or the rows cannot be split as asked.
             UsageError: The data have an official split already.
         """
         listing = listing_fingerprint(rows.image_names, rows.labels, rows.groups)

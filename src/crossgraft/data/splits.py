@@ -42,8 +42,8 @@ class Split(Record):
     Attributes:
         data_fingerprint: ``Dataset.listing_fingerprint`` of the rows that were split; empty if unknown.
         num_images: Rows that were split.
-        method: How, in words.
-        seed: None for a split that was not drawn.
+        method: Method of the split, in words.
+        seed: Random seed; None for a split that was not drawn.
         train: Row numbers, ascending.
         val: Row numbers, ascending; may be empty.
         test: Row numbers, ascending; may be empty.
@@ -114,7 +114,7 @@ class Split(Record):
         """Write the split as JSON; the file appears whole or not at all.
 
         Raises:
-            StorageError: The file can not be written.
+            StorageError: The file cannot be written.
         """
         write_atomically(path, self.model_dump_json(indent=1) + "\n")
 
@@ -156,7 +156,7 @@ def make_split(
         targets: Class of each row, 0 … C−1; or (n, L) of 0 and 1, where an image may have several labels.
         groups: Patient (or the like) of each row.
         fractions: Share of each part; they add up to 1, for example ``{"train": 0.8, "test": 0.2}``.
-        seed: Decides which rows (or groups) go where.
+        seed: Random seed of the assignment of rows (or groups).
         data_fingerprint: ``Dataset.listing_fingerprint``, so that the split is refused for other rows.
         class_names: Names of the C classes, for messages.
 
@@ -164,7 +164,7 @@ def make_split(
         Every class is in every part. With groups the shares are as near as whole groups allow (greedy,
         largest groups first); O(groups × parts × classes).
 
-        With several labels an image, let t be the largest number of marks of one group (or image): its images plus, over
+        With several labels per image, let t be the largest number of marks of one group (or image): its images plus, over
         all labels, its images with that label. The size of each part, and its number of images with each label, differ
         from their shares by less than t with two parts and by less than 2 t with three; ``method`` says by how much they
         do. A label of at least as many groups as parts is in every part where the bound allows it; ``method`` names those
@@ -213,7 +213,7 @@ def k_folds(
 ) -> tuple[Split, ...]:
     """Cut the rows into folds, stratified by class, no group in two folds; split i tests on fold i.
 
-    Uses scikit-learn's ``StratifiedGroupKFold`` (or ``StratifiedKFold`` without groups). With several labels an image, as
+    Uses scikit-learn's ``StratifiedGroupKFold`` (or ``StratifiedKFold`` without groups). With several labels per image, as
     ``make_split``; sizes and label counts of the folds differ from their shares by less than 2.27 t. Arguments as in
     ``make_split``.
 

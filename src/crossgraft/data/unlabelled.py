@@ -21,7 +21,7 @@ from crossgraft.progress import Reporter
 
 
 class UnreadableImage(NamedTuple):
-    """A file that can not be decoded: its place among all that were listed, its name, and why."""
+    """A file that cannot be decoded: its place among all that were listed, its name, and why."""
 
     number: int
     name: str
@@ -33,16 +33,16 @@ class ImageSet:
     """Images in a fixed order, with labels where the data have them; immutable.
 
     Attributes:
-        name: What to call it, without an absolute path.
+        name: Name of the data, without an absolute path.
         source: Kind of source, ``image_file`` for one file.
-        class_names: Of the labels that the data have; empty without labels.
+        class_names: Names of the labels that the data have; empty without labels.
         targets: (n,) place of each label in ``class_names``, or (n, L) of 0 and 1; None without labels.
         groups: (n,) patient of each image, or None.
-        group_column: Where the groups come from, or None.
-        rows_used: Which rows of the source these are, in words.
+        group_column: Column that the groups come from, or None.
+        rows_used: Description of the rows of the source.
         numbers: (n,) place of each image among all that were listed, readable or not, from 0.
-        unreadable: Images that were left out because they can not be decoded.
-        reading: How files of scanners were read, in words.
+        unreadable: Images that were left out because they cannot be decoded.
+        reading: Description of how files of scanners were read.
     """
 
     name: str
@@ -78,7 +78,7 @@ class ImageSet:
         }
 
     def __copy__(self) -> ImageSet:
-        """Of the same process, so nothing is left out."""
+        """A copy within the same process, so nothing is left out."""
         return replace(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ImageSet:
@@ -139,11 +139,11 @@ def open_images(
         location: One image file, a folder of images (in folders or not), a table with a column of paths, an ``.npz`` file
             with images, or anything else that ``open_dataset`` takes.
         known_classes: Folders with these names are labels; other folders are only places where images lie. A table with a
-            column for each of them has several labels an image.
-        several_labels: May an image have several of ``known_classes``?
+            column for each of them has several labels per image.
+        several_labels: Whether an image may have several of ``known_classes``.
         default_window: The window of DICOM and NIfTI images where none is given; no other image is told.
         default_slices: The slices of volumes where none are given.
-        use_split: Where the data have splits, the rows of this one only; None: all rows.
+        use_split: Split of which the rows are used; None: all rows.
         label_column: As in ``open_dataset``; may be missing.
         label_separator: As in ``open_dataset``.
         group_column: As in ``open_dataset``.
@@ -153,13 +153,13 @@ def open_images(
         window: As in ``open_dataset``.
         slices: As in ``open_dataset``.
         allow_download: As in ``open_dataset``.
-        skip_unreadable: Leave out images that can not be decoded, and list them.
-        num_threads: Threads that decode images; by default one a core, at most 8.
-        reporter: Told about progress and about what the user should know.
+        skip_unreadable: Leave out images that cannot be decoded, and list them.
+        num_threads: Threads that decode images; by default one per core, at most 8.
+        reporter: Reporter of progress, notices and warnings.
 
     Raises:
         DataError: There is no image, or a table or array is damaged.
-        UnreadableImageError: An image can not be decoded, and ``skip_unreadable`` is off.
+        UnreadableImageError: An image cannot be decoded, and ``skip_unreadable`` is off.
         MissingExtraError: The images have a format whose reader is not installed.
         UsageError: An option has no meaning for this kind of data.
     """
@@ -189,7 +189,7 @@ def open_images(
     if readable.size == 0:
         raise DataError(f"None of the {len(inspected.names)} images of {listed.rows.name} can be decoded.")
     if inspected.unreadable:
-        reporter.warn(f"{len(inspected.unreadable)} of {len(inspected.names)} images can not be read and are left out.")
+        reporter.warn(f"{len(inspected.unreadable)} of {len(inspected.names)} images cannot be read and are left out.")
     return _image_set(listed, inspected, readable, use_split)
 
 

@@ -15,7 +15,7 @@ Logits = Float[Tensor, "batch num_classes"]
 LossTargets = Float[Tensor, "batch num_classes"]
 PerImageLoss = Float[Tensor, " batch"]
 Weights = str | tuple[float, ...] | None
-"""``None``: all 1; ``"balanced"``: counted from the training targets; ``"1 2.5 1"`` or numbers: given, one a class."""
+"""``None``: all 1; ``"balanced"``: counted from the training targets; ``"1 2.5 1"`` or numbers: given, one per class."""
 
 
 @runtime_checkable
@@ -23,9 +23,9 @@ class Loss(Protocol):
     """One loss; a frozen dataclass whose fields are its options.
 
     Attributes:
-        name: On the command line and in tables.
-        title: In print.
-        citation: Where it is described.
+        name: Name on the command line and in tables.
+        title: Title in print.
+        citation: Publication that describes it.
         tasks: The kinds of targets that it has a meaning for.
     """
 
@@ -38,8 +38,8 @@ class Loss(Protocol):
         """The same loss with everything filled in that depends on the training targets.
 
         Args:
-            targets: All training targets (n, C): one-hot, or 0/1 for several labels an image.
-            task: What the targets are.
+            targets: All training targets (n, C): one-hot, or 0/1 for several labels per image.
+            task: Kind of the targets.
 
         Raises:
             UsageError: The loss has no meaning for the task, or the number of given weights is not C.
@@ -78,10 +78,10 @@ def parsed_weights(weights: Weights, owner: str) -> Weights:
         numbers = tuple(float(weight) for weight in (weights.split() if isinstance(weights, str) else weights))
     except ValueError:
         raise UsageError(
-            f"The weights of {owner} are {weights!r}; write balanced, or one positive number a class: '1 2.5 1'."
+            f"The weights of {owner} are {weights!r}; write balanced, or one positive number per class: '1 2.5 1'."
         ) from None
     if not numbers or not all(0 < number < float("inf") for number in numbers):
-        raise UsageError(f"The weights of {owner} must be positive and finite, one a class; they are {numbers}.")
+        raise UsageError(f"The weights of {owner} must be positive and finite, one per class; they are {numbers}.")
     return numbers
 
 
@@ -98,7 +98,7 @@ def counted_weights(
         return None
     if isinstance(weights, tuple):
         if len(weights) != len(counts):
-            raise UsageError(f"{owner} has {len(weights)} weights for {len(counts)} classes; give one a class.")
+            raise UsageError(f"{owner} has {len(weights)} weights for {len(counts)} classes; give one per class.")
         return weights
     empty = [str(index) for index in torch.nonzero((counts == 0) | (numerators == 0)).flatten().tolist()]
     if empty:
@@ -122,7 +122,7 @@ def weight_tensor(weights: Weights, like: Logits, owner: str) -> Float[Tensor, "
             f"The balanced weights of {owner} are not counted yet; call resolve with the training targets."
         )
     if len(weights) != like.shape[1]:
-        raise UsageError(f"{owner} has {len(weights)} weights for {like.shape[1]} classes; give one a class.")
+        raise UsageError(f"{owner} has {len(weights)} weights for {like.shape[1]} classes; give one per class.")
     return torch.tensor(weights, dtype=like.dtype, device=like.device)
 
 

@@ -31,7 +31,7 @@ class CrossEntropy:
     the training images, so that both agree on average.
 
     Args:
-        class_weights: ``balanced`` is n / (C · n_c) as in scikit-learn; or one positive number a class.
+        class_weights: ``balanced`` is n / (C · n_c) as in scikit-learn; or one positive number per class.
 
     Raises:
         UsageError: A weight is not a positive number.

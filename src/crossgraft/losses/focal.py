@@ -27,19 +27,19 @@ from crossgraft.losses._loss import (
 
 @dataclass(frozen=True)
 class Focal:
-    """ℓ_i = −Σ_c w_c t_ic (1 − p_ic)^γ log p_ic; with several labels an image, both sides of every label.
+    """ℓ_i = −Σ_c w_c t_ic (1 − p_ic)^γ log p_ic; with several labels per image, both sides of every label.
 
-    One class an image: p = softmax(logits). Several labels: p = σ(logits) and
+    One class per image: p = softmax(logits). Several labels: p = σ(logits) and
     ℓ_i = −Σ_l [w_l t_il (1 − p_il)^γ log p_il + (1 − t_il) p_il^γ log(1 − p_il)], summed over labels. γ = 0 is
     cross-entropy. The mean over a batch is over images, not over weights. Focal loss trains probabilities that are too
     close to the middle; a fitted temperature puts that right.
 
     Args:
         gamma: γ ≥ 0.
-        class_weights: ``balanced`` or one positive number a class; with several labels an image it is the weight of the
+        class_weights: ``balanced`` or one positive number per class; with several labels per image it is the weight of the
             images that have the label, ``balanced`` being images without / images with it. Lin's α is w = α / (1 − α)
             up to a factor of the whole loss.
-        multi_label: Which form; ``resolve`` sets it.
+        multi_label: Whether the loss has its form for several labels; set by ``resolve``.
 
     Raises:
         UsageError: γ is negative or a weight is not a positive number.

@@ -29,7 +29,7 @@ class MultiLabel:
     2 and for 20 labels; PyTorch's default also divides by the number of labels.
 
     Args:
-        positive_weights: ``balanced`` is images without the label / images with it; or one positive number a label.
+        positive_weights: ``balanced`` is images without the label / images with it; or one positive number per label.
             Weights other than 1 teach probabilities that are too high; thresholds still fit, calibration suffers.
 
     Raises:

@@ -1,4 +1,4 @@
-"""One column a class or label: how a metric of two classes becomes one of many."""
+"""One column per class or label: how a metric of two classes becomes one of many."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Columns:
     """Which classes or labels count on these images, and which do not.
 
     Attributes:
-        truth: One column a class: is the image of this class?
+        truth: One column per class: whether the image is of this class.
         counted: Columns that a mean is over.
-        names: Of all columns.
+        names: Names of all columns.
     """
 
     truth: BinaryMatrix
@@ -37,7 +37,7 @@ class Columns:
 
 
 def as_columns(values: Classes | Marks, num_classes: int) -> BinaryMatrix:
-    """One class an image becomes one column a class; 0/1 for every label stays as it is."""
+    """One class per image becomes one column per class; 0/1 for every label stays as it is."""
     if values.ndim == 2:
         return values.astype(bool)
     return values.astype(np.int64)[:, None] == np.arange(num_classes)

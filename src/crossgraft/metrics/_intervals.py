@@ -27,13 +27,13 @@ class MetricValue(NamedTuple):
     """A metric with its 95 % interval.
 
     Attributes:
-        value: On these images.
+        value: Value on these images.
         low: Lower end of the interval; None when there is none, and ``note`` says why.
         high: Upper end of the interval, or None.
         num_images: Images counted.
         num_groups: Patients (writers, lesions …) they belong to; None when images were taken as independent.
         left_out: Classes or labels that a mean leaves out, because it has no meaning for them on these images.
-        note: What to know about the value, in one sentence.
+        note: Note about the value, in one sentence.
     """
 
     value: float
@@ -50,7 +50,7 @@ class Units:
 
     Args:
         groups: Patient of each image, or None.
-        num_images: How many images there are.
+        num_images: Number of images.
 
     Raises:
         DataError: There is no image, or the number of groups differs from that of images.
@@ -88,10 +88,10 @@ class Part(NamedTuple):
     """One statistic in [0, 1], alone or as one term of a mean over classes.
 
     Attributes:
-        value: On all images.
+        value: Value on all images.
         low: Lower end of its interval.
         high: Upper end of its interval.
-        influence: Of each image.
+        influence: Influence of each image.
         name: Class or label.
         is_known: False when all its images are of one group: nothing is known, and the interval is [0, 1].
     """
@@ -126,8 +126,8 @@ class Spread(NamedTuple):
     """What is known of the spread of a statistic of positive and negative images.
 
     Attributes:
-        variance: Of the statistic; None where the images show none.
-        quantile: Of the 95 % interval.
+        variance: Variance of the statistic; None where the images show none.
+        quantile: Quantile of the 95 % interval.
         num_positive: Units with a positive image.
         num_negative: Units with a negative image.
     """
@@ -138,7 +138,7 @@ class Spread(NamedTuple):
     num_negative: int
 
 
-def worth_of_images(value: float, spread: Spread) -> tuple[float, float]:
+def effective_sample_interval(value: float, spread: Spread) -> tuple[float, float]:
     """Wilson's interval of a share of m = value (1 − value) / variance images, of the fewer units without a variance."""
     if spread.variance is None:
         return wilson_interval(value, float(max(1, min(spread.num_positive, spread.num_negative))), spread.quantile)
@@ -152,7 +152,7 @@ def smooth_part(
     units: Units,
     name: str,
     *,
-    interval: Callable[[float, Spread], tuple[float, float]] = worth_of_images,
+    interval: Callable[[float, Spread], tuple[float, float]] = effective_sample_interval,
 ) -> Part:
     """A statistic in [0, 1] of positive and negative images.
 
@@ -213,7 +213,7 @@ def mean_of_parts(parts: Iterable[Part], units: Units, left_out: Sequence[str] =
 
 
 def mean_over_images(values: PerImage, units: Units, *, largest: float = math.inf) -> MetricValue:
-    """Mean of a number ≥ 0 an image: mean ± t · SE over units, cut off at 0 and ``largest``."""
+    """Mean of a number ≥ 0 per image: mean ± t · SE over units, cut off at 0 and ``largest``."""
     value = float(values.mean())
     if units.number < 2:
         what = "one image" if units.groups is None else "images of one group"

@@ -20,7 +20,7 @@ from crossgraft.statistics import Estimate, jackknife_interval
 from crossgraft.types import Groups
 
 Correct = Bool[np.ndarray, " num_samples"] | Float[np.ndarray, " num_samples"]
-"""Is each image right? A share in [0, 1] when its predictions are averaged, for example over seeds."""
+"""Whether each image is right; a share in [0, 1] when its predictions are averaged, for example over seeds."""
 PerGroup = Float[np.ndarray, " num_groups"]
 
 

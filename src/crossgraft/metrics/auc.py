@@ -37,12 +37,12 @@ def auc(
     vary together.
 
     Args:
-        scores: (n,) for two classes, larger = rather class 1; or (n, C), one column a class or label.
+        scores: (n,) for two classes, larger = rather class 1; or (n, C), one column per class or label.
         targets: (n,) class 0 … C−1 of each image, or (n, C) with 0/1 for every label.
         groups: Patient of each image; None takes the images as independent.
-        class_names: Of the columns, for messages.
+        class_names: Names of the columns, for messages.
         average: ``pairwise`` is the mean over ordered pairs of classes, each among the images of the two only (Hand and
-            Till): it does not depend on how frequent the classes are. One class an image only.
+            Till): it does not depend on how frequent the classes are. One class per image only.
 
     Raises:
         DataError: Shapes that do not match, no image, or a score that is not a number.
@@ -62,7 +62,7 @@ def auc(
     units = Units(groups, len(matrix))
     if average == "pairwise":
         if targets.ndim == 2:
-            raise DataError("Pairs of classes need one class an image; with labels, average one-vs-rest.")
+            raise DataError("Pairs of classes need one class per image; with labels, average one-vs-rest.")
         return mean_of_parts(_pairs(matrix, columns, units), units, columns.left_out)
     parts = (
         _auc_part(matrix[:, column], columns.truth[:, column], units, columns.names[column])

@@ -26,10 +26,10 @@ def average_precision(
     interpolation; images of equal score enter together. A score without meaning has the share of positives, not ½.
 
     Args:
-        scores: (n,) for two classes, larger = rather class 1; or (n, C), one column a class or label.
+        scores: (n,) for two classes, larger = rather class 1; or (n, C), one column per class or label.
         targets: (n,) class 0 … C−1 of each image, or (n, C) with 0/1 for every label.
         groups: Patient of each image; None takes the images as independent.
-        class_names: Of the columns, for messages.
+        class_names: Names of the columns, for messages.
 
     Raises:
         DataError: Shapes that do not match, no image, or a score that is not a number.

@@ -27,9 +27,9 @@ def balanced_accuracy(
 
     Args:
         decisions: (n,) class of each image, or (n, L) with 0/1 for every label.
-        targets: Of the same shape.
+        targets: Targets of the same shape.
         groups: Patient of each image; None takes the images as independent.
-        class_names: Of the classes or labels, for messages; also says how many classes there are.
+        class_names: Names of the classes or labels, for messages; they also say how many classes there are.
 
     Raises:
         DataError: Shapes that do not match, or no image.
@@ -51,7 +51,7 @@ def balanced_accuracy(
 def checked_decisions(
     decisions: Classes | Marks, targets: Classes | Marks, class_names: Sequence[str] | None, *, metric: str
 ) -> tuple[Columns, np.ndarray]:
-    """Decisions and targets as columns, one a class or label.
+    """Decisions and targets as columns, one per class or label.
 
     Raises:
         DataError: Shapes that do not match, no image, or class numbers outside 0 … C−1.

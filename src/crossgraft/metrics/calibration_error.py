@@ -30,7 +30,7 @@ def calibration_error(
         probabilities: (n, C) in [0, 1].
         targets: (n,) class of each image, or (n, C) with 0/1 for every label.
         groups: Patient of each image; None takes the images as independent.
-        num_bins: Of equal width.
+        num_bins: Number of bins of equal width.
 
     Raises:
         DataError: There is no image.

@@ -24,8 +24,8 @@ def decide(
         probabilities: (n, C) in [0, 1].
         task: ``multi-class`` takes the most probable class, the first of equal ones; ``binary`` the last class where its
             probability is at least the threshold; ``multi-label`` every label that reaches its own.
-        thresholds: In [0, 1]; one number, or one a label, or (n, labels) where models differ from image to image, as those of
-            folds do; by default 0.5. None for ``multi-class``.
+        thresholds: Thresholds in [0, 1]: one number, one per label, or (n, labels) where models differ from image to
+            image, as those of folds do; by default 0.5. None for ``multi-class``.
 
     Returns:
         Class of each image (n,), or 0/1 for every label (n, C).

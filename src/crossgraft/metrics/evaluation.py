@@ -50,11 +50,11 @@ def evaluate_predictions(
     Args:
         probabilities: (n, C) in [0, 1], C = 2 for ``binary``; rows sum to 1 unless ``multi-label``.
         targets: (n,) class 0 … C−1, or (n, C) with 0/1 for every label.
-        task: What the targets are.
-        class_names: Of the C classes or labels.
+        task: Kind of the targets.
+        class_names: Names of the C classes or labels.
         groups: Patient of each image; None takes the images as independent.
         attributes: Column → value of each image.
-        thresholds: As for ``decide``.
+        thresholds: Thresholds as for ``decide``.
 
     Returns:
         Rows in a fixed order; a metric that has no meaning here has a reason instead of a value.

@@ -9,7 +9,7 @@ class MetricFacts(NamedTuple):
     """What a reader needs beside the number.
 
     Attributes:
-        title: In print.
+        title: Title in print.
         higher_is_better: Direction.
         explanation: One sentence.
     """
@@ -61,7 +61,7 @@ class MetricRow(NamedTuple):
 
     Attributes:
         metric: A name of ``METRICS``; with ``_gap`` for the largest difference between subgroups.
-        value: None where it has no meaning here; ``reason`` says why.
+        value: Value; None where it has no meaning, with the ``reason``.
         low: Lower end of the 95 % interval, or None.
         high: Upper end of it, or None.
         num_images: Images counted.
@@ -69,8 +69,8 @@ class MetricRow(NamedTuple):
         class_name: Class or label it is about; None: all of them.
         attribute: Column that makes the subgroup; None: all images.
         attribute_value: Value in the column; of a gap, the higher and the lower subgroup as ``a − b``.
-        reason: Why there is no value.
-        note: What to know about the value: why it has no interval, or which classes a mean leaves out.
+        reason: Reason why there is no value.
+        note: Note about the value: why it has no interval, or which classes a mean leaves out.
         left_out: Classes or labels that the mean leaves out.
     """
 

@@ -21,9 +21,9 @@ class Subgroup(NamedTuple):
     """The images with one value.
 
     Attributes:
-        value: As shown.
-        rows: Which images.
-        reason: Why nothing is measured there, or None.
+        value: Value as shown.
+        rows: Rows of the images.
+        reason: Reason why nothing is measured there, or None.
     """
 
     value: str

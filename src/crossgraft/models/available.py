@@ -25,10 +25,10 @@ class AvailableModel:
     """One row of ``crossgraft list models``.
 
     Attributes:
-        name: To write after ``--models``.
+        name: Name to write after ``--models``.
         family: That the name suggests.
         num_parameters: Counted from the file's header; None when that needs more than a look.
-        available: Can it be loaded now, without network?
+        available: Whether it can be loaded now, without network.
         where: The file, or what to do to get it.
     """
 
@@ -42,7 +42,7 @@ class AvailableModel:
 def list_available_models(weights_dir: str | Path | None = None) -> list[AvailableModel]:
     """The default zoo, cached weights of timm and torchvision, the checkpoints of ``weights_dir``; available first.
 
-    Reads file headers only; about 10 ms a file.
+    Reads file headers only; about 10 ms per file.
     """
     folder = Path(weights_dir) if weights_dir is not None else None
     cached = [name for name in cached_timm_names() if is_architecture(name)]

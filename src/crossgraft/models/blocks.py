@@ -39,8 +39,8 @@ def parameter_depths(names: Iterable[str], blocks: Sequence[str]) -> dict[str, i
     What is defined between two blocks (a transition, a merging of patches) goes with the block in front of it.
 
     Args:
-        names: Of all parameters, in the order of definition, in which networks run.
-        blocks: From ``building_blocks``, with the same prefix as ``names``.
+        names: Names of all parameters, in the order of definition, in which networks run.
+        blocks: Blocks from ``building_blocks``, with the same prefix as ``names``.
     """
     names = list(names)
     owners = [next((i for i, block in enumerate(blocks) if name.startswith(f"{block}.")), None) for name in names]
@@ -82,7 +82,7 @@ def _is_learned_layer(module: nn.Module) -> bool:
 
 
 def _is_stage(module: nn.Module) -> bool:
-    """Does one list of blocks of one class make up the module?"""
+    """Whether the module consists of one list of blocks of one class."""
     large = _MOST * _count(module)
     lists: list[Sequence[nn.Module]] = [list(module.children())]
     lists += [list(child.children()) for child in module.children() if isinstance(child, _CONTAINERS)]

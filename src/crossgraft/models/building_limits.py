@@ -41,7 +41,7 @@ def building_limits(name: str) -> Generator[None]:
     """Count the tensors that modules register inside the block, before they are filled with values.
 
     Args:
-        name: Of the network, for the message.
+        name: Name of the network, for the message.
 
     Raises:
         OutOfMemoryError: They need more memory than is available.

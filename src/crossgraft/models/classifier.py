@@ -33,7 +33,7 @@ class ClassifierOutput(NamedTuple):
 
     Attributes:
         features: Penultimate features.
-        logits: One column a class or label, before softmax or sigmoid.
+        logits: One column per class or label, before softmax or sigmoid.
     """
 
     features: Float[Tensor, "batch num_features"]
@@ -45,15 +45,15 @@ class ClassifierRecipe:
     """Everything about a classifier but its weights: plain values, no absolute path.
 
     Attributes:
-        name: Of the pretrained model.
-        architecture: For people.
-        family: Of the architecture.
-        licence: Of the pretrained weights, if known.
+        name: Name of the pretrained model.
+        architecture: Name of the architecture for people.
+        family: Family of the architecture.
+        licence: Licence of the pretrained weights, if known.
         weights_fingerprint: SHA-256 of the pretrained weights.
         source: ``timm``, ``torchvision``, ``checkpoint`` or ``factory``.
-        preprocessing: How images become inputs.
-        network: What builds the network without weights; None for a module that was made in Python.
-        cut: What was done to the network.
+        preprocessing: Preprocessing of images.
+        network: Recipe that builds the network without weights; None for a module that was made in Python.
+        cut: Changes that were made to the network.
         num_features: Length d of the features.
         num_outputs: Number C of classes or labels.
         adapters: Small parts that were put beside layers of the network.
@@ -109,7 +109,7 @@ class Classifier(nn.Module):
 
     Attributes:
         body: The pretrained network.
-        head: From d features to C logits.
+        head: Head from d features to C logits.
         recipe: Everything but the weights.
         blocks: Names of the building blocks, first to last (``body.blocks.0``, …).
     """
@@ -192,7 +192,7 @@ def make_classifier(backbone: Backbone, num_outputs: int, *, seed: int) -> Class
     Args:
         backbone: The pretrained network.
         num_outputs: Classes, or labels of a multi-label problem.
-        seed: Of the head.
+        seed: Random seed of the head.
 
     Raises:
         UsageError: ``num_outputs`` is not positive.
@@ -245,7 +245,7 @@ def rebuild_classifier(
     Args:
         recipe: ``Classifier.recipe`` or its ``to_json``.
         trusted: The code that the user named; a recipe that names another function is refused.
-        network: The whole network, head included, for a recipe that can not build it; it is changed.
+        network: The whole network, head included, for a recipe that cannot build it; it is changed.
 
     Raises:
         UntrustedCodeError: The recipe names a function that nobody allowed.
@@ -271,7 +271,7 @@ def rebuild_classifier(
 def _build(recipe: ClassifierRecipe, trusted: TrustedCode) -> nn.Module:
     if recipe.network is None:
         raise UsageError(
-            f"{recipe.name} was made in Python, so it can not be built from its name. Build the same network and pass it as "
+            f"{recipe.name} was made in Python, so it cannot be built from its name. Build the same network and pass it as "
             "network=, or fine-tune a model that is named package.module:factory."
         )
     return build_network(recipe.network, recipe.preprocessing, trusted=trusted)

@@ -1,4 +1,4 @@
-"""What accelerators can not do, found before it surprises: Apple's has no float64 and lacks some operations."""
+"""What accelerators cannot do, found before it surprises: Apple's has no float64 and lacks some operations."""
 
 from __future__ import annotations
 

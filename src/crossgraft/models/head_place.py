@@ -63,7 +63,7 @@ def with_head_in_place(classifier: Classifier) -> tuple[nn.Module, Sequence[str]
     tolerance = _SAME_OUTPUT * max(1.0, float(here.abs().max()))
     if not places or here.shape != there.shape or not torch.allclose(here, there, rtol=0, atol=tolerance):
         raise UsageError(
-            f"The new head of {classifier.recipe.name} can not be put in the place of its own: what the network has behind its "
+            f"The new head of {classifier.recipe.name} cannot be put in the place of its own: what the network has behind its "
             "features is more than one linear layer."
         )
     return network, places

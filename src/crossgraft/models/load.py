@@ -37,14 +37,14 @@ def load_backbone(
     """Build a network, load its weights and show it by one face.
 
     Args:
-        spec: From ``read_zoo``, or one name or checkpoint path.
-        seed: Of random weights; pretrained ones do not depend on it.
+        spec: Spec from ``read_zoo``, or one name or checkpoint path.
+        seed: Random seed of random weights; pretrained ones do not depend on it.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
-        weights_dir: Where weights are looked up first.
-        allow_download: May the own weights of timm or torchvision be downloaded? Nothing else ever uses the network.
+        weights_dir: Folder in which weights are looked up first.
+        allow_download: Whether weights of timm or torchvision may be downloaded. Nothing else ever uses the network.
         image_size: Input height and width in pixels instead of the size the weights were trained with.
         resize_policy: Instead of the model's own.
-        reporter: Told about a download.
+        reporter: Reporter of downloads.
 
     Raises:
         MissingWeightsError: The weights are not on this machine; the message says which file to put where.

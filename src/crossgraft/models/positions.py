@@ -21,7 +21,7 @@ class Layout(NamedTuple):
     """How the output of a network is to be read.
 
     Attributes:
-        channel_axis: Of the d features.
+        channel_axis: Axis of the d features.
         num_prefix_tokens: Class and register tokens in front of the patch tokens; they are no positions.
     """
 

@@ -26,8 +26,8 @@ def build_random(build: Callable[[], nn.Module], seed: int, *, source: str) -> n
 
     Args:
         build: Returns the network.
-        seed: Of the control.
-        source: For messages, and the name of the random stream.
+        seed: Random seed of the control.
+        source: Source for messages, and the name of the random stream.
 
     Raises:
         UsageError: Loaded weights belong to a layer without ``reset_parameters``; the message says what to

@@ -24,7 +24,7 @@ class NetworkRecipe:
 
     Attributes:
         source: A timm architecture, ``torchvision:NAME`` or ``package.module:factory``.
-        kwargs: Of the architecture or the factory.
+        kwargs: Arguments of the architecture or the factory.
     """
 
     source: str
@@ -32,7 +32,7 @@ class NetworkRecipe:
 
 
 def network_recipe(source: str, kwargs: Mapping[str, object]) -> NetworkRecipe | None:
-    """A recipe without absolute paths (only the last part of such a text stays); None if JSON can not say it."""
+    """A recipe without absolute paths (only the last part of such a text stays); None if JSON cannot say it."""
     try:
         plain = json.loads(json.dumps(dict(kwargs)))
     except (TypeError, ValueError):
@@ -52,15 +52,15 @@ def build_network(
     A recipe is data: architectures of timm and torchvision are built, and a function only if the user named it.
 
     Args:
-        recipe: From ``network_recipe``.
+        recipe: Recipe from ``network_recipe``.
         preprocessing: Says the size of its images.
-        seed: Of the weights.
+        seed: Random seed of the weights.
         trusted: The code that the user named.
 
     Raises:
         UntrustedCodeError: The recipe names a function that nobody allowed.
         UnknownNameError: The architecture or the function is not known any more.
-        UsageError: The module of a factory can not be imported, or the arguments do not fit.
+        UsageError: The module of a factory cannot be imported, or the arguments do not fit.
     """
     source, kwargs = recipe.source, recipe.kwargs
 

@@ -31,7 +31,7 @@ class ModelSpec:
     """What a zoo says about one model; nothing is loaded yet.
 
     Attributes:
-        name: What tables call the model.
+        name: Name of the model in tables.
         source: A timm architecture name, ``torchvision:NAME``, or ``package.module:factory`` for a function that
             returns a ``nn.Module``.
             Empty: the header of the checkpoint names the architecture.
@@ -39,13 +39,13 @@ class ModelSpec:
             (``pretrained`` for timm and torchvision; as built for a factory).
         kwargs: Passed to the architecture or the factory.
         family: Models of one family are compared with each other; None derives it from the source.
-        licence: Of the weights.
+        licence: Licence of the weights.
         preprocessing: Overrides of what the weights say: ``input_size`` (channels, height, width, or one
             number of pixels), ``mean``, ``std``, ``interpolation``, ``crop_pct``, ``resize_policy``.
         source_features: Path of a ``.npy`` file (num_source_samples, num_features) with features of source
             images.
         known_as: ``model/source`` of known results that are of these weights (see ``crossgraft list results``).
-        folder: Where the zoo file lies; its paths and modules are looked up there too.
+        folder: Folder of the zoo file; its paths and modules are looked up there too.
         trusted: The code that may run to build it. None: who made the spec named ``source`` in Python, and so allowed it.
     """
 
@@ -70,7 +70,7 @@ class ModelSpec:
 
     @property
     def is_factory(self) -> bool:
-        """Does ``source`` name a Python function rather than an architecture of timm or torchvision?"""
+        """Whether ``source`` names a Python function rather than an architecture of timm or torchvision."""
         return is_factory_source(self.source)
 
     @property
@@ -85,7 +85,7 @@ class ModelSpec:
 
     @property
     def has_checkpoint(self) -> bool:
-        """Is ``weights`` the path of a file?"""
+        """Whether ``weights`` is the path of a file."""
         return self.weights not in (None, PRETRAINED, RANDOM)
 
     @property
@@ -142,7 +142,7 @@ class ModelSpec:
         try:
             array = np.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
-            raise DataError(f"{where} can not be read: {error}. Save them with numpy.save as a .npy file.") from error
+            raise DataError(f"{where} cannot be read: {error}. Save them with numpy.save as a .npy file.") from error
         if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "fiu":
             raise DataError(f"{where} must be one array of numbers (num_source_samples, num_features).")
         return array.astype(np.float32, copy=False)
@@ -155,10 +155,10 @@ def spec_from_entry(entry: Mapping[str, object], *, folder: Path, trusted: Trust
     """Check one mapping of a zoo file and turn it into a spec.
 
     Args:
-        entry: What the YAML file says.
-        folder: Of the YAML file.
+        entry: Entry of the YAML file.
+        folder: Folder of the YAML file.
         trusted: The code that the user named; the file itself allows none.
-        where: For messages, for example ``zoo.yaml, entry 2``.
+        where: Place for messages, for example ``zoo.yaml, entry 2``.
 
     Raises:
         UnknownNameError: A key is not known; the message gives the nearest ones.
@@ -208,7 +208,7 @@ def _mapping(entry: Mapping[str, object], key: str, where: str) -> dict[str, obj
 
 
 def is_factory_source(source: str) -> bool:
-    """Is ``source`` a ``package.module:factory``?
+    """Whether ``source`` is a ``package.module:factory``.
 
     >>> [is_factory_source(source) for source in ("resnet18", "torchvision:resnet18", "torchvision.models:resnet18")]
     [False, False, True]

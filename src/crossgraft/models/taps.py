@@ -26,12 +26,12 @@ class Tap:
     Attributes:
         layer: Name in ``named_modules()`` of the network; of a wrapped one (compiled, parallel, PEFT) of what is inside.
         of: What the layer gives, or what it takes.
-        select: Which of several tensors: a place in a tuple or list, a key of a dict, the place or keyword of an argument, or
+        select: Choice among several tensors: a place in a tuple or list, a key of a dict, the place or keyword of an argument, or
             a function. None: the output itself, the first argument.
         pool: ``mean``: averaged over the positions of a feature map, or of the patches of tokens.
         with_graph: The tensor of the network, part of the graph; what works in place behind the layer changes it. Otherwise a
             detached copy.
-        run: Which one counts of a layer that runs several times in a forward pass; ``only``: that is an error.
+        run: Run that counts of a layer that runs several times in a forward pass; ``only``: that is an error.
     """
 
     layer: str
@@ -49,7 +49,7 @@ class Taps:
 
     Args:
         network: Any module, wrapped or not.
-        taps: Of its layers.
+        taps: Taps of its layers.
         when: Asked each time a layer runs; nothing is taken where the answer is no.
 
     Raises:

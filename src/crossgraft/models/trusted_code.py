@@ -45,7 +45,7 @@ class Location:
     Attributes:
         place: The file or folder that was named.
         root: The folder that imports start from.
-        file: Of the module.
+        file: File of the module.
     """
 
     place: Path
@@ -53,7 +53,7 @@ class Location:
     file: Path
 
     def holds(self, file: Path) -> bool:
-        """Is ``file`` the place, or in it? Links are followed."""
+        """Whether ``file`` is the place, or in it; links are followed."""
         return file.resolve().is_relative_to(self.place.resolve())
 
 
@@ -98,13 +98,13 @@ def _items(allow_code: str | Path | Sequence[str | Path]) -> list[str | Path]:
 
 
 def is_function_name(text: str) -> bool:
-    """Is ``text`` written as ``package.module:factory``?"""
+    """Whether ``text`` is written as ``package.module:factory``."""
     module, colon, function = text.partition(":")
     return bool(colon) and function.isidentifier() and all(part.isidentifier() for part in module.split("."))
 
 
 def is_standard_library(module_name: str) -> bool:
-    """Is the module one of Python's own?
+    """Whether the module is one of Python's own.
 
     >>> [is_standard_library(name) for name in ("os", "os.path", "posix", "timm.models")]
     [True, True, True, False]
@@ -118,7 +118,7 @@ def untrusted_code_error(source: str, *, consent: str) -> UntrustedCodeError:
 
     Args:
         source: ``package.module:factory``, as the file says.
-        consent: What to type, for example ``--code nets.py``.
+        consent: Flag to type, for example ``--code nets.py``.
     """
     return UntrustedCodeError(
         f"The network is built by the function {source}, and calling it runs its code, which nobody has allowed. If you trust "

@@ -49,7 +49,7 @@ def read_zoo(
     Args:
         models: None for the default zoo; names, ``torchvision:NAME``, ``package.module:factory`` or checkpoint
             paths, as a list or separated by commas; or the path of a YAML file.
-        weights_dir: Where checkpoint files are looked up first.
+        weights_dir: Folder in which checkpoint files are looked up first.
         allow_code: Python files and folders whose functions a YAML file may name, see ``trusted_code``. A function that
             ``models`` names itself needs no more than that.
 
@@ -164,7 +164,7 @@ def random_weights_control(spec: ModelSpec, *, taken: Collection[str] = ()) -> M
     """The same architecture and preprocessing with random weights: a score without any pretraining.
 
     Args:
-        spec: Of the pretrained model.
+        spec: Spec of the pretrained model.
         taken: Names in use; the control is called ``<architecture> · random``, and where that is taken, the
             arguments of the architecture are added.
     """

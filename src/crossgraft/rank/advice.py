@@ -20,9 +20,9 @@ def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell]
     """One or two sentences of advice, derived from intervals and controls only.
 
     Args:
-        title: Of the score, for example ``LogME``.
+        title: Title of the score, for example ``LogME``.
         ranking: The order by this score.
-        cells: Of this score, one a model.
+        cells: Cells of this score, one per model.
         models: All models of the ranking.
     """
     ranked = [row for row in ranking.rows if row.rank is not None]

@@ -1,6 +1,6 @@
-"""Prior × evidence: which model is best here, given what is known of other targets and what the scores say of this one?
+"""Prior × evidence: the best model here, given what is known of other targets and what the scores say of this one.
 
-One value a model and target, the normal score z of its rank (0 = middling, larger = better). Model:
+One value per model and target, the normal score z of its rank (0 = middling, larger = better). Model:
 
     z_mt = ω_m + slope · e_mt + noise,    ω_m ~ N(fallback_m, τ²),    noise ~ N(0, σ²)
 
@@ -41,7 +41,7 @@ class Evidence(NamedTuple):
 
     Attributes:
         values: NaN where a model has none.
-        standard_errors: From the jackknife, in the unit of the score; None = unknown, taken as 0.
+        standard_errors: Standard errors from the jackknife, in the unit of the score; None = unknown, taken as 0.
     """
 
     values: Float[np.ndarray, " num_models"]
@@ -113,7 +113,7 @@ def fit_parameters(results: History, evidence: History, groups: Sequence[str]) -
     Args:
         results: Known results, targets × models, larger = better, NaN = unknown.
         evidence: Combined evidence on the same targets; NaN = none.
-        groups: One a target; related targets share one and count once.
+        groups: One per target; related targets share one and count once.
     """
     z = normal_scores(results)
     means = _group_means(z, groups)
@@ -149,12 +149,12 @@ def aggregate(
     Args:
         history: Results on other targets, larger = better, NaN = unknown; may have no rows.
         evidence: Scores on the target at hand.
-        parameters: From ``fit_parameters`` on other targets.
-        groups: One a row of ``history``; rows of one group count as one target.
+        parameters: Parameters from ``fit_parameters`` on other targets.
+        groups: One per row of ``history``; rows of one group count as one target.
         models: Names, needed for ``families`` and ``num_parameters``.
         families: Model → family: models without history lean on known relatives.
         num_parameters: Model → number of parameters: and on known models of their size.
-        seed: Of the draws behind the probabilities.
+        seed: Random seed of the draws behind the probabilities.
 
     Raises:
         DataError: Shapes do not fit.
@@ -189,7 +189,7 @@ def _kept_groups(history: History, groups: Sequence[str] | None) -> list[str]:
 
 
 def _group_means(z: History, groups: Sequence[str]) -> GroupMeans:
-    """One row a group: the mean over its targets, so that related targets count once."""
+    """One row per group: the mean over its targets, so that related targets count once."""
     names = np.asarray(groups)
     rows = [z[names == group] for group in dict.fromkeys(groups)]
     if not rows:

@@ -43,15 +43,15 @@ def assemble_record(
 
     Args:
         dataset: The images that were used.
-        scores: In the order in which they are shown.
+        scores: Scores in the order in which they are shown.
         primary: Name of the score that orders the ranking.
-        evaluations: One a model: candidates first, then controls.
+        evaluations: One per model: candidates first, then controls.
         truth: Fine-tuned results, if the user gave some.
-        primary_reason: Why that score.
-        history: What is known of the candidates, in their order, from other targets.
-        findings: What is wrong with the data.
-        labels_left_out: With several labels an image, labels that were not scored, and why.
-        seed: Of the permutation test.
+        primary_reason: Reason for that score.
+        history: Known results of the candidates on other targets, in their order.
+        findings: Findings about the data.
+        labels_left_out: Labels that were not scored, and why.
+        seed: Random seed of the permutation test.
         show_names: Write names of image files into the record.
     """
     models = [evaluation.model for evaluation in evaluations]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crossgraft.rank.evaluate import Evaluation, ModelEvaluation, RawValue
+from crossgraft.rank.evaluate import ModelEvaluation, RawValue, ScoreEvaluation
 from crossgraft.rank.label_means import mean_over_labels
 from crossgraft.records import ScoreCell
 from crossgraft.scores import AnyScore, ZooScore
@@ -29,8 +29,8 @@ def build_cells(score: AnyScore, models: Sequence[ModelEvaluation]) -> list[Scor
 
 
 def combine_over_zoo(
-    score: ZooScore[...], models: Sequence[ModelEvaluation], evaluations: Sequence[Evaluation]
-) -> list[Evaluation]:
+    score: ZooScore[...], models: Sequence[ModelEvaluation], evaluations: Sequence[ScoreEvaluation]
+) -> list[ScoreEvaluation]:
     """Give every evaluation of a zoo-level score its values.
 
     The candidates are combined among themselves; a control is combined as one more member, so that it never moves the
@@ -49,7 +49,7 @@ def combine_over_zoo(
         combined = score.combine(parts)[-1]
         return own.model_copy(update={"value": float(combined), "warnings": [*own.warnings, *combined.warnings]})
 
-    finished: list[Evaluation] = []
+    finished: list[ScoreEvaluation] = []
     for i, evaluation in enumerate(evaluations):
         if evaluation.full is None:
             finished.append(evaluation)
@@ -66,13 +66,13 @@ def combine_over_zoo(
     return finished
 
 
-def _raw_at(evaluation: Evaluation, block: int | None) -> RawValue:
+def _raw_at(evaluation: ScoreEvaluation, block: int | None) -> RawValue:
     if block is not None and block < len(evaluation.blocks):
         return evaluation.blocks[block]
     return evaluation.full or RawValue(value=None)
 
 
-def _cell(model: str, evaluation: Evaluation) -> ScoreCell:
+def _cell(model: str, evaluation: ScoreEvaluation) -> ScoreCell:
     cell = ScoreCell(
         model=model,
         score=evaluation.score,

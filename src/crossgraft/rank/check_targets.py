@@ -1,4 +1,4 @@
-"""What a ranking makes of labels that are no plain classes: several an image, or classes in an order."""
+"""What a ranking makes of labels that are no plain classes: several per image, or classes in an order."""
 
 from collections.abc import Mapping
 

@@ -25,7 +25,7 @@ def borda(scores: Scores) -> Order:
 
 
 def robust_rank_aggregation(scores: Scores) -> Order:
-    """Minus the logarithm of the ρ score: is a model near the top of several lists more often than by chance?
+    """Minus the logarithm of the ρ score: whether a model is near the top of several lists more often than by chance.
 
     With r the relative ranks of one model in K lists, sorted: ρ = min(1, K · min_k P(U₍k₎ ≤ r₍k₎)), where the k-th of K
     uniform numbers is Beta(k, K − k + 1). Models with ρ = 1 are ordered by their mean rank below all others.

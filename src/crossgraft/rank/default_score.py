@@ -32,9 +32,9 @@ class DefaultEvidence(NamedTuple):
     """Weighted Kendall with fine-tuning over both benchmarks of the thesis; scores are taken as they are.
 
     Attributes:
-        means: Of each plain score.
-        gains: Of each other plain score over the default; an interval above 0 would ask for another default.
-        prior: Of the static prior.
+        means: Mean of each plain score.
+        gains: Gain of each other plain score over the default; an interval above 0 would ask for another default.
+        prior: Mean of the static prior.
         beats_prior: Titles of what beats the static prior on any published benchmark, its interval above 0.
         num_rankings: Targets of both benchmarks.
     """

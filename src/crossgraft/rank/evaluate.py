@@ -28,10 +28,10 @@ class RawValue(Record):
     warnings: list[str] = Field(default_factory=list)
 
 
-class Evaluation(Record):
+class ScoreEvaluation(Record):
     """One score of one model, before models are compared.
 
-    With several labels an image ``per_label`` has an evaluation of each scored label, and the values are in there.
+    With several labels per image ``per_label`` has an evaluation of each scored label, and the values are in there.
     """
 
     score: str
@@ -42,7 +42,7 @@ class Evaluation(Record):
     no_interval_reason: str | None = None
     seconds: float = 0.0
     peak_bytes: int = 0
-    per_label: dict[str, Evaluation] = Field(default_factory=dict)
+    per_label: dict[str, ScoreEvaluation] = Field(default_factory=dict)
 
 
 class ModelEvaluation(Record):
@@ -50,7 +50,7 @@ class ModelEvaluation(Record):
 
     key: str
     model: ModelRecord
-    evaluations: list[Evaluation]
+    evaluations: list[ScoreEvaluation]
 
 
 def evaluate_scores(
@@ -61,20 +61,20 @@ def evaluate_scores(
     all_intervals: bool,
     stage: Stage,
     options: Options | None = None,
-) -> list[Evaluation]:
+) -> list[ScoreEvaluation]:
     """Evaluate ``scores`` on one model.
 
     Args:
-        scores: In the order in which they are shown.
+        scores: Scores in the order in which they are shown.
         inputs: Features, labels, groups and source logits of the model; without labels where the resampling has columns of
             them.
-        resampling: From ``plan_resampling``.
-        all_intervals: Also for scores that take longer than ``INTERVAL_COST_LIMIT_SECONDS`` once.
+        resampling: Plan from ``plan_resampling``.
+        all_intervals: Whether to compute intervals also for scores that take longer than ``INTERVAL_COST_LIMIT_SECONDS`` once.
         stage: Advanced by one for each of 1 + 20 + 5 rounds.
         options: Those that depend on the whole zoo, from ``choose_options``.
 
     Raises:
-        DataError: The features can not be scored at all (NaN, one class …).
+        DataError: The features cannot be scored at all (NaN, one class …).
     """
     runs = [
         _Run(score, each_label(inputs, resampling.label_columns), resampling.seed, (options or {}).get(score.name))
@@ -102,7 +102,7 @@ class _Run:
     """One score while it is evaluated: first on all images, then without each block, then with shuffled labels.
 
     Args:
-        score: Which.
+        score: Name of the score.
         views: All images, once for each label.
         seed: The same for every model and round, so that differences are paired.
         options: Values of the score's zoo option in every round; None leaves it alone.
@@ -148,7 +148,7 @@ class _Run:
             settings[self.score.zoo_option.name] = option
         return settings
 
-    def finish(self, resampling: Resampling) -> Evaluation:
+    def finish(self, resampling: Resampling) -> ScoreEvaluation:
         """All values of this score."""
         no_interval = self.no_interval or resampling.no_blocks_reason
         blocks = [] if self.no_interval else self.blocks
@@ -162,7 +162,7 @@ class _Run:
         finished = [one.model_copy(update={"no_interval_reason": no_interval}) for one in finished]
         if resampling.label_columns is None:
             return finished[0]
-        return Evaluation(
+        return ScoreEvaluation(
             score=self.score.name,
             reason=None if self.defined else finished[0].reason,
             no_interval_reason=no_interval,
@@ -172,16 +172,16 @@ class _Run:
         )
 
 
-def _evaluate_once(score: AnyScore, inputs: ScoreInputs, settings: Mapping[str, Any]) -> Evaluation:
+def _evaluate_once(score: AnyScore, inputs: ScoreInputs, settings: Mapping[str, Any]) -> ScoreEvaluation:
     reason = score.missing_inputs(inputs)
     if reason is not None:
-        return Evaluation(score=score.name, reason=reason)
+        return ScoreEvaluation(score=score.name, reason=reason)
     with measure_cost() as cost:
         try:
             full = _raw(score, inputs, settings)
         except NotApplicable as answer:
-            return Evaluation(score=score.name, reason=answer.reason)
-    return Evaluation(score=score.name, full=full, seconds=cost.seconds, peak_bytes=cost.peak_bytes)
+            return ScoreEvaluation(score=score.name, reason=answer.reason)
+    return ScoreEvaluation(score=score.name, full=full, seconds=cost.seconds, peak_bytes=cost.peak_bytes)
 
 
 def _raw(score: AnyScore, inputs: ScoreInputs, settings: Mapping[str, Any]) -> RawValue:

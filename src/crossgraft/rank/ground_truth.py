@@ -1,4 +1,4 @@
-"""Do the scores agree with what fine-tuning really gave?"""
+"""Agreement of the scores with the results of fine-tuning."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""With several labels an image, the value of a score is the mean of its values for the single labels."""
+"""With several labels per image, the value of a score is the mean of its values for the single labels."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from crossgraft.rank.evaluate import Evaluation, ModelEvaluation, RawValue
+from crossgraft.rank.evaluate import ModelEvaluation, RawValue, ScoreEvaluation
 
 _MOST_LABELS = 3
 
 
 def mean_over_labels(
-    models: Sequence[ModelEvaluation], evaluations: Sequence[Evaluation], by_label: Mapping[str, Sequence[Evaluation]]
-) -> list[Evaluation]:
+    models: Sequence[ModelEvaluation],
+    evaluations: Sequence[ScoreEvaluation],
+    by_label: Mapping[str, Sequence[ScoreEvaluation]],
+) -> list[ScoreEvaluation]:
     """One evaluation a model: every value is the mean over the same labels for all models, so that they compare.
 
     A label for which some candidate has no finite value is left out for all models, and a warning says so.
 
     Args:
         models: Candidates and controls.
-        evaluations: Of the score, one a model; a model without values of single labels stays as it is.
-        by_label: Label → evaluations of the score for that label, one a model.
+        evaluations: Evaluations of the score, one per model; a model without values of single labels stays as it is.
+        by_label: Label → evaluations of the score for that label, one per model.
     """
     why_not = {label: _why_left_out(models, evaluations, column) for label, column in by_label.items()}
     used = [label for label, why in why_not.items() if why is None]
@@ -38,7 +40,7 @@ def mean_over_labels(
 
 
 def _why_left_out(
-    models: Sequence[ModelEvaluation], evaluations: Sequence[Evaluation], column: Sequence[Evaluation]
+    models: Sequence[ModelEvaluation], evaluations: Sequence[ScoreEvaluation], column: Sequence[ScoreEvaluation]
 ) -> str | None:
     """Why a label takes no part, or None; candidates for which the score is defined at all must have a finite value."""
     for model, evaluation, of_label in zip(models, evaluations, column, strict=True):
@@ -51,7 +53,7 @@ def _why_left_out(
     return None
 
 
-def _mean(evaluation: Evaluation, by_label: Mapping[str, Evaluation], note: Sequence[str]) -> Evaluation:
+def _mean(evaluation: ScoreEvaluation, by_label: Mapping[str, ScoreEvaluation], note: Sequence[str]) -> ScoreEvaluation:
     full = {label: one.full for label, one in by_label.items() if one.full is not None}
     if not full or len(full) < len(by_label):
         reasons = dict.fromkeys(one.reason for one in by_label.values() if one.reason)

@@ -28,9 +28,9 @@ def find_history(
 
     Args:
         models: Candidates.
-        specs: Of at least these models.
+        specs: Specs of at least these models.
         dataset: The target at hand, known by its fingerprint, or by a name that a published target has.
-        rows: Of the results store.
+        rows: Rows of the results store.
     """
     by_name = {spec.name: spec for spec in specs}
     wanted = [
@@ -46,7 +46,7 @@ def look_up_known_results(
     """Own and shipped results, which are a control of the ranking: where the own ones are damaged it does without them.
 
     Args:
-        specs: Of the zoo.
+        specs: Specs of the zoo.
         reporter: Warned of damage.
 
     Returns:
@@ -66,7 +66,7 @@ def look_up_known_results(
 
 
 def check_known_names(specs: Sequence[ModelSpec], rows: Sequence[KnownResult]) -> None:
-    """Before the long work: is there a known result of every ``known_as``?
+    """Check, before the long work, that there is a known result of every ``known_as``.
 
     Raises:
         UnknownNameError: With the nearest names.

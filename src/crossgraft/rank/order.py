@@ -24,7 +24,7 @@ def difference(first: ScoreCell, second: ScoreCell) -> Estimate | None:
 
 
 def separable(first: ScoreCell, second: ScoreCell) -> bool:
-    """Does the interval of the difference exclude 0? Without an interval, or within rounding, nothing is separable."""
+    """Whether the interval of the difference excludes 0. Without an interval, or within rounding, nothing is separable."""
     estimate = difference(first, second)
     if estimate is None or estimate.contains_zero:
         return False
@@ -38,7 +38,7 @@ def order_models(score: str, cells: Sequence[ScoreCell], roles: Mapping[str, Rol
     Args:
         score: Name of the score.
         cells: One for each model.
-        roles: Of each model; controls are listed after the candidates and get no rank.
+        roles: Role of each model; controls are listed after the candidates and get no rank.
     """
     ranked = sorted(
         (cell for cell in cells if roles[cell.model] == "candidate" and cell.value is not None),

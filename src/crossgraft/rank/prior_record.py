@@ -49,11 +49,11 @@ def describe_prior(
     """Prior and posterior of every candidate; None when no other target has results of two of them.
 
     Args:
-        history: Of the candidates, in their order.
+        history: History of the candidates, in their order.
         candidates: The models that are ranked.
         cells: Score → cells of all models.
         titles: Score → its name in print.
-        seed: Of the draws behind the probabilities.
+        seed: Random seed of the draws behind the probabilities.
     """
     if not history.targets:
         return None
@@ -88,7 +88,7 @@ def describe_prior(
 
 
 def check_prior(prior: PriorRecord | None) -> CheckRecord:
-    """Was the static prior asked?"""
+    """Whether the static prior was computed."""
     if prior is None:
         return CheckRecord(title="Static prior", severity="not assessed", text=NO_HISTORY)
     unknown = [row.model for row in prior.rows if row.num_targets == 0]
@@ -103,7 +103,7 @@ def fitted_parameters(scenario: Scenario, scores: tuple[str, ...]) -> Parameters
     """How much prior and evidence count, fitted on a published benchmark with the same scores as they are.
 
     Args:
-        scenario: Do the models differ in the source data of one architecture, or in architecture?
+        scenario: Whether the models differ in the source data of one architecture, or in architecture.
         scores: The evidence; none: the slope is 0.
     """
     benchmark = thesis_datasets() if scenario == "datasets" else thesis_architectures()

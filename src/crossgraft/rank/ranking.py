@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ranking:
-    """A ranked zoo: ``record`` holds every number, ``report`` the page if a run directory was written."""
+    """A ranked zoo: ``record`` holds every number, ``report`` the HTML report if a run directory was written."""
 
     record: RankingRecord
     out: Path | None = None
@@ -28,7 +28,7 @@ class Ranking:
         return self.record.advice
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a model and score, best first by the primary score."""
+        """One row per model and score, best first by the primary score."""
         import pandas as pd
 
         record = self.record

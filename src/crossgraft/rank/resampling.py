@@ -20,15 +20,15 @@ FEWEST_IMAGES_OF_LABEL = 10
 class Resampling:
     """Blocks to leave out, shuffled labels and the seed of scores; the same for every model, so that differences are paired.
 
-    With several labels an image, scores see one label at a time.
+    With several labels per image, scores see one label at a time.
 
     Attributes:
         blocks: Rows that are left out together.
-        no_blocks_reason: Why there are none.
+        no_blocks_reason: Reason why there are no blocks.
         shuffled_labels: (n,), or (n, K) of the K scored labels; whole label sets move together.
-        seed: Of scores.
-        label_columns: (n, K) of 0 and 1 of the scored labels; None with one class an image.
-        label_names: Of those columns.
+        seed: Random seed of the scores.
+        label_columns: (n, K) of 0 and 1 of the scored labels; None with one class per image.
+        label_names: Names of those columns.
         labels_left_out: Other labels, and why they are not scored.
     """
 
@@ -49,8 +49,8 @@ def plan_resampling(
     Args:
         targets: Class of each row, or (n, L) of 0 and 1.
         groups: Stay together in blocks and permutations.
-        seed: Of all of it.
-        label_names: Of the L labels.
+        seed: Random seed.
+        label_names: Names of the L labels.
 
     Raises:
         DataError: There are labels, and none has enough images with it and without it.
@@ -90,7 +90,7 @@ def _plan_label_sets(targets: LabelMatrix, names: Sequence[str], groups: Groups 
 
 
 def _why_not_scored(column: ClassIndices, blocks: Sequence[Block]) -> str | None:
-    """Why a label can not be scored, or None: it needs images with and without it, in every jackknife round."""
+    """Why a label cannot be scored, or None: it needs images with and without it, in every jackknife round."""
     for value, how in ((1, "with it"), (0, "without it")):
         is_value = column == value
         count = int(is_value.sum())

@@ -22,7 +22,7 @@ class KnownModel(NamedTuple):
     weights_fingerprint: str | None = None
 
     def is_meant_by(self, row: KnownResult) -> bool:
-        """Is ``row`` about this model?"""
+        """Whether ``row`` is about this model."""
         by_weights = self.weights_fingerprint is not None and row.weights == self.weights_fingerprint
         return by_weights or (self.identity is not None and row.identity == self.identity)
 
@@ -67,9 +67,9 @@ def results_of(
 
     Args:
         models: Names as ``KnownResult.identity`` writes them, or ``KnownModel``.
-        rows: Of the store.
+        rows: Rows of the store.
         without_target: Name (or group) of the target at hand, which must not tell about itself.
-        fingerprint: Of the images at hand; results on the same images are left out too.
+        fingerprint: Fingerprint of the images at hand; results on the same images are left out too.
     """
     wanted = [model if isinstance(model, KnownModel) else KnownModel(model) for model in models]
     table: dict[tuple[str, str, str], tuple[str, str, np.ndarray]] = {}
@@ -103,7 +103,7 @@ def _rows(
     one_source: str | None = None,
     scale: float = 1.0,
 ) -> list[KnownResult]:
-    """One row a cell; the columns of a benchmark are models, or sources of ``one_model``."""
+    """One row per cell; the columns of a benchmark are models, or sources of ``one_model``."""
     return [
         KnownResult(
             model=one_model or name,

@@ -13,7 +13,7 @@ from crossgraft.scores import AnyScore, ScoreInputs, ZooOption
 from crossgraft.types import LabelMatrix
 
 PerView = list[float]
-"""One number a scored label; a single one with one class an image."""
+"""One number per scored label; a single one with one class per image."""
 
 
 class Rounds(Record):
@@ -37,7 +37,7 @@ Options = Mapping[str, Rounds]
 
 
 def each_label(inputs: ScoreInputs, columns: LabelMatrix | None) -> list[ScoreInputs]:
-    """The inputs once for each label, sharing what does not depend on labels; as they are with one class an image."""
+    """The inputs once for each label, sharing what does not depend on labels; as they are with one class per image."""
     return [inputs] if columns is None else [inputs.with_labels(column) for column in columns.T]
 
 

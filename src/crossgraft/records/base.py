@@ -10,7 +10,7 @@ SCHEMA_VERSION = 1
 """Bumped when a field changes its meaning."""
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
-"""Of images, groups …; as large as a plot can draw it exactly."""
+"""Number of images, groups …; at most as large as a plot can draw it exactly."""
 Share = Annotated[float, Field(ge=0, le=1)]
 
 

@@ -38,7 +38,7 @@ class ColumnRecord(Record):
     """How much of the label one column of the data tells, measured on images that were held out."""
 
     column: str
-    label: str | None = Field(description="With several labels an image: the one it tells most about.")
+    label: str | None = Field(description="With several labels per image: the one it tells most about.")
     balanced_accuracy: float = Field(description="Mean over the classes of the share of images told right.")
     chance: float = Field(description="The same for guessing: 1 / number of classes.")
 

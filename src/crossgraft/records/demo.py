@@ -42,7 +42,7 @@ class FineTunedRow(Record):
 
 
 class DemoPrediction(Record):
-    """What the fine-tuned model says about one digit of a writer that it never saw."""
+    """What the fine-tuned model says about one digit of a held-out writer."""
 
     target: str = Field(description="The digit that was written.")
     decision: str
@@ -63,7 +63,7 @@ class BestModelRecord(Record):
     predictions: list[DemoPrediction]
     data_file: str = Field(description="Training and test images, with writer and split.")
     model_file: str = Field(description="A zoo file of this one model.")
-    unseen_folder: str = Field(description="A few pictures of unseen writers, in a folder a class.")
+    unseen_folder: str = Field(description="A few pictures of unseen writers, in one folder per class.")
     tune_folder: str = Field(description="Run directory of the fine-tuning.")
     predict_folder: str = Field(description="Run directory of the predictions.")
     code: str | None = Field(default=None, description="The function that builds the network, as --code names it.")
@@ -102,6 +102,6 @@ class DemoRecord(Record):
     kind: Literal["demo"] = "demo"
     split_comparison: SplitComparison
     fine_tuned: list[FineTunedRow]
-    limits: list[str] = Field(description="What the demo can not show, in sentences.")
+    limits: list[str] = Field(description="What the demo cannot show, in sentences.")
     ranking: RankingRecord
     best_model: BestModelRecord | None = Field(default=None, description="None: written by an earlier version.")

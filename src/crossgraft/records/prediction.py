@@ -18,14 +18,14 @@ class PredictionRow(Record):
     name: str | None = Field(default=None, description="Name of the file; in a run directory only with --show-names.")
     predicted: list[str] = Field(description="The most probable class; or every label above its threshold.")
     decision: str = Field(description="With the threshold; 'unreadable' where the image could not be decoded.")
-    probabilities: list[float] = Field(description="One a class, after temperature; empty if unreadable.")
+    probabilities: list[float] = Field(description="One per class, after temperature; empty if unreadable.")
     logits: list[float] = []
     certainty: float | None = Field(description="Highest probability; with labels the least distance from 0.5.")
     target: str | None = Field(default=None, description="The true class, where it is known.")
     reason: str | None = Field(default=None, description="Why there is no prediction.")
 
     def probability_of_decision(self, class_names: Sequence[str]) -> float | None:
-        """Of the class that is decided for; where it may be several labels or none, the highest of all."""
+        """The probability of the decided class; with several labels per image, the highest of all."""
         if self.decision in class_names and self.probabilities:
             return self.probabilities[class_names.index(self.decision)]
         return max(self.probabilities, default=None)

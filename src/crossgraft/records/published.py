@@ -24,7 +24,7 @@ class MethodRecord(Record):
     name: str
     title: str
     role: Literal["score", "part of a score", "control", "consensus", "prior and score", "fitted"]
-    weighted_kendall: list[float | None] = Field(description="One value a target; None where the score is constant.")
+    weighted_kendall: list[float | None] = Field(description="One value per target; None where the score is constant.")
     mean: MeanRecord
     regret: MeanRecord = Field(description="Best result minus the result of the first choice.")
     gain: MeanRecord | None = Field(default=None, description="Weighted Kendall minus that of the static prior.")

@@ -42,7 +42,7 @@ class ScoreCell(Record):
     above_shuffled: bool | None = Field(default=None, description="Is the value above every shuffled-label value?")
     parts: dict[str, float] = {}
     warnings: list[str] = []
-    per_label: dict[str, float] = Field(default={}, description="With several labels an image: the value of each.")
+    per_label: dict[str, float] = Field(default={}, description="With several labels per image: the value of each.")
     seconds: float = 0.0
     peak_bytes: int = 0
 
@@ -121,7 +121,7 @@ class RankingRecord(Record):
     checks: list[CheckRecord] = []
     references: list[Reference] = []
     labels_left_out: dict[str, str] = Field(
-        default={}, description="With several labels an image: labels that were not scored, and why."
+        default={}, description="With several labels per image: labels that were not scored, and why."
     )
     prior: PriorRecord | None = Field(default=None, description="None: nothing is known of these models.")
 

@@ -249,7 +249,7 @@ class TuningRecord(Record):
     plan: PlanRecord
     selection_rule: str = Field(description="How the model was picked, in words, with the metric.")
     selection_metric: str
-    grid: list[GridPointRecord] = Field(description="One row a job.")
+    grid: list[GridPointRecord] = Field(description="One row per job.")
     folds: list[FoldRecord] = []
     history: list[EpochRow]
     metrics: list[MetricRecord]

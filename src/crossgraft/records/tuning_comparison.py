@@ -35,7 +35,7 @@ class DifferenceRecord(Record):
 
     @property
     def is_separable(self) -> bool | None:
-        """Does the interval exclude 0? None without an interval."""
+        """Whether the interval excludes 0; None without an interval."""
         return None if self.low is None or self.high is None else self.low > 0 or self.high < 0
 
 
@@ -117,7 +117,7 @@ class FineTuningComparisonRecord(Record):
     variants: list[ComparedVariantRecord] = Field(description="Best first.")
     trainings: list[ComparedTrainingRecord]
     interpolation: list[InterpolationRecord] = Field(
-        default=[], description="One a seed: networks between the pretrained one and full."
+        default=[], description="One per seed: networks between the pretrained one and full."
     )
     interpolation_reason: str | None = Field(default=None, description="Why there is none.")
     interval_words: str = Field(description="What the intervals of the variants say.")

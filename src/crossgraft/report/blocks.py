@@ -108,7 +108,7 @@ class Section:
     Args:
         name: Anchor, unique within a run.
         title: The heading, in the reader's words.
-        part: Where it belongs in the fixed order of the page.
+        part: Its place in the fixed order of the report.
         blocks: The contents.
     """
 

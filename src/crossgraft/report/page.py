@@ -35,11 +35,11 @@ class RunPart:
 
     Args:
         command: The command that made it.
-        heading: What is said about it before its sections.
+        heading: Heading before its sections.
         sections: Its sections in order.
         prefix: Keeps its anchors apart from those of other runs.
-        has_images: Does it show images?
-        has_replicates: Does its record hold jackknife replicates, which the page leaves out?
+        has_images: Whether it shows images.
+        has_replicates: Whether its record holds jackknife replicates, which the page leaves out.
         record_json: Its record, safe inside a script element.
     """
 
@@ -181,7 +181,7 @@ def _environment() -> Environment:
 
 
 def _shown(value: object) -> object:
-    """Names can not turn the text around them; what is markup already was made of visible text."""
+    """Names cannot turn the text around them; what is markup already was made of visible text."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

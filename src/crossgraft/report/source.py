@@ -27,11 +27,11 @@ class Source(Generic[RecordT]):
     """One run as the sections see it.
 
     Args:
-        run: How the run was made.
-        record: What it found.
+        run: Record of how the run was made.
+        record: Record of the results.
         thumbnails: Small images, or none.
         prefix: Put before every anchor and every id of a figure; empty for a page of one run.
-        is_at_home: Does the page lie in the run directory, so that links to other files there hold?
+        is_at_home: Whether the page lies in the run directory, so that links to other files there hold.
     """
 
     run: RunRecord

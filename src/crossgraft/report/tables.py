@@ -49,7 +49,7 @@ class Table:
     """Rows under columns, with a caption, notes and a link to the same rows as CSV.
 
     Args:
-        caption: What the table holds.
+        caption: Content of the table.
         columns: The headings.
         rows: Cells in the order of the columns.
         file_name: Name of the CSV file, without its suffix.

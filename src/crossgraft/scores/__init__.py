@@ -1,4 +1,4 @@
-"""Transferability scores: one file a score, higher is always better.
+"""Transferability scores: one file per score, higher is always better.
 
 Each score is a function of arrays, ``logme(features=X, labels=y)``, and returns a ``ScoreValue``: a float with ``parts``
 and ``warnings``. ``ScoreInputs`` shares the statistics of one model between scores, jackknife blocks and label

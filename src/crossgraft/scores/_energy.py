@@ -16,7 +16,7 @@ class Energy(NamedTuple):
 
     Attributes:
         lowest: Mean over the images where it is lowest.
-        num_lowest: How many these are.
+        num_lowest: Number of these.
         of_all: Mean over all images.
     """
 

@@ -27,7 +27,7 @@ def float_matrix(name: str, values: ArrayLike) -> np.ndarray:
 
     Args:
         name: The argument, for messages.
-        values: Real numbers, one row an image. float16 becomes float32; integers and long doubles become float64.
+        values: Real numbers, one row per image. float16 becomes float32; integers and long doubles become float64.
 
     Raises:
         DataError: Wrong number of axes, an empty axis, values that are no real numbers, NaN or infinity.
@@ -66,12 +66,12 @@ def map_labels(labels: ArrayLike) -> MappedLabels:
     """Map labels of any type that sorts to 0 … C−1.
 
     Raises:
-        DataError: Not one label a row, fewer than two rows or classes, missing labels, measured (float) targets, or
+        DataError: Not one label per row, fewer than two rows or classes, missing labels, measured (float) targets, or
             labels of mixed types.
     """
     raw = np.asarray(labels)
     if raw.ndim != 1:
-        raise DataError(f"`labels` must have one axis, one label a row, got shape {raw.shape}.")
+        raise DataError(f"`labels` must have one axis, one label per row, got shape {raw.shape}.")
     if len(raw) < 2:
         raise DataError(f"`labels` has {len(raw)} rows; a score needs at least 2.")
     if raw.dtype.kind == "O" and all(isinstance(label, Real) for label in raw.tolist()):
@@ -114,11 +114,11 @@ def map_groups(groups: ArrayLike) -> np.ndarray:
     """Map group names (patients, writers) to 0 … G−1.
 
     Raises:
-        DataError: Not one group a row, or names of mixed types.
+        DataError: Not one group per row, or names of mixed types.
     """
     raw = np.asarray(groups)
     if raw.ndim != 1:
-        raise DataError(f"`groups` must have one axis, one group a row, got shape {raw.shape}.")
+        raise DataError(f"`groups` must have one axis, one group per row, got shape {raw.shape}.")
     try:
         return np.unique(raw, return_inverse=True)[1]
     except TypeError as error:
@@ -133,4 +133,4 @@ def require_equal_rows(lengths: dict[str, int]) -> None:
     """
     if len(set(lengths.values())) > 1:
         counts = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
-        raise DataError(f"The inputs must have one row an image each, but {counts} rows.")
+        raise DataError(f"The inputs must have one row per image each, but {counts} rows.")

@@ -14,7 +14,7 @@ from crossgraft.scores._front_end import float_matrix, map_groups, map_labels, r
 from crossgraft.scores._statistics import FeatureStatistics, Statistics
 
 ROW_ALIGNED = ("features", "labels", "groups", "source_logits", "images")
-"""Inputs with one row an image."""
+"""Inputs with one row per image."""
 INPUT_NAMES = (*ROW_ALIGNED, "source_features", "model")
 """Everything that a score can ask for."""
 
@@ -33,7 +33,7 @@ class ScoreInputs:
 
     Args:
         features: Penultimate features (n, d).
-        labels: One label a row, of any type that sorts; at least two classes.
+        labels: One label per row, of any type that sorts; at least two classes.
         groups: The patient (writer, lesion) of each row; neighbours and folds never cross it.
         source_logits: Logits of the pretrained head (n, Z), before softmax.
         source_features: Features of source-domain images (m, d), for scores that compare the two domains.
@@ -133,7 +133,7 @@ class ScoreInputs:
         """The same inputs with other labels, for the permutation control; label-free statistics are shared.
 
         Raises:
-            DataError: Not one label a row, or fewer than two classes.
+            DataError: Not one label per row, or fewer than two classes.
         """
         relabelled = self._copy_without_statistics()
         relabelled.class_names, relabelled.labels = map_labels(labels)

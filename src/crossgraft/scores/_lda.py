@@ -26,7 +26,7 @@ _BLOCK_ROWS = 256
 _PRODUCT_ROWS = 64
 """Rows that stay in the cache between their conversion to float64 and their product."""
 _ROUNDING = 1e-6
-"""Share of the scatter that differences of float32 products can not resolve."""
+"""Share of the scatter that differences of float32 products cannot resolve."""
 _COARSE = 1e2 * float(np.finfo(np.float32).eps)
 """Smallest pivot of a shrunk scatter, as a share of the whole, that products in float32 resolve."""
 
@@ -51,8 +51,8 @@ class WithinClass:
     Args:
         offsets: x − m for any fixed point m near the mean, (n, d). Products of rows run in its dtype (float32 is twice
             as fast, and what is multiplied is centred), everything after them in float64.
-        statistics: Of the same labels.
-        scatter: Of the offsets around their mean, or its dual for n < d, if it is known already.
+        statistics: Statistics of the same labels.
+        scatter: Scatter matrix of the offsets around their mean, or its dual for n < d, if it is known already.
     """
 
     def __init__(self, offsets: np.ndarray, statistics: Statistics, *, scatter: np.ndarray | None = None) -> None:
@@ -82,7 +82,7 @@ class WithinClass:
 
     @classmethod
     def of(cls, statistics: Statistics) -> WithinClass:
-        """Of the features that ``statistics`` are about, whose Gram matrix is shared with other scores."""
+        """The scatter of the features that ``statistics`` describe, whose Gram matrix is shared with other scores."""
         label_free = statistics.label_free
         offsets = label_free.features - label_free.mean.astype(label_free.features.dtype)
         return cls(offsets, statistics, scatter=label_free.moments.scatter())
@@ -115,7 +115,7 @@ class WithinClass:
         return float((self.matrix @ x) @ applied if self.is_dual else x @ applied)
 
     def _normalised(self, vector: np.ndarray) -> np.ndarray:
-        """Of length 1; in the dual ``vector`` holds coefficients of the rows of W."""
+        """The vector scaled to length 1; in the dual ``vector`` holds coefficients of the rows of W."""
         length = math.sqrt(max(float(vector @ (self.matrix @ vector if self.is_dual else vector)), 0.0))
         return vector / length if length > 0 else vector
 

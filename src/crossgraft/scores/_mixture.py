@@ -63,7 +63,7 @@ def fit_mixture(points: Points, start: Posterior, *, covariance: CovarianceKind)
     """Alternate E and M steps from the responsibilities ``start`` (one-hot clusters, or those of a near-by fit).
 
     Args:
-        points: One row a sample.
+        points: One row per sample.
         start: Initial responsibilities.
         covariance: One matrix (``full``) or one vector of variances (``diag``) a component.
     """

@@ -32,7 +32,7 @@ class NcaFit(NamedTuple):
     Attributes:
         embedded: A x_i, (n, components).
         objective: Mean of p_i, the expected accuracy of the stochastic classifier, leave-one-out.
-        num_evaluations: Of objective and gradient.
+        num_evaluations: Number of evaluations of objective and gradient.
     """
 
     embedded: Float32[np.ndarray, "num_samples num_components"]
@@ -48,7 +48,7 @@ def fit_nca(
     Args:
         points: Principal components, so that the first coordinates are the start that scikit-learn calls ``pca``.
         labels: Class indices (n,), every class present.
-        num_components: At most the number of directions.
+        num_components: Number of components, at most the number of directions.
 
     Cost about 55 times O(n²·components).
     """

@@ -52,7 +52,7 @@ class ScoreValue(float):
 
     Attributes:
         parts: Named intermediate numbers.
-        warnings: What to know before trusting the value, each a sentence.
+        warnings: Warnings about the value, each a sentence.
     """
 
     parts: dict[str, float]
@@ -85,7 +85,7 @@ class ZooOption(NamedTuple):
     """An option that depends on the whole zoo: measured on each model first, then chosen for all together.
 
     Attributes:
-        name: Of the option.
+        name: Name of the option.
         measure: Features (n, d) and class indices (n,) of one model → a number.
         choose: The numbers of a zoo → the option of each model, in the same order.
     """
@@ -104,11 +104,11 @@ class Score(Generic[P]):
         reference: The paper or the code that defines it.
         inputs: Names of the inputs in order.
         optional_inputs: Those of them that may be absent.
-        kind: Which of the four kinds of input it needs.
+        kind: Kind of input that it needs, one of four.
         is_reference_probe: Whether it trains or looks up a classifier, as a yardstick for the others.
         is_seeded: Whether the value depends on a seed (and so, slightly, on the order of the rows).
         invariances: Changes of the features that leave the value as it is.
-        cost: What it costs, in words.
+        cost: Computational cost, in words.
         zoo_option: An option that a ranking sets from the whole zoo; a single evaluation leaves it at its default.
     """
 
@@ -306,7 +306,7 @@ def zoo_score(
         reference: The paper or the code that defines it.
         combine: Parts of all models → one value each; must accept a single model. May have keyword-only options.
         is_seeded: Whether the parts depend on a seed.
-        cost: What it costs, in words.
+        cost: Computational cost, in words.
     """
 
     def decorate(function: Callable[P, Mapping[str, float]]) -> ZooScore[P]:

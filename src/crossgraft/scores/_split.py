@@ -28,7 +28,7 @@ def split_four_to_one(targets: ClassIndices, groups: np.ndarray | None, rng: np.
     Args:
         targets: Class indices (n,).
         groups: The group of each row, or None where every row is its own.
-        rng: Where the permutation comes from.
+        rng: Generator of the permutation.
     """
     units = np.arange(len(targets)) if groups is None else np.unique(groups, return_inverse=True)[1]
     sizes = np.bincount(units)

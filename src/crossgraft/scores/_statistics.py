@@ -193,7 +193,7 @@ class Statistics:
     """Statistics of one feature matrix together with labels; what a score asks for by a ``statistics`` parameter.
 
     Args:
-        label_free: What does not depend on the labels; shared between label permutations.
+        label_free: Statistics that do not depend on the labels; shared between label permutations.
         targets: Class indices 0 … C−1, every class present.
     """
 

@@ -22,7 +22,7 @@ def energy(features: Features, source_logits: SourceLogits | None = None, *, fra
         fraction: Share of the images to average over, in (0, 1]; at least one image.
 
     Returns:
-        Any real number; higher (the images are less foreign to the model) is better. Needs no labels, so it can not know
+        Any real number; higher (the images are less foreign to the model) is better. Needs no labels, so it cannot know
         what the task is. Not comparable between logits and features, nor between heads of different size.
 
     Raises:

@@ -14,7 +14,7 @@ from crossgraft.scores._statistics import FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
 
 ENERGY_WEIGHT = 0.15
-"""Of the energy in the mix, as released for classification; the discriminant has the rest."""
+"""Weight of the energy in the sum, as released for classification; the discriminant has the rest."""
 
 
 def combine(parts: Sequence[Mapping[str, float]]) -> list[float]:

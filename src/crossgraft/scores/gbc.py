@@ -43,7 +43,7 @@ def gbc(
     Args:
         features: (n, d).
         labels: (n,).
-        covariance: One variance a class (the mean over the features), or one a feature and class.
+        covariance: One variance per class (the mean over the features), or one per feature and class.
         n_dims: Principal components to look at, as in the paper; None takes the features themselves, whose distances
             are so large that the sum underflows.
         strict: With ``spherical``, count the logarithms once for each of the d features, as the equation says; the
@@ -103,7 +103,7 @@ def _distances(
     variances: Float64[np.ndarray, "num_classes width"],
     copies: int,
 ) -> Iterator[Float64[np.ndarray, " num_others"]]:
-    """B between each class and all other classes, one row a class."""
+    """B between each class and all other classes, one row per class."""
     for index in range(len(means)):
         others = np.arange(len(means)) != index
         pooled = (variances[index] + variances[others]) / 2

@@ -55,7 +55,7 @@ def gradient_ratio(
             by class give batches of one class, which have no triplets and are skipped.
         margin: α.
         normalize: Scale the embeddings to length 1, as the published code does; eq. 6.3 does not.
-        seed: Of the shuffled order.
+        seed: Random seed of the shuffled order.
 
     Returns:
         ≥ 0. Changes with the size of the batches and with the choice of layers, so only values of one architecture

@@ -26,7 +26,7 @@ _LEARNING_RATE = 5e-3
 _WEIGHT_DECAY = 0.01
 _VALIDATE_EVERY = 100
 _SMALLEST_DEVIATION = 1e-6
-"""Of a feature, as a share of the typical one: below it a feature is not blown up to variance 1."""
+"""Deviation of a feature relative to the typical one, below which it is not scaled up to variance 1."""
 _SMALLEST_LENGTH = 1e-12
 _ETA_RANGE = (0.05, 0.95)
 
@@ -81,7 +81,7 @@ def itm(
         iterations: Steps of AdamW; accuracy is taken every 100 and after the last.
         batch_size: B.
         repeats: Splits and starts to average over.
-        seed: Of split, start, order of the batches and random centres.
+        seed: Random seed of split, start, order of the batches and random centres.
 
     Returns:
         In [0, 1]. ``parts`` hold the last accuracy, the spread over repeats, η, and the dispersion of eq. 12.
@@ -283,7 +283,7 @@ def _evolve(embedded: np.ndarray, targets: np.ndarray, run: _Run, *, with_diagon
 def _gradients(
     points: np.ndarray, labels: np.ndarray, centres: np.ndarray, psi: _Linear, head: _Linear, run: _Run
 ) -> list[np.ndarray]:
-    """Of eq. 8 for one batch: ∂/∂(ψ weight, ψ bias, h weight, h bias); K counts as a constant."""
+    """Gradients of eq. 8 for one batch: ∂/∂(ψ weight, ψ bias, h weight, h bias); K counts as a constant."""
     size = len(points)
     embedded, lengths = _embed(points, psi)
     targets = centres[labels]

@@ -1,4 +1,4 @@
-"""The k-nearest-neighbour probe: are images of one class near each other?"""
+"""The k-nearest-neighbour probe: whether images of one class are near each other."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _IMAGES_AT_ONCE = 512
 _NUM_FOLDS = 3
 _MAX_ITERATIONS = 100
 _SVM_TOLERANCE = 1e-4
-"""Of float32 gradients; calibration forgives what is left."""
+"""Tolerance for float32 gradients; calibration absorbs the remaining error."""
 _NEWTON_STEPS = 30
 _SMALLEST_PROBABILITY = 1e-12
 
@@ -38,7 +38,7 @@ _SMALLEST_PROBABILITY = 1e-12
     "descriptions, no published code",
     is_seeded=True,
     invariances=("scale",),
-    cost="one eigendecomposition and O(64·C·(1024·d + 1024·2048)); with SVMs four fits of O(n·d·C) a step",
+    cost="one eigendecomposition and O(64·C·(1024·d + 1024·2048)); with SVMs four fits of O(n·d·C) per step",
 )
 def lead(
     features: Features,
@@ -65,7 +65,7 @@ def lead(
             (squared hinge) calibrated by Platt's sigmoid on three folds, normalised to sum 1, as in the paper.
         rate: η > 0.
         time: t > 0.
-        seed: Of the random head, the images and the folds.
+        seed: Random seed of the head, the images and the folds.
         statistics: Shared statistics of the same features and labels.
 
     Returns:

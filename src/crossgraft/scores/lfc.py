@@ -1,4 +1,4 @@
-"""LFC: do images with the same label have similar features?"""
+"""LFC: whether images with the same label have similar features."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def linear_probe(
         groups: The patient of each image.
         num_folds: Folds, fewer (with a warning) when even the largest class has fewer images, or there are fewer groups.
         inverse_penalty: C of the penalty ‖W‖²/(2C).
-        seed: Of the fold assignment.
+        seed: Random seed of the fold assignment.
 
     Returns:
         In [0, 1]. ``parts`` holds the folds used and the share of the largest class, which guessing reaches.
@@ -107,7 +107,7 @@ def _feasible_folds(labels: np.ndarray, units: np.ndarray, wanted: int) -> tuple
 def _splits(
     labels: np.ndarray, groups: np.ndarray | None, folds: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    if np.bincount(labels).max() < folds:  # one image a class: none is ever seen in training
+    if np.bincount(labels).max() < folds:  # one image per class: none is ever seen in training
         return []
     random_state = seeding.derive_seed(seed, "linear probe folds")
     kind = StratifiedKFold if groups is None else StratifiedGroupKFold

@@ -18,7 +18,7 @@ def combine(parts: Sequence[Mapping[str, float]], *, scenario: str = "datasets")
     """The two parts, each scaled to [0, 1] over the models, eq. 6.5, and multiplied.
 
     Args:
-        parts: Of the models that are compared; a model that was trained on the target itself is none of them.
+        parts: Parts of the models that are compared; a model that was trained on the target itself is none of them.
         scenario: ``datasets``: eq. 6.6, S_LP · S_FU, for models of one architecture from several source data sets.
             ``architectures``: (1 − S_LP) · (1 − S_FU) by eq. 6.8, for several architectures from one data set.
 
@@ -67,9 +67,9 @@ def nca_gradient(
         images: Its prepared images (n, …).
         first: Layer of the first gradient; by default the first convolution.
         second: Layer of the second gradient; by default the second convolution.
-        loo: Of ``nca_score``.
-        order: Of ``gradient_ratio``.
-        seed: Of both.
+        loo: Option ``loo`` of ``nca_score``.
+        order: Option ``order`` of ``gradient_ratio``.
+        seed: Random seed of both.
 
     Returns:
         The parts ``nca`` and ``gradient_ratio``. Combined: in [0, 1], only comparable within one zoo; whoever is last in

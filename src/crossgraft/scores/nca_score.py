@@ -48,7 +48,7 @@ def nca_score(
         k: Neighbours, the image itself among them.
         loo: Leave the image itself out; then no value is a gift, and random labels score p_c.
         max_images: Larger sets are represented by so many images, with the classes in proportion.
-        seed: Of this choice.
+        seed: Random seed of this choice.
 
     Returns:
         In [1/k, 1], a multiple of 1/(n·k); in [0, 1] with ``loo``. The equation writes a sum, the published code a mean.

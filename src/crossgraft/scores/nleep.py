@@ -49,7 +49,7 @@ def nleep(
         ratio: Mixture components for each class; K = min(ratio·C, n).
         covariance: ``full`` or ``diag`` covariances of the components.
         variance_kept: Share of the variance that the principal components hold, in (0, 1).
-        seed: Of the k-means start.
+        seed: Random seed of the k-means start.
         statistics: Shared statistics of the same features and labels.
 
     Returns:

@@ -1,4 +1,4 @@
-"""PARC: do images of one class resemble each other more than images of two?"""
+"""PARC: whether images of one class resemble each other more than images of two classes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def parc(
         features: (n, d).
         labels: (n,).
         n_dims: Project onto this many principal components first; None looks at all features.
-        seed: Of the sample of 20 000 images, where there are more.
+        seed: Random seed of the sample of 20 000 images, where there are more.
         statistics: Shared statistics of the same features and labels.
 
     Returns:
@@ -108,7 +108,7 @@ def _components(label_free: FeatureStatistics, n_dims: int) -> np.ndarray:
 
 
 def _sample(targets: np.ndarray, seed: int) -> np.ndarray:
-    """Rows of a sample that keeps the class shares, ascending; at least one a class."""
+    """Rows of a sample that keeps the class shares, ascending; at least one per class."""
     share = MOST_IMAGES / len(targets)
     drawn = [
         seeding.generator(seed, "PARC", index).permutation(members)[: max(1, round(share * len(members)))]
@@ -136,7 +136,7 @@ class _Ranks(NamedTuple):
     Attributes:
         num_pairs: m.
         num_same: Pairs of one class.
-        same_rank_sum: Of the pairs of one class.
+        same_rank_sum: Sum of the ranks of the pairs of one class.
         tie_sum: Σ (t³ − t) over groups of t equal distances.
     """
 

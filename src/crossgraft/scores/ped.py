@@ -28,7 +28,7 @@ _EXACT_SIZE = 4_000_000
     reference="Li, Hu, Ge, Shan and Duan, Exploring Model Transferability through the Lens of Potential Energy, "
     "ICCV 2023, eqs. 3–8",
     is_seeded=True,
-    cost="O(C²·d) a step, at most six, and the score that follows",
+    cost="O(C²·d) per step, at most six, and the score that follows",
 )
 def ped(
     features: Features,
@@ -57,8 +57,8 @@ def ped(
         radius: ν, in units of the classes' radii.
         time_step: Δt.
         stiffness: k.
-        variant: Of LogME; ``released`` repeats published tables for n < d.
-        seed: Of N-LEEP.
+        variant: Variant of LogME; ``released`` repeats published tables for n < d.
+        seed: Random seed of N-LEEP.
 
     Returns:
         The score of ``head`` on the moved features; ``parts`` say how many steps were taken and how far classes moved.

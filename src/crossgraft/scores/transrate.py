@@ -14,7 +14,7 @@ from crossgraft.scores._statistics import FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
 
 _LARGEST_ROUNDING = 1e-6
-"""Of an eigenvalue, beside the 1 of the identity."""
+"""Largest rounding error of an eigenvalue, relative to the 1 of the identity."""
 _COARSE = 5e-5
 """Error of a logarithm of a determinant, as a share of it, from which float32 is too coarse."""
 

@@ -33,9 +33,9 @@ class BlockProducts:
     the three matrix products of CKA give sums and weighted sums as well, without further passes over the features.
 
     Args:
-        dtype: Of blocks and products.
-        shift_x: Taken off the first set of features.
-        shift_y: Taken off the second.
+        dtype: Number type of blocks and products.
+        shift_x: Shift subtracted from the first set of features.
+        shift_y: Shift subtracted from the second set.
     """
 
     def __init__(self, dtype: np.dtype[Any], shift_x: VectorX, shift_y: VectorY) -> None:
@@ -82,7 +82,7 @@ class BlockProducts:
                 np.ldexp(features, -exponent, out=features)
                 block[:, -2] = np.einsum("ij,ij->i", features, features)
         x[:, -1], y[:, -1] = y[:, -2], x[:, -2]
-        gemm, syrk = get_blas_funcs(("gemm", "syrk"), dtype=self.dtype)  # not kept, because they can not be pickled
+        gemm, syrk = get_blas_funcs(("gemm", "syrk"), dtype=self.dtype)  # not kept, because they cannot be pickled
         xx, yy, xy = self._recent
         # upper triangles; arrays of one block are F-ordered when they are transposed, so that nothing is copied
         syrk(1.0, x.T, beta=1.0, c=xx, overwrite_c=True)

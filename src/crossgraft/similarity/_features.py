@@ -21,12 +21,12 @@ def as_rows(x: Features, y: Features) -> tuple[RowsX, RowsY]:
     """Both on the CPU, as float32 or float64: what is shorter becomes float32, whole numbers float64.
 
     Raises:
-        DataError: Not one row an image, or not the same number of rows.
+        DataError: Not one row per image, or not the same number of rows.
     """
     rows_x, rows_y = _array(x), _array(y)
     if rows_x.ndim != 2 or rows_y.ndim != 2 or len(rows_x) != len(rows_y) or 0 in (rows_x.shape[1], rows_y.shape[1]):
         raise DataError(
-            "CKA compares features of the same images, one row an image (n, d); found the shapes "
+            "CKA compares features of the same images, one row per image (n, d); found the shapes "
             f"{rows_x.shape} and {rows_y.shape}. Pool or flatten maps first."
         )
     return rows_x, rows_y

@@ -19,7 +19,7 @@ VectorY = Float64[np.ndarray, " num_features_y"]
 Change = Float64[np.ndarray, "num_rows num_features_y"]
 
 _ROWS_AT_ONCE = 256
-"""Of a matrix that is moved, so that no second one of its size is needed."""
+"""Rows of a matrix that are moved at once, so that no second matrix of its size is needed."""
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Side:
     """Sums of one of the two sets of features.
 
     Attributes:
-        shift: In units of the features.
+        shift: Shift in units of the features.
         exponent: Features are divided by two to this power.
         total: Σ x.
         squares: Σ ‖x‖².
@@ -78,7 +78,7 @@ class Sums:
 
     @classmethod
     def empty(cls, shift_x: VectorX, shift_y: VectorY) -> Sums:
-        """Of no images."""
+        """The sums over no images."""
         x, y = (Side(shift, 0, np.zeros(len(shift)), 0.0) for shift in (shift_x, shift_y))
         xx, yy, xy = (
             Product(np.zeros((len(p.shift), len(q.shift))), 0.0, np.zeros(len(p.shift)), np.zeros(len(q.shift)))

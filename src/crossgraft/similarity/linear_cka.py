@@ -20,8 +20,8 @@ class CkaPair(NamedTuple):
     """Both estimates of one pair of features.
 
     Attributes:
-        biased: In [0, 1].
-        debiased: At most 1, about 0 for independent features.
+        biased: Biased estimate, in [0, 1].
+        debiased: Debiased estimate, at most 1, about 0 for independent features.
     """
 
     biased: float
@@ -32,11 +32,11 @@ def linear_cka(x: Features, y: Features, *, debiased: bool = False) -> float:
     """CKA(X, Y) = HSIC(K, L) / √(HSIC(K, K) · HSIC(L, L)) with K = X Xᵀ and L = Y Yᵀ.
 
     The biased form is ‖Yᵀ X‖²_F / (‖Xᵀ X‖_F ‖Yᵀ Y‖_F) of centred features, in [0, 1]. It is not 0 for independent features:
-    about d / (n + d) if they are isotropic, so values at different n can not be compared. The debiased form estimates HSIC
+    about d / (n + d) if they are isotropic, so values at different n cannot be compared. The debiased form estimates HSIC
     without that bias (it may be a little below 0). Computed in float64 whatever the type of the features.
 
     Args:
-        x: (n, d_x), one row an image; an array, or a tensor on any device.
+        x: (n, d_x), one row per image; an array, or a tensor on any device.
         y: (n, d_y), the same images, in the same order.
         debiased: Use the unbiased estimate of HSIC.
 

@@ -54,7 +54,7 @@ class StreamingCka:
         """Add a batch of any size.
 
         Args:
-            x: (b, d_x) features, one row an image; an array, or a tensor on any device.
+            x: (b, d_x) features, one row per image; an array, or a tensor on any device.
             y: (b, d_y) of the same images, in the same order.
 
         Raises:
@@ -93,7 +93,7 @@ class StreamingCka:
             return self
         if (len(mine.x.shift), len(mine.y.shift)) != (len(theirs.x.shift), len(theirs.y.shift)):
             raise DataError(
-                f"Streams of features of widths {len(mine.x.shift)} and {len(mine.y.shift)} can not be merged with one of "
+                f"Streams of features of widths {len(mine.x.shift)} and {len(mine.y.shift)} cannot be merged with one of "
                 f"{len(theirs.x.shift)} and {len(theirs.y.shift)}."
             )
         exponents = max(mine.x.exponent, theirs.x.exponent), max(mine.y.exponent, theirs.y.exponent)
@@ -146,7 +146,7 @@ class StreamingCka:
         return stream
 
     def _refuse(self, x: RowsX, y: RowsY) -> None:
-        """What can not be added."""
+        """What cannot be added."""
         before = len(self._sums.x.shift), len(self._sums.y.shift)
         if self.n and (x.shape[1], y.shape[1]) != before:
             raise DataError(

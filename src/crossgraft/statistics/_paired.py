@@ -17,9 +17,9 @@ def paired_values(score: ModelValues, transfer_accuracy: ModelValues, *, at_leas
     """Both sequences as float64.
 
     Args:
-        score: One value a model, larger = better.
-        transfer_accuracy: What fine-tuning gave, in the same order.
-        at_least: How many models the measure needs.
+        score: One value per model, larger = better.
+        transfer_accuracy: Results of fine-tuning, in the same order.
+        at_least: Number of models that the measure needs.
 
     Raises:
         DataError: Lengths differ, too few models, or a value is not finite.

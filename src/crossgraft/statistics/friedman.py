@@ -1,4 +1,4 @@
-"""Do several methods differ over several data sets? Friedman's test, and Nemenyi's critical difference of mean ranks."""
+"""Friedman's test of several methods over several data sets, and Nemenyi's critical difference of mean ranks."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

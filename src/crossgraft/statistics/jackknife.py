@@ -31,7 +31,7 @@ class Estimate(NamedTuple):
 
     @property
     def contains_zero(self) -> bool:
-        """Does the interval contain 0?"""
+        """Whether the interval contains 0."""
         return self.low <= 0 <= self.high
 
 
@@ -47,7 +47,7 @@ def jackknife_blocks(
         targets: Class index of each row.
         groups: Patient (or writer, lesion …) of each row.
         num_blocks: Wanted number; never more than there are groups or rows.
-        seed: Of the order in which rows or groups are dealt.
+        seed: Random seed of the order in which rows or groups are dealt.
 
     Returns:
         Row indices of each block, sorted; together they hold every row once.

@@ -23,7 +23,7 @@ def shuffle_labels(targets: ClassIndices, groups: Groups | None, rng: np.random.
     Args:
         targets: Class index of each row.
         groups: Patient (or writer, lesion …) of each row.
-        rng: Decides the order.
+        rng: Generator of the order.
 
     Returns:
         Class counts as before. Groups are dealt out in random order, their rows in random order within; where groups
@@ -61,7 +61,7 @@ def permutation_p_value(
         first: Values that stay in place.
         second: Values that are permuted.
         num_permutations: Random orders beyond seven values.
-        seed: Of the random orders.
+        seed: Random seed.
 
     Returns:
         In (0, 1].

@@ -10,8 +10,8 @@ def spearman(score: ModelValues, transfer_accuracy: ModelValues) -> float:
     """Spearman's ρ: the Pearson correlation of the ranks; tied models share their mean rank.
 
     Args:
-        score: One value a model, larger = better.
-        transfer_accuracy: What fine-tuning gave, in the same order.
+        score: One value per model, larger = better.
+        transfer_accuracy: Results of fine-tuning, in the same order.
 
     Returns:
         In [−1, 1]; NaN when one of the two is constant.
@@ -35,8 +35,8 @@ def kendall(score: ModelValues, transfer_accuracy: ModelValues) -> float:
     """Kendall's τ_b: concordant minus discordant pairs; ties shrink the denominator of their own side.
 
     Args:
-        score: One value a model, larger = better.
-        transfer_accuracy: What fine-tuning gave, in the same order.
+        score: One value per model, larger = better.
+        transfer_accuracy: Results of fine-tuning, in the same order.
 
     Returns:
         In [−1, 1]; NaN when one of the two is constant.

@@ -1,4 +1,4 @@
-"""Which ranks can a model have, given how uncertain the differences of the scores are?"""
+"""Ranks that a model can have, given the uncertainty of the differences of the scores."""
 
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ def rank_intervals(
     (Bonferroni), so that its interval holds its true rank with probability ≥ 1 − alpha.
 
     Args:
-        values: One score a model, larger = better.
+        values: One score per model, larger = better.
         replicates: The score without block b; the same blocks for all models.
         alpha: Error rate for each model.
 
@@ -51,7 +51,7 @@ def rank_intervals(
     num_models, num_blocks = replicates.shape
     if len(values) != num_models or num_blocks < 2:
         raise DataError(
-            f"Rank intervals need one row of at least two replicates a model; there are {len(values)} models and "
+            f"Rank intervals need one row of at least two replicates per model; there are {len(values)} models and "
             f"{num_models} rows of {num_blocks}."
         )
     if not (np.isfinite(values).all() and np.isfinite(replicates).all()):

@@ -1,4 +1,4 @@
-"""What one gets who trusts a score and fine-tunes only its first choices."""
+"""The results of fine-tuning only the first choices of a score."""
 
 from math import comb
 
@@ -16,8 +16,8 @@ def top_1_regret(score: ModelValues, transfer_accuracy: ModelValues) -> float:
     and the regret is the expected one.
 
     Args:
-        score: One value a model, larger = better.
-        transfer_accuracy: What fine-tuning gave, in the same order.
+        score: One value per model, larger = better.
+        transfer_accuracy: Results of fine-tuning, in the same order.
 
     Returns:
         ≥ 0; 0 when the first choice is (one of) the best.
@@ -38,9 +38,9 @@ def relative_top_k_accuracy(score: ModelValues, transfer_accuracy: ModelValues, 
     When a tie straddles place k, the open places are filled at random and the best result is the expected one.
 
     Args:
-        score: One value a model, larger = better.
-        transfer_accuracy: What fine-tuning gave, in the same order; positive.
-        k: How many models are fine-tuned; with more than there are, all are.
+        score: One value per model, larger = better.
+        transfer_accuracy: Results of fine-tuning, in the same order; positive.
+        k: Number of models that are fine-tuned; with more than there are, all are.
 
     Returns:
         In (0, 1]; 1 when the best model is among the first k.

@@ -13,8 +13,8 @@ def weighted_kendall(score: ModelValues, transfer_accuracy: ModelValues) -> floa
     ``weightedtau`` with its defaults, which reproduces the published tables of the thesis.
 
     Args:
-        score: One value a model, larger = better.
-        transfer_accuracy: What fine-tuning gave, in the same order.
+        score: One value per model, larger = better.
+        transfer_accuracy: Results of fine-tuning, in the same order.
 
     Returns:
         In [−1, 1]; NaN when one of the two is constant.
@@ -43,8 +43,8 @@ def weighted_kendall_itm(score: ModelValues, transfer_accuracy: ModelValues) -> 
     denominator and nothing to the numerator.
 
     Args:
-        score: One value a model, larger = better.
-        transfer_accuracy: What fine-tuning gave, in the same order.
+        score: One value per model, larger = better.
+        transfer_accuracy: Results of fine-tuning, in the same order.
 
     Returns:
         In [−1, 1]; NaN when one of the two is constant.

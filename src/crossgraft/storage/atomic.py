@@ -53,7 +53,7 @@ def write_atomically(
     Args:
         path: Folders above it are made.
         content: All of it.
-        advice: What to do where it can not be written.
+        advice: Advice for the case that it cannot be written.
 
     Raises:
         StorageError: Disk full, no permission …; the temporary file is removed and an older ``path`` stays as it was.
@@ -81,8 +81,8 @@ def replace_folder(folder: Path, content: Mapping[str, str | bytes]) -> None:
         content: Name of each file → what is in it.
 
     Raises:
-        StorageError: A file can not be written; an older ``folder`` stays as it was.
-        OSError: A folder can not be made or moved.
+        StorageError: A file cannot be written; an older ``folder`` stays as it was.
+        OSError: A folder cannot be made or moved.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder_beside(folder) as fresh:
@@ -95,7 +95,7 @@ def folder_beside(folder: Path) -> Generator[Path]:
     """A new folder beside ``folder``, which takes its place when the block ends well and is removed when it does not.
 
     Raises:
-        OSError: It can not be made or moved; an older ``folder`` stays as it was.
+        OSError: It cannot be made or moved; an older ``folder`` stays as it was.
     """
     with temporary_beside(folder) as beside:
         beside.mkdir(mode=0o700)

@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 
 ABANDONED_SECONDS = 24 * 3600
-"""Whether a process of another machine is alive can not be seen; after so long without a change, what it wrote is given up."""
+"""Whether a process of another machine is alive cannot be seen; after so long without a change, what it wrote is given up."""
 
 BEFORE = "before"
 """What a folder replaces waits under this name in the temporary one, and goes back if nothing takes its place."""
@@ -52,7 +52,7 @@ def scratch_folder(name: str) -> Generator[Path]:
     """A folder of the system's temporary one, only for this user, which is gone after the block.
 
     Raises:
-        OSError: It can not be made.
+        OSError: It cannot be made.
     """
     with temporary_beside(Path(tempfile.gettempdir(), f"crossgraft-{name}")) as folder:
         folder.mkdir(mode=0o700)
@@ -60,16 +60,16 @@ def scratch_folder(name: str) -> Generator[Path]:
 
 
 def remove_leftovers(folder: Path, *, of: str | None = None, locked: bool = False, recursive: bool = False) -> None:
-    """Remove what killed processes left half-written in ``folder``; what can not be removed stays for the next time.
+    """Remove what killed processes left half-written in ``folder``; what cannot be removed stays for the next time.
 
     A temporary file stays while its process lives, which is told by its number and start. Of processes of other machines (or
     containers) it stays for a day, unless the lock of the folder says that there are none.
 
     Args:
-        folder: May be missing.
-        of: Only leftovers of this name.
-        locked: Is the lock of the folder held by this process?
-        recursive: Also in the folders inside; links are not followed.
+        folder: Folder, which may be missing.
+        of: Name of the leftovers.
+        locked: Whether this process holds the lock of the folder.
+        recursive: Whether to look in the folders inside, too; links are not followed.
     """
     for entry in list(_entries(folder, recursive=recursive)):
         found = _NAME.fullmatch(entry.name)

@@ -20,7 +20,7 @@ from crossgraft.testing.promises import Contract, leaves_the_global_random_state
 from crossgraft.tune.methods import AddsAdapters, Method, put_adapters_in
 
 _ROUNDING = 1e-5
-"""Of logits that are about 1, after the weights were rounded once to float32."""
+"""Error of logits of about 1, after the weights were rounded once to float32."""
 
 
 def network_for(method: Method, classifier: Classifier | None = None) -> Classifier:

@@ -76,7 +76,7 @@ def check_augmentation(augmentation: Augmentation) -> None:
     """Check all promises of one augmentation.
 
     Args:
-        augmentation: With its options.
+        augmentation: Augmentation with its options.
 
     Raises:
         ContractError: The first promise that is broken.

@@ -77,7 +77,7 @@ def check_batch_transform(transform: BatchTransform) -> None:
     """Check all promises of one batch transform.
 
     Args:
-        transform: With its options.
+        transform: Transform with its options.
 
     Raises:
         ContractError: The first promise that is broken.

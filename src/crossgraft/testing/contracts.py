@@ -179,7 +179,7 @@ def check_score(score: Score, **extra: Any) -> None:
     """Check all promises of one score.
 
     Args:
-        score: What the decorator ``score`` or ``zoo_score`` made.
+        score: Score that the decorator ``score`` or ``zoo_score`` made.
         extra: Inputs that the examples cannot make: ``model`` and ``images``.
 
     Raises:
@@ -190,7 +190,7 @@ def check_score(score: Score, **extra: Any) -> None:
 
 
 def _example(score: Score, extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs that the score declares: 60 images of three classes that lie apart, two images a group."""
+    """Inputs that the score declares: 60 images of three classes that lie apart, two images per group."""
     rng = seeding.generator(0, "contract example")
     labels = np.arange(NUM_IMAGES) % _NUM_CLASSES
     centres = 2.0 * rng.standard_normal((_NUM_CLASSES, _NUM_FEATURES))

@@ -17,11 +17,11 @@ _TASKS: tuple[Task, ...] = get_args(Task)
 _ROUNDING = 1e-12
 """Relative difference that rounding may make in float64."""
 _SURE = 100.0
-"""A logit of which float64 can not tell the probability from 0 or 1."""
+"""A logit of which float64 cannot tell the probability from 0 or 1."""
 
 
 def gives_one_value_an_image(loss: Loss) -> None:
-    """Of b images, b finite values in the number type of the logits; none of them is negative."""
+    """B images give b finite values in the number type of the logits; none of them is negative."""
     for task in loss.tasks:
         logits, targets = _batch(task)
         found = loss.resolve(targets, task=task)(logits, targets)
@@ -87,7 +87,7 @@ def check_loss(loss: Loss) -> None:
     """Check all promises of one loss.
 
     Args:
-        loss: With its options.
+        loss: Loss with its options.
 
     Raises:
         ContractError: The first promise that is broken.

@@ -16,7 +16,7 @@ from crossgraft.tune.methods import Method
 
 
 def sorts_every_parameter_once(method: Method, *, classifier: Classifier | None = None) -> None:
-    """Each parameter is trained or frozen, for a reason; the head is trained, what can not be trained is frozen."""
+    """Each parameter is trained or frozen, for a reason; the head is trained, what cannot be trained is frozen."""
     network = network_for(method, classifier)
     selection = method.select(network)
     found = sorted([*selection.trained, *selection.frozen])
@@ -28,7 +28,7 @@ def sorts_every_parameter_once(method: Method, *, classifier: Classifier | None 
     head = [name for name in selection.frozen if name.startswith("head.")]
     require(not head, method, f"it freezes {', '.join(head)}, which starts from random numbers")
     untrainable = [name for name in selection.trained if name in network.untrainable]
-    require(not untrainable, method, f"it trains {', '.join(untrainable)}, which can not be trained")
+    require(not untrainable, method, f"it trains {', '.join(untrainable)}, which cannot be trained")
 
 
 def names_modules_that_exist(method: Method, *, classifier: Classifier | None = None) -> None:
@@ -78,8 +78,8 @@ def check_method(method: Method, *, classifier: Classifier | None = None) -> Non
     """Check all promises of one method.
 
     Args:
-        method: With its options.
-        classifier: In place of the small example; stays as it is.
+        method: Method with its options.
+        classifier: Classifier in place of the small example; stays as it is.
 
     Raises:
         ContractError: The first promise that is broken.

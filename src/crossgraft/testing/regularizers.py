@@ -108,8 +108,8 @@ def check_regularizer(regularizer: Regularizer, *, classifier: Classifier | None
     """Check all promises of one regulariser.
 
     Args:
-        regularizer: With its options, not attached; stays as it is.
-        classifier: In place of the small example; stays as it is.
+        regularizer: Regulariser with its options, not attached; stays as it is.
+        classifier: Classifier in place of the small example; stays as it is.
 
     Raises:
         ContractError: The first promise that is broken.

@@ -14,9 +14,9 @@ from crossgraft.tune.methods import METHODS as METHODS
 from crossgraft.tune.planning.plan import Plan as Plan
 from crossgraft.tune.predictions import Predictions as Predictions
 from crossgraft.tune.regularizers import REGULARIZERS as REGULARIZERS
+from crossgraft.tune.result import FineTuningResult as FineTuningResult
 from crossgraft.tune.saving.saved_model import SavedModel as SavedModel
 from crossgraft.tune.saving.saved_model import load_saved_model as load_saved_model
-from crossgraft.tune.tuned import Tuned as Tuned
 
 _MOVED = ["fine_tune", "predict", "compare_fine_tunings", "export_model", "interpolate_runs"]
-__getattr__ = moved("crossgraft.tune", _MOVED)
+__getattr__ = moved("crossgraft.tune", _MOVED, renamed={"Tuned": "FineTuningResult"})

@@ -27,7 +27,7 @@ from crossgraft.tune.picking import pick, trained_network, work_of
 from crossgraft.tune.planning.preparation import Preparation, prepare_rows
 from crossgraft.tune.planning.request import Request
 from crossgraft.tune.planning.rows import training_rows
-from crossgraft.tune.tuned import epoch_frame
+from crossgraft.tune.result import epoch_frame
 from crossgraft.types import Task
 
 Images = Sequence[np.ndarray] | np.ndarray

@@ -25,7 +25,7 @@ from crossgraft.tune.assemble import PRIMARY_METRICS
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.measuring.drift import similarity_to_source
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate_alone, predict_fold
-from crossgraft.tune.parts import Parts
+from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.fold_data import task_of
 from crossgraft.words.metric_words import metric_name_in_words
 
@@ -62,7 +62,7 @@ def interpolate(
     Args:
         start: Usually the pretrained body with the head of a linear probe.
         end: The fine-tuned network.
-        alpha: In [0, 1].
+        alpha: Weight of the end in [0, 1].
         images: Of the training rows; needed where statistics are estimated.
         batch_norm: ``estimate`` or ``mix``.
         device: Where the statistics are computed.
@@ -122,7 +122,7 @@ def interpolation_curve(
     start: Classifier,
     end: Classifier,
     dataset: Dataset,
-    parts: Parts,
+    parts: FoldRows,
     *,
     pretrained: Classifier | None = None,
     alphas: Sequence[float | int] = ALPHAS,

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from crossgraft.progress import Reporter, Stage
-from crossgraft.tune.engine.contract import EpochRow, OnEpoch, OnStep, StepReport
+from crossgraft.tune.engine.contract import OnEpoch, OnStep, StepReport, TrainedEpoch
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning.fold_data import FoldData
@@ -20,10 +20,10 @@ class JobProgress:
     """Shows one training at a time.
 
     Args:
-        reporter: Where it is shown.
-        tracker: Told about each epoch.
+        reporter: Reporter that shows it.
+        tracker: Tracker of epochs.
         rule: Its metric is shown.
-        num_jobs: Of all.
+        num_jobs: Number of all jobs.
     """
 
     def __init__(self, reporter: Reporter, tracker: Tracker, *, rule: SelectionRule, num_jobs: int) -> None:
@@ -72,7 +72,7 @@ class JobProgress:
     def on_epoch(self, job: Training) -> OnEpoch:
         """For the trainer."""
 
-        def told(row: EpochRow) -> None:
+        def told(row: TrainedEpoch) -> None:
             if self._stage is not None:
                 self._stage.note(self._in_words(row))
             prefix = f"{job.name}/" if self._num_jobs > 1 else ""
@@ -81,7 +81,7 @@ class JobProgress:
 
         return told
 
-    def _in_words(self, row: EpochRow) -> str:
+    def _in_words(self, row: TrainedEpoch) -> str:
         phase = "head, " if row.phase == "head" else ""
         of_all = "" if row.phase == "head" else f" of {self._epochs}"
         parts = [f"{phase}epoch {row.epoch + 1}{of_all}", f"loss {row.terms.get('loss', float('nan')):.3g}"]
@@ -95,5 +95,5 @@ class JobProgress:
         return ", ".join([*parts, *([self._rate] if self._rate else [])])
 
 
-def _defined(row: EpochRow) -> dict[str, float]:
+def _defined(row: TrainedEpoch) -> dict[str, float]:
     return {f"val/{name}": value for name, value in row.metrics.items() if value == value}

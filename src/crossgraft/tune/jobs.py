@@ -22,8 +22,7 @@ from crossgraft.records import EpochRow, GridPointRecord, Record
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.jobs import Job, Outcome, Work
 from crossgraft.runs.names import portable_name
-from crossgraft.tune.engine.contract import EpochRow as TrainedEpoch
-from crossgraft.tune.engine.contract import TrainingResult
+from crossgraft.tune.engine.contract import TrainedEpoch, TrainingResult
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.trainer import train

@@ -68,7 +68,7 @@ def _classes(images: ImageSet, facts: SavedModelRecord) -> KnownTargets:
     targets = images.targets
     if targets is None or targets.ndim == 2:
         return KnownTargets(
-            warnings=("The data have several labels an image and the model gives one, so nothing is measured.",)
+            warnings=("The data have several labels per image and the model gives one, so nothing is measured.",)
         )
     place = {name: index for index, name in enumerate(facts.class_names)}
     of_label = np.asarray([place.get(name, _UNKNOWN) for name in images.class_names])
@@ -91,7 +91,7 @@ def _labels(images: ImageSet, facts: SavedModelRecord) -> KnownTargets:
     targets = images.targets
     missing = [name for name in facts.class_names if name not in images.class_names]
     if targets is None or targets.ndim == 1 or missing:
-        what = f"no labels {joined(missing)}" if missing else "one class an image"
+        what = f"no labels {joined(missing)}" if missing else "one class per image"
         return KnownTargets(warnings=(f"The data have {what}, so nothing is measured.",))
     mapped = targets[:, [images.class_names.index(name) for name in facts.class_names]]
     names = tuple(in_words([facts.class_names[column] for column in np.flatnonzero(row)]) for row in mapped)

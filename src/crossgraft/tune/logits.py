@@ -43,7 +43,7 @@ def compute_logits(
         classifier: In eval mode, on any device.
         images: In a fixed order.
         batch_size: Images at once; halved when memory runs out. Another size can change the last digits of a float32.
-        reporter: Told how far it is.
+        reporter: Reporter of progress.
 
     Raises:
         DataError: Logits are NaN or infinite; the message names the images.

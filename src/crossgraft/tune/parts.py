@@ -16,14 +16,14 @@ Rows = Int64[np.ndarray, " _"]
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class FoldRows:
     """Row numbers of one fold, or of the only split; the three never share a row.
 
     Attributes:
         train: Rows that the weights are fitted to.
-        val: Rows that pick epoch and grid point, and that temperature and thresholds are fitted to; may be empty.
-        test: Rows that nothing was decided with.
-        fold: From 0; None without folds.
+        val: Rows that select epoch and grid point, and that temperature and thresholds are fitted to; may be empty.
+        test: Held-out rows, which take no part in any decision.
+        fold: Number of the fold, from 0; None without folds.
     """
 
     train: Rows
@@ -47,21 +47,21 @@ class TuningRows:
 
     Attributes:
         dataset: All rows; without folds its ``splits`` name the part of each.
-        parts: One, or one a fold.
+        parts: One, or one per fold.
         origins: Part → where its rows come from, in words.
         num_folds: None without folds.
         ranked: Rows that were given as train; None where no split was given.
     """
 
     dataset: Dataset
-    parts: tuple[Parts, ...]
+    parts: tuple[FoldRows, ...]
     origins: dict[str, str]
     num_folds: int | None = None
     ranked: Rows | None = None
 
     @property
     def ranked_fingerprint(self) -> str:
-        """Of the rows that ``rank`` would open: those that were given as train, or all where no split was given."""
+        """Fingerprint of the rows that ``rank`` would open: those that were given as train, or all where no split was given."""
         return self.dataset.fingerprint if self.ranked is None else self.dataset.take(self.ranked).fingerprint
 
     @property
@@ -71,7 +71,7 @@ class TuningRows:
 
     @property
     def has_val(self) -> bool:
-        """Are there rows that pick the model?"""
+        """Whether there are rows that select the model."""
         return self.parts[0].val.size > 0
 
     @property

@@ -25,7 +25,7 @@ class Predictions:
     """Predicted images: ``record`` holds every number, ``report`` the page if a run directory was written.
 
     Attributes:
-        record: One row an image, in the order of the data; names of files are not in it unless they were asked for.
+        record: One row per image, in the order of the data; names of files are not in it unless they were asked for.
         names: The file or row of each image, relative to the data.
         out: The run directory, or None.
         report: The page, or None.
@@ -40,7 +40,7 @@ class Predictions:
         return len(self.record.rows)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row an image.
+        """One row per image.
 
         ``image`` (its file or row), ``predicted`` (the most probable class), ``probability`` (of that class, after the
         temperature), ``decision`` (with the stored threshold; labels with ``; `` between them), one column ``probability

@@ -43,8 +43,8 @@ def known_result(record: TuningRecord, spec: ModelSpec, rows: TuningRows, option
     nothing that differs between models.
 
     Args:
-        record: Of the fine-tuning.
-        spec: Of the model it started from.
+        record: Record of the fine-tuning.
+        spec: Spec of the model that it started from.
         rows: What it was trained and tested on.
         options: Options of ``fine_tune``.
     """
@@ -73,7 +73,7 @@ def protocol_of(record: TuningRecord, options: TuneOptions) -> str:
     """How a model was tuned and tested, in words that are the same for every model of one study.
 
     Args:
-        record: Of the fine-tuning.
+        record: Record of the fine-tuning.
         options: Options of ``fine_tune``; settings that were asked for belong to the protocol.
     """
     slots = [plugin.spelling for plugin in record.plugins]

@@ -86,7 +86,7 @@ class GuardedTracker:
     """Passes on to a tracker until that fails; then says so, and the training goes on without it.
 
     Args:
-        tracker: Of a package that reaches a server or a disk of its own.
+        tracker: Tracker of a package that reaches a server or a disk of its own.
         name: As it was asked for.
         reporter: Warned once a training.
     """

@@ -23,17 +23,17 @@ from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Trained, TrainingOutcome
 from crossgraft.tune.measuring.drift import similarity_to_source
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate, evaluate_alone, predict_fold
-from crossgraft.tune.parts import Parts
+from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.picking import pick, trained_network, work_of
 from crossgraft.tune.planning.first_adapter import start_of_adapters
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import columns_of
+from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.result_rows import keep_known_result
 from crossgraft.tune.saving.prediction_table import prediction_table
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import IMAGES_FILE, MODEL_FOLDER
 from crossgraft.tune.tracking import Tracker
-from crossgraft.tune.tuned import Tuned
 from crossgraft.words.formatting import counted
 
 FOLD_MODELS = (
@@ -58,7 +58,7 @@ def train_and_evaluate(
     tracking: Tracker,
     publish: Publish,
     reporter: Reporter,
-) -> Tuned:
+) -> FineTuningResult:
     """Everything after the plan.
 
     Args:
@@ -185,15 +185,15 @@ def _write(
     run: RunDirectory | None,
     publish: Publish,
     reporter: Reporter,
-) -> Tuned:
+) -> FineTuningResult:
     """Models, tables, record; then the run is done, and its page follows."""
     is_folded, options = prepared.rows.num_folds is not None, prepared.request.options
     classifier = None if is_folded else finished[0].classifier
     if run is None:
-        return Tuned(plan=prepared.plan, tuning=record, classifier=classifier)
+        return FineTuningResult(plan=prepared.plan, tuning=record, classifier=classifier)
     record = _save_models(prepared, record, finished, run)
     run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
-    tuned = Tuned(plan=prepared.plan, tuning=record, classifier=classifier)
+    tuned = FineTuningResult(plan=prepared.plan, tuning=record, classifier=classifier)
     table = prediction_table([fold.predictions for fold in finished], prepared, show_names=options.show_names)
     images = prepared.rows.dataset.take(prepared.rows.parts[0].train)
     page = publish(
@@ -247,7 +247,7 @@ def _save_models(
     return record.model_copy(update={"saved_model_reason": FOLD_MODELS})
 
 
-def _known_images(prepared: Preparation, parts: Parts) -> str:
+def _known_images(prepared: Preparation, parts: FoldRows) -> str:
     """Digests of the images that had a part in the fine-tuning, in an order that says nothing."""
     digests = prepared.rows.dataset.image_digests
     return json.dumps(sorted({digests[row].hex() for row in (*parts.train, *parts.val)}))

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from crossgraft.errors import UnknownNameError
 from crossgraft.options import PublishedOptions
+from crossgraft.rank.published.errata import itm_errata, thesis_errata
 from crossgraft.rank.published.evaluate import evaluate_benchmark
 from crossgraft.rank.published.questions import fig_6_4_answers
 from crossgraft.rank.published.reproduction import ablation_table, auc_table, itm_tables, reproduce_table
-from crossgraft.rank.published.slips import itm_slips, thesis_slips
 from crossgraft.rank.published.sources import PUBLISHED, itm_benchmark, shipped, thesis_architectures, thesis_datasets
 from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.records import PublishedRecord, Reference
@@ -100,7 +100,7 @@ def _thesis() -> PublishedRecord:
             auc_table("dataset", "Table 6.4: AUC × 100 of one ResNet18 from each source"),
             auc_table("model", "Table 6.5: AUC × 100 of each architecture from ImageNet"),
         ],
-        slips=thesis_slips(datasets, architectures),
+        slips=thesis_errata(datasets, architectures),
         answers=fig_6_4_answers(datasets),
         references=REFERENCES,
     )
@@ -113,6 +113,6 @@ def _itm() -> PublishedRecord:
         source=shipped("itm")["source"],
         scenarios=[evaluate_benchmark(itm_benchmark())],
         cited=itm_tables(),
-        slips=itm_slips(),
+        slips=itm_errata(),
         references=REFERENCES,
     )

@@ -8,16 +8,16 @@ from crossgraft.data import Dataset
 from crossgraft.options import TuneOptions
 from crossgraft.tune.planning.preparation import prepare
 from crossgraft.tune.planning.request import Request
+from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.result_rows import look_at_known_results
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.tune.trainings import train_and_evaluate
-from crossgraft.tune.tuned import Tuned
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
 
 
 @verb("tune", TuneOptions)
-def fine_tune(data: str | Path | Dataset, options: TuneOptions, run: Run) -> Tuned:
+def fine_tune(data: str | Path | Dataset, options: TuneOptions, run: Run) -> FineTuningResult:
     """Fine-tune a pretrained model, and measure it on rows that nothing was decided with.
 
     Uses the splits train, val and test of the data. A missing test part is a fifth of the rows, a missing val part a fifth of
@@ -57,5 +57,5 @@ def fine_tune(data: str | Path | Dataset, options: TuneOptions, run: Run) -> Tun
     with run.directory(location, typed=request.typed(), resolved=request.resolved(), out=out) as directory:
         prepared = prepare(data, request, run=directory, reporter=run.reporter)
         if options.plan:
-            return Tuned(plan=prepared.plan)
+            return FineTuningResult(plan=prepared.plan)
         return train_and_evaluate(prepared, run=directory, tracking=tracking, publish=publish, reporter=run.reporter)

@@ -22,7 +22,7 @@ from crossgraft.records import RunRecord
 from crossgraft.tune.interpolated import Interpolated
 from crossgraft.tune.interpolation import ALPHAS, BatchNormRule, interpolation_curve, with_body_of
 from crossgraft.tune.measuring.evaluation import FoldPredictions
-from crossgraft.tune.parts import Parts
+from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.starting_model import find_model, load_start
 from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model, load_saved_model
 from crossgraft.types import AllowedCode
@@ -244,7 +244,7 @@ def _open(data: str | Path | Dataset, config: Mapping[str, Any], reporter: Repor
     )
 
 
-def _parts(dataset: Dataset, full: SavedModel, run: Path) -> Parts:
+def _parts(dataset: Dataset, full: SavedModel, run: Path) -> FoldRows:
     """Rows of the run; raises for other data."""
     facts, split = full.facts.trained_on, _split(run)
     if dataset.fingerprint != facts.fingerprint:
@@ -253,4 +253,4 @@ def _parts(dataset: Dataset, full: SavedModel, run: Path) -> Parts:
             "or groups differ. Give the same data."
         )
     split.refuse_other_rows(len(dataset), dataset.listing_fingerprint, dataset.name)
-    return Parts(split.rows("train"), split.rows("val"), split.rows("test"))
+    return FoldRows(split.rows("train"), split.rows("val"), split.rows("test"))

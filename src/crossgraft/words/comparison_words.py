@@ -66,7 +66,7 @@ def difference_in_words(difference: DifferenceRecord | None) -> str:
 
 
 def curve_in_words(row: ComparedVariantRecord) -> str:
-    """Where a variant lies to the curve of mixed weights, as far as its interval says.
+    """Where a variant lies relative to the curve of weight interpolation, as far as its interval says.
 
     >>> row = ComparedVariantRecord.model_construct(above_curve=DifferenceRecord(value=0.02, low=-0.01, high=0.05))
     >>> curve_in_words(row)
@@ -108,14 +108,14 @@ def _doubt(best: ComparedVariantRecord, record: FineTuningComparisonRecord) -> s
 
 
 def _is_unknown(row: ComparedVariantRecord, best: ComparedVariantRecord) -> bool:
-    """Is there no interval of its difference to the best?"""
+    """Whether there is no interval of its difference to the best."""
     if best.is_full:
         return row.difference is not None and row.difference.low is None
     return row.is_full and best.difference is not None and best.difference.low is None
 
 
 def _keeper(rows: list[ComparedVariantRecord]) -> ComparedVariantRecord | None:
-    """Of the best and those that may be as good, the one whose features stayed most alike."""
+    """The variant whose features changed least, among the best and those that may be as good."""
     known = [row for row in rows if row.cka_debiased.value is not None]
     return max(known, key=lambda row: row.cka_debiased.value or 0.0) if known else None
 

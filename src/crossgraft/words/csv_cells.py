@@ -52,7 +52,7 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]], *, line_en
     Args:
         header: Names of the columns.
         rows: Cells in the order of the columns.
-        line_end: Of each line.
+        line_end: End of each line.
 
     >>> csv_text(["file", "value"], [["=a.png", -0.5], ["b,c.png", None]]).splitlines()
     ['file,value', "'=a.png,-0.5", '"b,c.png",']

@@ -1,4 +1,4 @@
-"""What a plan of fine-tuning says in words, on the terminal and on the page."""
+"""What a plan of fine-tuning says in words, on the terminal and in the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Characters that steer a terminal, turn text around or can not be seen, shown as escapes such as ``\x1b``.
+r"""Characters that steer a terminal, turn text around or cannot be seen, shown as escapes such as ``\x1b``.
 
 Names of files, classes and columns, headers of files and messages of libraries come from other people. Shown as they are,
 they could move the cursor, hide or reorder what stands beside them, or write to the clipboard.
@@ -38,9 +38,9 @@ def visible(text: str, *, keep: str = "", escape: Callable[[str], str] = escaped
     they are part of the spelling.
 
     Args:
-        text: What is to be shown.
+        text: Text to show.
         keep: Characters that stay, such as line breaks of a layout of our own.
-        escape: What is written instead of a character.
+        escape: Function that gives the replacement of a character.
 
     >>> print(visible("scan\u202egnp.exe"), visible("a\nb"))
     scan\u202egnp.exe a\nb
@@ -77,7 +77,7 @@ def _is_no_character(code: int) -> bool:
 
 
 def _joins(before: str, after: str) -> bool:
-    """Does a joiner between these two characters have a meaning? Either may be missing."""
+    """Whether a joiner between these two characters has a meaning. Either may be missing."""
     if before and unicodedata.combining(before) == _VIRAMA:
         return True
     if not before or not after:

@@ -10,7 +10,7 @@ from crossgraft.errors import DataError, UnreadableImageError
 
 
 def source(images):
-    """Names and a decoder of images in memory; a text in place of an image is the reason why it can not be decoded."""
+    """Names and a decoder of images in memory; a text in place of an image is the reason why it cannot be decoded."""
     names = [f"{number}.png" for number in range(len(images))]
     calls = []
     lock = threading.Lock()
@@ -54,7 +54,7 @@ def test_unreadable_images_are_all_counted_and_the_first_is_named(pixels):
     with pytest.raises(UnreadableImageError) as caught:
         inspect_images(*source(images)[:2])
     assert caught.value.where == "1.png"
-    assert "bent (7 more can not be read: 3.png, 4.png, 5.png, 6.png, 7.png …)" in str(caught.value)
+    assert "bent (7 more cannot be read: 3.png, 4.png, 5.png, 6.png, 7.png …)" in str(caught.value)
 
 
 def test_unreadable_images_can_be_skipped(pixels):

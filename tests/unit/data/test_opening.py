@@ -131,7 +131,7 @@ def test_unreadable_images_are_named_or_skipped(make_folder, reporter):
     assert dataset.class_counts == (4, 3)
     assert dataset.skipped_unreadable == ("b/2.png",)
     assert dataset.rows_used == "all rows (no split given), 1 unreadable left out"
-    assert "1 of 8 images can not be read" in reporter.stream.getvalue()
+    assert "1 of 8 images cannot be read" in reporter.stream.getvalue()
     assert "b/2.png" not in [dataset.image_name(row) for row in range(7)]
 
 

@@ -92,7 +92,7 @@ def test_fractions_without_a_meaning(fractions):
 
 
 def test_a_class_with_one_image_can_not_be_split():
-    with pytest.raises(DataError, match="Class number 1 has 1 image and can not be in each of train, test"):
+    with pytest.raises(DataError, match="Class number 1 has 1 image and cannot be in each of train, test"):
         make_split(np.array([0, 0, 0, 1]), fractions={"train": 0.5, "test": 0.5}, seed=0)
 
 

@@ -141,7 +141,7 @@ def test_the_command_line_spells_every_loss():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: CrossEntropy("even"), "write balanced, or one positive number a class"),
+        (lambda: CrossEntropy("even"), "write balanced, or one positive number per class"),
         (lambda: CrossEntropy((1.0, 0.0)), "must be positive and finite"),
         (lambda: MultiLabel((float("nan"),)), "must be positive and finite"),
         (lambda: Focal(-1.0), "gamma of the focal loss is -1"),

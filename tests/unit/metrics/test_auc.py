@@ -185,7 +185,7 @@ def test_bad_input_is_named(monkeypatch):
         auc(np.ones((4, 2)), np.ones((4, 3), dtype=int))
     with pytest.raises(DataError, match="2 class names for 3 classes"):
         auc(np.ones((4, 3)), np.array([0, 1, 2, 1]), class_names=["a", "b"])
-    with pytest.raises(DataError, match="Pairs of classes need one class an image"):
+    with pytest.raises(DataError, match="Pairs of classes need one class per image"):
         auc(np.ones((4, 2)), np.array([[0, 1]] * 2 + [[1, 0]] * 2), average="pairwise")
     with pytest.raises(DataError, match="groups has 3 rows and there are 4 images"):
         auc(np.ones(4), np.array([0, 1, 0, 1]), np.arange(3))

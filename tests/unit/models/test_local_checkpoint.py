@@ -139,10 +139,10 @@ def test_a_truncated_file_is_named(tmp_path, suffix):
     else:
         torch.save(tiny_timm().state_dict(), path)
     path.write_bytes(path.read_bytes()[:2000])
-    with pytest.raises(DataError, match=r"cut\.(safetensors|pth) can not be read as a checkpoint"):
+    with pytest.raises(DataError, match=r"cut\.(safetensors|pth) cannot be read as a checkpoint"):
         read_state_dict(path)
     if suffix == ".safetensors":
-        with pytest.raises(DataError, match="can not be read as a checkpoint"):
+        with pytest.raises(DataError, match="cannot be read as a checkpoint"):
             read_header(path)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from crossgraft.errors import NotApplicable
 from crossgraft.rank.cells import build_cells
-from crossgraft.rank.evaluate import Evaluation, ModelEvaluation, RawValue, evaluate_scores
+from crossgraft.rank.evaluate import ModelEvaluation, RawValue, ScoreEvaluation, evaluate_scores
 from crossgraft.rank.resampling import plan_resampling
 from crossgraft.scores import ScoreInputs, ScoreValue, logme, nleep, scale_over_zoo, score, zoo_score
 from crossgraft.statistics import jackknife_interval
@@ -141,9 +141,9 @@ def raw(value):
 @pytest.mark.parametrize(
     ("evaluation", "expected"),
     [
-        (Evaluation(score="logme", reason="needs source logits"), "needs source logits"),
-        (Evaluation(score="logme", full=RawValue(value=math.nan, warnings=["All equal."])), "All equal."),
-        (Evaluation(score="logme", full=raw(math.inf)), "The score is inf"),
+        (ScoreEvaluation(score="logme", reason="needs source logits"), "needs source logits"),
+        (ScoreEvaluation(score="logme", full=RawValue(value=math.nan, warnings=["All equal."])), "All equal."),
+        (ScoreEvaluation(score="logme", full=raw(math.inf)), "The score is inf"),
     ],
 )
 def test_no_value_has_a_reason(evaluation, expected):
@@ -160,7 +160,7 @@ def test_no_value_has_a_reason(evaluation, expected):
     ],
 )
 def test_no_interval_has_a_reason(blocks, reason, expected):
-    evaluation = Evaluation(score="logme", full=raw(1.0), blocks=blocks, no_interval_reason=reason)
+    evaluation = ScoreEvaluation(score="logme", full=raw(1.0), blocks=blocks, no_interval_reason=reason)
     (cell,) = build_cells(logme, [as_model("a", [evaluation])])
     assert cell.value == 1.0
     assert cell.low is None
@@ -183,7 +183,7 @@ def test_a_slow_score_has_no_interval_unless_asked(problem, monkeypatch):
 
 
 def test_a_value_not_above_its_shuffled_values_is_marked():
-    evaluation = Evaluation(score="logme", full=raw(0.5), shuffled=[raw(0.4), raw(0.5)], no_interval_reason="x")
+    evaluation = ScoreEvaluation(score="logme", full=raw(0.5), shuffled=[raw(0.4), raw(0.5)], no_interval_reason="x")
     (cell,) = build_cells(logme, [as_model("a", [evaluation])])
     assert cell.above_shuffled is False
     assert cell.largest_shuffled == 0.5

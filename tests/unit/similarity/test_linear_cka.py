@@ -112,7 +112,7 @@ def test_what_has_no_meaning_is_named(d):
     x, constant = features(5, d), np.full((5, d), 0.1)
     with pytest.raises(DataError, match="same images"):
         linear_cka(x, features(6, d))
-    with pytest.raises(DataError, match="one row an image"):
+    with pytest.raises(DataError, match="one row per image"):
         linear_cka(x, np.zeros((5, d, 2)))
     for bad in (np.nan, np.inf):
         with pytest.raises(DataError, match="some of y are NaN or infinite"):

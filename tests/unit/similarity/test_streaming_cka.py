@@ -146,7 +146,7 @@ def test_a_batch_that_is_refused_leaves_the_stream_as_it_was():
         stream.update(x[:, :6], y)
     with pytest.raises(DataError, match="same images"):
         stream.update(x[:4], y[:5])
-    with pytest.raises(DataError, match="can not be merged"):
+    with pytest.raises(DataError, match="cannot be merged"):
         stream.merge(StreamingCka().update(y, x))
     assert both(stream) == expected(x, y)
 

@@ -24,7 +24,7 @@ from crossgraft.tune.interpolation import (
     with_body_of,
 )
 from crossgraft.tune.measuring.drift import similarity_to_source
-from crossgraft.tune.parts import Parts
+from crossgraft.tune.parts import FoldRows
 from support.small_classifiers import SIZE, small_classifier, wrap
 
 NAMES = ("cnn", "dropout", "vit", "convnext")
@@ -212,7 +212,7 @@ def test_the_pretrained_body_under_the_tuned_head():
 
 def parts_of(n=90):
     rows = np.random.default_rng(1).permutation(n)
-    return Parts(np.sort(rows[:50]), np.sort(rows[50:70]), np.sort(rows[70:]))
+    return FoldRows(np.sort(rows[:50]), np.sort(rows[50:70]), np.sort(rows[70:]))
 
 
 def test_the_curve_measures_each_network_as_it_is():

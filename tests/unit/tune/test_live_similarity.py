@@ -14,7 +14,6 @@ from crossgraft.data import dataset_from_arrays
 from crossgraft.losses import CrossEntropy
 from crossgraft.progress import Reporter
 from crossgraft.similarity import linear_cka
-from crossgraft.tune.engine.contract import EpochRow
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.job_progress import JobProgress
@@ -173,7 +172,7 @@ def test_terminal_and_trackers_are_told(cka, words):
     notes = []
     with progress.stage(Training(None, {}), data, TrainerSettings(epochs=2, batch_size=8)):
         progress._stage.note = notes.append
-        progress.on_epoch(Training(None, {}))(EpochRow("all", 0, 0.1, {"loss": 1.0}, metrics, 1.0, True))
+        progress.on_epoch(Training(None, {}))(TrainedEpoch("all", 0, 0.1, {"loss": 1.0}, metrics, 1.0, True))
     assert words in notes[0]
     assert ("CKA" in notes[0]) == bool(words)
     assert ("val/cka" in tracker.values) == ("val/cka_debiased" in tracker.values) == bool(words)

@@ -41,6 +41,20 @@ def test_a_verb_that_moved_is_found_where_it_was(package, name):
         old.fine_tuned  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    ("package", "old", "new"),
+    [
+        ("crossgraft.tune", "Tuned", "FineTuningResult"),
+        ("crossgraft.models.adapters", "Lora", "LoraAdapter"),
+        ("crossgraft.models.adapters", "AdaptFormer", "AdaptFormerAdapter"),
+    ],
+)
+def test_a_class_that_was_renamed_is_found_under_its_old_name(package, old, new):
+    home = importlib.import_module(package)
+    with pytest.warns(DeprecationWarning, match=f"from {package} import {new}"):
+        assert getattr(home, old) is getattr(home, new)
+
+
 def test_fixed_names_of_plugins():
     from crossgraft.tune import METHODS, REGULARIZERS
 

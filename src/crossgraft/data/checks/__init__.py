@@ -1,4 +1,4 @@
-"""Is the data set sound? One file a check."""
+"""Checks of a data set, one file per check."""
 
 from crossgraft.data.checks.assess import findings_of_rows as findings_of_rows
 from crossgraft.data.checks.check_rows import check_rows as check_rows

@@ -25,7 +25,7 @@ def finding(
     images: Sequence[np.ndarray] | Sequence[list[int]] | np.ndarray = (),
     reasons: Sequence[str] = (),
 ) -> FindingRecord:
-    """A finding about ``images``: groups of row numbers from 0, which people see from 1; ``reasons`` one a group, or none."""
+    """A finding about ``images``: groups of row numbers from 0, which people see from 1; ``reasons`` one per group, or none."""
     listed = [[int(row) + 1 for row in group] for group in images[:MOST_LISTED]]
     return FindingRecord(
         check=check,

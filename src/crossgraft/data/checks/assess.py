@@ -14,11 +14,11 @@ from crossgraft.data.checks.identical_images import (
     check_pictures_of_two_groups,
 )
 from crossgraft.data.checks.image_sizes import check_image_sizes
+from crossgraft.data.checks.label_leakage import check_label_leakage, measure_columns
 from crossgraft.data.checks.near_duplicates import check_near_duplicates
 from crossgraft.data.checks.ordered_classes import check_ordered_classes
 from crossgraft.data.checks.readable_images import check_readable_images
 from crossgraft.data.checks.survey import Survey, survey_dataset
-from crossgraft.data.checks.telling_columns import check_telling_columns, measure_columns
 from crossgraft.data.dataset import Dataset
 from crossgraft.records import DataCheckRecord, FindingRecord, Reference, Severity
 from crossgraft.words.formatting import counted
@@ -60,7 +60,7 @@ def assess(survey: Survey, *, show_names: bool) -> DataCheckRecord:
     """Run every check on all rows."""
     columns = measure_columns(survey)
     found = [finding for check in _CHECKS_OF_ALL for finding in check(survey)]
-    findings = _ordered([*found, *check_telling_columns(survey, columns)])
+    findings = _ordered([*found, *check_label_leakage(survey, columns)])
     mentioned = {row for finding in findings for group in finding.images for row in group}
     return DataCheckRecord(
         dataset=survey.describe(show_names=show_names),
@@ -79,7 +79,7 @@ def findings_of_rows(dataset: Dataset) -> list[FindingRecord]:
     """What can be said about the rows of an open data set alone; opens no other row and decodes no image again."""
     survey = survey_dataset(dataset)
     found = [finding for check in _CHECKS_OF_ROWS for finding in check(survey)]
-    return _ordered([*found, *check_telling_columns(survey, measure_columns(survey))])
+    return _ordered([*found, *check_label_leakage(survey, measure_columns(survey))])
 
 
 def findings_across_splits(dataset: Dataset) -> list[FindingRecord]:

@@ -1,4 +1,4 @@
-"""Before the long work: is something wrong with the rows that a command is about to use?"""
+"""Checks of the rows that a command is about to use, before the long work."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def check_class_counts(survey: Survey) -> list[FindingRecord]:
     what = "label" if survey.is_multi_label else "class"
     ranges: list[tuple[int, int, Severity, str, str]] = [
         (0, 0, "unsound", f"No image of the {what}", "Add images or remove it."),
-        (1, 1, "warning", f"One image only of the {what}", "It can not be in a train and a test split. Collect more."),
+        (1, 1, "warning", f"One image only of the {what}", "It cannot be in a train and a test split. Collect more."),
         (2, FEW_IMAGES - 1, "notice", f"Fewer than {FEW_IMAGES} images of the {what}", "Numbers about it move a lot."),
     ]
     for least, most, severity, words, advice in ranges:
@@ -42,7 +42,7 @@ def _too_few_classes(survey: Survey) -> list[FindingRecord]:
 
 
 def _absent_from_splits(survey: Survey, counts: dict[str, int]) -> list[FindingRecord]:
-    """A class that is not in train can not be learnt; one that is not in another split is not tested there."""
+    """A class that is not in train cannot be learnt; one that is not in another split is not tested there."""
     found: list[FindingRecord] = []
     for split in survey.split_names:
         in_split = survey.class_counts(split)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataCheck:
-    """A checked data set: ``record`` holds every finding, ``report`` the page if a run directory was written."""
+    """A checked data set: ``record`` holds every finding, ``report`` the HTML report if a run directory was written."""
 
     record: DataCheckRecord
     out: Path | None = None
@@ -34,7 +34,7 @@ class DataCheck:
         return self.record.verdict
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a finding, or, where a finding lists images, one row a group of images (row numbers from 1).
+        """One row per finding, or, where a finding lists images, one row per group of images (row numbers from 1).
 
         ``text`` says what was found, or, where that differs from image to image, what is wrong with this one.
         """

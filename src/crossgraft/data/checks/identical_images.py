@@ -68,7 +68,7 @@ def check_conflicting_labels(survey: Survey) -> list[FindingRecord]:
 
 
 def check_pictures_of_two_groups(survey: Survey) -> list[FindingRecord]:
-    """The same picture under two patients: unsound, because splits by patient can not keep it on one side.
+    """The same picture under two patients: unsound, because splits by patient cannot keep it on one side.
 
     An image of which nobody is known is a group of its own, but of no patient that could be another one.
     """
@@ -86,5 +86,5 @@ def check_pictures_of_two_groups(survey: Survey) -> list[FindingRecord]:
         return [finding("pictures_of_two_groups", title, "passed", text)]
     verb = "belongs" if len(shared) == 1 else "belong"
     text = f"{pictures(len(shared))} {verb} to more than one group of {survey.group_column}."
-    advice = "Either the groups are wrong or the images are: a split by group can not keep such a picture on one side."
+    advice = "Either the groups are wrong or the images are: a split by group cannot keep such a picture on one side."
     return [finding("pictures_of_two_groups", title, "unsound", text, advice=advice, images=shared)]

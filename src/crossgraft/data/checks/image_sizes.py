@@ -74,5 +74,5 @@ def _small(sides: np.ndarray) -> list[FindingRecord]:
         f"The shorter side has {side:.0f} pixels (median); a model with {USUAL_INPUT}-pixel inputs sees it enlarged "
         f"{factor:.0f} times."
     )
-    advice = "Detail that is not there can not be used; --image-size gives smaller inputs to models that allow it."
+    advice = "Detail that is not there cannot be used; --image-size gives smaller inputs to models that allow it."
     return [finding("image_sizes", "Small images", "notice", text, advice=advice)]

@@ -17,9 +17,9 @@ from crossgraft.records import FindingRecord
 from crossgraft.words.formatting import count, counted
 
 MOST_DIFFERENT_BITS = 20
-"""Of 128. Of pairs that people call the same picture, nearly all differ in fewer; unrelated pictures differ in about 64."""
+"""Out of 128. Nearly all pairs that people call the same picture differ in fewer; unrelated pictures differ in about 64."""
 LEAST_CORRELATION = 0.95
-"""Of the thumbnails, both as they are and after the mean of all other pictures was taken off."""
+"""Correlation of the thumbnails, both as they are and with the mean of all other pictures subtracted."""
 
 _NAME, _TITLE = "near_duplicates", "Near duplicates"
 _VIEWS = ("as they are", "mirrored left to right", "upside down")
@@ -105,7 +105,7 @@ def _turned(rows: np.ndarray, views: np.ndarray) -> np.ndarray:
 
 
 def _correlations(first: np.ndarray, second: np.ndarray) -> Float[np.ndarray, " num_pairs"]:
-    """Of the rows of two arrays; 0 where a row has no spread."""
+    """Correlations of the rows of two arrays; 0 where a row has no spread."""
     first = first - first.mean(axis=1, keepdims=True)
     second = second - second.mean(axis=1, keepdims=True)
     product = np.sqrt((first**2).sum(axis=1) * (second**2).sum(axis=1))

@@ -27,7 +27,7 @@ def check_ordered_classes(survey: Survey) -> list[FindingRecord]:
 
 
 def looks_ordered(class_names: Sequence[str]) -> bool:
-    """Do the names hold words of grading, or are they 3 to 7 consecutive whole numbers from 0 or 1?
+    """Whether the names hold words of grading, or are 3 to 7 consecutive whole numbers from 0 or 1.
 
     >>> looks_ordered(["0", "1", "2", "3", "4"]), looks_ordered(["mild", "none", "severe"])
     (True, True)

@@ -1,4 +1,4 @@
-"""Images that can not be decoded, and samples that have no meaning."""
+"""Images that cannot be decoded, and samples that have no meaning."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_readable_images(survey: Survey) -> list[FindingRecord]:
     if not survey.unreadable:
         text = f"All {count(len(survey))} images can be read."
         return [*found, finding("readable_images", "Readable images", "passed", text)]
-    text = f"{counted(len(survey.unreadable), 'image')} can not be read: {_in_words(survey.unreadable.values())}."
+    text = f"{counted(len(survey.unreadable), 'image')} cannot be read: {_in_words(survey.unreadable.values())}."
     advice = "Repair or remove them; --skip-unreadable leaves them out of a run."
     rows = [[row] for row in survey.unreadable]
     reasons = list(survey.unreadable.values())

@@ -29,20 +29,20 @@ class Survey(Confidential):
     """Rows of images with all that is known about them; sound or not.
 
     Attributes:
-        name: What to call the data, without an absolute path.
+        name: Name of the data, without an absolute path.
         source: Kind of source.
-        labels: As the source gave them.
+        labels: Labels as the source gave them.
         class_names: The C classes in order, or the L labels.
         targets: (n,) class of each row, or (n, L) of 0 and 1.
         groups: (n,) patient of each row, or None.
-        group_column: Where the groups come from, or None.
+        group_column: Column that the groups come from, or None.
         groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
         splits: (n,) name of the split of each row (empty: in none), or None.
-        split_method: How the splits were made, in words.
-        rows_used: Which rows of the source these are, in words.
+        split_method: Origin of the splits, in words.
+        rows_used: Description of the rows of the source.
         attributes: Further columns, (n,) each.
-        problems: What makes rows unusable, as the source says it.
-        ordinal: Did the user say that the order of the classes means something?
+        problems: Problems that make rows unusable, as the source states them.
+        ordinal: Whether the user said that the order of the classes has a meaning.
         split: The split that was drawn or read, or None.
         images: The images that were looked at.
         image_rows: (n,) the place of each row in ``images``.
@@ -76,7 +76,7 @@ class Survey(Confidential):
 
     @cached_property
     def unreadable(self) -> dict[int, str]:
-        """Row → why its image can not be used."""
+        """Row → why its image cannot be used."""
         reasons = self.images.unreadable
         return {row: reasons[int(image)] for row, image in enumerate(self.image_rows) if int(image) in reasons}
 
@@ -106,16 +106,16 @@ class Survey(Confidential):
 
     @property
     def known_groups(self) -> np.ndarray:
-        """(n,) is it known whose image it is?"""
+        """(n,) whether the group of each image is known."""
         return np.full(len(self), self.groups is not None) if self.groups_known is None else self.groups_known
 
     @property
     def is_multi_label(self) -> bool:
-        """May an image have several labels, or none?"""
+        """Whether an image may have several labels, or none."""
         return self.targets.ndim == 2
 
     def members(self, class_index: int) -> np.ndarray:
-        """(n,) is each image of this class (has it this label)?"""
+        """(n,) whether each image is of this class (has this label)."""
         return self.targets[:, class_index] == 1 if self.is_multi_label else self.targets == class_index
 
     def class_counts(self, split: str | None = None) -> list[int]:
@@ -202,17 +202,17 @@ def survey_location(
     """List all rows of a location and look at each image once, with its thumbnail.
 
     Args:
-        location: What ``open_dataset`` opens.
-        request: With ``use_split=None``.
+        location: Location as in ``open_dataset``.
+        request: Request with ``use_split=None``.
         selection: The split to draw or to read, if any.
         class_names: Names of the classes in order, or a file of them.
-        ordinal: What the user says.
+        ordinal: Whether the user states an order of the classes.
         num_threads: Threads that decode.
-        reporter: Told about progress.
+        reporter: Reporter of progress.
 
     Raises:
-        DataError: The rows can not be listed, or not be split as asked.
-        UsageError: ``ordinal`` was said of several labels an image.
+        DataError: The rows cannot be listed, or not be split as asked.
+        UsageError: ``ordinal`` was said of several labels per image.
     """
     source, rows = list_rows(location, request, reporter)
     names, targets = classes_of(rows, class_names)

@@ -12,14 +12,14 @@ from crossgraft.paths import why_impossible
 
 
 class UnreadableFileError(ValueError):
-    """Why a file can not be read, as the end of the sentence "Cannot read the image …: "."""
+    """Why a file cannot be read, as the end of the sentence "Cannot read the image …: "."""
 
 
 class named_problems:  # noqa: N801 - read as `with named_problems(where):`
     """Turn whatever goes wrong in a block into an UnreadableImageError that names the file; remarks are not shown.
 
     Args:
-        where: What to call the file.
+        where: Name of the file.
     """
 
     def __init__(self, where: str) -> None:

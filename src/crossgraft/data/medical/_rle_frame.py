@@ -1,4 +1,4 @@
-"""Is a frame of RLE Lossless whole? (DICOM PS3.5, annex G)."""
+"""Whether a frame of RLE Lossless is complete (DICOM PS3.5, annex G)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def missing_from_rle(frame: bytes, num_pixels: int) -> str | None:
     length belongs to no run and may be missing.
 
     Args:
-        frame: As it stands in the file.
+        frame: Frame as stored in the file.
         num_pixels: Rows × columns.
     """
     if len(frame) < _HEADER.size:

@@ -48,9 +48,9 @@ class DicomFacts:
     Attributes:
         num_slices: Frames.
         patient: The patient's identity as it stands in the file; goes nowhere but into a group number.
-        shown: How the policy ``file`` shows it: ``own window``, ``own table``, ``full range`` or ``colours``.
+        shown: Display under the policy ``file``: ``own window``, ``own table``, ``full range`` or ``colours``.
         scale: Stored range, slope and intercept, which ``full`` spreads from black to white.
-        is_ct: Are its values Hounsfield units?
+        is_ct: Whether its values are Hounsfield units.
     """
 
     num_slices: int
@@ -86,7 +86,7 @@ class DicomVolume:
         """Parse the file and check its header.
 
         Raises:
-            UnreadableImageError: It is damaged, holds no pixels, or is compressed in a way that can not be undone.
+            UnreadableImageError: It is damaged, holds no pixels, or is compressed in a way that cannot be undone.
         """
         self._where = where
         self._policy = policy
@@ -248,11 +248,11 @@ def _joined(spans: list[Span | None]) -> Span:
 def _why_not_decoded(syntax: UID, error: Exception) -> str:
     """In the user's words; what a decoder says is about pixels, so nothing of the patient is in it."""
     if not syntax.is_encapsulated:
-        return f"its pixels can not be decoded ({error})"
+        return f"its pixels cannot be decoded ({error})"
     name = syntax.name if syntax.name != syntax else "an unknown compression"
     package = next((names for start, names in _DECODER_PACKAGES.items() if start in name), None)
     if package is None:
-        return f"its pixels ({name}) can not be decoded"
+        return f"its pixels ({name}) cannot be decoded"
     if isinstance(error, RuntimeError | NotImplementedError | ImportError):
         return f"its pixels are compressed ({name}); if the file is sound, this reads it: pip install {package}"
     return f"its pixels ({name}) are damaged or truncated"

@@ -44,7 +44,7 @@ def read_dicom(path: Path, *, header_only: bool = False) -> FileDataset:
     """Parse one file.
 
     Args:
-        path: With or without the mark of DICOM files (files of old systems have none), as it is or in gzip.
+        path: File with or without the mark of DICOM files (files of old systems have none), as it is or in gzip.
         header_only: Read the ``LISTED_TAGS`` alone.
 
     Raises:

@@ -34,13 +34,13 @@ class PixelLayout:
     Attributes:
         rows: Height of a frame.
         columns: Width of a frame.
-        samples: 1 or 3 a pixel.
-        bits_allocated: Of a sample.
-        bits_stored: Of these, how many carry the value; others may hold anything.
-        shift: How many bits below the value carry something else.
-        signed: Two's complement?
+        samples: 1 or 3 per pixel.
+        bits_allocated: Bits that a sample takes.
+        bits_stored: Bits of these that carry the value; the others may hold anything.
+        shift: Number of bits below the value that carry something else.
+        signed: Whether values are stored in two's complement.
         photometric: The photometric interpretation.
-        num_frames: At least 1.
+        num_frames: Number of frames, at least 1.
         is_float: Samples are floating-point numbers.
     """
 
@@ -62,12 +62,12 @@ class PixelLayout:
 
     @property
     def frame_bytes(self) -> int:
-        """Of the samples of one frame, decoded."""
+        """Size of the decoded samples of one frame."""
         return self.rows * self.columns * self.samples * math.ceil(self.bits_allocated / 8)
 
     @property
     def num_bytes(self) -> int:
-        """Of all frames, uncompressed."""
+        """Uncompressed size of all frames."""
         samples = self.samples * (2 / 3 if self.photometric == "YBR_FULL_422" else 1)
         return math.ceil(self.rows * self.columns * samples * self.bits_allocated * self.num_frames / 8)
 
@@ -89,7 +89,7 @@ def read_layout(dataset: Dataset) -> PixelLayout:
         raise UnreadableFileError(f"its PhotometricInterpretation {found}")
     if samples != _SAMPLES[photometric]:
         raise UnreadableFileError(
-            f"its PhotometricInterpretation is {photometric}, but it has {samples} samples a pixel"
+            f"its PhotometricInterpretation is {photometric}, but it has {samples} samples per pixel"
         )
     frames = _whole(dataset, "NumberOfFrames", default=1)
     if not 1 <= frames <= _MOST_FRAMES:

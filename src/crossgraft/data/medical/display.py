@@ -78,7 +78,7 @@ class Display:
         """0 (black) … 1 (white) of each stored value, float64.
 
         Args:
-            stored: Of any shape.
+            stored: Stored values, of any shape.
             possible: The lowest and the highest value that can be stored, which ``shown=None`` spreads.
         """
         physical = self.physical(stored)
@@ -141,8 +141,8 @@ def show_wide(stored: np.ndarray, display: Display, found: Span) -> np.ndarray:
     """Pixels of values that are floats or wider than 16 bits.
 
     Args:
-        stored: Of any shape.
-        display: How to show them.
+        stored: Stored values, of any shape.
+        display: Display of the values.
         found: The lowest and the highest value of the whole file, black and white where the display names no others.
 
     Returns:

@@ -25,11 +25,11 @@ class MedicalFile:
     """One file and what its header says.
 
     Attributes:
-        path: Where it is.
-        where: What to call it in messages.
+        path: Path of the file.
+        where: Name of the file in messages.
         medical_format: DICOM or NIfTI.
-        facts: None where the header can not be read; decoding then says why.
-        slices: Which slices are images, from 0.
+        facts: Facts of the header; None where the header cannot be read; decoding then says why.
+        slices: Slices that are images, from 0.
     """
 
     path: Path
@@ -49,7 +49,7 @@ class MedicalFile:
 
     @property
     def image_names(self) -> list[str]:
-        """One a slice, for messages."""
+        """One per slice, for messages."""
         if self.facts is None or self.facts.num_slices == 1:
             return [self.where]
         return [f"{self.where} slice {index + 1}" for index in self.slices]
@@ -60,7 +60,7 @@ class MedicalReader:
     """Reads slices; a file of which several are images is kept open.
 
     Attributes:
-        policy: Which intensities become black and white.
+        policy: Policy for the intensities that become black and white.
         cache: The volumes that were used last.
     """
 

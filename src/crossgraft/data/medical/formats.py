@@ -42,7 +42,7 @@ def file_stem(name: str) -> str:
 
 
 def is_image_file(path: Path) -> bool:
-    """Does a folder of images mean this file? Looks into it only where its name says nothing.
+    """Whether this file of a folder is an image. Looks into it only where its name says nothing.
 
     DICOM files are often called ``IM000001`` or by their unique identifier, which ends in a number.
     """
@@ -62,7 +62,7 @@ def medical_format(path: Path) -> MedicalFormat | None:
 
 
 def has_dicom_mark(path: Path) -> bool:
-    """Does the file carry the mark that DICOM files have after 128 free bytes?"""
+    """Whether the file carries the mark that DICOM files have after 128 free bytes."""
     try:
         with path.open("rb") as file:
             return file.read(DICOM_MARK_AT + len(DICOM_MARK))[DICOM_MARK_AT:] == DICOM_MARK

@@ -22,7 +22,7 @@ from crossgraft.data.medical.windows import WindowPolicy
 
 _AXIAL = 2  # of an array in the order right, anterior, superior
 _MOST_SLICES = 2**15 - 1
-"""Of NIfTI-1. Version 2 counts further, so that a few packed megabytes may announce billions, each of which would be listed."""
+"""The limit of NIfTI-1. Version 2 counts further: a few packed megabytes may announce billions, each of them listed."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class NiftiFacts:
 
     Attributes:
         num_slices: Planes along the slice axis of the first volume.
-        shown: How the policy ``file`` shows it: ``own range``, ``lowest to highest value`` or ``colours``.
-        num_volumes: Only the first one is read.
+        shown: Display under the policy ``file``: ``own range``, ``lowest to highest value`` or ``colours``.
+        num_volumes: Number of volumes, of which only the first is read.
     """
 
     num_slices: int

@@ -21,7 +21,7 @@ _HEADER_BYTES = {348: 1, 540: 2}
 
 _MAGIC = {1: b"n+1\0", 2: b"n+2\0\r\n\x1a\n"}
 _PAIR_MAGIC = {1: b"ni1\0", 2: b"ni2\0\r\n\x1a\n"}
-_MOST_COMPRESSION = 1032  # deflate can not do more
+_MOST_COMPRESSION = 1032  # deflate cannot do more
 _CHUNK_BYTES = 2**20
 _RGB = {"R", "G", "B"}
 
@@ -33,8 +33,8 @@ class NiftiHeader:
     Attributes:
         shape: Sizes along the first three axes; 1 where the file has fewer.
         num_volumes: Along the fourth axis.
-        dtype: Of a stored value, with its byte order; a structured type for colours.
-        offset: Where the values begin, in bytes.
+        dtype: Type of a stored value, with its byte order; a structured type for colours.
+        offset: Position of the first value, in bytes.
         slope: Physical = slope · stored + intercept.
         intercept: See ``slope``.
         cal_range: cal_min and cal_max, the range that the file wants to be shown; None if it names none.
@@ -52,12 +52,12 @@ class NiftiHeader:
 
     @property
     def is_colour(self) -> bool:
-        """Red, green and blue instead of one number?"""
+        """Whether a voxel is red, green and blue instead of one number."""
         return self.dtype.names is not None
 
     @property
     def volume_bytes(self) -> int:
-        """Of one volume, unpacked."""
+        """Unpacked size of one volume."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
@@ -190,12 +190,12 @@ def _checked_affine(header: Any) -> np.ndarray:
         affine = np.asarray(header.get_best_affine(), dtype=np.float64)
         sound = np.isfinite(affine).all() and np.isfinite(np.linalg.det(affine)) and np.linalg.det(affine[:3, :3]) != 0
     if not sound:
-        raise UnreadableFileError("its orientation is damaged (the affine can not be inverted)")
+        raise UnreadableFileError("its orientation is damaged (the affine cannot be inverted)")
     return affine
 
 
 def _refuse_impossible_size(path: Path, header: NiftiHeader) -> None:
-    """A header may announce gigabytes that the file can not hold."""
+    """A header may announce gigabytes that the file cannot hold."""
     with path.open("rb") as file:
         packed = file.read(2) == GZIP_MARK
         available = file.seek(0, io.SEEK_END) * (_MOST_COMPRESSION if packed else 1)

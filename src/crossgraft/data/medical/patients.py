@@ -29,7 +29,7 @@ def group_files(files: Sequence[MedicalFile | None]) -> FileGroups:
     can be undone by trying all numbers.
 
     Args:
-        files: None for a file of another kind, which names no patient.
+        files: Files; None for a file of another kind, which names no patient.
     """
     patients = ["" if file is None else file.patient for file in files]
     known = np.asarray([patient != "" for patient in patients])

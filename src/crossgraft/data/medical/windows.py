@@ -47,9 +47,9 @@ class WindowPolicy:
     Attributes:
         kind: ``file``: the file's own window if it has one, else its full range; ``full``: stored values
             of up to 16 bits apart from each other; ``given``: the window below.
-        window: For ``given`` only.
-        name: As the user wrote it.
-        is_hounsfield: Does the window only make sense for CT?
+        window: Window, for ``given`` only.
+        name: Name as the user wrote it.
+        is_hounsfield: Whether the window only makes sense for CT.
     """
 
     kind: Literal["file", "full", "given"] = "file"

@@ -53,12 +53,12 @@ def read_labels(column: Any, feature: Any, *, where: str, row_name: RowName) -> 
 
     Args:
         column: ``pyarrow.ChunkedArray``.
-        feature: What the column holds.
+        feature: Feature type of the column.
         where: The column, for messages.
-        row_name: How to call row i in messages.
+        row_name: Function that names row i in messages.
 
     Raises:
-        DataError: A label is missing or is no class, or the column can not hold labels.
+        DataError: A label is missing or is no class, or the column cannot hold labels.
     """
     kind = kind_of(feature)
     if kind in ("list of class", "list of text", "list of number"):
@@ -71,13 +71,13 @@ def read_labels(column: Any, feature: Any, *, where: str, row_name: RowName) -> 
     if kind == "number":
         return HfLabels(labels_from_numbers(_numbers(column), where=where, row_name=row_name), None)
     raise DataError(
-        f"The {where} holds {feature}, which can not be labels. Labels are a ClassLabel, whole numbers, text, or lists of "
+        f"The {where} holds {feature}, which cannot be labels. Labels are a ClassLabel, whole numbers, text, or lists of "
         "these where an image has several labels. Choose another column with --label-column."
     )
 
 
 def read_indicators(columns: Mapping[str, Any], features: Mapping[str, Any], *, row_name: RowName) -> HfLabels:
-    """Several columns of 0 and 1, one a label.
+    """Several columns of 0 and 1, one per label.
 
     Raises:
         DataError: A column holds something else.
@@ -103,7 +103,7 @@ def read_groups(column: Any, feature: Any, *, where: str, row_name: RowName) -> 
         DataError: One is missing, or the column holds no text, numbers or classes.
     """
     if kind_of(feature) not in GROUP_KINDS:
-        raise DataError(f"The {where} holds {feature}, which can not be groups. Choose another with --group-column.")
+        raise DataError(f"The {where} holds {feature}, which cannot be groups. Choose another with --group-column.")
     groups: list[object] = column.to_pylist()
     refuse_missing_groups(groups, where=where, row_name=row_name)
     return np.asarray([str(group) for group in groups])
@@ -141,7 +141,7 @@ def _class_numbers(column: Any, *, where: str, row_name: RowName) -> np.ndarray:
 
 
 def _several_labels(column: Any, feature: Any, *, where: str, row_name: RowName) -> HfLabels:
-    """Lists of classes, or lists of one length that hold one 0 or 1 a label."""
+    """Lists of classes, or lists of one length that hold one 0 or 1 per label."""
     cells: list[list[Any] | None] = column.to_pylist()
     for row, cell in enumerate(cells):
         if cell is None or None in cell:

@@ -72,7 +72,7 @@ def refuse_other_folder(name: str, where: Path) -> None:
     """Raise unless ``name`` is that of something directly in a folder, on any system.
 
     Args:
-        name: Of a file or folder, as a description has it.
+        name: Name of a file or folder, as a description gives it.
         where: The description, for the message.
 
     Raises:

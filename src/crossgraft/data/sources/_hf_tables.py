@@ -43,9 +43,9 @@ class ArrowSplits:
     """Where the rows of each split are; nothing is opened yet.
 
     Attributes:
-        name: What to call the dataset, without an absolute path.
+        name: Name of the dataset, without an absolute path.
         files: Split → its Arrow files. The key None: a saved dataset without splits.
-        image_folders: Where images may be that rows only name.
+        image_folders: Folders of the images that rows only name.
         saved_as: The split that a dataset without splits was taken from, if it says so.
     """
 
@@ -71,7 +71,7 @@ class ArrowRows(Confidential):
 
 
 def is_saved_folder(folder: Path) -> bool:
-    """Was the folder written by ``save_to_disk``?"""
+    """Whether the folder was written by ``save_to_disk``."""
     return (folder / _ALL_SPLITS).is_file() or ((folder / _STATE).is_file() and (folder / _INFO).is_file())
 
 
@@ -79,8 +79,8 @@ def saved_splits(folder: Path, *, allow_outside: bool) -> ArrowSplits:
     """The splits of a folder written by ``save_to_disk``.
 
     Args:
-        folder: Where they are.
-        allow_outside: May its Arrow files be symbolic links that lead out of it?
+        folder: Folder that holds them.
+        allow_outside: Whether its Arrow files may be symbolic links that lead out of it.
 
     Raises:
         DataError: A file is missing or damaged, or outside of the folder, or two splits have names that mean the same.
@@ -102,7 +102,7 @@ def hub_splits(location: str, *, allow_download: bool) -> ArrowSplits:
     """The splits of ``hf:OWNER/NAME`` or ``hf:OWNER/NAME:CONFIG``; the network is used only if it must be and may be.
 
     Raises:
-        MissingError: The dataset is not on this machine, and may not or can not be fetched.
+        MissingError: The dataset is not on this machine, and may not or cannot be fetched.
         UsageError: The location is malformed, or the dataset has several configurations.
     """
     match = _HUB_NAME.fullmatch(location)
@@ -249,7 +249,7 @@ def _fetch(datasets: Any, name: str, config: str | None) -> None:
             datasets.load_dataset(name, config, **no_code)
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
-        raise MissingError(f"The dataset {name} can not be fetched from the hub: {reason}.") from error
+        raise MissingError(f"The dataset {name} cannot be fetched from the hub: {reason}.") from error
 
 
 @contextmanager

@@ -27,17 +27,17 @@ from crossgraft.errors import UsageError
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ImageFiles(Confidential):
-    """Images in files: one a file, or several where a file holds slices.
+    """Images in files: one per file, or several where a file holds slices.
 
     Attributes:
-        names: One an image, for messages; no absolute path.
+        names: One per image, for messages; no absolute path.
         rows: (num_images,) the file that each image comes from, as a place in the list that was given.
         decode: Pixels of image i; raises UnreadableImageError.
         groups: (num_images,) the patient that each file names in its own header, as a number, or None.
-        group_column: What the groups are, in words.
+        group_column: Description of the groups.
         groups_known: (num_images,) does the file name its patient? None: there are no groups.
-        notices: What the user should know, one sentence each.
-        reading: How files of scanners are read, one sentence each.
+        notices: Notices to the user, one sentence each.
+        reading: Description of how files of scanners are read, one sentence each.
     """
 
     names: Sequence[str]
@@ -54,8 +54,8 @@ def open_image_files(files: Sequence[Path], names: Sequence[str], request: Sourc
     """List the images of ``files``; reads headers at most.
 
     Args:
-        files: Every one exists.
-        names: What to call each file in messages.
+        files: Files, each of which exists.
+        names: Name of each file in messages.
         request: Says which slices and which window.
 
     Raises:

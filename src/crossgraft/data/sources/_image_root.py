@@ -23,13 +23,13 @@ class ImageRoot:
         self._known: dict[Path, bool] = {}
 
     def holds_folder(self, folder: Path) -> bool:
-        """Does this folder lie inside, or is it one of them? It need not exist."""
+        """Whether this folder lies inside, or is one of them. It need not exist."""
         if folder not in self._known:
             self._known[folder] = self._holds(folder)
         return self._known[folder]
 
     def holds_file(self, path: Path, *, is_link: bool) -> bool:
-        """Does this file lie inside, and what it leads to as well?"""
+        """Whether this file, and what it leads to, lies inside."""
         return self.holds_folder(path.parent) and (not is_link or self._holds(path))
 
     def _holds(self, path: Path) -> bool:
@@ -45,9 +45,9 @@ def refuse_outside(
     Args:
         names: Path of each row as it is written.
         outside: Rows whose image lies outside.
-        root: What to call the folder.
-        of_what: What names the images.
-        row_name: How to call row i in messages.
+        root: Name of the folder.
+        of_what: Kind of the data that name the images.
+        row_name: Function that names row i in messages.
 
     Raises:
         DataError: There are such rows; the first ones are named.

@@ -1,4 +1,4 @@
-"""Several labels an image: columns of 0 and 1, or several names in one cell."""
+"""Several labels per image: columns of 0 and 1, or several names in one cell."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _FEWEST_ROWS, _SMALLEST_SHARE = 2, 0.05  # one odd name is no several labels
 def label_set_from_columns(
     columns: Sequence[Sequence[str]], names: Sequence[str], *, row_name: Callable[[int], str]
 ) -> LabelMatrix:
-    """(n, L) of 0 and 1 from L columns of text, one label a column.
+    """(n, L) of 0 and 1 from L columns of text, one label per column.
 
     Args:
         columns: Cells of each column.
-        names: Of the columns.
-        row_name: How to call row i in messages.
+        names: Names of the columns.
+        row_name: Function that names row i in messages.
 
     Raises:
         DataError: A cell is neither yes nor no.
@@ -45,13 +45,15 @@ def label_set_from_numbers(values: np.ndarray, *, where: str, row_name: Callable
     Args:
         values: (n, L).
         where: The array, for messages.
-        row_name: How to call row i in messages.
+        row_name: Function that names row i in messages.
 
     Raises:
         DataError: A value is neither 0 nor 1.
     """
     if values.dtype.kind not in "iubf":
-        raise DataError(f"The {where} has shape {values.shape} but holds no numbers. Save 0 and 1, one column a label.")
+        raise DataError(
+            f"The {where} has shape {values.shape} but holds no numbers. Save 0 and 1, one column per label."
+        )
     bad = np.argwhere((values != 0) & (values != 1))
     if bad.size:
         row, column = (int(place) for place in bad[0])
@@ -65,8 +67,8 @@ def label_set_from_cells(cells: Sequence[str], separator: str) -> tuple[LabelMat
     A blank cell is an image without any label.
 
     Args:
-        cells: One a row.
-        separator: What stands between the names.
+        cells: One per row.
+        separator: Separator between the names.
 
     Raises:
         DataError: All cells are blank.
@@ -99,11 +101,11 @@ def separator_notices(cells: Sequence[str], column: str) -> tuple[str, ...]:
 def _neither(found: str, where: str) -> DataError:
     if found in ("-1", "-1.0"):
         return DataError(
-            f"The label is -1 (uncertain) in {where}. Several labels an image are 0 or 1: decide for 0 or 1, or remove the "
+            f"The label is -1 (uncertain) in {where}. Several labels per image are 0 or 1: decide for 0 or 1, or remove the "
             "row."
         )
     what = f"The label is {found}" if found and found.casefold() != "nan" else "The label is missing"
     return DataError(
-        f"{what} in {where}. Several labels an image are 0 or 1 (or no and yes), one column a label. Fill in 0 or 1, or "
+        f"{what} in {where}. Several labels per image are 0 or 1 (or no and yes), one column per label. Fill in 0 or 1, or "
         "leave the column out of --label-column."
     )

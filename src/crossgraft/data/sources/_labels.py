@@ -21,7 +21,7 @@ def labels_from_text(values: Sequence[str], *, where: str, row_name: Callable[[i
     Args:
         values: One cell a row.
         where: The column, for messages.
-        row_name: How to call row i in messages.
+        row_name: Function that names row i in messages.
 
     Raises:
         DataError: A label is missing, or the labels are numbers that are not whole.

@@ -16,8 +16,8 @@ def location_error(location: str, descriptions: Iterable[str]) -> DataError:
     """The error for a location that no source accepts.
 
     Args:
-        location: As the user wrote it.
-        descriptions: What the sources can open, for the message.
+        location: Location as the user wrote it.
+        descriptions: Descriptions of what the sources can open, for the message.
     """
     path = Path(location)
     if not path.exists():
@@ -26,7 +26,7 @@ def location_error(location: str, descriptions: Iterable[str]) -> DataError:
     if suffix in _ARCHIVES:
         return DataError(f"{location} is an archive. Unpack it and give the folder or the table inside.")
     if suffix in (*IMAGE_EXTENSIONS, *MEDICAL_EXTENSIONS):
-        return DataError(f"{location} is one image. Give the folder that holds one sub-folder a class.")
+        return DataError(f"{location} is one image. Give the folder that holds one sub-folder per class.")
     return DataError(f"{location} is not a kind of data that can be opened. Data can be: {'; '.join(descriptions)}.")
 
 

@@ -90,7 +90,7 @@ class NpzArrays:
             raise DataError(f"The array {key} of {self.name} is damaged: {str(error).rstrip('.')}.") from error
 
     def read_column(self, key: str, num_rows: int, images_key: str) -> np.ndarray:
-        """An array with one entry an image, (n,) or (n, 1).
+        """An array with one entry per image, (n,) or (n, 1).
 
         Raises:
             DataError: It has another shape.
@@ -106,7 +106,7 @@ class NpzArrays:
         return values
 
     def read_labels(self, key: str, num_rows: int, images_key: str) -> np.ndarray:
-        """Like ``read_column``, or (n, k) with k > 1: one column a label.
+        """Like ``read_column``, or (n, k) with k > 1: one column per label.
 
         Raises:
             DataError: It has another shape.
@@ -120,12 +120,12 @@ class NpzArrays:
         return next((key for key in usual if key in self.keys), None)
 
     def columns_beside(self, known: Sequence[str | None], num_rows: int, *, prefix: str = "") -> list[str]:
-        """Keys of the other arrays with one entry an image; only headers are read."""
+        """Keys of the other arrays with one entry per image; only headers are read."""
         others = [key for key in self.keys if key.startswith(prefix) and key not in known]
         return [key for key in others if self._shape(key) == (num_rows,)]
 
     def _shape(self, key: str) -> tuple[int, ...] | None:
-        """Shape from the header, or None where that can not be read."""
+        """Shape from the header, or None where that cannot be read."""
         try:
             header = self._header(key)
         except _READ_ERRORS:

@@ -15,7 +15,7 @@ def images_in_rows(array: np.ndarray, where: str) -> np.ndarray:
 
     Args:
         array: (n, height, width), (n, height, width, channels) or (n, channels, height, width).
-        where: What to call it in messages.
+        where: Name of the array in messages.
 
     Raises:
         DataError: Another shape; no image; or a type whose range from black to white is not known.

@@ -20,18 +20,18 @@ class SourceRequest:
     Attributes:
         use_split: Use only the rows of this split if the source has splits; None: all rows.
         label_columns: Names of the columns (or arrays) of labels; empty: a column with a usual name. Several columns are
-            several labels an image, one a column, each 0 or 1.
-        label_separator: What stands between the labels of one cell; None: a cell holds one label.
+            several labels per image, one per column, each 0 or 1.
+        label_separator: Separator of the labels in one cell; None: a cell holds one label.
         group_column: Name of the column (or array) of patients, writers, lesions; ``none``: there are no groups, whatever
             columns are called.
         path_column: Name of the column of image files.
         image_root: Folder that the image files of a table are relative to.
-        allow_outside: May the data name image files outside of their folder?
-        window: Which intensities of a DICOM or NIfTI image become black and white; None: the default.
-        slices: Which slices of a volume or frames of a multi-frame file are images; None: the default.
-        allow_download: May the source use the network?
-        default_window: As ``window``, where that is not given; ignored where it has no meaning.
-        default_slices: As ``slices``, where that is not given; ignored where it has no meaning.
+        allow_outside: Whether the data may name image files outside of their folder.
+        window: Intensities of a DICOM or NIfTI image that become black and white; None: the default.
+        slices: Slices of a volume or frames of a multi-frame file that are images; None: the default.
+        allow_download: Whether the source may use the network.
+        default_window: Default of ``window``, where that is not given; ignored where it has no meaning.
+        default_slices: Default of ``slices``, where that is not given; ignored where it has no meaning.
     """
 
     use_split: str | None = "train"
@@ -54,19 +54,19 @@ class SourceRows(Confidential):
 
     Attributes:
         name: Display name, no absolute path.
-        labels: (n,), or for data with several labels an image (n, L) of 0 and 1.
+        labels: (n,), or for data with several labels per image (n, L) of 0 and 1.
         image_names: n names for messages, no absolute path.
         decode: Pixels of row i as (height, width, 1 or 3) uint8, uint16 or float32; raises
             UnreadableImageError.
-        label_names: Name of label number 0, 1, …, or None if labels are shown as they are; with several labels an image
+        label_names: Name of label number 0, 1, …, or None if labels are shown as they are; with several labels per image
             the names of the L columns.
         splits: (n,) or None if the source has no splits.
-        split_method: How the splits were made, in words.
+        split_method: Origin of the splits, in words.
         groups: (n,) or None.
-        group_column: Where the groups come from.
+        group_column: Column that the groups come from.
         groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
         attributes: Further columns, (n,) each.
-        notices: What the user should know, one sentence each.
+        notices: Notices to the user, one sentence each.
         reading: How files of scanners are read (window, slices), one sentence each; said to the user and recorded, so
             nothing in it names a file or a patient.
         problems: What makes the rows unusable as they are, one sentence each: opening raises the first, checking lists
@@ -97,7 +97,7 @@ class DataSource(ABC):
 
     @abstractmethod
     def accepts(self, location: str) -> bool:
-        """Is ``location`` of this kind? Cheap; opens no image."""
+        """Whether ``location`` is of this kind. Cheap; opens no image."""
 
     @abstractmethod
     def open(self, location: str, request: SourceRequest) -> SourceRows:
@@ -110,7 +110,7 @@ class DataSource(ABC):
 
 
 def refuse_options(request: SourceRequest, kind: str, *, unused: Sequence[str], advice: str) -> None:
-    """Raise for options that this kind of source can not honour, rather than ignore them.
+    """Raise for options that this kind of source cannot honour, rather than ignore them.
 
     Raises:
         UsageError: One of the options ``unused`` is set.

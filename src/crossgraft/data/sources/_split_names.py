@@ -19,7 +19,7 @@ _SPLIT_WORDS = {
 
 
 def is_split_name(word: str) -> bool:
-    """Is this one of the usual words for a split, in any case?"""
+    """Whether this is one of the usual words for a split, in upper or lower case."""
     return word.strip().casefold() in _SPLIT_WORDS
 
 

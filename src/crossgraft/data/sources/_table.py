@@ -27,7 +27,7 @@ class Table(Confidential):
     Attributes:
         name: File name.
         columns: Column names as written.
-        rows: One tuple of cells a row.
+        rows: One tuple of cells per row.
         line_numbers: Line of the file in which each row ends; the header is line 1.
     """
 
@@ -84,11 +84,11 @@ def find_column(table: Table, wanted: str | None, *, kind: str, usual_names: Seq
     """The column called ``wanted``, or else the one column with a usual name.
 
     Args:
-        table: Where to look.
-        wanted: What the user named, if anything.
-        kind: What the column holds, for messages.
+        table: Table that is searched.
+        wanted: Name that the user gave, if any.
+        kind: Content of the column, for messages.
         usual_names: Names that are recognised, in lower case.
-        choose: How the user can say which column it is, for messages.
+        choose: Instruction how to name the column, for messages.
 
     Returns:
         The column, or None if no column has a usual name.
@@ -115,8 +115,8 @@ def find_group_column(table: Table, wanted: str | None, *, taken: Collection[str
     """The column of patients; None where there is none, or where the user says so.
 
     Args:
-        table: Where to look.
-        wanted: What the user named, if anything.
+        table: Table that is searched.
+        wanted: Name that the user gave, if any.
         taken: Columns that hold something else.
 
     Raises:

@@ -51,7 +51,7 @@ class _FolderListing:
         return [folder / name for name in names.exact if whole_letters(name).casefold() == wanted.casefold()]
 
     def is_link(self, match: Path) -> bool:
-        """Is what ``matches`` found a symbolic link?"""
+        """Whether what ``matches`` found is a symbolic link."""
         return match.name in self._listing(match.parent).links
 
     def _real_folder(self, folder: Path) -> Path:
@@ -100,8 +100,8 @@ def find_image_files(
         cells: Paths relative to ``root`` (or absolute), with slashes or backslashes; the extension may
             be missing where exactly one image has that name.
         root: Folder of the images.
-        allow_outside: May paths lead out of ``root``?
-        row_name: How to call row i in messages.
+        allow_outside: Whether paths may lead out of ``root``.
+        row_name: Function that names row i in messages.
 
     Raises:
         DataError: Files are outside of ``root``, missing, ambiguous, or named by two rows.

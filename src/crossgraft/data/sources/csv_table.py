@@ -1,4 +1,4 @@
-"""A CSV or TSV table, one row an image: path, label, and perhaps split, group (patient), attributes."""
+"""A CSV or TSV table, one row per image: path, label, and perhaps split, group (patient), attributes."""
 
 from __future__ import annotations
 

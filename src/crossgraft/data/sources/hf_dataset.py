@@ -109,7 +109,7 @@ class _Rows(Confidential):
     """The rows that are used, and what their columns are.
 
     Args:
-        dataset: Where the files are.
+        dataset: Folder of the files.
         used: The splits to map, one after the other; ``[None]`` for a saved dataset without splits.
         request: Names columns.
     """
@@ -183,7 +183,7 @@ class _Rows(Confidential):
         )
 
     def labels(self) -> HfLabels:
-        """Of the rows that are used."""
+        """Labels of the rows that are used."""
         names = self.columns.labels
         if self._label_separator is not None:
             return self._separated_labels(self._label_separator)
@@ -203,7 +203,7 @@ class _Rows(Confidential):
         )
 
     def groups(self) -> np.ndarray | None:
-        """Of the rows that are used."""
+        """Groups of the rows that are used."""
         name = self.columns.group
         if name is None:
             return None
@@ -211,7 +211,7 @@ class _Rows(Confidential):
         return read_groups(self.column(name), feature, where=f"column {name}", row_name=self.row_name)
 
     def attributes(self) -> dict[str, np.ndarray]:
-        """The other columns with one short cell a row."""
+        """The other columns with one short cell per row."""
         taken = (self.columns.image, *self.columns.labels, self.columns.group, self.columns.split)
         others = [name for name in self.features if name not in taken]
         read = {name: read_attribute(self.column(name), self.features[name]) for name in others}
@@ -261,7 +261,7 @@ def _image_column(header: Table, features: Mapping[str, Any], wanted: str | None
         raise DataError(f"Several columns of {header.name} hold images: {listed}. Choose one with --path-column.")
     listed = "; ".join(f"{column}: {feature}" for column, feature in features.items())
     raise DataError(
-        f"No column of {header.name} is declared as one image a row. Declare it with dataset.cast_column(NAME, "
+        f"No column of {header.name} is declared as one image per row. Declare it with dataset.cast_column(NAME, "
         f"datasets.Image()), and save the dataset again. Columns: {listed}."
     )
 

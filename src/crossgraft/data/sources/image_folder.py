@@ -1,4 +1,4 @@
-"""A folder with one sub-folder a class, perhaps inside folders ``train``, ``val`` and ``test``."""
+"""A folder with one sub-folder per class, perhaps inside folders ``train``, ``val`` and ``test``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ImageFolder(DataSource):
 
     name = "image_folder"
     description = (
-        "a folder with one sub-folder a class; folders train, val and test are recognised; PNG, JPEG, TIFF, BMP, DICOM "
+        "a folder with one sub-folder per class; folders train, val and test are recognised; PNG, JPEG, TIFF, BMP, DICOM "
         "and NIfTI files"
     )
 
@@ -169,7 +169,7 @@ def _raise_without_images(folder: Path, loose: list[Path]) -> None:
     raise DataError(
         f"No images in the folder {folder}: "
         + (f"found only files {found}." if found else "it is empty.")
-        + f" Expected one sub-folder a class with files {', '.join(_LISTED_EXTENSIONS)}.{hint}"
+        + f" Expected one sub-folder per class with files {', '.join(_LISTED_EXTENSIONS)}.{hint}"
     )
 
 

@@ -27,7 +27,7 @@ _CLASS_KEYS = ("classes", "class_names")
 
 
 class NpzFile(DataSource):
-    """Arrays in one file; an array with one entry an image is an attribute."""
+    """Arrays in one file; an array with one entry per image is an attribute."""
 
     name = "npz_file"
     description = "an .npz file with MedMNIST's keys, or with images and labels"
@@ -105,7 +105,7 @@ def _plain_block(arrays: NpzArrays, request: SourceRequest) -> _Block:
 
 
 class _Columns:
-    """The arrays with one entry an image that belong to one array of images."""
+    """The arrays with one entry per image that belong to one array of images."""
 
     def __init__(
         self, arrays: NpzArrays, request: SourceRequest, images_key: str, num_rows: int, *, prefix: str = ""
@@ -142,7 +142,7 @@ class _Columns:
         )
 
     def _usual_groups(self) -> str | None:
-        """The array of patients by its name; one with a rarer name must have one entry an image."""
+        """The array of patients by its name; one with a rarer name must have one entry per image."""
         keys = [key.removeprefix(self.prefix) for key in self.arrays.keys if key.startswith(self.prefix)]
         of_images = self.arrays.columns_beside([], self.num_rows, prefix=self.prefix)
         could_be = [key for key in keys if is_first_group_name(key) or self.prefix + key in of_images]
@@ -161,7 +161,7 @@ class _Columns:
         return self.arrays.read_column(key, self.num_rows, self.images_key)
 
     def _labels(self, rows: np.ndarray) -> np.ndarray:
-        """One label a row; or 0 and 1, one column a label, from an array of that shape or from several arrays."""
+        """One label per row; or 0 and 1, one column per label, from an array of that shape or from several arrays."""
         if len(self.label_keys) > 1:
             labels = np.column_stack([self._read(key) for key in self.label_keys])[rows]
         else:
@@ -209,7 +209,7 @@ def _one_class_each(labels: np.ndarray, label_names: Sequence[str] | None) -> tu
     """One-hot rows of one array become classes; several arrays that the user named stay several labels."""
     if labels.ndim == 1 or label_names or not (labels.sum(axis=1) == 1).all():
         return labels, ()
-    notice = f"Each row of labels has exactly one 1 in its {labels.shape[1]} columns, so they are taken as classes, one an image."
+    notice = f"Each row of labels has exactly one 1 in its {labels.shape[1]} columns, so they are read as classes, one per image."
     return labels.argmax(axis=1), (notice,)
 
 
@@ -223,7 +223,7 @@ def _label_names(arrays: NpzArrays, labels: np.ndarray) -> tuple[tuple[str, ...]
         if len(names) != labels.shape[1]:
             raise DataError(
                 f"The labels of {arrays.name} have {labels.shape[1]} columns, but its array {key} holds {len(names)} names. "
-                "Save one name a column."
+                "Save one name per column."
             )
         return names, ()
     if labels.min() < 0 or labels.max() >= len(names):

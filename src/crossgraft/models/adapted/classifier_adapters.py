@@ -22,7 +22,7 @@ def add_adapters(classifier: Classifier, recipes: Sequence[AdapterRecipe], *, se
     """Insert adapters with their first weights; ``classifier`` gives what it gave, and its recipe names them.
 
     Args:
-        classifier: Changed in place.
+        classifier: Classifier, changed in place.
         recipes: One per adapter.
         seed: Random seed of their weights, one stream each.
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from crossgraft.errors import UnknownNameError, UsageError, WeightsMismatchError
 from crossgraft.models.adapted.classifier_adapters import add_adapters, called_modules
 from crossgraft.models.adapters._adapter import AdapterRecipe
-from crossgraft.models.adapters.lora import Convolution, Lora, why_no_lora
+from crossgraft.models.adapters.lora import Convolution, LoraAdapter, why_no_lora
 from crossgraft.models.adapters.peft_format import WEIGHTS_FILE, PeftConfig, PeftFiles, read_files, why_peft_differs
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.head_place import head_places
@@ -28,8 +28,8 @@ class PeftAdapter:
     """What was read.
 
     Attributes:
-        recipes: Of the adapters, in the order of the network.
-        why_no_head: Why the head stayed as it was; None: it was read, too.
+        recipes: Recipes of the adapters, in the order of the network.
+        why_no_head: Reason why the head was not read; None: it was read, too.
         fingerprint: SHA-256 of the files.
     """
 
@@ -40,7 +40,7 @@ class PeftAdapter:
 
 @dataclass(frozen=True, eq=False)
 class _Factors:
-    """Of one layer, checked: they fit a ``Lora`` beside it."""
+    """The checked factors of one layer: they fit a ``LoraAdapter`` beside it."""
 
     recipe: AdapterRecipe
     A: Tensor
@@ -73,7 +73,7 @@ def read_peft_adapter(classifier: Classifier, source: str | Path | PeftFiles) ->
     add_adapters(classifier, [factors.recipe for factors in found], seed=0)
     with torch.no_grad():
         for factors in found:
-            lora = cast(Lora, classifier.get_submodule(f"{factors.recipe.host}.{Lora.kind}"))
+            lora = cast(LoraAdapter, classifier.get_submodule(f"{factors.recipe.host}.{LoraAdapter.kind}"))
             lora.A.copy_(factors.A)
             lora.B.copy_(factors.B)
         for name, tensor in heads.items():
@@ -111,7 +111,7 @@ def _find_head(classifier: Classifier, others: Mapping[str, Tensor]) -> tuple[di
     if strangers:
         raise UsageError(
             f"The adapter replaces {strangers[0].rpartition('.')[0]}, which is not the head of {classifier.recipe.name} "
-            f"({', '.join(places) or 'a head that can not be exchanged'}). Only LoRA and the head can be read."
+            f"({', '.join(places) or 'a head that cannot be exchanged'}). Only LoRA and the head can be read."
         )
     found = [
         {name: others[f"{place}.{name}"] for name in ("weight", "bias") if f"{place}.{name}" in others}
@@ -163,7 +163,7 @@ def _fit_all(
         if reason is None and (f"body.{name}" not in called or f"body.{name}.weight" in classifier.untrainable):
             reason = "the features do not go through this layer"
         if reason is not None:
-            raise UsageError(f"The adapter's LoRA of {name} can not be put into {model}: {reason}.")
+            raise UsageError(f"The adapter's LoRA of {name} cannot be put into {model}: {reason}.")
     return [_fit(name, layer, by_layer[name], config) for name, layer in layers.items() if name in by_layer]
 
 
@@ -185,11 +185,11 @@ def _fit(name: str, layer: nn.Module, factors: Mapping[str, Tensor], config: Pef
         )
     groups = layer.groups if isinstance(layer, Convolution) else 1
     options = {"r": rank, "alpha": config.alpha(name), "dropout": config.lora_dropout}
-    return _Factors(AdapterRecipe(Lora.kind, f"body.{name}", options), _into_groups(A, groups, name), B)
+    return _Factors(AdapterRecipe(LoraAdapter.kind, f"body.{name}", options), _into_groups(A, groups, name), B)
 
 
 def _shapes(layer: nn.Module, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Of PEFT's A, which is never in groups, and of its B."""
+    """Shapes of PEFT's A, which is never in groups, and of its B."""
     if isinstance(layer, nn.Linear):
         return (rank, layer.in_features), (layer.out_features, rank)
     convolution = cast(Convolution, layer)
@@ -214,7 +214,7 @@ def _into_groups(A: Tensor, groups: int, name: str) -> Tensor:
     inside = sum(int(torch.count_nonzero(block)) for block in blocks)
     if len(A) % groups or inside != int(torch.count_nonzero(A)):
         raise UsageError(
-            f"The A of {name} mixes its {groups} groups of channels, as PEFT trains it; a convolution in groups can not hold "
+            f"The A of {name} mixes its {groups} groups of channels, as PEFT trains it; a convolution in groups cannot hold "
             "that, so crossgraft does not compute it. Train an adapter without this layer."
         )
     return torch.cat(blocks)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from crossgraft.errors import RunDirectoryError, StorageError, UsageError
 from crossgraft.models.adapters.insertion import adapters_of
-from crossgraft.models.adapters.lora import Convolution, Lora, LoraLinear
+from crossgraft.models.adapters.lora import Convolution, LoraAdapter, LoraLinear
 from crossgraft.models.adapters.peft_format import (
     CONFIG_FILE,
     PREFIX,
@@ -47,7 +47,7 @@ def write_peft_adapter(classifier: Classifier, folder: str | Path) -> Path:
     blocks of one larger A and B with zeros between them, so that the outputs are the same and the file may be larger.
 
     Args:
-        classifier: With LoRA adapters, all else of its body as it was pretrained.
+        classifier: Classifier with LoRA adapters, all else of its body as it was pretrained.
         folder: New, or with an adapter that is replaced.
 
     Returns:
@@ -56,7 +56,7 @@ def write_peft_adapter(classifier: Classifier, folder: str | Path) -> Path:
     Raises:
         UsageError: There is nothing to write, or PEFT would compute something else; the message names the layer.
         RunDirectoryError: ``folder`` holds other files.
-        StorageError: It can not be written; an older adapter stays as it was.
+        StorageError: It cannot be written; an older adapter stays as it was.
 
     Cost: a copy of the weights and two forward passes of two images.
     """
@@ -83,13 +83,13 @@ def write_peft_adapter(classifier: Classifier, folder: str | Path) -> Path:
     return folder
 
 
-def _lora_adapters(classifier: Classifier) -> dict[str, tuple[nn.Module, Lora]]:
+def _lora_adapters(classifier: Classifier) -> dict[str, tuple[nn.Module, LoraAdapter]]:
     """By the names of their hosts in the original network."""
-    found: dict[str, tuple[nn.Module, Lora]] = {}
+    found: dict[str, tuple[nn.Module, LoraAdapter]] = {}
     model = classifier.recipe.name
     for name, (host, adapter) in adapters_of(classifier).items():
         layer = name.removesuffix(f".{adapter.kind}").removeprefix("body.")
-        if not isinstance(adapter, Lora):
+        if not isinstance(adapter, LoraAdapter):
             raise UsageError(
                 f"{layer} of {model} has an adapter of the kind {adapter.kind}; PEFT's format holds LoRA only."
             )
@@ -98,7 +98,7 @@ def _lora_adapters(classifier: Classifier) -> dict[str, tuple[nn.Module, Lora]]:
         reason = why_peft_differs(host)
         if reason is not None:
             raise UsageError(
-                f"PEFT can not hold the LoRA of {layer} in {model}: {reason}. Name other layers with targets=."
+                f"PEFT cannot hold the LoRA of {layer} in {model}: {reason}. Name other layers with targets=."
             )
         found[layer] = (host, adapter)
     if not found:
@@ -126,7 +126,7 @@ def _refuse_mistaken_heads(adapted: Collection[str], heads: Sequence[str], netwo
                 )
 
 
-def _layer(classifier: Classifier, name: str, host: nn.Module, lora: Lora) -> _Layer:
+def _layer(classifier: Classifier, name: str, host: nn.Module, lora: LoraAdapter) -> _Layer:
     options = next(each.options for each in classifier.recipe.adapters if each.host == f"body.{name}")
     alpha = float(options["alpha"])
     if isinstance(lora, LoraLinear) and isinstance(host, nn.Linear):

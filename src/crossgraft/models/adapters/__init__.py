@@ -5,14 +5,15 @@ Other packages add kinds of adapters through the entry-point group ``crossgraft.
 
 from crossgraft.models.adapters._adapter import Adapter as Adapter
 from crossgraft.models.adapters._adapter import AdapterRecipe as AdapterRecipe
-from crossgraft.models.adapters.adaptformer import AdaptFormer as AdaptFormer
+from crossgraft.models.adapters.adaptformer import AdaptFormerAdapter as AdaptFormerAdapter
 from crossgraft.models.adapters.insertion import adapters_of as adapters_of
 from crossgraft.models.adapters.insertion import merge_adapters as merge_adapters
 from crossgraft.models.adapters.insertion import unmerge_adapters as unmerge_adapters
 from crossgraft.models.adapters.insertion import without_adapters as without_adapters
-from crossgraft.models.adapters.lora import Lora as Lora
+from crossgraft.models.adapters.lora import LoraAdapter as LoraAdapter
 from crossgraft.models.adapters.registry import ADAPTERS as ADAPTERS
 from crossgraft.moved import moved
 
 _MOVED = ["add_adapters", "merged_copy", "read_peft_adapter", "write_peft_adapter"]
-__getattr__ = moved("crossgraft.models.adapters", _MOVED, to="crossgraft.models.adapted")
+_RENAMED = {"AdaptFormer": "AdaptFormerAdapter", "Lora": "LoraAdapter"}
+__getattr__ = moved("crossgraft.models.adapters", _MOVED, to="crossgraft.models.adapted", renamed=_RENAMED)

@@ -20,7 +20,7 @@ class AdapterRecipe:
     Attributes:
         kind: Name in the registry of adapters.
         host: The layer or block that it stands beside (``body.blocks.0.attn.qkv``).
-        options: Of its class, as plain values.
+        options: Options of its class, as plain values.
     """
 
     kind: str
@@ -54,11 +54,11 @@ class Adapter(nn.Module, ABC):
 
         Args:
             host: The layer or block.
-            options: From a recipe.
-            name: Of the host, for messages.
+            options: Options from a recipe.
+            name: Name of the host, for messages.
 
         Raises:
-            UsageError: It can not stand beside such a host.
+            UsageError: It cannot stand beside such a host.
         """
 
     @abstractmethod
@@ -71,20 +71,20 @@ class Adapter(nn.Module, ABC):
 
     @property
     def is_on(self) -> bool:
-        """Does it add something of its own in a forward pass?
+        """Whether it adds something of its own in a forward pass.
 
         Raises:
             UsageError: It would have to be trained while it is part of the host's weights.
         """
         if self.merged and self.training:
             raise UsageError(
-                "The adapters are merged into the weights and can not be trained. Call unmerge_adapters first."
+                "The adapters are merged into the weights and cannot be trained. Call unmerge_adapters first."
             )
         return self.enabled and not self.merged
 
     @classmethod
     def why_not_mergeable(cls) -> str | None:
-        """Why the addition can not become part of the host's weights; None: it can."""
+        """Why the addition cannot become part of the host's weights; None: it can."""
         return None
 
     def merge(self, host: nn.Module) -> None:
@@ -93,7 +93,7 @@ class Adapter(nn.Module, ABC):
         Raises:
             UsageError: That is not possible for this kind.
         """
-        raise UsageError(f"{self.kind} can not be merged: {self.why_not_mergeable()}.")
+        raise UsageError(f"{self.kind} cannot be merged: {self.why_not_mergeable()}.")
 
     def unmerge(self, host: nn.Module) -> None:
         """Undo ``merge``."""

@@ -21,14 +21,14 @@ from crossgraft.models.adapters.transformer_blocks import norm_of_mlp
 Norm = Literal["none", "in", "out"]
 
 
-class AdaptFormer(Adapter):
+class AdaptFormerAdapter(Adapter):
     """``x₂ = x₁ + MLP(norm(x₁)) + s · Up(dropout(ReLU(Down(x₁))))``, with x₁ what goes into the norm of the MLP.
 
     The term is added to what the block gives, and not to what its MLP gives, because a learned scale or a dropped path may
     stand between the two.
 
     Attributes:
-        down: From d to the bottleneck; drawn as a linear layer is, its bias zero.
+        down: Layer from d to the bottleneck; drawn as a linear layer is, its bias zero.
         up: Back to d; begins as zero.
         norm: A layer norm of its own, or None.
     """
@@ -55,14 +55,14 @@ class AdaptFormer(Adapter):
         Args:
             host: The block.
             options: ``bottleneck``, ``scale``, ``dropout`` and ``norm``.
-            name: Of the block.
+            name: Name of the block.
 
         Raises:
             UsageError: The block has no norm in front of an MLP.
         """
         found = norm_of_mlp(host)
         if found is None:
-            raise UsageError(f"AdaptFormer can not adapt {name}: it has no norm in front of an MLP.")
+            raise UsageError(f"AdaptFormer cannot adapt {name}: it has no norm in front of an MLP.")
         weight = next(iter(found[1].parameters()))
         return cls(len(weight), **options).to(weight.device, weight.dtype)
 

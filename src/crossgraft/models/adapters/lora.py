@@ -37,7 +37,7 @@ _FORWARDS = (
 
 
 def why_no_lora(layer: nn.Module) -> str | None:
-    """Why LoRA can not stand beside this layer; None: it can.
+    """Why LoRA cannot stand beside this layer; None: it can.
 
     A layer that computes its weight anew in each pass (a standardised convolution) is not linear in it, so that there is no
     weight to merge into.
@@ -49,7 +49,7 @@ def why_no_lora(layer: nn.Module) -> str | None:
     return None
 
 
-class Lora(Adapter):
+class LoraAdapter(Adapter):
     """``host(x) + (α / r) B A dropout(x)``; A is drawn, B begins as zero.
 
     Attributes:
@@ -81,20 +81,20 @@ class Lora(Adapter):
             host: The layer.
             options: ``r``, ``alpha``, ``dropout``, and of a linear layer ``rows``: start and stop of the outputs that are
                 adapted, each range with matrices of its own.
-            name: Of the layer.
+            name: Name of the layer.
 
         Raises:
             UsageError: It is another layer, or r does not go with its groups.
         """
         reason = why_no_lora(host)
         if reason is not None:
-            raise UsageError(f"LoRA can not adapt {name}: {reason}.")
+            raise UsageError(f"LoRA cannot adapt {name}: {reason}.")
         if isinstance(host, nn.Linear):
             return LoraLinear(host, **options)
         layer = cast(Convolution | TransposedConvolution, host)
         if options["r"] % layer.groups:
             raise UsageError(
-                f"LoRA can not adapt {name}: its {layer.groups} groups of channels need a rank r that is a multiple of "
+                f"LoRA cannot adapt {name}: its {layer.groups} groups of channels need a rank r that is a multiple of "
                 f"{layer.groups}, asked for {options['r']}. Name other layers with targets=."
             )
         if isinstance(layer, Convolution):
@@ -143,7 +143,7 @@ class Lora(Adapter):
             self._base, self.merged = None, False
 
 
-class LoraLinear(Lora):
+class LoraLinear(LoraAdapter):
     """Beside a linear layer, on all of its outputs or on some ranges of them.
 
     A layer that gives queries, keys and values at once is three layers in one. Ranges of its outputs each have an A and a B of
@@ -153,7 +153,7 @@ class LoraLinear(Lora):
         host: The layer.
         r: Rank.
         alpha: α.
-        dropout: On the inputs of A.
+        dropout: Dropout on the inputs of A.
         rows: Start and stop of each range.
     """
 
@@ -169,7 +169,7 @@ class LoraLinear(Lora):
         super().__init__(host.weight, A, B, r=r, alpha=alpha, dropout=dropout)
 
     def factors(self) -> list[tuple[range, Tensor, Tensor]]:
-        """Of each range: its outputs, its A (r, inputs) and its B (outputs of the range, r)."""
+        """For each range: its outputs, its A (r, inputs) and its B (outputs of the range, r)."""
         ranges = [range(start, stop) for start, stop in self.rows]
         return list(zip(ranges, self.A.split(self.r), self.B.split([len(each) for each in ranges]), strict=True))
 
@@ -193,7 +193,7 @@ class LoraLinear(Lora):
         return change
 
 
-class LoraConvolution(Lora):
+class LoraConvolution(LoraAdapter):
     """Beside a convolution: A is the same convolution to r channels, B one of size 1; both in the host's groups."""
 
     def __init__(self, host: Convolution, *, r: int, alpha: float, dropout: float = 0.0) -> None:
@@ -219,7 +219,7 @@ class LoraConvolution(Lora):
         return self.scaling * (B @ A).reshape(host.weight.shape)
 
 
-class LoraTransposedConvolution(Lora):
+class LoraTransposedConvolution(LoraAdapter):
     """Beside a transposed convolution, mirrored: A has size 1, B is the same transposed convolution from r channels."""
 
     def __init__(self, host: TransposedConvolution, *, r: int, alpha: float, dropout: float = 0.0) -> None:
@@ -229,7 +229,7 @@ class LoraTransposedConvolution(Lora):
         super().__init__(host.weight, A, B, r=r, alpha=alpha, dropout=dropout)
 
     def addition(self, host: TransposedConvolution, x: Tensor, output: Tensor) -> Tensor:
-        """Of the size that the host's output has, which a caller may have asked for."""
+        """The addition, in the size of the host's output, which a caller may have asked for."""
         dims = self.A.ndim - 2
         inner = _CONVOLVE[dims](x, self.A, groups=host.groups)
         smallest = [

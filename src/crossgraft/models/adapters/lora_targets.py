@@ -40,7 +40,7 @@ def find_targets(
 
     Raises:
         UnknownNameError: A part of ``targets`` fits no layer.
-        UsageError: A layer can not be adapted; the message says which and why.
+        UsageError: A layer cannot be adapted; the message says which and why.
     """
     if fused not in get_args(Fused):
         raise UnknownNameError("fused of lora", fused, get_args(Fused))
@@ -80,7 +80,7 @@ def _named(usable: Mapping[str, nn.Module], targets: str, layers: Mapping[str, n
             learned = [(name, layer) for name, layer in others if any(True for _ in layer.parameters())]
             if learned:
                 name, layer = learned[0]
-                raise UsageError(f"LoRA can not adapt {name} of {model}: {why_no_lora(layer)}.")
+                raise UsageError(f"LoRA cannot adapt {name} of {model}: {why_no_lora(layer)}.")
             raise UnknownNameError(
                 f"layer of {model}", target, {*usable, *(type(layer).__name__ for layer in usable.values())}
             )
@@ -102,7 +102,7 @@ def _refuse_uncalled(chosen: Sequence[str], called: Collection[str], model: str)
     for name in chosen:
         if name not in called:
             raise UsageError(
-                f"LoRA can not adapt {name} of {model}: the network takes its weight without calling the layer, so that an "
+                f"LoRA cannot adapt {name} of {model}: the network takes its weight without calling the layer, so that an "
                 "addition beside it would be lost. Name other layers with lora:targets=NAME."
             )
 

@@ -61,7 +61,7 @@ class PeftConfig(BaseModel):
     alpha_pattern: dict[str, float] | None = None
 
     def rank(self, name: str) -> int:
-        """Of the layer called ``name``."""
+        """The rank of the layer called ``name``."""
         return of_pattern(self.rank_pattern or {}, name, self.r)
 
     def alpha(self, name: str) -> float:
@@ -76,7 +76,7 @@ class PeftFiles:
 
     Attributes:
         config: Checked: nothing in it that is not computed here.
-        tensors: By their names without ``base_model.model.``.
+        tensors: Tensors by their names without ``base_model.model.``.
         fingerprint: SHA-256 of both files; says nothing of where they lie.
     """
 
@@ -145,7 +145,7 @@ def read_files(folder: str | Path) -> PeftFiles:
     try:
         found = safetensors.torch.load(content)
     except SafetensorError as error:
-        raise DataError(f"{path} can not be read as safetensors: {error}. Copy it again.") from error
+        raise DataError(f"{path} cannot be read as safetensors: {error}. Copy it again.") from error
     config = _check_config(text, folder / CONFIG_FILE)
     tensors = {name.removeprefix(PREFIX): tensor for name, tensor in found.items()}
     if len(tensors) < len(found):

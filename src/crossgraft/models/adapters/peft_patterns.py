@@ -37,7 +37,7 @@ def refuse_unread_patterns(pattern: Mapping[str, Any], where: str) -> None:
     """Raise if a key is more than the simple expressions that are read here.
 
     Args:
-        pattern: By such keys.
+        pattern: Pattern made of such keys.
         where: The file and the setting, for the message.
 
     Raises:
@@ -122,7 +122,7 @@ def _after_digits(name: str, places: set[int]) -> set[int]:
 
 
 def _is_one(token: str, letter: str) -> bool:
-    """Is it a letter that a token of one letter stands for?"""
+    """Whether it is a letter that a token of one letter stands for."""
     if token == ".":
         return True
     return letter.isdecimal() if token == r"\d" else letter == token[-1]

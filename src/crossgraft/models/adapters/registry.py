@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from crossgraft.models.adapters.adaptformer import AdaptFormer
-from crossgraft.models.adapters.lora import Lora
+from crossgraft.models.adapters.adaptformer import AdaptFormerAdapter
+from crossgraft.models.adapters.lora import LoraAdapter
 from crossgraft.registry import Registry
 
 ADAPTERS: Registry[type[Any]] = Registry("adapter", group="crossgraft.adapters", plugin_type=type)
 """Every adapter that is installed: classes with ``make``."""
-for _adapter in (Lora, AdaptFormer):
+for _adapter in (LoraAdapter, AdaptFormerAdapter):
     ADAPTERS.add(_adapter.kind, _adapter)

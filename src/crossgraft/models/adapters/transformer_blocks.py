@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 _NORMS, _MLPS = ("norm2", "ln_2", "norm_2", "layernorm_after"), ("mlp", "ffn")
 _TOLERANCE = 1e-3
-"""Of what is added to x₁; a block of another topology is off by the order of x₁ itself."""
+"""Relative to what is added to x₁; a block of another topology is off by the order of x₁ itself."""
 _ROUNDING = 2.0
-"""Of the sum, in units of its last place: a learned scale that begins at 1e-6 leaves nothing else."""
+"""Rounding error of the sum, in units of its last place: a learned scale that begins at 1e-6 leaves nothing else."""
 
 
 def norm_of_mlp(block: nn.Module) -> tuple[str, nn.Module] | None:
@@ -25,10 +25,10 @@ def norm_of_mlp(block: nn.Module) -> tuple[str, nn.Module] | None:
 
 
 class BlockWatch:
-    """Is a block ``x₂ = x₁ + g · MLP(norm(x₁))``, g one number a channel? Found by looking at one forward pass.
+    """Whether a block is ``x₂ = x₁ + g · MLP(norm(x₁))``, g one number per channel, found from one forward pass.
 
     Args:
-        block: In eval mode, with a norm in front of an MLP.
+        block: Block in eval mode, with a norm in front of an MLP.
     """
 
     def __init__(self, block: nn.Module) -> None:
@@ -75,8 +75,8 @@ def pre_norm_blocks(network: nn.Module, names: Sequence[str], run: Callable[[], 
     """Name of each block that has a norm in front of an MLP → whether it is pre-norm.
 
     Args:
-        network: In eval mode.
-        names: Of its blocks.
+        network: Network in eval mode.
+        names: Names of its blocks.
         run: Makes one forward pass of ``network``.
     """
     blocks = {name: network.get_submodule(name) for name in names}

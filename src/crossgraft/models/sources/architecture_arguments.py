@@ -82,7 +82,7 @@ def refuse_other_arguments(names: Iterable[str], *, where: str) -> None:
 
     Args:
         names: Names of the arguments.
-        where: Where they stand, for the message.
+        where: Place of the arguments, for the message.
 
     Raises:
         UsageError: One of them would load weights.

@@ -55,10 +55,10 @@ def find_factory(source: str, *, trusted: TrustedCode, folders: Sequence[Path] =
 
     Args:
         source: ``package.module:factory``.
-        trusted: What the user named. A function in one of its places must also be defined there: one that the module only
+        trusted: Code that the user named. A function in one of its places must also be defined there: one that the module only
             imports from elsewhere is refused.
-        folders: Where the module of a function that is named itself may lie; what is installed comes before it, so that no
-            file of such a folder stands in for a package.
+        folders: Folders in which the module of a function that is named itself may lie; installed packages come before
+            them, so that no file of such a folder stands in for a package.
 
     Raises:
         UntrustedCodeError: Nobody has allowed this function.
@@ -167,8 +167,8 @@ def build_from_factory(factory: Factory, source: str, kwargs: Mapping[str, objec
     """Call the factory.
 
     Args:
-        factory: From ``find_factory``.
-        source: For messages.
+        factory: Factory from ``find_factory``.
+        source: Source, for messages.
         kwargs: Passed to it.
         random: Ask for random weights: ``pretrained=False`` is passed to a factory that takes it.
 

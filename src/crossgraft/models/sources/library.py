@@ -21,17 +21,17 @@ class ModelLibrary(Protocol):
     Everywhere, ``source`` is what a zoo entry says: ``resnet18``, ``resnet18.a1_in1k``, ``torchvision:resnet18``.
 
     Attributes:
-        name: Of the library.
+        name: Name of the library.
     """
 
     name: LibraryName
 
     def knows(self, source: str) -> bool:
-        """Does the library have this architecture, whatever the tag?"""
+        """Whether the library has this architecture, whatever its tag."""
         ...
 
     def check(self, source: str) -> None:
-        """Are architecture and tag known?
+        """Whether architecture and tag are known.
 
         Raises:
             UnknownNameError: With the nearest names.
@@ -78,7 +78,7 @@ class ModelLibrary(Protocol):
         ...
 
     def infer_num_classes(self, source: str, state: Mapping[str, Tensor]) -> int | None:
-        """Outputs of the head in ``state``: 0 without a head, None when that can not be told."""
+        """Outputs of the head in ``state``: 0 without a head, None when that cannot be told."""
         ...
 
     def accept_input_size(
@@ -87,6 +87,6 @@ class ModelLibrary(Protocol):
         """Fit a network that was built with ``kwargs`` for one input size to another size; others need nothing.
 
         Raises:
-            UsageError: The network can not change its size.
+            UsageError: The network cannot change its size.
         """
         ...

@@ -43,10 +43,10 @@ class CheckpointHeader:
 
     Attributes:
         architecture: A timm name, or one that only the file's author knows.
-        kwargs: Of the architecture.
-        num_classes: Of the head; 0 for a file without one.
+        kwargs: Arguments of the architecture.
+        num_classes: Number of classes of the head; 0 for a file without one.
         preprocessing: Keys of ``ModelSpec.preprocessing``.
-        licence: Of the weights.
+        licence: Licence of the weights.
     """
 
     architecture: str | None = None
@@ -243,7 +243,7 @@ def _damaged(path: Path, error: Exception) -> DataError:
     if explanation is not None:
         return DataError(explanation)
     reason = " ".join(str(error).split()) or type(error).__name__
-    return DataError(f"{path.name} can not be read as a checkpoint: {reason}. Copy or download it again.")
+    return DataError(f"{path.name} cannot be read as a checkpoint: {reason}. Copy or download it again.")
 
 
 def load_weights(module: nn.Module, state: StateDict, *, file: str, model: str) -> None:
@@ -291,7 +291,7 @@ def infer_num_classes(state: Mapping[str, Tensor], classifier: object) -> int | 
     """Outputs of the head in ``state``: 0 without a head, None when its name is not known.
 
     Args:
-        state: With or without a known prefix.
+        state: State dict with or without a known prefix.
         classifier: Name of the head, or of several that have equally many outputs (distilled networks).
     """
     names = [classifier] if isinstance(classifier, str) else classifier

@@ -29,7 +29,7 @@ class TimmLibrary:
     name: LibraryName = "timm"
 
     def knows(self, source: str) -> bool:
-        """Is the architecture there, whatever the tag?"""
+        """Whether the architecture exists, whatever its tag."""
         return is_architecture(source)
 
     def check(self, source: str) -> None:

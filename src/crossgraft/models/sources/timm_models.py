@@ -26,7 +26,7 @@ _NOTHING_TO_DO = (r"torch\.searchsorted", "Using a non-tuple sequence for multid
 
 
 def check_architecture(name: str) -> None:
-    """Is ``name`` an architecture of timm, with or without a tag of pretrained weights?
+    """Whether ``name`` is an architecture of timm, with or without a tag of pretrained weights.
 
     Raises:
         UnknownNameError: With the nearest names.
@@ -48,7 +48,7 @@ def check_architecture(name: str) -> None:
 
 
 def is_architecture(name: str) -> bool:
-    """Does timm know ``name`` without its tag?"""
+    """Whether timm knows ``name`` without its tag."""
     return is_model(name.partition(".")[0])
 
 
@@ -113,11 +113,11 @@ def accept_input_size(module: nn.Module, preprocessing: Preprocessing, *, name: 
     Args:
         module: The network.
         preprocessing: Says the size.
-        name: For messages.
+        name: Name for messages.
         stated: Height and width that the network was built for, if it does not say so itself.
 
     Raises:
-        UsageError: The network can not change its size.
+        UsageError: The network cannot change its size.
     """
     config = cast("Mapping[str, Any]", getattr(module, "pretrained_cfg", {}))
     if not config.get("fixed_input_size", False):

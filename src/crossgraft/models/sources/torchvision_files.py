@@ -22,7 +22,7 @@ def find_torchvision_weights(architecture: str, weights: WeightsEnum, weights_di
 
     Args:
         architecture: Without ``torchvision:`` and tag.
-        weights: Of the architecture.
+        weights: Pretrained weights of the architecture.
         weights_dir: Holds the file under its published name, or as ``<architecture>.<tag>.pth`` (or ``.safetensors``,
             ``.pt``, ``.bin``). The name of the architecture alone would be the name of timm's weights.
     """

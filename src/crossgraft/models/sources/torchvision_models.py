@@ -70,7 +70,7 @@ class TorchvisionLibrary:
     name: LibraryName = "torchvision"
 
     def knows(self, source: str) -> bool:
-        """Is the architecture there, whatever the tag?"""
+        """Whether the architecture exists, whatever its tag."""
         return split_source(source)[0] in torchvision_names()
 
     def check(self, source: str) -> None:

@@ -19,10 +19,10 @@ class Column(NamedTuple):
     """One score on every target.
 
     Attributes:
-        title: As people call it.
+        title: Title for people.
         values: Larger = better as published; NaN where there is none.
-        part: Is it only a part of another score?
-        usable: May it enter an aggregation, or why not (text)?
+        part: Whether it is only a part of another score.
+        usable: Whether it may enter an aggregation, or a text that says why not.
     """
 
     title: str
@@ -36,12 +36,12 @@ class Benchmark:
     """Results and scores of models on targets.
 
     Args:
-        name: For commands and files.
-        title: For people.
-        result: What was measured after fine-tuning, with its unit.
+        name: Name in commands and files.
+        title: Title for people.
+        result: Measure after fine-tuning, with its unit.
         models: Names.
         targets: Names.
-        groups: One a target; targets of one group are so alike that one tells about the other.
+        groups: One per target; targets of one group are so alike that one tells about the other.
         results: Shape (targets, models).
         columns: Name → score.
         families: Model → family, for models without history; empty = unknown.

@@ -1,4 +1,4 @@
-"""Everything that competes on a benchmark, each as one value a target and model."""
+"""Everything that competes on a benchmark, each as one value per target and model."""
 
 from __future__ import annotations
 

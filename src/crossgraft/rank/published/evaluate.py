@@ -1,4 +1,4 @@
-"""How well does each contender foresee the results of a benchmark?"""
+"""How well each contender predicts the results of a benchmark."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ def mean_over_targets(
     """Mean over the targets where the value is defined; the interval leaves out one group of targets at a time.
 
     Args:
-        values: One a target; NaN = undefined.
-        groups: Of each target.
+        values: One per target; NaN = undefined.
+        groups: Group of each target.
         limits: Between which the quantity lies; the interval is cut there.
     """
     defined = np.isfinite(values)

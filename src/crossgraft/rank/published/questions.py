@@ -1,4 +1,4 @@
-"""Fig. 6.4: do size, similarity or diversity of the source data predict transfer?"""
+"""Fig. 6.4: size, similarity and diversity of the source data as predictors of transfer."""
 
 from __future__ import annotations
 

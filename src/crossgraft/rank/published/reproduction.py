@@ -17,7 +17,7 @@ ITM = "ITM"
 
 
 def reproduce_table(benchmark: Benchmark, scenario: str, table: str) -> ReproductionRecord:
-    """How many printed weighted Kendalls follow from the shipped scores and AUCs at two decimals?"""
+    """Number of printed weighted Kendalls that follow from the shipped scores and AUCs at two decimals."""
     printed: Mapping[str, Mapping[str, float | None]] = shipped("thesis")[scenario]["printed_tau"]
     taus = {name: agreement_by_target(benchmark.columns[name].values, benchmark.results) for name in PUBLISHED_SCORES}
     pairs = [(row[name], taus[name][t]) for t, row in enumerate(printed.values()) for name in PUBLISHED_SCORES]

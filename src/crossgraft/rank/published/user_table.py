@@ -17,7 +17,7 @@ OPTIONAL = ("group", "family")
 
 
 def read_benchmark_table(path: Path | str) -> Benchmark:
-    """Read a table with one row a target and model.
+    """Read a table with one row per target and model.
 
     Columns ``target``, ``model`` and ``result`` (what fine-tuning gave, larger = better; empty = not fine-tuned); if
     wanted ``group`` (targets of one group are held out together) and ``family`` (of the model); every other column is a

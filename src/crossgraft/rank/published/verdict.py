@@ -14,11 +14,11 @@ _TWO = NumberFormat(decimals=2)
 
 
 def conclusion(methods: Sequence[MethodRecord], groups: Sequence[str]) -> str:
-    """Does anything beat a ranking that never looks at the target, and does the fitted one earn its place?
+    """Whether anything beats a ranking that ignores the target, and whether the fitted one earns its place.
 
     Args:
         methods: All contenders; one is the static prior.
-        groups: Of each target.
+        groups: Group of each target.
     """
     return " ".join(sentence for sentence in (_against_prior(methods), _fitted(methods, groups)) if sentence)
 

@@ -1,4 +1,4 @@
-"""Figures of the report, one a file; each function takes records and returns an inline SVG."""
+"""Figures of the report, one per file; each function takes records and returns an inline SVG."""
 
 from crossgraft.report.plots.certainty import certainty_figure as certainty_figure
 from crossgraft.report.plots.class_balance import class_balance_figure as class_balance_figure

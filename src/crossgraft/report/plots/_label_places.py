@@ -39,10 +39,10 @@ class LabelPlaces:
     """The room inside the axes, in pixels, and what stands there already.
 
     Attributes:
-        left: Of the axes.
-        right: Of the axes.
-        bottom: Of the axes.
-        top: Of the axes.
+        left: Left edge of the axes.
+        right: Right edge of the axes.
+        bottom: Bottom edge of the axes.
+        top: Top edge of the axes.
         dots: That no name may cover.
         avoided: Points of lines, which names had better not cover.
     """

@@ -20,7 +20,7 @@ def certainty_figure(certainties: Sequence[float], *, x_label: str, lowest: floa
     """Draw how many images have which certainty.
 
     Args:
-        certainties: One an image.
+        certainties: One per image.
         x_label: Quantity and unit.
         lowest: The least certainty there can be, in [0, 1); the most is 1.
         identifier: Unique on the page.

@@ -19,7 +19,7 @@ _MOST_NAMED_CLASSES = 30  # more rows than this are a wall; the sorted profile s
 
 
 def class_balance_figure(dataset: DatasetRecord, *, identifier: str) -> Markup:
-    """Draw one bar a class with its name and count, or the sorted profile of more than 30 classes.
+    """Draw one bar per class with its name and count, or the sorted profile of more than 30 classes.
 
     Args:
         dataset: The images that were used.

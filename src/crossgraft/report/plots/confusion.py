@@ -23,7 +23,7 @@ def confusion_figure(confusion: ConfusionRecord, *, identifier: str) -> Markup:
     The darker a cell, the larger its share of its row.
 
     Args:
-        confusion: At most ``MOST_CLASSES`` classes.
+        confusion: Confusion matrix of at most ``MOST_CLASSES`` classes.
         identifier: Unique on the page.
     """
     names = [shortened(name, _LONGEST_NAME) for name in confusion.class_names]

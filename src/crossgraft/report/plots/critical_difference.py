@@ -31,8 +31,8 @@ def critical_difference_figure(
 
     Args:
         methods: Names.
-        mean_ranks: Of each method, 1 = best.
-        cliques: Groups of indices that the test can not tell apart; each becomes a bar.
+        mean_ranks: Mean rank of each method, 1 = best.
+        cliques: Groups of indices that the test cannot tell apart; each becomes a bar.
         difference: Nemenyi's critical difference, drawn to scale.
         identifier: Unique on the page.
     """

@@ -1,4 +1,4 @@
-"""Several values with their intervals, one a row."""
+"""Several values with their intervals, one per row."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class IntervalRow(NamedTuple):
 
 
 def intervals_figure(rows: Sequence[IntervalRow], *, x_label: str, identifier: str) -> Markup:
-    """Draw a dot and a line a row, its name above, its value on the right.
+    """Draw a dot and a line per row, its name above, its value on the right.
 
     Args:
-        rows: From top to bottom; those without a value say so.
+        rows: Rows from top to bottom; those without a value say so.
         x_label: Quantity and unit.
         identifier: Unique on the page.
     """

@@ -21,7 +21,7 @@ _MOST_MARKED = 40  # epochs; more dots than this are a thick line
 
 
 class Curve(NamedTuple):
-    """One quantity, a value an epoch; epochs without a value leave a gap."""
+    """One quantity, one value per epoch; epochs without a value leave a gap."""
 
     name: str
     values: Sequence[float | None]
@@ -40,12 +40,12 @@ def learning_curves_figure(
     """Draw ``curves`` over the epochs, which count from 1.
 
     Args:
-        curves: At most six that are not faint; faint ones are drawn thin, without a name.
+        curves: Curves, at most six that are not faint; faint ones are drawn thin, without a name.
         y_label: Quantity and unit.
         best_epoch: Gets a vertical line: its weights were kept. None: no line.
         head_epochs: The first epochs, shaded: only the head was trained. 0: none.
         identifier: Unique on the page.
-        is_wide: For a drawing that stands alone.
+        is_wide: Whether the drawing stands alone.
     """
     width = _WIDE if is_wide else _WIDTH
 

@@ -1,4 +1,4 @@
-"""The ranking figure: one row a model, a dot and its interval, in order."""
+"""The ranking figure: one row per model, a dot and its interval, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does an outcome that is given a probability of 0.8 come true eight times out of ten?"""
+"""Reliability diagrams: stated probabilities against observed frequencies."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def reliability_figure(
     number of images in the bin.
 
     Args:
-        raw: Before the temperature.
-        calibrated: After it; may be empty.
+        raw: Probabilities before the temperature.
+        calibrated: Probabilities after the temperature; may be empty.
         identifier: Unique on the page.
     """
 

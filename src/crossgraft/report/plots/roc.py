@@ -20,7 +20,7 @@ def roc_figure(curves: Sequence[RocRecord], *, identifier: str) -> Markup:
     """Draw at most six curves, each with the point of its threshold if it has one.
 
     Args:
-        curves: One a class or label, each against all others.
+        curves: One per class or label, each against all others.
         identifier: Unique on the page.
     """
     shown = curves[: len(OKABE_ITO)]

@@ -66,8 +66,8 @@ def scatter_figure(
         x_label: Quantity and unit.
         y_label: Quantity and unit.
         identifier: Unique on the page.
-        width: In CSS pixels.
-        height: In CSS pixels.
+        width: Width in CSS pixels.
+        height: Height in CSS pixels.
     """
 
     def paint(figure: Figure) -> None:
@@ -82,12 +82,12 @@ def scatter_figure(
         for point in filter(is_drawable, points):
             _draw_point(axes, point)
 
-    label = f"{y_label} against {x_label}, one dot a model."
+    label = f"{y_label} against {x_label}, one dot per model."
     return draw(width, height, paint, identifier=identifier, label=label)
 
 
 def is_drawable(point: Point) -> bool:
-    """Does the point have both of its values?"""
+    """Whether the point has both of its values."""
     values = (point.x.value, point.y.value)
     return all(value is not None and math.isfinite(value) for value in values)
 

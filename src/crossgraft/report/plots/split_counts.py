@@ -25,11 +25,11 @@ _COUNT_WIDTH = 52  # right of them
 def split_counts_figure(
     class_names: Sequence[str], split_names: Sequence[str], counts: Sequence[Sequence[int]], *, identifier: str
 ) -> Markup:
-    """Draw one bar a class and split, each with its count; the first 20 classes.
+    """Draw one bar per class and split, each with its count; the first 20 classes.
 
     Args:
         class_names: The classes.
-        split_names: At least one.
+        split_names: Names of at least one split.
         counts: Images of each class in each split, (splits, classes).
         identifier: Unique on the page.
     """

@@ -29,11 +29,11 @@ def draw(width: float, height: float, paint: Callable[[Figure], None], *, identi
     """Paint on a fresh figure and return it as inline SVG.
 
     Args:
-        width: In CSS pixels; the drawing shrinks with its container and never grows beyond this.
-        height: In CSS pixels.
+        width: Width in CSS pixels; the drawing shrinks with its container and never grows beyond this.
+        height: Height in CSS pixels.
         paint: Draws on the figure; one unit of a font or a line is one pixel.
         identifier: Unique on the page; goes before every id, so that several drawings do not clash.
-        label: What a screen reader says.
+        label: Label for screen readers.
     """
     # Settings are read when artists are made; the context also keeps them out of the user's own figures.
     with rc_context(SETTINGS), warnings.catch_warnings():

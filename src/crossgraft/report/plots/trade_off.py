@@ -1,4 +1,4 @@
-"""How good each variant is against how much it keeps, with the curve that mixing weights gives for free."""
+"""How good each variant is against how much it keeps, with the curve that weight interpolation gives for free."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class TradeOff(NamedTuple):
     """One variant.
 
     Attributes:
-        name: Written beside its dot.
-        x: How alike its features stayed.
-        y: How good it is.
+        name: Name beside its dot.
+        x: Similarity of its features to the pretrained ones.
+        y: Quality.
         sweep: Dots of one sweep share mark and name, and are joined by a line.
         strength: Orders the dots of a sweep.
     """
@@ -66,13 +66,13 @@ def trade_off_figure(
     """Draw ``variants``, those without both values left out, and ``curve`` behind them.
 
     Args:
-        variants: In the order of the table.
+        variants: Variants in the order of the table.
         curve: Similarity and quality of the networks between pretrained and fine-tuned, in their order; may be empty.
         x_label: Quantity and unit.
         y_label: Quantity and unit.
         identifier: Unique on the page.
-        width: In CSS pixels.
-        height: In CSS pixels.
+        width: Width in CSS pixels.
+        height: Height in CSS pixels.
     """
     drawable = [each for each in variants if _is_finite(each.x.value) and _is_finite(each.y.value)]
     path = [(x, y) for x, y in curve if _is_finite(x) and _is_finite(y)]

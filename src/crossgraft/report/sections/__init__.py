@@ -55,11 +55,11 @@ from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.published import (
     answers_section,
     cited_section,
+    errata_section,
     published_heading,
     published_references_section,
     published_verdict_section,
     scenarios_section,
-    slips_section,
 )
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.scores import rankings_section, scores_section
@@ -153,7 +153,7 @@ KINDS: Mapping[str, Kind] = {
             scenarios_section,
             answers_section,
             cited_section,
-            slips_section,
+            errata_section,
             provenance_section,
             published_references_section,
         ),

@@ -15,7 +15,7 @@ _MOST_DRAWN = 24
 
 
 def metrics_table(metrics: Sequence[MetricRecord], *, caption: str, file_name: str) -> Table:
-    """One row a metric."""
+    """One row per metric."""
     as_text = metric_format(metrics)
     splits = {row.split for row in metrics}
     reasons = dict.fromkeys(
@@ -50,7 +50,7 @@ def metrics_table(metrics: Sequence[MetricRecord], *, caption: str, file_name: s
 
 
 def metrics_by_name(metrics: Sequence[MetricRecord], *, caption: str, first: str, file_name: str) -> Table:
-    """One row a class (or value of an attribute), one column a metric with its interval below the value."""
+    """One row per class (or value of an attribute), one column per metric with its interval below the value."""
     titles = list(dict.fromkeys(row.title for row in metrics))
     formats = {title: metric_format([row for row in metrics if row.title == title]) for title in titles}
     names = list(dict.fromkeys(name_of(row) for row in metrics))

@@ -1,4 +1,4 @@
-"""Quality against similarity: the figure of a comparison of fine-tunings, also on the page of the demo."""
+"""Quality against similarity: the figure of a comparison of fine-tunings, also in the report of the demo."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def trade_off(record: FineTuningComparisonRecord, *, prefix: str) -> list[Block]
 
     Args:
         record: The comparison.
-        prefix: Of every id on the page.
+        prefix: Prefix of every id in the report.
     """
     if sum(row.metric.value is not None and row.cka.value is not None for row in record.variants) < 2:
         return []
@@ -71,7 +71,7 @@ def _caption(record: FineTuningComparisonRecord) -> str:
         text += "Thick lines join one plug-in with different strengths; a number alone is such a strength. "
     if record.interpolation:
         text += (
-            "The dashed curve mixes the weights of the pretrained network and of full, which costs no training: a way to "
+            "The dashed curve interpolates the weights of the pretrained network and of full, which costs no training: a way to "
             "fine-tune is worth its time where it lies above. Its small dots were measured; between them it is only drawn. "
         )
     return text.rstrip()

@@ -72,9 +72,7 @@ def best_model_section(source: Source[DemoRecord]) -> Section | None:
     if best is None:
         return None
     title = score_title(source.record.ranking, source.record.ranking.primary_score)
-    metrics = metrics_table(
-        best.metrics, caption=f"{best.model} on digits of writers it never saw", file_name="best-model"
-    )
+    metrics = metrics_table(best.metrics, caption=f"{best.model} on digits of held-out writers", file_name="best-model")
     pictures = _pictures(best.predictions)
     blocks: list[Block] = [
         Paragraph(_result(best)),

@@ -1,4 +1,4 @@
-"""With several labels an image: what the primary score says about each model for each label."""
+"""With several labels per image: what the primary score says about each model for each label."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crossgraft.words.formatting import NumberFormat
 
 
 def labels_section(source: Source[RankingRecord]) -> Section | None:
-    """One row a label, one column a model in the order of the ranking; None with one class an image."""
+    """One row per label, one column per model in the order of the ranking; None with one class per image."""
     record = source.record
     if record.dataset.task != "multi-label":
         return None

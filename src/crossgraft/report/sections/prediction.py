@@ -100,7 +100,7 @@ def _certainty(source: Source[PredictionRecord]) -> Figure:
         identifier=f"{source.prefix}certainty",
     )
     how = "calibrated by the temperature of the model" if record.temperature is not None else "not calibrated"
-    shade = "" if several else f" Below {1 / len(record.class_names):.2g} (shaded) it can not be."
+    shade = "" if several else f" Below {1 / len(record.class_names):.2g} (shaded) it cannot be."
     return Figure([drawing], caption=f"How sure the model is, {counted(len(certainties), 'image')}; {how}.{shade}")
 
 
@@ -199,12 +199,12 @@ def _table(rows: Sequence[PredictionRow], record: PredictionRecord, *, caption: 
 
 
 def prediction_checks_section(source: Source[PredictionRecord]) -> Section:
-    """Warnings, unreadable images, and what can not be known."""
+    """Warnings, unreadable images, and what cannot be known."""
     record = source.record
     checks = [CheckRecord(title="Warning", severity="warning", text=text) for text in record.warnings]
     if record.num_unreadable:
         rows = [str(row.row) for row in record.rows if row.decision == _UNREADABLE]
-        verb = "can not be decoded and has" if record.num_unreadable == 1 else "can not be decoded and have"
+        verb = "cannot be decoded and has" if record.num_unreadable == 1 else "cannot be decoded and have"
         text = f"{counted(record.num_unreadable, 'image')} {verb} no prediction: rows {joined(rows)}."
         checks.append(CheckRecord(title="Unreadable images", severity="warning", text=text))
     text = (

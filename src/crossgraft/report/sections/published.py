@@ -58,7 +58,7 @@ def answers_section(source: Source[PublishedRecord]) -> Section | None:
     return Section(name="questions", title="Questions of the paper", part="evidence", blocks=[Items(items)])
 
 
-def slips_section(source: Source[PublishedRecord]) -> Section | None:
+def errata_section(source: Source[PublishedRecord]) -> Section | None:
     """Printed numbers that do not follow from the data."""
     if not source.record.slips:
         return None
@@ -69,7 +69,7 @@ def slips_section(source: Source[PublishedRecord]) -> Section | None:
         rows=rows,
         file_name="slips",
     )
-    return Section(name="slips", title="Slips in print", part="checks", blocks=[table])
+    return Section(name="slips", title="Errata", part="checks", blocks=[table])
 
 
 def cited_section(source: Source[PublishedRecord]) -> Section | None:
@@ -88,7 +88,7 @@ def published_references_section(source: Source[PublishedRecord]) -> Section:
 
 def published_sections(source: Source[PublishedRecord]) -> list[Section]:
     """The sections that hold numbers, for a page that is not a report."""
-    builders = (published_verdict_section, scenarios_section, answers_section, slips_section, cited_section)
+    builders = (published_verdict_section, scenarios_section, answers_section, errata_section, cited_section)
     return [section for builder in builders if (section := builder(source)) is not None]
 
 
@@ -102,7 +102,7 @@ def reproduction_text(reproduction: ReproductionRecord) -> str:
 
 
 def method_table(scenario: ScenarioRecord) -> Table:
-    """One row a method, best first."""
+    """One row per method, best first."""
     methods = sorted(scenario.methods, key=lambda method: -_value(method.mean))
     columns = [
         Column("Method"),

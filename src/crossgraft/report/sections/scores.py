@@ -226,7 +226,7 @@ def _score_against_score(source: Source[RankingRecord]) -> Figure | None:
     top = [row.model for row in record.ranking(record.primary_score).rows if row.rank][:_MOST_LABELLED]
     numbered = ", ".join(f"{rank} {name}" for rank, name in enumerate(top, start=1))
     caption = (
-        f"{primary} against each other score, {dots} a panel, one a model, with 95 % intervals; colours as in the "
+        f"{primary} against each other score, {dots} per panel, one per model, with 95 % intervals; colours as in the "
         "ranking, controls hollow. Dots along a rising line: the two scores agree on the order. Numbers are ranks by "
         f"{primary}: {numbered}."
     )

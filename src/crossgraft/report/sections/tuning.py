@@ -167,7 +167,7 @@ def _roc(source: Source[TuningRecord]) -> Figure:
     marks = " The mark on a curve is the threshold that was fitted." if any(c.at_threshold for c in curves) else ""
     left_out = f" Not drawn: {len(curves) - 6} more." if len(curves) > 6 else ""
     caption = (
-        f"One curve a class against all others, on {rows_in_words(curves[0].split)}. A curve near the upper left corner "
+        f"One curve per class against all others, on {rows_in_words(curves[0].split)}. A curve near the upper left corner "
         f"separates well; on the dashed line it guesses.{marks}{left_out}"
     )
     return Figure([drawing], caption=caption)
@@ -206,7 +206,7 @@ def subgroups_section(source: Source[TuningRecord]) -> Section | None:
 
 
 def _gaps(rows: Sequence[MetricRecord], attribute: str, place: int) -> Table:
-    """The largest difference between two subgroups, a row a metric."""
+    """The largest difference between two subgroups, one row per metric."""
     as_text = metric_format(rows)
     return Table(
         caption=f"Largest differences between values of {attribute}",

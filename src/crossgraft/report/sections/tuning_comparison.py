@@ -135,7 +135,7 @@ def differences_section(source: Source[FineTuningComparisonRecord]) -> Section |
     alike = [f"{row.variant}: {joined(row.not_separable_from)}." for row in record.variants if row.not_separable_from]
     blocks: list[Block] = [table]
     if alike:
-        blocks.append(Folded("Which of them can not be told apart", [Items(alike)]))
+        blocks.append(Folded("Which of them cannot be told apart", [Items(alike)]))
     return Section(name="differences", title="What differs", part="evidence", blocks=[*blocks, Items(record.notes)])
 
 
@@ -204,7 +204,7 @@ def _picked(record: InterpolationRecord, metric: str) -> str:
 
 
 def compared_trainings_section(source: Source[FineTuningComparisonRecord]) -> Section:
-    """One row a training."""
+    """One row per training."""
     record = source.record
     rows: list[list[Cell]] = []
     for row in record.trainings:

@@ -69,7 +69,7 @@ def thresholds_section(source: Source[TuningRecord]) -> Section | None:
 
 
 def thresholds_table(thresholds: Sequence[ThresholdRecord]) -> Table:
-    """One row a class or label."""
+    """One row per class or label."""
     return Table(
         caption="From which probability on a class is decided for",
         columns=[

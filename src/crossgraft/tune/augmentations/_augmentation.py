@@ -19,9 +19,9 @@ class Augmentation(Protocol):
     A class that says ``is_identity = True`` leaves images as they are, so that their features can be computed once.
 
     Attributes:
-        name: On the command line and in tables.
-        title: In print.
-        citation: Where it is described.
+        name: Name on the command line and in tables.
+        title: Title in print.
+        citation: Publication that describes it.
         flip: Whether images may be mirrored left to right (``--no-flip`` turns it off: a heart is on one side).
     """
 
@@ -31,7 +31,7 @@ class Augmentation(Protocol):
 
     @property
     def flip(self) -> bool:
-        """May images be mirrored?"""
+        """Whether images may be mirrored."""
         ...
 
     def __call__(self, images: UnitImages, generator: torch.Generator) -> UnitImages:

@@ -21,7 +21,7 @@ class Light:
     pixels and channels, c from 1 ± ``contrast``, b from 1 ± ``brightness``, cut off at 0 and 1. All draws are uniform. A
     window never reaches over the border, so nothing is made up there. A strength of zero leaves every bit.
 
-    Cost: one bilinear look-up and two passes a batch.
+    Cost: one bilinear look-up and two passes per batch.
 
     Attributes:
         smallest_side: Least side of the window as a share of the image's, in (0, 1]; 1 turns windows off.

@@ -19,10 +19,10 @@ class BatchTransform(Protocol):
     A class that says ``mixes_images = True`` mixes images with each other.
 
     Attributes:
-        name: On the command line and in tables.
-        title: In print.
+        name: Name on the command line and in tables.
+        title: Title in print.
         citation: The paper that defines it.
-        accepts_multi_label: Whether targets with several labels an image keep a meaning.
+        accepts_multi_label: Whether targets with several labels per image keep a meaning.
     """
 
     name: ClassVar[str]

@@ -18,7 +18,7 @@ class CutMix:
     """A box with √(1 − λ) of the height and width is taken from a partner, λ from Beta(α, α).
 
     One λ and one box a batch; the centre is drawn evenly over the image, the box is cut off at the border, and λ is then
-    set to the share of pixels that stayed (Alg. 1). Targets: ỹ = λ·y + (1 − λ)·y′. With several labels an image, a label
+    set to the share of pixels that stayed (Alg. 1). Targets: ỹ = λ·y + (1 − λ)·y′. With several labels per image, a label
     of one of the two has the weight of that image's area, whether or not its sign lies inside the box.
 
     Cost: one copy of the batch.

@@ -15,7 +15,7 @@ from crossgraft.tune.batch_transforms._batch_transform import Images, SoftTarget
 class LabelSmoothing:
     """ỹ = (1 − ε)·y + ε/C: a mixture of the target and the even distribution over the C classes.
 
-    Images stay as they are. Several labels an image are refused: their targets are no distribution over the labels, so
+    Images stay as they are. Several labels per image are refused: their targets are no distribution over the labels, so
     ε/C has no meaning there.
 
     Attributes:

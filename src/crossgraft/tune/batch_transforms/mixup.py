@@ -17,7 +17,7 @@ class Mixup:
     """x̃ = λ·x + (1 − λ)·x′ and ỹ = λ·y + (1 − λ)·y′ with λ from Beta(α, α).
 
     One λ a batch; the partner x′ comes from a permutation of the batch (the paper's own implementation, §2). With several
-    labels an image, a label of one of the two has the weight of that image. A batch of one stays as it is.
+    labels per image, a label of one of the two has the weight of that image. A batch of one stays as it is.
 
     Cost: two passes over the batch.
 

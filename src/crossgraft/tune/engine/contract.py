@@ -21,7 +21,7 @@ PhaseName = Literal["head", "all"]
 
 
 @runtime_checkable
-class Batch(Protocol):
+class TrainingBatch(Protocol):
     """One batch of all processes together, prepared, augmented and mixed."""
 
     @property
@@ -49,7 +49,7 @@ class Feed(Protocol):
         """Batches of one epoch."""
         ...
 
-    def batches(self, epoch: int, *, start: int = 0) -> Iterator[Batch]:
+    def batches(self, epoch: int, *, start: int = 0) -> Iterator[TrainingBatch]:
         """The batches of ``epoch`` from number ``start`` on."""
         ...
 
@@ -80,7 +80,7 @@ class StepReport:
 
 
 @dataclass(frozen=True)
-class EpochRow:
+class TrainedEpoch:
     """One row of the learning curves.
 
     Attributes:
@@ -103,7 +103,7 @@ class EpochRow:
 
 
 OnStep = Callable[[StepReport], None]
-OnEpoch = Callable[[EpochRow], None]
+OnEpoch = Callable[[TrainedEpoch], None]
 Evaluate = Callable[[Classifier], Mapping[str, float]]
 """Metrics by name on the selection rows; the network comes in eval mode, without gradients."""
 
@@ -138,7 +138,7 @@ class TrainingResult:
         resumed: Whether the run began from a checkpoint.
     """
 
-    history: tuple[EpochRow, ...]
+    history: tuple[TrainedEpoch, ...]
     best_epoch: int
     best_value: float
     rule: SelectionRule

@@ -24,7 +24,7 @@ from safetensors.torch import load_file, save_file
 from crossgraft.compute import end_with_parent, nothing_imported_unasked, resolve_device, reuse_freed_memory
 from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.storage.temporaries import scratch_folder
-from crossgraft.tune.engine.contract import EpochRow, OnEpoch, OnStep, StepReport, TrainingJob, TrainingResult
+from crossgraft.tune.engine.contract import OnEpoch, OnStep, StepReport, TrainedEpoch, TrainingJob, TrainingResult
 from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.engine.sending import RunJob, packed, sendable, unpacked
 from crossgraft.tune.engine.settings import TrainerSettings
@@ -208,7 +208,7 @@ def _listen(lines: list[Any], on_step: OnStep | None, on_epoch: OnEpoch | None) 
                     return result
                 case "step", StepReport() as report if on_step is not None:
                     on_step(report)
-                case "epoch", EpochRow() as row if on_epoch is not None:
+                case "epoch", TrainedEpoch() as row if on_epoch is not None:
                     on_epoch(row)
                 case "result", None:
                     open_lines.remove(line)

@@ -13,7 +13,7 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from crossgraft.tune.engine.checkpoint import damaged_checkpoint
-from crossgraft.tune.engine.contract import Batch, EpochRow, OnEpoch, OnStep, StepReport, TrainingJob
+from crossgraft.tune.engine.contract import OnEpoch, OnStep, StepReport, TrainedEpoch, TrainingBatch, TrainingJob
 from crossgraft.tune.engine.modes import apply_modes, apply_selection
 from crossgraft.tune.engine.optimizers import all_finite, make_optimizer
 from crossgraft.tune.engine.phase import KeepsFeatures, Phase
@@ -73,7 +73,7 @@ class PhaseRun:
         self.fabric, self.job, self.phase = fabric, job, phase
         self.on_step, self.on_epoch, self.save = on_step, on_epoch, save
         self.progress = Progress()
-        self.history: list[EpochRow] = []
+        self.history: list[TrainedEpoch] = []
         self.best: dict[str, Tensor] = {}
         apply_selection(job.classifier, phase.selection)
         self.feed, network = phase.feed_and_network(job)
@@ -126,7 +126,7 @@ class PhaseRun:
         finally:
             close(batches)
 
-    def _step(self, batch: Batch) -> None:
+    def _step(self, batch: TrainingBatch) -> None:
         progress = self.progress
         step = progress.epoch * self.feed.steps_per_epoch + progress.step
         self.named.set_learning_rate_share(self.schedule.share(step))
@@ -169,7 +169,7 @@ class PhaseRun:
         if is_best or self.job.rule.keep == "last":
             progress.best_epoch, progress.best_value = progress.epoch, value
             self.best = {name: tensor.detach().to("cpu", copy=True) for name, tensor in self.moving().items()}
-        row = EpochRow(
+        row = TrainedEpoch(
             phase=self.phase.name,
             epoch=progress.epoch,
             learning_rate=self.named.head_learning_rate,

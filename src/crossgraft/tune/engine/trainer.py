@@ -19,7 +19,7 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.tune.choice import spell
 from crossgraft.tune.engine.checkpoint import Checkpoint, damaged_checkpoint, read_checkpoint, write_checkpoint
-from crossgraft.tune.engine.contract import EpochRow, Evaluate, Feed, OnEpoch, OnStep, TrainingJob, TrainingResult
+from crossgraft.tune.engine.contract import Evaluate, Feed, OnEpoch, OnStep, TrainedEpoch, TrainingJob, TrainingResult
 from crossgraft.tune.engine.launch import check_processes, make_fabric, processes_around, train_in_processes
 from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.engine.phase import phases_of
@@ -132,7 +132,7 @@ class _Position:
 
     phase: int
     progress: Progress
-    history: list[EpochRow]
+    history: list[TrainedEpoch]
 
 
 def _read_position(values: Mapping[str, Any], job: TrainingJob) -> _Position:
@@ -159,7 +159,7 @@ class _Trainer:
     ) -> None:
         self.fabric, self.job, self.configuration = fabric, job, configuration
         self.on_step, self.on_epoch = on_step, on_epoch
-        self.history: list[EpochRow] = []  # of the phases that are done
+        self.history: list[TrainedEpoch] = []  # of the phases that are done
 
     def run(self) -> TrainingResult:
         folder = self.job.checkpoint_folder

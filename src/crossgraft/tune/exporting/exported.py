@@ -25,7 +25,7 @@ class Exported:
     out: Path
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a file: ``file``, ``bytes`` and ``sha256``."""
+        """One row per file: ``file``, ``bytes`` and ``sha256``."""
         import pandas as pd
 
         rows = [(file.name, file.num_bytes, file.sha256) for file in self.record.files]

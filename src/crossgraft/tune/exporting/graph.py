@@ -1,4 +1,4 @@
-"""The graph of a served network with any number of images a batch; the programs of PyTorch and ONNX are both made of it."""
+"""The graph of a served network with any number of images per batch; the programs of PyTorch and ONNX are both made of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def trace(source: SourceModel) -> ExportedProgram:
     """Export with a dynamic batch.
 
     Raises:
-        ExportError: The network does something that can not be part of a graph.
+        ExportError: The network does something that cannot be part of a graph.
 
     Cost: seconds, more for deep networks.
     """
@@ -41,7 +41,7 @@ def refusal(source: SourceModel, exporter: str, error: Exception) -> ExportError
     """In the first line of the exporter's words."""
     reason = (str(error).strip().splitlines() or [""])[0].rstrip(".") or type(error).__name__
     return ExportError(
-        f"{exporter} can not make a graph of {source.facts.model.name}: {reason}. Use --format safetensors, which holds the "
+        f"{exporter} cannot make a graph of {source.facts.model.name}: {reason}. Use --format safetensors, which holds the "
         "weights alone."
     )
 

@@ -34,7 +34,7 @@ def new_folder(out: Path) -> Generator[Path]:
     """A folder to write into, beside ``out``; takes its place when the block ends well, and is removed when it does not.
 
     Raises:
-        StorageError: It can not be written; an older ``out`` stays as it was.
+        StorageError: It cannot be written; an older ``out`` stays as it was.
     """
     missing = [folder for folder in out.parents if not folder.exists()]
     try:

@@ -50,5 +50,5 @@ logits = model.eval()(images)  # resized and normalised as description.json says
         loads_with="your own code",
         how_to_load=f'model.load_state_dict(load_file("{FILE}"))',
         how_to_use=python_block(use) + "\n\nWith crossgraft, hand on the folder `model` of the run instead.",
-        notes=("timm and torchvision can not load it: the network is built by code of your own.",),
+        notes=("timm and torchvision cannot load it: the network is built by code of your own.",),
     )

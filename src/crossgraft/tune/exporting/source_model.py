@@ -28,10 +28,10 @@ class SourceModel:
     """What every format is made of, and what it is compared with; nobody else holds these copies.
 
     Attributes:
-        classifier: In eval mode, float32, on the CPU, its adapters merged where that is possible.
+        classifier: Classifier in eval mode, float32, on the CPU, its adapters merged where that is possible.
         reference: The same as the run saved it, adapters beside their layers.
-        facts: What ``model.json`` of the run says.
-        notes: What was changed on the way, in words.
+        facts: Content of ``model.json`` of the run.
+        notes: Changes made on the way, in words.
     """
 
     classifier: Classifier
@@ -41,7 +41,7 @@ class SourceModel:
 
     @property
     def several_labels(self) -> bool:
-        """May an image have several labels, or none?"""
+        """Whether an image may have several labels, or none."""
         return self.facts.task == "multi-label"
 
     @property
@@ -51,7 +51,7 @@ class SourceModel:
 
     @property
     def licence(self) -> str | None:
-        """Of the pretrained weights, if there were any and it is known."""
+        """Licence of the pretrained weights; None without such weights or if it is unknown."""
         return None if self.facts.model.from_scratch else self.facts.model.licence
 
     def describe(self, *, as_graph: bool) -> ExportedModelRecord:
@@ -101,7 +101,7 @@ def prepare_source(model: SavedModel) -> SourceModel:
 
 
 def _merged(classifier: Classifier) -> Classifier:
-    """A copy whose adapters are part of its weights; where one can not be that (AdaptFormer), ``classifier`` as it is."""
+    """A copy whose adapters are part of its weights; where one cannot be that (AdaptFormer), ``classifier`` as it is."""
     if not classifier.recipe.adapters or why_not_mergeable(classifier) is not None:
         return classifier
     return merged_copy(classifier).eval()

@@ -106,6 +106,6 @@ def _load(folder: Path) -> nn.Module:
     except Exception as error:  # timm says by many kinds of errors that a file does not fit
         reason = " ".join(str(error).split())
         raise ExportError(
-            f"timm {timm.__version__} can not load the exported model: {reason}. A newer timm may (local-dir: is new); or use "
+            f"timm {timm.__version__} cannot load the exported model: {reason}. A newer timm may (local-dir: is new); or use "
             "--format torch or onnx."
         ) from error

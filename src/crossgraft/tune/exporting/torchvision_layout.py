@@ -59,5 +59,5 @@ logits = model(images)  # resized and normalised as description.json says
         loads_with="torchvision",
         how_to_load=f'get_model({call}).load_state_dict(load_file("{FILE}"))',
         how_to_use=python_block(use),
-        notes=("timm can not load it: it is a network of torchvision.",),
+        notes=("timm cannot load it: it is a network of torchvision.",),
     )

@@ -19,13 +19,13 @@ class Layout:
 
     Attributes:
         network: Its state dict is written.
-        load: Does what a reader of the folder would do.
+        load: Function that does what a reader of the folder would do.
         checked_with: The package that ``load`` uses, with its version.
         loads_with: The package in a word.
         how_to_load: One line of Python.
-        how_to_use: For the card, in Markdown.
+        how_to_use: Instructions for the card, in Markdown.
         more_files: Name → text.
-        notes: What the reader should know.
+        notes: Notes to the reader.
     """
 
     network: nn.Module

@@ -20,7 +20,7 @@ _OTHER_FORMATS = "Use --format torch or onnx, which contain the head as it is, o
 
 
 def refuse_adapters(source: SourceModel) -> None:
-    """Weights alone can not hold what stands beside them.
+    """Weights alone cannot hold what stands beside them.
 
     Raises:
         ExportError: The classifier still has adapters.
@@ -28,7 +28,7 @@ def refuse_adapters(source: SourceModel) -> None:
     reason = why_not_mergeable(source.classifier)
     if reason is not None:
         raise ExportError(
-            f"The adapters of {source.facts.model.name} can not become part of its weights. {reason}. {_OTHER_FORMATS}"
+            f"The adapters of {source.facts.model.name} cannot become part of its weights. {reason}. {_OTHER_FORMATS}"
         )
 
 
@@ -45,7 +45,7 @@ def library_network(source: SourceModel, recipe: NetworkRecipe) -> nn.Module:
         network = build_seeded(lambda: library.build(recipe.source, kwargs), 0)
         library.accept_input_size(network, classifier.preprocessing, source=recipe.source, kwargs=kwargs)
     except CrossgraftError as error:
-        raise _refusal(source, f"{library.name} can not build it with {classifier.num_outputs} outputs") from error
+        raise _refusal(source, f"{library.name} cannot build it with {classifier.num_outputs} outputs") from error
     return _fill(network.eval(), source)
 
 
@@ -85,5 +85,5 @@ def _fill(network: nn.Module, source: SourceModel) -> nn.Module:
 
 def _refusal(source: SourceModel, reason: str) -> ExportError:
     return ExportError(
-        f"The new head of {source.facts.model.name} can not be put in the place of its own: {reason}. {_OTHER_FORMATS}"
+        f"The new head of {source.facts.model.name} cannot be put in the place of its own: {reason}. {_OTHER_FORMATS}"
     )

@@ -9,21 +9,21 @@ from crossgraft.tune.exporting.checking import Answer
 from crossgraft.tune.exporting.source_model import SourceModel
 
 DESCRIPTION = "description.json"
-"""Of the file beside the model, and of the same document inside it."""
+"""Name of the file beside the model, and of the same document inside it."""
 
 
 class Written(NamedTuple):
     """Files that are there, and how to use them.
 
     Attributes:
-        answer: Of the model that was loaded from the files.
+        answer: Answer of the model that was loaded from the files.
         checked_with: The package that loaded them, with its version.
         loads_with: The package in a word.
         how_to_load: One line of Python.
-        how_to_use: For the card, in Markdown.
+        how_to_use: Instructions for the card, in Markdown.
         card_name: File of the card.
-        card_header: In front of the card.
-        notes: What the reader should know.
+        card_header: Header in front of the card.
+        notes: Notes to the reader.
         holds_adapters: The adapters are files of their own, and not part of weights.
     """
 
@@ -49,7 +49,7 @@ class Format(Protocol):
 
     @property
     def as_graph(self) -> bool:
-        """Are normalisation and probabilities inside?"""
+        """Whether the file includes normalisation and probabilities."""
         ...
 
     def require(self) -> None:
@@ -64,7 +64,7 @@ class Format(Protocol):
         """Write the model into ``folder`` and load it again.
 
         Raises:
-            ExportError: It can not be written in this format; the message says why.
+            ExportError: It cannot be written in this format; the message says why.
             StorageError: Disk full, no permission …
         """
         ...

@@ -29,7 +29,7 @@ from crossgraft.tune.measuring.calibration import Temperature, fit_temperature, 
 from crossgraft.tune.measuring.curves import confusion_record, reliability_bins, roc_records
 from crossgraft.tune.measuring.metric_records import metric_records
 from crossgraft.tune.measuring.thresholds import Threshold, fit_thresholds, threshold_values
-from crossgraft.tune.parts import Parts
+from crossgraft.tune.parts import FoldRows
 from crossgraft.types import Task
 
 Logits = Float[np.ndarray, "_ num_classes"]
@@ -47,7 +47,7 @@ class FoldPredictions:
         thresholds: Of the last of two classes, or of each label; empty otherwise, or without validation rows.
     """
 
-    parts: Parts
+    parts: FoldRows
     val_logits: Logits
     test_logits: Logits
     temperature: Temperature | None
@@ -72,7 +72,7 @@ def logits_of(classifier: Classifier, images: TrainingImages, *, device: str) ->
 
 
 def calibrate(
-    classifier: Classifier, dataset: Dataset, parts: Parts, *, task: Task, device: str, num_threads: int
+    classifier: Classifier, dataset: Dataset, parts: FoldRows, *, task: Task, device: str, num_threads: int
 ) -> tuple[Logits, Temperature | None]:
     """Logits of the validation rows, and the temperature that fits them; none and None without such rows.
 
@@ -88,7 +88,7 @@ def calibrate(
 def predict_fold(
     classifier: Classifier,
     dataset: Dataset,
-    parts: Parts,
+    parts: FoldRows,
     *,
     task: Task,
     threshold_rule: str | None,

@@ -33,8 +33,8 @@ class Method(Protocol):
     A method that trains small parts beside the network's layers puts them there first; see ``AddsAdapters``.
 
     Attributes:
-        name: On the command line and in tables.
-        title: In print.
+        name: Name on the command line and in tables.
+        title: Title in print.
         citation: The paper that defines it.
         starts_from_scratch: Whether the pretrained weights are replaced by random ones first.
         features_are_fixed: Whether the features of an image never change, so that they may be computed once.
@@ -76,8 +76,8 @@ def put_adapters_in(method: Method, classifier: Classifier, *, seed: int) -> Non
 
     Args:
         method: Any.
-        classifier: Changed in place; gives what it gave.
-        seed: Of the first weights of adapters.
+        classifier: Classifier, changed in place; its outputs stay the same.
+        seed: Random seed of the first weights of adapters.
 
     Raises:
         UsageError: The network has no place for them.

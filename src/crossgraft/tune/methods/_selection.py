@@ -22,14 +22,14 @@ def sort_parameters(
     frozen: str,
     train_mode: tuple[str, ...],
 ) -> Selection:
-    """Every parameter, once: the head and what ``is_trained`` says is trained, what can not be trained is frozen.
+    """Every parameter, once: the head and what ``is_trained`` says is trained, what cannot be trained is frozen.
 
     Args:
         classifier: Nothing of it is changed.
         is_trained: Asked for each trainable parameter of the body.
-        trained: Why those of the body are trained.
-        frozen: Why the others are not.
-        train_mode: Of ``Selection``.
+        trained: Reason why those of the body are trained.
+        frozen: Reason why the others are not.
+        train_mode: ``train_mode`` of ``Selection``.
     """
     trained_names: dict[str, str] = {}
     frozen_names: dict[str, str] = {}
@@ -51,7 +51,7 @@ def adapters_and_head(classifier: Classifier, *, trained: str) -> Selection:
 
     Args:
         classifier: Its adapters are in place.
-        trained: Why those of the adapters are trained.
+        trained: Reason why those of the adapters are trained.
 
     Raises:
         UsageError: It has no adapters.
@@ -71,11 +71,11 @@ def adapters_and_head(classifier: Classifier, *, trained: str) -> Selection:
 def fully_trained_modules(
     classifier: Classifier, is_trained: Callable[[str], bool], *, and_behind: bool
 ) -> tuple[str, ...]:
-    """The largest modules of which every parameter is trained or can not be, and the head.
+    """The largest modules of which every parameter is trained or cannot be, and the head.
 
     Args:
         classifier: Nothing of it is changed.
-        is_trained: Of each parameter of the body.
+        is_trained: Whether each parameter of the body is trained.
         and_behind: Also modules without parameters (a dropout) that are defined behind the first trained one.
     """
     untrainable = classifier.untrainable

@@ -10,8 +10,7 @@ from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.adapted import add_adapters
 from crossgraft.models.adapted.classifier_adapters import look
 from crossgraft.models.adapters import AdapterRecipe
-from crossgraft.models.adapters.adaptformer import AdaptFormer as Branch
-from crossgraft.models.adapters.adaptformer import Norm
+from crossgraft.models.adapters.adaptformer import AdaptFormerAdapter, Norm
 from crossgraft.models.adapters.transformer_blocks import pre_norm_blocks
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.methods._method import Selection
@@ -71,7 +70,7 @@ class AdaptFormer:
                 + (f", nor do {len(other) - 1} more of its {len(classifier.blocks)} blocks" if len(other) > 1 else "")
                 + ". Use --method lora, which adapts layers of any network."
             )
-        recipes = [AdapterRecipe(Branch.kind, name, asdict(self)) for name in classifier.blocks]
+        recipes = [AdapterRecipe(AdaptFormerAdapter.kind, name, asdict(self)) for name in classifier.blocks]
         add_adapters(classifier, recipes, seed=seed)
 
     def select(self, classifier: Classifier) -> Selection:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from crossgraft.errors import UsageError
 from crossgraft.models.adapted import add_adapters
 from crossgraft.models.adapted.classifier_adapters import called_modules
-from crossgraft.models.adapters import AdapterRecipe, Lora, adapters_of
+from crossgraft.models.adapters import AdapterRecipe, LoraAdapter, adapters_of
 from crossgraft.models.adapters.lora_targets import AUTO, find_targets
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.methods._method import Selection
@@ -29,8 +29,8 @@ class LoRA:
         targets: ``auto``, or names, globs and types of layers with ``+`` between them (``blocks.*.attn.proj+Conv2d``).
             ``auto``: queries and values; in a network without attention all convolutions that do not work in groups.
         dropout: Probability that an input of A is left out in training.
-        fused: Of a layer that gives queries, keys and values at once: ``q+v`` leaves its keys exactly as they are, each other
-            part has an A and a B of its own; ``q+k+v``.
+        fused: Parts of a layer that gives queries, keys and values at once: ``q+v`` leaves its keys exactly as they are, and
+            each other part has an A and a B of its own; ``q+k+v``.
     """
 
     name: ClassVar[str] = "lora"
@@ -60,7 +60,7 @@ class LoRA:
 
         Raises:
             UnknownNameError: A name fits no layer; the message gives the nearest ones.
-            UsageError: A layer can not be adapted; the message says why.
+            UsageError: A layer cannot be adapted; the message says why.
         """
         called = called_modules(classifier)
         found = find_targets(
@@ -75,7 +75,7 @@ class LoRA:
         recipes: list[AdapterRecipe] = []
         for name, rows in found.items():
             of_rows: dict[str, Any] = {"rows": rows} if rows else {}
-            recipes.append(AdapterRecipe(Lora.kind, name, {**options, **of_rows}))
+            recipes.append(AdapterRecipe(LoraAdapter.kind, name, {**options, **of_rows}))
         add_adapters(classifier, recipes, seed=seed)
 
     def select(self, classifier: Classifier) -> Selection:
@@ -84,6 +84,8 @@ class LoRA:
         Raises:
             UsageError: ``add_adapters`` was not called.
         """
-        ranks = sorted({part.r for _, part in adapters_of(classifier).values() if isinstance(part, Lora)} or {self.r})
+        ranks = sorted(
+            {part.r for _, part in adapters_of(classifier).values() if isinstance(part, LoraAdapter)} or {self.r}
+        )
         rank = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}"
         return adapters_and_head(classifier, trained=f"LoRA of {rank}")

@@ -97,12 +97,12 @@ def _parameters_of(classifier: Classifier, part: str) -> list[str]:
     untrainable = classifier.untrainable
     trainable = [name for name in found if name not in untrainable]
     if not trainable:
-        raise UsageError(f"{part} of {classifier.recipe.name} can not be trained: {untrainable[found[0]]}.")
+        raise UsageError(f"{part} of {classifier.recipe.name} cannot be trained: {untrainable[found[0]]}.")
     return trainable
 
 
 def _fits(parameter: str, pattern: str) -> bool:
-    """Is the parameter, or a module that it is in, called so?"""
+    """Whether the parameter, or a module that contains it, has this name."""
     words = parameter.split(".")
     return any(fnmatchcase(".".join(words[:end]), pattern) for end in range(1, len(words) + 1))
 

@@ -35,12 +35,12 @@ class Plugins:
     """The objects in the slots.
 
     Attributes:
-        method: What is trained.
-        regularizers: What is added to the loss.
-        batch_transforms: What is done to a batch, in this order.
-        augmentation: What is done to an image.
-        loss: As chosen; balanced weights are counted later, from the training rows.
-        sampler: How rows are drawn into batches.
+        method: Method: what is trained.
+        regularizers: Regularisers added to the loss.
+        batch_transforms: Transforms of a batch, in this order.
+        augmentation: Transform of an image.
+        loss: Loss as chosen; balanced weights are counted later, from the training rows.
+        sampler: Sampler that draws rows into batches.
     """
 
     method: Method
@@ -52,12 +52,12 @@ class Plugins:
 
     @property
     def features_are_fixed(self) -> bool:
-        """Can the features of each image be computed once, because nothing that they depend on ever changes?"""
+        """Whether the features of each image can be computed once, because nothing that they depend on changes."""
         return self.method.features_are_fixed and self.shows_plain_images
 
     @property
     def shows_plain_images(self) -> bool:
-        """Is every image shown the same way every time?"""
+        """Whether every image is shown the same way every time."""
         return is_identity(self.augmentation) and not self.batch_transforms
 
     @property

@@ -99,8 +99,8 @@ REFUSED: tuple[Rule, ...] = (
     ),
     Rule(
         lambda s: s.settings.accumulate > s.settings.batch_size,
-        "--accumulate {settings.accumulate} would cut batches of {settings.batch_size} into parts without an image. Ask for "
-        "at most as many parts as images.",
+        "--accumulate {settings.accumulate} would cut batches of {settings.batch_size} into micro-batches without an image. "
+        "Ask for at most as many micro-batches as images.",
     ),
     Rule(
         lambda s: s.settings.warmup_epochs >= s.settings.epochs and "warmup_epochs" in s.given,
@@ -120,7 +120,7 @@ REFUSED: tuple[Rule, ...] = (
     ),
     Rule(
         lambda s: "threshold_rule" in s.given and s.task == "multi-class",
-        "--threshold-rule needs two classes or several labels an image; among {num_classes} classes the most probable one "
+        "--threshold-rule needs two classes or several labels per image; among {num_classes} classes the most probable one "
         "is decided for. Leave it out.",
     ),
     Rule(
@@ -133,10 +133,10 @@ REFUSED: tuple[Rule, ...] = (
 WARNED: tuple[Rule, ...] = (
     Rule(
         lambda s: bool(s.trained_batch_norms) and s.settings.accumulate > 1,
-        "--accumulate {settings.accumulate} cuts each batch into parts of about {images_at_once} images, and BatchNorm layers "
-        "that are trained ({trained_batch_norms[0]} …) normalise each part with its own mean and variance, so the result is not "
-        "that of a whole batch. Leave --accumulate out, with a smaller --batch-size or --precision bf16 if memory is short, or "
-        "choose a method that keeps BatchNorm frozen (--method linear).",
+        "--accumulate {settings.accumulate} cuts each batch into micro-batches of about {images_at_once} images, and BatchNorm "
+        "layers that are trained ({trained_batch_norms[0]} …) normalise each micro-batch with its own mean and variance, so the "
+        "result is not that of a whole batch. Leave --accumulate out, with a smaller --batch-size or --precision bf16 if memory "
+        "is short, or choose a method that keeps BatchNorm frozen (--method linear).",
     ),
 )
 """Said in the plan and as a warning, all that hold."""

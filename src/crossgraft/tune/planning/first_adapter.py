@@ -8,7 +8,7 @@ from typing import Any
 
 from crossgraft.errors import UsageError
 from crossgraft.models.adapted import read_peft_adapter
-from crossgraft.models.adapters import Lora, adapters_of
+from crossgraft.models.adapters import LoraAdapter, adapters_of
 from crossgraft.models.adapters.peft_format import PeftFiles, read_files
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.choice import spell
@@ -21,8 +21,8 @@ def open_adapter(folder: str | Path | None, method: object) -> PeftFiles | None:
     """The files of ``--adapter``, read before anything else is.
 
     Args:
-        folder: As PEFT saved it.
-        method: As it was asked for.
+        folder: Folder as PEFT saved it.
+        method: Method as requested.
 
     Raises:
         UsageError: The method trains no LoRA, or has options that the adapter decides about.
@@ -67,7 +67,7 @@ def put_first_adapters_in(classifier: Classifier, method: Any, files: PeftFiles 
         put_adapters_in(method, classifier, seed=seed)
         return []
     found = read_peft_adapter(classifier, files)
-    ranks = sorted({lora.r for _, lora in adapters_of(classifier).values() if isinstance(lora, Lora)})
+    ranks = sorted({lora.r for _, lora in adapters_of(classifier).values() if isinstance(lora, LoraAdapter)})
     rank = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}"
     notes = [
         f"Training goes on from an adapter of {rank} on {counted(len(found.recipes), 'layer')} "

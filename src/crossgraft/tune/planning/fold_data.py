@@ -21,7 +21,7 @@ from crossgraft.tune.feed.batches import BatchMaker
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
-from crossgraft.tune.parts import Parts
+from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.types import Task
 
@@ -31,12 +31,12 @@ class FoldData:
     """What all trainings of one fold share.
 
     Attributes:
-        fold: From 0; None without folds.
-        images: Of the training rows.
+        fold: Number of the fold, from 0; None without folds.
+        images: Images of the training rows.
         targets: (n, C) of the training rows.
-        loss: With weights counted from these rows.
-        evaluate: On the validation rows.
-        fingerprint: Of everything about the data that decides the result.
+        loss: Loss with weights counted from these rows.
+        evaluate: Evaluation on the validation rows.
+        fingerprint: Fingerprint of everything about the data that decides the result.
     """
 
     fold: int | None
@@ -49,7 +49,7 @@ class FoldData:
 
 def make_fold_data(
     dataset: Dataset,
-    parts: Parts,
+    parts: FoldRows,
     classifier: Classifier,
     plugins: Plugins,
     settings: TrainerSettings,
@@ -116,7 +116,7 @@ def target_matrix(dataset: Dataset, rows: np.ndarray) -> Float[Tensor, "num_rows
     return torch.nn.functional.one_hot(targets, len(dataset.class_names)).float()
 
 
-def _fingerprint(dataset: Dataset, parts: Parts, classifier: Classifier) -> str:
+def _fingerprint(dataset: Dataset, parts: FoldRows, classifier: Classifier) -> str:
     rows = "|".join(",".join(map(str, part.tolist())) for part in (parts.train, parts.val, parts.test))
     facts = [dataset.fingerprint, rows, ",".join(dataset.class_names), classifier.preprocessing.describe()]
     facts += [hashlib.sha256(dataset.targets.tobytes()).hexdigest(), classifier.recipe.weights_fingerprint]

@@ -77,17 +77,17 @@ def make_plan(
     """Count parameters, steps and seconds.
 
     Args:
-        classifier: To be trained.
-        selection: What of it is trained.
-        settings: Of the trainer, without the grid.
+        classifier: Classifier that is trained.
+        selection: Selection of what is trained.
+        settings: Settings of the trainer, without the grid.
         described: Choices in words, shown as they are.
-        points: Of the grid; one empty point without one.
+        points: Points of the grid; one empty point without one.
         num_folds: Folds that are trained; 1 without folds.
         num_train: Training rows of one job.
         num_val: Validation rows of one job.
-        cost: Of one step, measured.
-        own_parameters: Of regularisers.
-        notes: What should be known.
+        cost: Measured cost of one step.
+        own_parameters: Parameters of regularisers.
+        notes: Notes to the user.
     """
     rows = plan_rows(classifier, selection)
     adapters = [part for _, adapter in adapters_of(classifier).values() for part in adapter.parameters()]
@@ -175,7 +175,7 @@ def _images(record: PlanRecord) -> list[str]:
 
 
 def settings_table(settings: Mapping[str, str]) -> list[str]:
-    """One line a setting, names and values below each other."""
+    """One line per setting, names and values below each other."""
     width = max(map(len, settings), default=0)
     return [f"  {name:<{width}}  {value}" for name, value in settings.items()]
 

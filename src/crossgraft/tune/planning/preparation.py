@@ -24,7 +24,7 @@ from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.measuring.selection_metrics import choose_rule
 from crossgraft.tune.methods._method import Selection
-from crossgraft.tune.parts import Parts, TuningRows
+from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.contradictions import notes_on, refuse_contradictions, warnings_on
 from crossgraft.tune.planning.first_adapter import put_first_adapters_in
@@ -49,17 +49,17 @@ class Preparation:
 
     Attributes:
         rows: Data and parts.
-        checks: What was found in the rows.
-        task: What the targets are.
-        request: What was asked for.
+        checks: Findings about the rows.
+        task: Kind of the targets.
+        request: Requested fine-tuning.
         backbone: Pretrained, or with random weights for a method that starts from them.
         classifier: The start of every training.
-        plugins: In the slots.
-        settings: Of the trainer, without the grid.
-        selection: What is trained.
-        rule: What picks epoch and point.
-        num_threads: For images.
-        plan: Of all trainings.
+        plugins: Plug-ins in the slots.
+        settings: Settings of the trainer, without the grid.
+        selection: Selection of what is trained.
+        rule: Rule that selects epoch and grid point.
+        num_threads: Number of threads that read images.
+        plan: Plan of all trainings.
     """
 
     rows: TuningRows
@@ -89,7 +89,7 @@ class Preparation:
             return None
         return make_classifier(backbone, self.classifier.num_outputs, seed=self.settings.seed)
 
-    def fold_data(self, parts: Parts) -> FoldData:
+    def fold_data(self, parts: FoldRows) -> FoldData:
         """Images, targets and evaluation of one fold; features are compared with pretrained ones unless they never change."""
         return make_fold_data(
             self.rows.dataset,
@@ -124,10 +124,10 @@ def prepare_rows(
 
     Args:
         rows: Open, each with its part.
-        request: What was asked for.
-        run: Told about data and machine.
-        reporter: Told what is going on.
-        checks: Of these rows, if they were checked before.
+        request: Requested fine-tuning.
+        run: Run that records data and machine.
+        reporter: Reporter of progress.
+        checks: Checks of these rows, if they were made before.
     """
     options, points = request.options, request.points
     num_threads = options.workers or available_cores()
@@ -215,7 +215,7 @@ def open_rows_of(data: str | Path | Dataset, options: TuneOptions, reporter: Rep
 
 
 def checks_of_rows(rows: TuningRows, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:
-    """Of the training rows alone, and of what is in two parts."""
+    """Findings about the training rows alone, and about images that are in two parts."""
     dataset = rows.dataset
     train = dataset if rows.num_folds is not None else dataset.take(rows.parts[0].train)
     found = check_rows(replace(train, splits=None), strict=strict, reporter=reporter)

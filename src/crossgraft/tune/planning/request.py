@@ -25,9 +25,9 @@ class Request:
     """Options of ``fine_tune`` and what their names stand for.
 
     Attributes:
-        options: As given.
-        spec: Of the model.
-        points: Of the grid.
+        options: Options as given.
+        spec: Spec of the model.
+        points: Points of the grid.
         adapter: Files of ``--adapter``; None without.
     """
 

@@ -1,4 +1,4 @@
-"""Which rows train, which pick the model, and which are only looked at when everything is decided."""
+"""Rows that train, rows that select the model, and rows that are only used when everything is decided."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crossgraft.errors import DataError, UsageError
 from crossgraft.options.data import VAL_SHARE
 from crossgraft.progress import Reporter
 from crossgraft.seeding import derive_seed
-from crossgraft.tune.parts import Parts, Rows, TuningRows
+from crossgraft.tune.parts import FoldRows, Rows, TuningRows
 
 TEST_SHARE = 0.2
 """Share of the images that is set aside as test where the data have no test rows; the rest are train and val."""
@@ -45,17 +45,17 @@ def open_rows(
     test row once, and each fold takes its val rows from the others.
 
     Args:
-        data: As in ``open_dataset``, or an open ``Dataset``.
+        data: Location as in ``open_dataset``, or an open ``Dataset``.
         split: JSON file of a saved split.
         holdout: Share of the images that a new split sets aside as test.
         folds: Number of folds instead of one split.
-        fold: Only this fold, from 0; None: all of them.
+        fold: Number of the only fold, from 0; None: all folds.
         val_fraction: Share of the training rows that becomes val where there is none; 0: no val rows.
         limit: Use at most this many images in all, with the class shares kept.
         per_class: Train on this many images of each class; val and test stay whole.
-        seed: Of every draw.
-        reporter: Told about the data.
-        options: What else ``open_dataset`` takes.
+        seed: Random seed.
+        reporter: Reporter of notices about the data.
+        options: Other arguments of ``open_dataset``.
 
     Raises:
         DataError: The data are wrong, or too few rows are left for a part; the message names it.
@@ -84,14 +84,14 @@ def open_rows(
 
 
 def training_rows(dataset: Dataset, *, val_fraction: float = VAL_SHARE, seed: int = 0) -> TuningRows:
-    """All rows train, but for a drawn share that picks the model; none is set aside as test.
+    """All rows train, except a random share that selects the model; none is set aside as test.
 
     For somebody who has split the images already, and measures the result by their own means.
 
     Args:
         dataset: Without a split.
         val_fraction: Share that becomes val; whole groups stay together. 0: no val rows.
-        seed: Of the draw.
+        seed: Random seed.
 
     Raises:
         DataError: Too few rows are left for a part.
@@ -103,7 +103,7 @@ def training_rows(dataset: Dataset, *, val_fraction: float = VAL_SHARE, seed: in
     if val_fraction > 0:
         train, val = _draw(dataset, train, val_fraction, seed, "val")
         origin = f"{val_fraction:.0%} of the rows, {_how(dataset)}"
-    parts = Parts(train, val, _NO_ROWS)
+    parts = FoldRows(train, val, _NO_ROWS)
     _refuse_missing_classes(dataset, parts)
     named = replace(dataset, splits=_part_names(len(dataset), parts))
     return TuningRows(named, (parts,), {"train": "all other rows", "val": origin, "test": "none"})
@@ -137,7 +137,7 @@ def _open(
         if data.splits is not None:
             raise UsageError(f"{data.name} has a split of its own, which is kept. Leave out --holdout.")
         rest, test = _draw(data, np.arange(len(data)), holdout, seed, "test")
-        data = replace(data, splits=_part_names(len(data), Parts(rest, _NO_ROWS, test)))
+        data = replace(data, splits=_part_names(len(data), FoldRows(rest, _NO_ROWS, test)))
     return data if limit is None else data.take(limit_rows(data.targets, limit, seed=seed))
 
 
@@ -161,7 +161,7 @@ def _one_split(dataset: Dataset, val_fraction: float, seed: int) -> TuningRows:
         origins["val"] = f"{val_fraction:.0%} of the training rows, {_how(dataset)}"
     elif val.size == 0:
         origins["val"] = "none"
-    parts = Parts(train, val, test)
+    parts = FoldRows(train, val, test)
     named = replace(dataset, splits=_part_names(len(dataset), parts))
     return TuningRows(named, (parts,), {part: origins[part] for part in PARTS}, ranked=ranked)
 
@@ -170,14 +170,14 @@ def _folds(dataset: Dataset, num_folds: int, fold: int | None, val_fraction: flo
     if dataset.splits is not None:
         raise UsageError(f"{dataset.name} has a split of its own, which is kept. Leave out --folds.")
     drawn = k_folds(dataset.targets, dataset.groups, num_folds=num_folds, seed=seed, class_names=dataset.class_names)
-    parts: list[Parts] = []
+    parts: list[FoldRows] = []
     for number, split in enumerate(drawn):
         if fold is not None and number != fold:
             continue
         train, val = split.rows("train"), _NO_ROWS
         if val_fraction > 0:
             train, val = _draw(dataset, train, val_fraction, seed, f"val of fold {number}")
-        parts.append(Parts(train, val, split.rows("test"), fold=number))
+        parts.append(FoldRows(train, val, split.rows("test"), fold=number))
     how = _how(dataset)
     val = f"{val_fraction:.0%} of the rows of the other folds, {how}" if val_fraction else "none"
     origins = {"train": "the other folds", "val": val, "test": f"one of {num_folds} folds, {how}"}
@@ -196,12 +196,12 @@ def _draw(dataset: Dataset, rows: Rows, share: float, seed: int, purpose: str) -
     return rows[split.rows("train")], rows[split.rows("test")]
 
 
-def _fewer(dataset: Dataset, parts: Parts, per_class: int, seed: int) -> Parts:
+def _fewer(dataset: Dataset, parts: FoldRows, per_class: int, seed: int) -> FoldRows:
     chosen = take_per_class(dataset.targets[parts.train], per_class, seed=seed, class_names=dataset.class_names)
     return replace(parts, train=parts.train[chosen])
 
 
-def _refuse_missing_classes(dataset: Dataset, parts: Parts) -> None:
+def _refuse_missing_classes(dataset: Dataset, parts: FoldRows) -> None:
     """Every class must be there to be learned; a label of several needs images with it and images without it."""
     where = "" if parts.fold is None else f" of fold {parts.fold}"
     if not dataset.is_multi_label and len(dataset.class_names) < 2:
@@ -216,11 +216,11 @@ def _refuse_missing_classes(dataset: Dataset, parts: Parts) -> None:
             what = f"label {name}" if dataset.is_multi_label else f"class {name}"
             raise DataError(
                 f"Among the {len(parts.train)} training rows{where} of {dataset.name}, {extent} image has the {what}, so it "
-                "can not be learned. Give more images, leave it out, or choose another split."
+                "cannot be learned. Give more images, leave it out, or choose another split."
             )
 
 
-def _refuse_empty_test(dataset: Dataset, parts: Parts) -> None:
+def _refuse_empty_test(dataset: Dataset, parts: FoldRows) -> None:
     where = "" if parts.fold is None else f" of fold {parts.fold}"
     if parts.test.size == 0:
         raise DataError(f"{dataset.name} has no test rows{where}, so nothing can be said about the result.")
@@ -230,7 +230,7 @@ def _how(dataset: Dataset) -> str:
     return "drawn by image" if dataset.groups is None else f"drawn by {dataset.group_column}"
 
 
-def _part_names(num_rows: int, parts: Parts) -> np.ndarray:
+def _part_names(num_rows: int, parts: FoldRows) -> np.ndarray:
     names = np.full(num_rows, "", dtype="U5")
     for part in PARTS:
         names[parts.rows(part)] = part

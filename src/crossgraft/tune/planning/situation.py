@@ -15,18 +15,18 @@ class Situation:
     """Everything that the tables of ``contradictions`` look at.
 
     Attributes:
-        plugins: In the slots.
-        settings: Of the trainer.
-        task: What the targets are.
+        plugins: Plug-ins in the slots.
+        settings: Settings of the trainer.
+        task: Kind of the targets.
         num_train: Training rows.
         num_classes: Classes or labels.
-        has_val: Are there rows that pick the model?
+        has_val: Whether there are rows that select the model.
         device: Resolved.
         num_jobs: Folds × grid points.
-        num_points: Of the grid.
+        num_points: Number of points of the grid.
         trained_batch_norms: Names of BatchNorm layers whose statistics would move.
         given: Arguments that the user gave.
-        grid_settings: What the grid varies.
+        grid_settings: Settings that the grid varies.
     """
 
     plugins: Plugins
@@ -65,27 +65,27 @@ class Situation:
 
     @property
     def single_label_transforms(self) -> str:
-        """Batch transforms that mean nothing for several labels an image."""
+        """Batch transforms that mean nothing for several labels per image."""
         return ", ".join(each.name for each in self.plugins.batch_transforms if not each.accepts_multi_label)
 
     @property
     def shows_plain_images(self) -> bool:
-        """Is every image shown the same way every time?"""
+        """Whether every image is shown the same way every time."""
         return self.plugins.shows_plain_images
 
     @property
     def mixes(self) -> bool:
-        """Are images mixed?"""
+        """Whether images are mixed."""
         return any(getattr(transform, "mixes_images", False) for transform in self.plugins.batch_transforms)
 
     @property
     def changes_images(self) -> bool:
-        """Are images augmented or mixed?"""
+        """Whether images are augmented or mixed."""
         return self.mixes or not is_identity(self.plugins.augmentation)
 
     @property
     def weighs_classes(self) -> bool:
-        """Does the loss weigh rare classes more?"""
+        """Whether the loss weights rare classes more."""
         loss = self.plugins.loss
         return any(getattr(loss, name, None) is not None for name in ("class_weights", "positive_weights"))
 

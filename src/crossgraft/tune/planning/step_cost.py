@@ -32,12 +32,12 @@ class StepCost:
     """Seconds and memory of training.
 
     Attributes:
-        seconds_per_image: Of a step, over its images; with ``features_once`` of computing the features.
-        seconds_of_head_step: Of a step that only sees features; 0 otherwise.
+        seconds_per_image: Duration of a step over its images; with ``features_once``, of computing the features.
+        seconds_of_head_step: Duration of a step that only sees features; 0 otherwise.
         features_once: Whether features are computed once and epochs then train the head alone.
         peak_bytes: Largest memory that training needs at once, without the images.
-        time_reason: How the time was measured, or why it was not.
-        memory_reason: How the memory was estimated, or why it was not.
+        time_reason: Method of the time measurement, or the reason why there is none.
+        memory_reason: Method of the memory estimate, or the reason why there is none.
     """
 
     seconds_per_image: float | None
@@ -130,7 +130,7 @@ def measure_step(
     except torch.OutOfMemoryError as error:
         raise OutOfMemoryError(
             f"One step of {settings.batch_size} images does not fit into the memory of {settings.device}. Use a smaller "
-            "--batch-size, a smaller --image-size, or cut batches into parts with --accumulate."
+            "--batch-size, a smaller --image-size, or cut batches into micro-batches with --accumulate."
         ) from error
     except CrossgraftError as error:  # a step that diverges is told when it is made for real
         return replace(UNKNOWN_COST, time_reason=f"not measured: {error}")
@@ -168,7 +168,7 @@ def _measure_features(classifier: Classifier, feed: BatchMaker, settings: Traine
 
 
 _HEAD_STEP_SECONDS = 2e-3
-"""Of one step of a linear layer on features in memory; nearly all of it is overhead."""
+"""Duration of one step of a linear layer on features in memory; nearly all of it is overhead."""
 
 
 class _Clock:
@@ -190,7 +190,7 @@ class _Clock:
 
     @property
     def seconds(self) -> list[float]:
-        """Of each piece, in order."""
+        """Duration of each piece, in order."""
         pieces = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(self._notes)]
         return [min(wall, processor) if self._device.type == "cpu" else wall for wall, processor in pieces]
 

@@ -1,6 +1,6 @@
-"""The page beside the weights, for people: what the model is, on what it was tested, and what it is not for.
+"""The model card beside the weights, for people: what the model is, on what it was tested, and what it is not for.
 
-The headings follow Mitchell et al., Model cards for model reporting (2019). Everything on the page comes from ``model.json``.
+The headings follow Mitchell et al., Model cards for model reporting (2019). Everything in the card comes from ``model.json``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def model_card(facts: SavedModelRecord, *, how_to_use: str = _WITH_CROSSGRAFT) -
     """The card in Markdown; the same facts give the same text.
 
     Args:
-        facts: What ``model.json`` says.
+        facts: Content of ``model.json``.
         how_to_use: Its last paragraph, in Markdown.
     """
     parts = [

@@ -12,12 +12,12 @@ from crossgraft.tune.planning.preparation import Preparation
 
 
 def prediction_table(folds: Sequence[FoldPredictions], prepared: Preparation, *, show_names: bool) -> pd.DataFrame:
-    """One row an image, in the order of the data: number from 1, part, truth, decision, probabilities, logits.
+    """One row per image, in the order of the data: number from 1, part, truth, decision, probabilities, logits.
 
     Args:
-        folds: Of the picked models.
+        folds: Folds of the selected models.
         prepared: Data and task.
-        show_names: Also the names of the files, which may say who a patient is.
+        show_names: Whether to include names of files, which may identify patients.
     """
     dataset, names = prepared.rows.dataset, prepared.rows.dataset.class_names
     parts: list[pd.DataFrame] = []

@@ -31,9 +31,9 @@ def describe_saved_model(
     Args:
         record: Says on what the model was trained and how well it does.
         classifier: The network; its recipe is kept.
-        seed: Of the run.
-        window: Which intensities of DICOM and NIfTI images became black and white, as it was asked for.
-        slices: Which slices of volumes were images, as it was asked for.
+        seed: Random seed of the run.
+        window: Requested intensities of DICOM and NIfTI images that became black and white.
+        slices: Requested slices of volumes that were images.
     """
     data, calibration = record.dataset, record.calibration
     return SavedModelRecord(
@@ -78,7 +78,7 @@ def save_model(folder: str | Path, classifier: Classifier, facts: SavedModelReco
     Args:
         folder: Usually ``<run directory>/model``; folders above it are made.
         classifier: The network as it was evaluated.
-        facts: From ``describe_saved_model``; fingerprints of the weights are filled in here.
+        facts: Facts from ``describe_saved_model``; fingerprints of the weights are filled in here.
 
     Returns:
         The facts as they were written.

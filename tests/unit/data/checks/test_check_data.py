@@ -253,7 +253,7 @@ def test_damaged_files_and_empty_folders_are_collected_not_raised(damaged, repor
         open_dataset(damaged)
     record = check_data(damaged, reporter=reporter).record
     by_title = {finding.title: finding for finding in record.findings}
-    assert "2 images can not be read" in by_title["Unreadable images"].text
+    assert "2 images cannot be read" in by_title["Unreadable images"].text
     assert by_title["Unreadable images"].images == [[4], [20]]
     assert "normal" in by_title["Unusable rows"].text
     assert not record.is_sound

@@ -173,7 +173,7 @@ def test_damaged_files_are_named_counted_and_may_be_skipped(ct_folder):
     (ct_folder / "benign" / "a.dcm").write_bytes((ct_folder / "benign" / "a.dcm").read_bytes()[:-99])
     (ct_folder / "benign" / "z.dcm").write_bytes(b"")
     with pytest.raises(
-        UnreadableImageError, match=r"benign/a\.dcm: the file is truncated.*1 more can not be read: benign/z\.dcm"
+        UnreadableImageError, match=r"benign/a\.dcm: the file is truncated.*1 more cannot be read: benign/z\.dcm"
     ):
         open_dataset(ct_folder)
     dataset = open_dataset(ct_folder, skip_unreadable=True)

@@ -199,7 +199,7 @@ def test_labels_that_are_no_class_label(saved, values, names):
         ([0, -1] * 4, "ClassLabel", r"The label is -1 in row 1 \(column label\), which says that it is not known"),
         (["a", None] * 4, "string", r"The label is missing in row 1"),
         ([0.5, 1.0] * 4, "float32", r"The labels are not whole numbers: 0.5 in row 0"),
-        ([b"a", b"b"] * 4, "binary", r"The column label holds Value\('binary'\), which can not be labels"),
+        ([b"a", b"b"] * 4, "binary", r"The column label holds Value\('binary'\), which cannot be labels"),
         ([[0], None] * 4, "list", r"A label is missing in row 1"),
     ],
 )
@@ -307,7 +307,7 @@ def test_an_unreadable_cell_is_named_by_its_row(tmp_path, cell, reason):
 def test_pixel_arrays_are_refused_with_the_way_out(saved):
     made = datasets.Dataset.from_dict({"pixels": [[[0, 1], [2, 3]]] * 4, "label": [0, 1] * 2})
     with pytest.raises(
-        DataError, match=r"No column of chest is declared as one image a row.*cast_column.*pixels: List"
+        DataError, match=r"No column of chest is declared as one image per row.*cast_column.*pixels: List"
     ):
         open_dataset(saved(made))
 
@@ -461,7 +461,7 @@ def test_old_versions_are_told_to_run_no_code(hub_cache, monkeypatch):
         raise ConnectionError("Couldn't reach the Hub.")
 
     monkeypatch.setattr(datasets, "load_dataset", load)
-    with pytest.raises(MissingError, match=r"owner/Tiny can not be fetched from the hub: Couldn't reach the Hub\.$"):
+    with pytest.raises(MissingError, match=r"owner/Tiny cannot be fetched from the hub: Couldn't reach the Hub\.$"):
         open_dataset("hf:owner/Tiny", allow_download=True)
     assert asked == [False]
 
@@ -473,11 +473,11 @@ def test_a_malformed_name_is_explained(location):
 
 
 def test_objects_in_memory_are_explained():
-    with pytest.raises(UsageError, match=r"Data can not be a Dataset. Write it to a folder with save_to_disk"):
+    with pytest.raises(UsageError, match=r"Data cannot be a Dataset. Write it to a folder with save_to_disk"):
         location_text(two_classes())
-    with pytest.raises(UsageError, match=r"Data can not be an IterableDataset. It is streamed .* without streaming"):
+    with pytest.raises(UsageError, match=r"Data cannot be an IterableDataset. It is streamed .* without streaming"):
         location_text(two_classes().to_iterable_dataset())
-    with pytest.raises(UsageError, match="Data can not be a list"):
+    with pytest.raises(UsageError, match="Data cannot be a list"):
         location_text([1, 2])
 
 

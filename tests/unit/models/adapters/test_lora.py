@@ -10,7 +10,7 @@ from timm.layers import Conv2dSame, StdConv2d
 from torch import nn
 
 from crossgraft.errors import UsageError
-from crossgraft.models.adapters.lora import Lora
+from crossgraft.models.adapters.lora import LoraAdapter
 
 OPTIONS = {"r": 4, "alpha": 6.0, "dropout": 0.0}
 
@@ -18,7 +18,7 @@ OPTIONS = {"r": 4, "alpha": 6.0, "dropout": 0.0}
 def adapted(layer, **options):
     """The layer in float64, an adapter with drawn weights beside it."""
     layer = layer.double()
-    adapter = Lora.make(layer, {**OPTIONS, **options}, name="layer")
+    adapter = LoraAdapter.make(layer, {**OPTIONS, **options}, name="layer")
     random = torch.Generator().manual_seed(1)
     adapter.draw(random)
     with torch.no_grad():
@@ -127,7 +127,7 @@ def test_ranges_of_a_fused_layer_are_layers_of_their_own(rows):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_rows_of_no_range_keep_their_weights_when_merged(dtype):
     layer = built(nn.Linear, 5, 12).to(dtype)
-    adapter = Lora.make(layer, {**OPTIONS, "rows": [[0, 4], [8, 12]]}, name="layer")
+    adapter = LoraAdapter.make(layer, {**OPTIONS, "rows": [[0, 4], [8, 12]]}, name="layer")
     with torch.no_grad():
         adapter.B.fill_(0.3)
         adapter.A.fill_(0.7)
@@ -143,7 +143,7 @@ def test_the_rows_of_no_range_keep_their_weights_when_merged(dtype):
 
 def test_first_weights():
     layer = built(nn.Conv2d, 6, 8, 3)
-    adapter = Lora.make(layer, {**OPTIONS, "r": 64}, name="layer")
+    adapter = LoraAdapter.make(layer, {**OPTIONS, "r": 64}, name="layer")
     adapter.draw(torch.Generator().manual_seed(0))
     bound = 1 / math.sqrt(6 * 9)
     assert not adapter.B.any()
@@ -189,4 +189,4 @@ def test_a_merged_adapter_is_neither_trained_nor_saved():
 )
 def test_layers_that_can_not_be_adapted(layer, message):
     with pytest.raises(UsageError, match=message):
-        Lora.make(layer, OPTIONS, name="body.layer")
+        LoraAdapter.make(layer, OPTIONS, name="body.layer")

@@ -86,7 +86,7 @@ def test_unreadable_images_and_warnings_are_checks(record, source_of):
     (checks,) = blocks_of(prediction_checks_section(source_of(changed)), Checks)
     assert [check.text for check in checks.checks][:2] == [
         "Odd.",
-        "1 image can not be decoded and has no prediction: rows 3.",
+        "1 image cannot be decoded and has no prediction: rows 3.",
     ]
     (table,) = blocks_of(rows_section(source_of(changed)), Table)
     assert table.rows[2][-1].text == "—"

@@ -72,7 +72,7 @@ def test_a_model_for_torchvision_and_the_code_of_its_card(tmp_path, monkeypatch)
     model = saved(library_classifier("torchvision:shufflenet_v2_x0_5", size=64))
     exported = export_model(model, out=tmp_path / "x")
     assert exported.record.loads_with == "torchvision"
-    assert exported.record.notes == ["timm can not load it: it is a network of torchvision."]
+    assert exported.record.notes == ["timm cannot load it: it is a network of torchvision."]
     assert not (tmp_path / "x" / "config.json").exists()
     card = (tmp_path / "x" / "README.md").read_text()
     images = prepared(model)
@@ -90,7 +90,7 @@ def test_a_network_of_ones_own_keeps_its_names(tmp_path, monkeypatch):
     images = prepared(model)
     assert close(logits(network.eval(), images), logits(model.classifier, images))
     assert exported.record.loads_with == "your own code"
-    assert "timm and torchvision can not load it" in exported.record.notes[0]
+    assert "timm and torchvision cannot load it" in exported.record.notes[0]
     card = (tmp_path / "x" / "README.md").read_text()
     names = run_card(card, tmp_path / "x", monkeypatch, images=images, your_function=SmallCnn)
     assert close(names["logits"].detach(), logits(model.classifier, images))
@@ -118,7 +118,7 @@ def test_the_card_begins_with_what_the_hub_reads(tmp_path):
 
 def test_a_head_with_layers_behind_it_is_refused(tmp_path):
     model = saved(library_classifier("torchvision:squeezenet1_1", size=64))
-    with pytest.raises(ExportError, match=r"can not be put in the place of its own: .* Use --format torch or onnx"):
+    with pytest.raises(ExportError, match=r"cannot be put in the place of its own: .* Use --format torch or onnx"):
         export_model(model, out=tmp_path / "deep" / "x")
     assert list(tmp_path.iterdir()) == []
 

@@ -106,7 +106,7 @@ def test_errors_name_the_parts_there_are():
 def test_a_part_that_can_not_be_trained_is_refused():
     backbone = load_backbone(ModelSpec("s", "torchvision:squeezenet1_1", "random"), image_size=32)
     net = make_classifier(backbone, 2, seed=0)
-    with pytest.raises(UsageError, match=r"classifier of s can not be trained: source head, not used"):
+    with pytest.raises(UsageError, match=r"classifier of s cannot be trained: source head, not used"):
         Partial(names="classifier").select(net)
     assert not any(name.startswith("body.classifier") for name in trained(net, blocks=2))
 

@@ -9,13 +9,13 @@ import torch
 from crossgraft.data import dataset_from_arrays
 from crossgraft.options import TuneOptions
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.parts import Parts
+from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.fold_data import make_feed, make_fold_data, target_matrix, task_of
 from crossgraft.tune.planning.request import plugins_of
 from support.training import build_classifier
 
 SETTINGS = TrainerSettings(batch_size=8, device="cpu", epochs=1)
-PARTS = Parts(np.arange(18), np.arange(18, 24), np.arange(24, 30))
+PARTS = FoldRows(np.arange(18), np.arange(18, 24), np.arange(24, 30))
 
 
 def dataset(labels=None):
@@ -40,7 +40,7 @@ def test_targets_are_of_the_training_rows_and_weights_are_counted_from_them():
 
 
 def test_the_fingerprint_tells_rows_labels_and_order_apart():
-    moved = Parts(np.arange(1, 18), np.r_[0, np.arange(18, 24)], PARTS.test)
+    moved = FoldRows(np.arange(1, 18), np.r_[0, np.arange(18, 24)], PARTS.test)
     other_labels = dataset(np.roll(np.arange(30) % 3, 1))
     found = [fold_data(), fold_data(), fold_data(parts=moved), fold_data(other_labels)]
     prints = [data.fingerprint for data in found]

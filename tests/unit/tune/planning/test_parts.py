@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crossgraft.data import dataset_from_arrays
-from crossgraft.tune.parts import Parts, TuningRows
+from crossgraft.tune.parts import FoldRows, TuningRows
 
 
 def rows(*parts, groups=None, **fields):
@@ -17,7 +17,7 @@ def rows(*parts, groups=None, **fields):
 
 
 def parts(train, val, test, fold=None):
-    return Parts(*(np.asarray(each, dtype=np.int64) for each in (train, val, test)), fold)
+    return FoldRows(*(np.asarray(each, dtype=np.int64) for each in (train, val, test)), fold)
 
 
 WHOLE = parts(range(6), range(6, 8), range(8, 12))

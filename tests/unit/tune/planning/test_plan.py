@@ -99,7 +99,7 @@ CONTRADICTIONS = {
     },
     "BatchNorm layers that are trained": {"trained_batch_norms": ("body.bn",), "settings": {"num_processes": 2}},
     "some would have no image": {"settings": {"num_processes": 8, "batch_size": 4}},
-    "parts without an image": {"settings": {"accumulate": 8, "batch_size": 4}},
+    "micro-batches without an image": {"settings": {"accumulate": 8, "batch_size": 4}},
     "is all of --epochs": {"given": ["warmup_epochs"], "settings": {"epochs": 3, "warmup_epochs": 3.0}},
     "16-mixed needs a GPU": {"settings": {"precision": "16-mixed"}},
     "--momentum is of SGD": {"given": ["momentum"]},
@@ -159,7 +159,7 @@ def test_what_should_be_known_is_noted(said):
 def test_what_is_seldom_meant_is_warned_of():
     parts = {"trained_batch_norms": ("body.bn",), "settings": {"batch_size": 64, "accumulate": 4}}
     (warning,) = warnings_on(situation(**parts))
-    assert "--accumulate 4 cuts each batch into parts of about" in warning
+    assert "--accumulate 4 cuts each batch into micro-batches of about" in warning
     assert "(body.bn …)" in warning
     assert "--method linear" in warning
     assert len(WARNED) == 1

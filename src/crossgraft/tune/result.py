@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Tuned:
+class FineTuningResult:
     """A fine-tuned model: ``record`` holds every number.
 
     Attributes:
         plan: What was planned; all there is after ``plan=True``.
         out: Run directory, or None.
-        report: The page, if one was written.
-        classifier: The picked model in eval mode on the CPU; None with folds, which give one model each.
+        report: The HTML report, if one was written.
+        classifier: The selected model in eval mode on the CPU; None with folds, which give one model each.
     """
 
     plan: Plan
@@ -48,11 +48,11 @@ class Tuned:
 
     @property
     def headline(self) -> MetricRecord | None:
-        """The primary metric on unseen rows, with its interval."""
+        """The primary metric on held-out rows, with its interval."""
         return self.record.metric(self.record.primary_metric)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a metric: value, interval, and what it is about."""
+        """One row per metric: value, interval, and what it is about."""
         import pandas as pd
 
         columns = ["split", "metric", "class_name", "attribute", "attribute_value", "value", "low", "high"]
@@ -61,7 +61,7 @@ class Tuned:
         return pd.DataFrame(rows, columns=columns)
 
     def history(self) -> pd.DataFrame:
-        """One row an epoch of each training: learning curves."""
+        """One row per epoch of each training: learning curves."""
         return epoch_frame(self.record.history)
 
     def to_json(self) -> str:
@@ -71,10 +71,10 @@ class Tuned:
     def __repr__(self) -> str:
         """One line."""
         if self.tuning is None:
-            return f"Tuned(plan of {self.plan.record.num_steps} steps)"
+            return f"FineTuningResult(plan of {self.plan.record.num_steps} steps)"
         found = self.headline
         value = "" if found is None else f", {metric_in_words(found)}"
-        return f"Tuned({self.tuning.model.name!r} on {self.tuning.dataset.name!r}{value})"
+        return f"FineTuningResult({self.tuning.model.name!r} on {self.tuning.dataset.name!r}{value})"
 
     def _repr_html_(self) -> str:
         if self.tuning is None:
@@ -89,7 +89,7 @@ class Tuned:
 
 
 def epoch_frame(history: Sequence[EpochRow]) -> pd.DataFrame:
-    """One row an epoch; each term of the loss has a column."""
+    """One row per epoch; each term of the loss has a column."""
     import pandas as pd
 
     return pd.DataFrame([{**row.model_dump(exclude={"terms"}), **row.terms} for row in history])

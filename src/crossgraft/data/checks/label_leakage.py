@@ -13,9 +13,9 @@ from crossgraft.records import ColumnRecord, FindingRecord
 from crossgraft.words.formatting import counted, percent
 
 TELLS_ALMOST_ALL = 0.8
-"""Of the way from guessing to being always right: a warning."""
+"""Share of the way from guessing to always being right from which a warning is given."""
 TELLS_MUCH = 0.4
-"""The same for a notice."""
+"""The same share for a notice."""
 
 _NAME, _TITLE = "telling_columns", "Columns that tell the label"
 _LEAST_IMAGES = 20
@@ -25,7 +25,7 @@ _IMAGE_PROPERTIES = "of the image"
 def measure_columns(survey: Survey) -> list[ColumnRecord]:
     """How much each column, and each property of the image files, tells about the label; most telling first.
 
-    With several labels an image, the label that a column tells most about counts. Empty for fewer than 20 images.
+    With several labels per image, the label that a column tells most about counts. Empty for fewer than 20 images.
     """
     if len(survey.readable_rows) < _LEAST_IMAGES:
         return []
@@ -42,7 +42,7 @@ def strength(column: ColumnRecord) -> float:
     return (column.balanced_accuracy - column.chance) / (1 - column.chance)
 
 
-def check_telling_columns(survey: Survey, columns: list[ColumnRecord]) -> list[FindingRecord]:
+def check_label_leakage(survey: Survey, columns: list[ColumnRecord]) -> list[FindingRecord]:
     """Advisory: what ``measure_columns`` found, in words."""
     if not columns:
         return []

@@ -18,8 +18,8 @@ PRINTED_LEADS = {"Pneumonia": 0.40, "OrganA": 0.25, "Derma": 0.24, "OCT": 0.21, 
 Taus = Float64[np.ndarray, "num_targets num_methods"]
 
 
-def thesis_slips(datasets: Benchmark, architectures: Benchmark) -> list[SlipRecord]:
-    """The slips of chapter 6, from the printed tables and the shipped scores."""
+def thesis_errata(datasets: Benchmark, architectures: Benchmark) -> list[SlipRecord]:
+    """The errata of chapter 6, from the printed tables and the shipped scores."""
     return [
         _ranks_of_pneumonia(_taus(datasets)),
         _average_row(_taus(architectures)),
@@ -28,7 +28,7 @@ def thesis_slips(datasets: Benchmark, architectures: Benchmark) -> list[SlipReco
     ]
 
 
-def itm_slips() -> list[SlipRecord]:
+def itm_errata() -> list[SlipRecord]:
     """Eq. 1 is not what Table 1 holds."""
     return [
         SlipRecord(
