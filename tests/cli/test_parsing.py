@@ -91,4 +91,4 @@ def test_a_file_that_says_several_seeds_needs_several_ways(tmp_path, crossgraft)
 def test_published_results_take_no_configuration(tmp_path, crossgraft):
     (tmp_path / "c.yaml").write_text("seed: 1\n")
     outcome = crossgraft("rank", "--published", "itm", "--config", tmp_path / "c.yaml")
-    assert (outcome.code, "can not be used with --config" in outcome.err) == (2, True)
+    assert (outcome.code, "cannot be used with --config" in outcome.err) == (2, True)

@@ -20,9 +20,9 @@ def test_json_is_the_record(tmp_path, capsys):
 
 def test_flags_of_images_are_refused(capsys):
     assert main(["rank", "digits", "--published", "itm"]) == 2
-    assert "can not be used with DATA" in capsys.readouterr().err
+    assert "cannot be used with DATA" in capsys.readouterr().err
     assert main(["rank", "--published", "itm", "--seed", "1"]) == 2
-    assert "can not be used with --seed" in capsys.readouterr().err
+    assert "cannot be used with --seed" in capsys.readouterr().err
 
 
 def test_rank_without_images_says_what_to_do(capsys):

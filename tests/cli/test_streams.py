@@ -1,4 +1,4 @@
-"""Terminals and pipes that can not show every character: code pages of Windows, plain ASCII."""
+"""Terminals and pipes that cannot show every character: code pages of Windows, plain ASCII."""
 
 import io
 import json

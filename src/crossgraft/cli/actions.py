@@ -78,7 +78,7 @@ def _evaluate_again(call: Call) -> int:
     surplus = {*call.typed} - {*options_of(Published), *options_of(PublishedOptions), "json", "quiet", "debug"}
     if call.inputs["data"] is not None or surplus:
         what = "DATA" if call.inputs["data"] is not None else "--" + min(surplus).replace("_", "-")
-        raise UsageError(f"--published evaluates results that are there already; it can not be used with {what}.")
+        raise UsageError(f"--published evaluates results that are there already; it cannot be used with {what}.")
     record, page = in_own_directory(
         "rank",
         name,

@@ -15,7 +15,7 @@ _LONGEST_NAME = 22
 
 
 def comparison_text(record: FineTuningComparisonRecord, report: Path | None) -> str:
-    """Data and model, one line a variant, what limits it, the answer, the path of the report."""
+    """Data and model, one line per variant, what limits it, the answer, the path of the report."""
     parts = [_heading(record), variants_text(record), *_curve(record)]
     parts += [wrap(f"{check.title}: {check.text}") for check in record.checks if check.severity == "unsound"]
     parts += [wrap(f"Warning: {warning}") for warning in record.warnings]
@@ -35,7 +35,7 @@ def _heading(record: FineTuningComparisonRecord) -> str:
 
 
 def variants_text(record: FineTuningComparisonRecord) -> str:
-    """One line a variant, the best first."""
+    """One line per variant, the best first."""
     header = [record.metric_title.lower(), "value", "95 % interval", "CKA", "debiased", "time"]
     header.append("" if record.full is None else "minus full")
     rows = [_row(row, has_full=record.full is not None) for row in record.variants]

@@ -32,7 +32,7 @@ def demo_text(record: DemoRecord, out: Path, report: Path | None) -> str:
             if best is None or best.comparison is None
             else [("5. Three ways to fine-tune it: what they give, and what they keep", _compared(best.comparison))]
         ),
-        ("What this demo can not show", "\n".join(wrap(f"- {limit}", indent="  ") for limit in record.limits)),
+        ("What this demo cannot show", "\n".join(wrap(f"- {limit}", indent="  ") for limit in record.limits)),
     ]
     body = "\n\n".join(f"{title}\n\n{text}" for title, text in chapters)
     end = NEXT if report is None else NEXT + "\n" + place("Report", report)

@@ -37,7 +37,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
 
 
 def replace_unknown_characters(*streams: object) -> None:
-    """Let a stream that can not show a character (code pages of Windows, plain ASCII) show "?" instead of failing."""
+    """Let a stream that cannot show a character (code pages of Windows, plain ASCII) show "?" instead of failing."""
     for stream in streams:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

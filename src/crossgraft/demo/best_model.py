@@ -90,7 +90,7 @@ def tune_best_model(
 
     Raises:
         DataError: The whole network could not be trained.
-        StorageError: ``folder`` can not be written.
+        StorageError: ``folder`` cannot be written.
 
     Cost:
         About 15 seconds of one core.

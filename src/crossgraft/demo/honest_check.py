@@ -26,7 +26,7 @@ class HonestCheck:
     """Accuracy of every model after fine-tuning, and what is needed to compare two of them.
 
     Attributes:
-        rows: One a model, in the order of the zoo.
+        rows: One per model, in the order of the zoo.
         family: Of each model, by name.
         full_shares: By model, for each test image the share of seeds with which the fine-tuned network is
             right.

@@ -60,7 +60,7 @@ def _agreement(ranking: RankingRecord) -> list[str]:
 def _agreement_sentence(title: str, row: AgreementRecord) -> str:
     among = f"Among the {row.num_models} models" + (f" of the family {row.family}" if row.family else "")
     if row.weighted_kendall is None:
-        return f"{among}, {title} can not be compared with fine-tuning: {row.reason}."
+        return f"{among}, {title} cannot be compared with fine-tuning: {row.reason}."
     measured = f"{among}, {title} agrees with fine-tuning with a weighted Kendall of {row.weighted_kendall:+.2f}"
     if row.low is None or row.high is None:
         return f"{measured}, without an interval: {row.reason}."

@@ -44,7 +44,7 @@ def write_demo(
 
     Raises:
         RunDirectoryError: ``out`` is in use or holds another run.
-        StorageError: Something can not be written.
+        StorageError: Something cannot be written.
     """
     path = Path(out)
     reporter = reporter or Reporter(quiet=True)

@@ -80,7 +80,7 @@ def run_demo(
 
     Raises:
         CrossgraftError: A worker process was killed.
-        StorageError: The cache or ``out`` can not be written.
+        StorageError: The cache or ``out`` cannot be written.
 
     Cost:
         About 70 seconds of one core, shared by two; 45 once the zoo is in the cache.

@@ -1,6 +1,6 @@
 """The zoo of the demo: two architectures on five sources, and the same architectures with random weights.
 
-Made on the spot and kept in the user's cache, one file a model; a model whose file is there is not made
+Made on the spot and kept in the user's cache, one file per model; a model whose file is there is not made
 again. The folder is named by a hash of everything that decides the weights, so that another recipe never
 reads the files of this one.
 """
@@ -77,7 +77,7 @@ def build_zoo(
         A YAML file for ``read_zoo``.
 
     Raises:
-        StorageError: The cache can not be written.
+        StorageError: The cache cannot be written.
 
     Cost:
         About 1.5 seconds of one core for each model that is not in the cache.

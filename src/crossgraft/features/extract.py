@@ -63,7 +63,7 @@ def extract_features(
     Raises:
         UsageError: The batch size or the number of threads is below 1.
         DataError: There are no images, or features are NaN or infinite; the message names model and rows.
-        StorageError: The features can not be written; finished shards stay.
+        StorageError: The features cannot be written; finished shards stay.
         OutOfMemoryError: A single image does not fit.
     """
     reporter = reporter or Reporter(quiet=True)

@@ -9,7 +9,7 @@ from crossgraft.types import Features, SourceLogits
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """One row an image, in the order of the data set; read-only arrays that live in a memory-mapped file.
+    """One row per image, in the order of the data set; read-only arrays that live in a memory-mapped file.
 
     Attributes:
         features: Penultimate features (n, d), float32.

@@ -59,7 +59,7 @@ def run_pass(
     Raises:
         OutOfMemoryError: A single image of a ``BatchLoader`` does not fit.
 
-    Cost: one forward pass an image, and the memory of one batch.
+    Cost: one forward pass per image, and the memory of one batch.
     """
     module = network.module if isinstance(network, Backbone) else network
     run: Callable[[Images], _Said] = network if read is None else read  # type: ignore[assignment]

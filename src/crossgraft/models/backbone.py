@@ -48,7 +48,7 @@ class Backbone:
             ``module.named_modules()``.
 
     Raises:
-        UsageError: The network does not run on an image of its ``preprocessing``, or the penultimate features can not
+        UsageError: The network does not run on an image of its ``preprocessing``, or the penultimate features cannot
             be found; the message says what to change.
     """
 
@@ -159,7 +159,7 @@ class Backbone:
 
 @contextmanager
 def _explain_refusal(model: str, preprocessing: Preprocessing) -> Generator[None]:
-    """A network that can not take the stated image fails somewhere inside, in torch's words: say what to look at."""
+    """A network that cannot take the stated image fails somewhere inside, in torch's words: say what to look at."""
     try:
         yield
     except (CrossgraftError, torch.OutOfMemoryError):

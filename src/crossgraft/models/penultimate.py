@@ -102,7 +102,7 @@ def find_route(module: nn.Module, probe: Float[Tensor, "num_samples channels hei
     if convolution is not None and _gives_one_row_an_image(module, probe):
         return Route("convolutional_head", head=convolution)
     raise UsageError(
-        f"crossgraft can not see the penultimate features of the model {name} ({type(module).__name__}). Name its last "
+        f"crossgraft cannot see the penultimate features of the model {name} ({type(module).__name__}). Name its last "
         "linear layer fc, classifier, head or linear (and call it on a vector an image), or give it the method "
         "forward_features(images) that returns (n, d), tokens (n, t, d) or feature maps (n, d, h, w)."
     )

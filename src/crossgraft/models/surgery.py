@@ -23,7 +23,7 @@ class Cut:
     Attributes:
         route: How the features are read.
         removed: Names of the linear layers where an identity stands now.
-        untrainable: Name of each parameter that can not or must not be trained → why.
+        untrainable: Name of each parameter that cannot or must not be trained → why.
     """
 
     route: Route
@@ -34,7 +34,7 @@ class Cut:
 def take_head_out(module: nn.Module, probe: Tensor, *, name: str) -> Cut:
     """Replace the source head of ``module`` by identities where the features stay the same bit for bit.
 
-    A head that can not be taken out (a convolution with layers behind it, a network that looks at its head's
+    A head that cannot be taken out (a convolution with layers behind it, a network that looks at its head's
     attributes) stays; its parameters, which the features do not depend on, are listed as untrainable.
 
     Args:
@@ -43,7 +43,7 @@ def take_head_out(module: nn.Module, probe: Tensor, *, name: str) -> Cut:
         name: For messages.
 
     Raises:
-        UsageError: The features can not be found.
+        UsageError: The features cannot be found.
     """
     fixed = {key: FIXED for key, parameter in module.named_parameters() if not parameter.requires_grad}
     with torch.no_grad():

@@ -22,7 +22,7 @@ class Turn:
     """What is done with one member.
 
     Attributes:
-        member: Of the zoo.
+        member: Entry of the zoo.
         position: For messages, for example ``2 of 7``.
         options: Those of scores that depend on the whole zoo.
         measured: What they were chosen by, if there are any.

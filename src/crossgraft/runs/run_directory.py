@@ -147,7 +147,7 @@ def open_run(
         RunDirectoryError: Another process is at work in ``path``, ``path`` holds another configuration, or it holds
             files that are no run.
         DataError: A folder in ``path`` is a symbolic link.
-        StorageError: The folder can not be written.
+        StorageError: The folder cannot be written.
     """
     _refuse_links(path)
     try:
@@ -264,7 +264,7 @@ def _clear(path: Path) -> None:
     for file in [*files, path / "report.html", path / "run.json", path / WRITTEN]:
         try:
             file.unlink(missing_ok=True)
-        except OSError as error:  # on Windows a file that a program has open can not be removed
+        except OSError as error:  # on Windows a file that a program has open cannot be removed
             raise StorageError(f"Cannot remove {file}: {describe_os_error(error)}.") from error
 
 

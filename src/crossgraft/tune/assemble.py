@@ -52,9 +52,9 @@ def assemble_record(
 
     Args:
         prepared: What the trainings started from.
-        outcomes: Of all jobs.
+        outcomes: Outcomes of all jobs.
         picked: One of them a fold.
-        evaluation: Of all of them together.
+        evaluation: Evaluation of all of them together.
         of_folds: Each fold alone.
     """
     rows, dataset, options = prepared.rows, prepared.rows.dataset, prepared.request.options
@@ -134,7 +134,7 @@ def references_of(plugins: Sequence[PluginRecord]) -> list[Reference]:
 
 
 def _folds(prepared: Preparation, picked: Sequence[Trained], of_folds: Mapping[int, Evaluation]) -> list[FoldRecord]:
-    """One row a fold, those that failed without numbers."""
+    """One row per fold, those that failed without numbers."""
     groups = prepared.rows.dataset.groups
     points = {trained.training.fold: trained.record.point for trained in picked}
     records: list[FoldRecord] = []

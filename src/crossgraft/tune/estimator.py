@@ -53,14 +53,14 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         image_size: Side of the input in pixels, instead of the model's own.
         seed: Of every random choice.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
-        workers: Threads; one a core by default.
+        workers: Threads; one per core by default.
         options: Further arguments of ``fine_tune`` by name, for example ``{"head_first": True}``.
 
     Attributes:
-        classes_: (C,) the sorted labels that ``fit`` saw; with several labels an image the numbers of its columns.
+        classes_: (C,) the sorted labels that ``fit`` saw; with several labels per image the numbers of its columns.
         classifier_: The network in eval mode.
         temperature_: By which logits are divided; None if it was not fitted.
-        history_: One row an epoch.
+        history_: One row per epoch.
     """
 
     def __init__(

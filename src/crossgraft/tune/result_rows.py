@@ -29,7 +29,7 @@ def look_at_known_results(reporter: Reporter) -> None:
 def keep_known_result(
     record: TuningRecord, spec: ModelSpec, rows: TuningRows, options: TuneOptions, reporter: Reporter
 ) -> None:
-    """Add the result to the user's known ones; a warning where that can not be done. Arguments as of ``known_result``."""
+    """Add the result to the user's known ones; a warning where that cannot be done. Arguments as of ``known_result``."""
     result = known_result(record, spec, rows, options)
     if result is not None:
         with secondary("The result was not added to the known results", reporter):

@@ -230,7 +230,7 @@ def _save_models(
     finished: Sequence[_Finished],
     run: RunDirectory,
 ) -> TuningRecord:
-    """The model as ``model``; with folds one a fold, because the metrics are of all of them and of none alone."""
+    """The model as ``model``; with folds one per fold, because the metrics are of all of them and of none alone."""
     if prepared.rows.num_folds is None:
         record = record.model_copy(update={"saved_model": MODEL_FOLDER})
         classifier = finished[0].classifier

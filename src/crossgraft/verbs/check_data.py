@@ -26,7 +26,7 @@ def check_data(data: str | Path | Dataset, options: CheckOptions, run: Run) -> D
     """Look at all rows of all splits and say what is wrong with them.
 
     A finding is *unsound* when it makes results wrong (a picture or a patient on both sides of a split, one picture with
-    two labels, images that can not be read, classes without images); everything else is advice.
+    two labels, images that cannot be read, classes without images); everything else is advice.
 
     Args:
         data: Folder, table, ``.npz`` file, ``digits``, or an open ``Dataset``.
@@ -36,7 +36,7 @@ def check_data(data: str | Path | Dataset, options: CheckOptions, run: Run) -> D
         The findings; with ``out`` also ``report.html``, ``report.json``, ``run.json`` and ``findings.csv`` there.
 
     Raises:
-        DataError: The rows can not even be listed, or not be split as asked. Unsound data raise nothing.
+        DataError: The rows cannot even be listed, or not be split as asked. Unsound data raise nothing.
         UsageError: An argument is wrong or contradicts another.
         RunDirectoryError: ``out`` is in use or holds another run.
 

@@ -70,7 +70,7 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
         {options}
 
     Returns:
-        Every number, and with ``out`` also ``report.html``, ``report.json``, ``comparison.csv`` (one row a variant) and
+        Every number, and with ``out`` also ``report.html``, ``report.json``, ``comparison.csv`` (one row per variant) and
         ``trainings.csv`` (one row a training) there.
 
     Raises:

@@ -49,7 +49,7 @@ def export_model(run: str | Path | SavedModel, options: ExportOptions, call: Run
         RunDirectoryError: ``run`` holds no model, or ``out`` is there already.
         MissingExtraError: The format needs a package that is not installed.
         ExportError: The network does not fit the format, the outputs differ, or the hub refuses; the message says which.
-        StorageError: The folder can not be written; nothing is left behind.
+        StorageError: The folder cannot be written; nothing is left behind.
 
     Cost: seconds for safetensors, tens of seconds for graphs.
     """
@@ -68,7 +68,7 @@ def export_model(run: str | Path | SavedModel, options: ExportOptions, call: Run
             written = kind.write(source, folder)
         with reporter.stage(f"Comparing with {written.checked_with}"):
             record = _finish(source, kind, written, folder, start=start)
-        del written  # what is still open can not be renamed on Windows
+        del written  # what is still open cannot be renamed on Windows
     if push_to is not None:
         with reporter.stage(f"Sending to {push_to}"):
             record = record.model_copy(update={"pushed_to": push(out, push_to, private=options.private)})

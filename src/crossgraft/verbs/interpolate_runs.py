@@ -73,7 +73,7 @@ def interpolate_runs(
         allow_code: Python file or folder with the function that builds a network of your own, or its name
             ``package.module:factory``; a saved model is data, and runs no other code.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
-        workers: Threads; one a core by default.
+        workers: Threads; one per core by default.
         reporter: Where progress goes; silent when None.
         on_point: Given what each network says about val and test, in the order of α.
 
@@ -140,7 +140,7 @@ def _config(run: Path) -> Mapping[str, Any]:
         record = RunRecord.model_validate_json(read_whole(file))
     except (OSError, ValidationError) as error:
         raise RunDirectoryError(
-            f"{file} is missing or can not be read, so the options of the run are not known. Give the whole run directory."
+            f"{file} is missing or cannot be read, so the options of the run are not known. Give the whole run directory."
         ) from error
     given = {name: value for name, value in record.config.items() if name in _FOLLOWED}
     others = set(options_of(TuneOptions)) - set(_FOLLOWED)

@@ -50,10 +50,10 @@ def predict(run: str | Path | SavedModel, images: Images, options: PredictOption
         RunDirectoryError: ``run`` holds no model, or ``out`` is in use or holds another run.
         WeightsMismatchError: The weights of the model are damaged or changed.
         DataError: There are no images, or a table is damaged.
-        UnreadableImageError: An image can not be decoded, and ``skip_unreadable`` is off.
+        UnreadableImageError: An image cannot be decoded, and ``skip_unreadable`` is off.
         UsageError: An argument is wrong or contradicts another.
 
-    Cost: one forward pass an image; about 50 images a second for a MobileNet at 224 pixels on two cores.
+    Cost: one forward pass per image; about 50 images a second for a MobileNet at 224 pixels on two cores.
     """
     reporter, threads = call.reporter, available_cores() if options.workers is None else options.workers
     size = BATCH_SIZE if options.batch_size is None else options.batch_size
@@ -112,7 +112,7 @@ def _open(
 
 
 def _rows(images: ImageSet, logits: np.ndarray, answers: Answers, known: KnownTargets) -> list[PredictionRow]:
-    """One row an image that was listed, in the order of the data; unreadable ones say why."""
+    """One row per image that was listed, in the order of the data; unreadable ones say why."""
     rows = [
         PredictionRow(
             row=image.number + 1,

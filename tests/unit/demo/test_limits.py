@@ -92,7 +92,7 @@ def test_they_say_that_the_models_are_toys_and_what_the_test_is(limits):
             {"weighted_kendall": 0.4, "reason": "no interval: two models"},
             "of +0.40, without an interval: no interval: two",
         ),
-        ({"reason": "needs at least 3 models"}, "LogME can not be compared with fine-tuning: needs at least 3 models"),
+        ({"reason": "needs at least 3 models"}, "LogME cannot be compared with fine-tuning: needs at least 3 models"),
     ],
 )
 def test_agreement_claims_no_more_than_its_interval(limits, numbers, expected):

@@ -8,7 +8,7 @@ import pytest
 from crossgraft.errors import CrossgraftError
 from crossgraft.runs.workers import worker_pool
 
-# Worker processes can not import this file, so that the jobs are expressions for `eval`.
+# Worker processes cannot import this file, so that the jobs are expressions for `eval`.
 
 
 def test_results_come_in_the_order_of_the_jobs_from_workers_with_one_thread():

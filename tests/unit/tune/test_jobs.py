@@ -15,6 +15,7 @@ from crossgraft.models.classifier import make_classifier
 from crossgraft.records import GridPointRecord
 from crossgraft.runs import open_run
 from crossgraft.runs.jobs import run_jobs
+from crossgraft.tune.engine.contract import TrainedEpoch
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.images import TrainingImages
@@ -173,7 +174,9 @@ def test_a_trained_network_has_the_weights_of_its_training_in_their_number_type(
 
 
 def row(phase, epoch, loss):
-    return TrainedEpoch(phase, epoch, 0.1, {"loss": 1.0, "l2_sp/body": 0.2}, {"loss": loss, "auc": math.nan}, 1.0, False)
+    return TrainedEpoch(
+        phase, epoch, 0.1, {"loss": 1.0, "l2_sp/body": 0.2}, {"loss": loss, "auc": math.nan}, 1.0, False
+    )
 
 
 def test_epochs_count_on_after_those_of_the_head_and_one_is_the_best():

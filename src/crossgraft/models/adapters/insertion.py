@@ -73,7 +73,7 @@ def without_adapters(network: nn.Module) -> Generator[None]:
 
 
 def why_not_mergeable(network: nn.Module) -> str | None:
-    """Why the adapters of ``network`` can not become part of its weights; None: they can, or there are none."""
+    """Why the adapters of ``network`` cannot become part of its weights; None: they can, or there are none."""
     kinds = {type(adapter) for _, adapter in adapters_of(network).values()}
     reasons = [f"{kind.kind}: {reason}" for kind in kinds if (reason := kind.why_not_mergeable()) is not None]
     return "; ".join(sorted(reasons)) or None
@@ -85,7 +85,7 @@ def merge_adapters(network: nn.Module) -> None:
     The outputs stay the same up to rounding.
 
     Raises:
-        UsageError: One of them can not be merged; nothing was changed.
+        UsageError: One of them cannot be merged; nothing was changed.
     """
     reason = why_not_mergeable(network)
     if reason is not None:

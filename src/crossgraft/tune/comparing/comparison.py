@@ -48,7 +48,7 @@ class FineTuningComparison:
         return plans_in_words(self.plan) if self.comparison is None else answer_in_words(self.comparison)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a variant, the best first: metric, similarity, time, differences, each with its interval."""
+        """One row per variant, the best first: metric, similarity, time, differences, each with its interval."""
         import pandas as pd
 
         return pd.DataFrame([_flat(row.model_dump()) for row in self.record.variants])

@@ -108,7 +108,7 @@ def _plan_one(study: Study, variant: Variant) -> PlanRecord:
 
 
 def plans_in_words(record: ComparisonPlanRecord) -> str:
-    """What ``--plan`` prints: one line a variant, the time of all, what all share, then the rest of every plan."""
+    """What ``--plan`` prints: one line per variant, the time of all, what all share, then the rest of every plan."""
     width = max(len(each.variant) for each in record.variants)
     seeds = counted(len(record.seeds), "seed")
     lines = [f"{counted(record.num_trainings, 'training')}: {counted(len(record.variants), 'variant')} × {seeds}."]

@@ -42,7 +42,7 @@ class Measured:
 
 
 def measure_variants(done: Sequence[DoneTraining], images: MeasuredImages) -> list[Measured]:
-    """One entry a variant, in the order in which they were given."""
+    """One entry per variant, in the order in which they were given."""
     found: list[Measured] = []
     names = list(images.data.class_names)
     for variant in dict.fromkeys(each.variant.name for each in done):

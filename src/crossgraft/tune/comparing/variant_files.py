@@ -38,7 +38,7 @@ def settings_of_entry(entry: Mapping[str, object], where: str) -> tuple[str, dic
     """Name and settings of one mapping, with their types checked.
 
     Raises:
-        UsageError: There is no name, a setting can not differ between variants, or a value has the wrong type.
+        UsageError: There is no name, a setting cannot differ between variants, or a value has the wrong type.
         UnknownNameError: A setting is not known.
     """
     values = {str(key).replace("-", "_"): value for key, value in entry.items()}

@@ -36,7 +36,7 @@ class TrainingBatch(Protocol):
 
     @property
     def targets(self) -> Float[Tensor, "batch num_classes"]:
-        """One row an image, over classes or labels."""
+        """One row per image, over classes or labels."""
         ...
 
 
@@ -130,7 +130,7 @@ class TrainingResult:
     """How the training went; the chosen weights are in the classifier.
 
     Attributes:
-        history: One row an epoch, of the head's phase first where there is one.
+        history: One row per epoch, of the head's phase first where there is one.
         best_epoch: Epoch of the phase ``all`` whose weights were kept.
         best_value: Value of the rule's metric there; nan where it was never defined.
         rule: What picked it.

@@ -41,7 +41,7 @@ def processes_around() -> int:
 
 
 def check_processes(job: TrainingJob) -> None:
-    """Refuse what can not be trained by so many processes.
+    """Refuse what cannot be trained by so many processes.
 
     Raises:
         UsageError: The environment has another number of processes than was asked for; there are fewer GPUs; batches are
@@ -63,7 +63,7 @@ def check_processes(job: TrainingJob) -> None:
         raise UsageError(f"{asked} processes need as many GPUs; {torch.cuda.device_count()} are here.")
     if job.settings.batch_size < asked:
         raise UsageError(
-            f"A batch of {job.settings.batch_size} can not be shared by {asked} processes; enlarge --batch-size."
+            f"A batch of {job.settings.batch_size} cannot be shared by {asked} processes; enlarge --batch-size."
         )
     moving = training_batch_norms(job.classifier, job.selection)
     if moving and device.type != "cuda":
@@ -139,14 +139,14 @@ def train_in_processes(
     """Train in processes of their own; their weights come back into ``job.classifier`` through a file.
 
     Raises:
-        UsageError: Something in ``job`` can not be sent to another process.
+        UsageError: Something in ``job`` cannot be sent to another process.
         CrossgraftError: What a process raised, or that one of them was killed.
     """
     try:
         content = packed(run, job)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise UsageError(
-            f"Training with {job.settings.num_processes} processes sends everything to them, and something can not be sent: "
+            f"Training with {job.settings.num_processes} processes sends everything to them, and something cannot be sent: "
             f"{error}. Define functions and classes at the top of a module, or train with one process."
         ) from error
     with scratch_folder("training") as folder:

@@ -18,7 +18,7 @@ def packed(run: RunJob, job: TrainingJob) -> bytes:
     """Everything for another process, with the folders of modules of own networks, which are not on the path of Python.
 
     Raises:
-        PicklingError, AttributeError, TypeError: Something can not be sent.
+        PicklingError, AttributeError, TypeError: Something cannot be sent.
     """
     content = pickle.dumps((run, job))
     modules = {name: folders for name, folders in imported_modules().items() if _is_named(name, content)}
@@ -42,7 +42,7 @@ def unpacked(content: bytes) -> tuple[RunJob, TrainingJob]:
         return pickle.loads(inside)
     except (AttributeError, ImportError) as error:
         raise UsageError(
-            f"A training process can not find what it was sent: {error}. Put functions and classes of a script or notebook "
+            f"A training process cannot find what it was sent: {error}. Put functions and classes of a script or notebook "
             "into a module of their own, or train with one process."
         ) from error
 

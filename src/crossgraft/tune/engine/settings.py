@@ -40,7 +40,7 @@ class TrainerSettings:
             section 3.4.2).
         head_epochs: Passes of that first phase, at most.
         head_patience: Patience of that first phase.
-        checkpoint_every_steps: Steps between two checkpoints within an epoch; None: one an epoch.
+        checkpoint_every_steps: Steps between two checkpoints within an epoch; None: one per epoch.
         seed: Of dropout and everything else that draws numbers in a step.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
         num_processes: Processes that share each batch, one a GPU, or on the CPU.

@@ -79,7 +79,7 @@ def train(
         DivergedError: A loss, a term, a gradient or a weight is not finite; the last checkpoint stays.
         UsageError: A contradiction in selection, settings or processes.
         OtherRunError: The checkpoint belongs to another configuration.
-        StorageError: A checkpoint can not be written; the one before stays.
+        StorageError: A checkpoint cannot be written; the one before stays.
     """
     job = TrainingJob(
         classifier=classifier,
@@ -127,7 +127,7 @@ class _Position:
     Attributes:
         phase: Number of the phase.
         progress: In it.
-        history: One row an epoch, of all phases so far.
+        history: One row per epoch, of all phases so far.
     """
 
     phase: int

@@ -23,7 +23,7 @@ class BatchPlan:
     image, a row's weight is that of its rarest label (the rule of repeat factors: Gupta, Dollár and Girshick, *LVIS*,
     CVPR 2019, §4), and rows without a label count as a class of their own.
 
-    Neither sampler makes a batch of one image out of a longer list, because BatchNorm can not train on it: a last batch
+    Neither sampler makes a batch of one image out of a longer list, because BatchNorm cannot train on it: a last batch
     of one joins the batch before. A batch size above n gives one batch of all rows.
 
     Args:

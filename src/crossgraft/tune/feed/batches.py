@@ -32,7 +32,7 @@ class TrainingBatch:
     Attributes:
         rows: Row of the data set of each image (of the first image of a mixed pair).
         images: Augmented, normalised, mixed.
-        targets: One row an image, over classes or labels; soft after mixing.
+        targets: One row per image, over classes or labels; soft after mixing.
     """
 
     rows: Int64[Tensor, " batch"]
@@ -48,7 +48,7 @@ class BatchMaker:
 
     Args:
         images: Of the training rows.
-        targets: (n, C) one row an image.
+        targets: (n, C) one row per image.
         plan: Which rows make which batch.
         augmentation: What is done to each image.
         batch_transforms: What is done to each batch, in this order.
@@ -115,7 +115,7 @@ class BatchMaker:
         thread is raised by ``next``.
 
         Raises:
-            UnreadableImageError: An image can not be decoded (any more).
+            UnreadableImageError: An image cannot be decoded (any more).
         """
         plan = self.plan.epoch(epoch)
 
@@ -147,10 +147,10 @@ def evaluation_batches(
 
     Raises:
         UsageError: The batch size is below 1.
-        UnreadableImageError: An image can not be decoded (any more).
+        UnreadableImageError: An image cannot be decoded (any more).
     """
     if batch_size < 1:
-        raise UsageError(f"{len(images)} images can not be seen in batches of {batch_size}.")
+        raise UsageError(f"{len(images)} images cannot be seen in batches of {batch_size}.")
 
     def maker(rows: Tensor) -> Callable[[], Tensor]:
         return lambda: _prepare(images, rows, device, lambda part: part)

@@ -73,7 +73,7 @@ class TrainingImages:
         return len(self._is_kept)
 
     def __getstate__(self) -> dict[str, object]:
-        """For another process: all resized images instead of the data set, whose readers can not be sent.
+        """For another process: all resized images instead of the data set, whose readers cannot be sent.
 
         Raises:
             TypeError: The images do not stay in memory.

@@ -129,7 +129,7 @@ class Evaluation:
     Attributes:
         metrics: Over all classes, of each class, of subgroups; first those of the unseen rows, then those of val.
         split: ``test`` or ``out of fold``.
-        confusion: None with several labels an image.
+        confusion: None with several labels per image.
         roc: One curve a class.
         calibration: None without a temperature.
         calibration_reason: Why there is none.
@@ -161,7 +161,7 @@ def evaluate(
         folds: One, or all that are done.
         dataset: All rows.
         task: What the targets are.
-        attributes: Further columns, one value a row of ``dataset``.
+        attributes: Further columns, one value per row of ``dataset``.
         is_folded: Are these folds?
     """
     split = "out of fold" if is_folded else "test"

@@ -42,7 +42,7 @@ class PretrainedFeatures:
         self._features: Tensor | None = None
 
     def __call__(self) -> Float[Tensor, "num_samples num_features"] | None:
-        """One row an image, on the CPU; None where there is no pretrained network."""
+        """One row per image, on the CPU; None where there is no pretrained network."""
         if self._source is not None:
             images, load = self._source
             classifier = load()

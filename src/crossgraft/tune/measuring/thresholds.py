@@ -100,13 +100,13 @@ def fit_thresholds(
     Args:
         probabilities: (n, C) in [0, 1].
         targets: (n,) class of each image for ``binary``, (n, C) with 0/1 for ``multi-label``.
-        task: ``binary`` gives one threshold, of the last class; ``multi-label`` one a label.
+        task: ``binary`` gives one threshold, of the last class; ``multi-label`` one per label.
         class_names: Of the C classes or labels.
         rule: ``youden``, ``sensitivity:0.95``, ``specificity:0.9`` …
         groups: Patient of each image, for the intervals.
 
     Returns:
-        One ``Threshold`` (``binary``), or one a label in their order. Pass them through ``threshold_values`` to
+        One ``Threshold`` (``binary``), or one per label in their order. Pass them through ``threshold_values`` to
         ``decide`` and ``evaluate_predictions``.
 
     Raises:

@@ -40,7 +40,7 @@ def batch_cka(
     overflowing. A number that is nan makes the value nan.
 
     Args:
-        features: One row an image, part of the graph.
+        features: One row per image, part of the graph.
         reference: The same images in the same order.
         debiased: Use the unbiased estimate of HSIC; needs four images.
 

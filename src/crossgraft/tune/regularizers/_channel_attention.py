@@ -25,7 +25,7 @@ class HasTargets(Protocol):
 
     @property
     def targets(self) -> Float[Tensor, "num_rows num_classes"]:
-        """One row an image, over classes or labels."""
+        """One row per image, over classes or labels."""
         ...
 
 

@@ -64,7 +64,7 @@ def moments_of_batch(context: StepContext, features: Float[Tensor, "batch num_fe
 
     Args:
         context: Of the step; there are at least two images in all processes together.
-        features: One row an image of this process.
+        features: One row per image of this process.
     """
     rows = wide(features)
     count = context.num_images_of_all

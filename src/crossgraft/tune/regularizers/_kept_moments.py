@@ -32,7 +32,7 @@ def kept_or_computed(classifier: Classifier, data: str | None, compute: Callable
         compute: Called where nothing is kept, or what was kept is damaged.
 
     Warns:
-        CrossgraftWarning: What was computed can not be kept: disk full, no permission …
+        CrossgraftWarning: What was computed cannot be kept: disk full, no permission …
 
     Cost: hashing the weights, about 0.1 s for 40 million, and a file of d² float64 numbers.
     """

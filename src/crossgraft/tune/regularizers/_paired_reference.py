@@ -37,7 +37,7 @@ class PairedReference:
             self._source = features_of_training_set(network, training_set, like=self._like)
 
     def features(self, context: StepContext) -> Float[Tensor, "batch num_features"]:
-        """One row an image of this process, without a gradient."""
+        """One row per image of this process, without a gradient."""
         if isinstance(self._source, Tensor):
             return self._source[context.rows.cpu()].to(context.features.device)
         (features,) = features_of_batches(self._source, [context.images], like=self._like)

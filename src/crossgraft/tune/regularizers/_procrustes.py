@@ -22,7 +22,7 @@ def procrustes_distance(features: Features, reference: Features) -> Float[Tensor
     pull at nothing; features that do not vary at all give 1 without a gradient, features that are not finite give nan.
 
     Args:
-        features: One row an image, float32 or float64.
+        features: One row per image, float32 or float64.
         reference: The same images.
 
     Cost: a singular value decomposition of size min(b, d).

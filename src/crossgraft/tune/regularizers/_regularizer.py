@@ -50,7 +50,7 @@ class StepContext:
     Attributes:
         classifier: The network that is trained.
         images: Prepared, augmented and mixed, as the network saw them.
-        targets: One row an image, over classes or labels; soft after mixing.
+        targets: One row per image, over classes or labels; soft after mixing.
         rows: Row of the training set of each image (of the first image of a mixed pair).
         features: Penultimate features of ``images``, part of the graph.
         logits: What the head says, part of the graph.
@@ -79,7 +79,7 @@ class StepContext:
     sum_over_processes: Callable[[Tensor], Tensor] = _as_it_is
 
     def of_all_processes(self, rows: Float[Tensor, "batch ..."]) -> Float[Tensor, "num_images_of_all ..."]:
-        """One row an image of this process → the rows of all processes, in the order of the batch, in the graph."""
+        """One row per image of this process → the rows of all processes, in the order of the batch, in the graph."""
         if self.num_processes == 1:
             return rows
         before = rows.new_zeros(self.first_image, *rows.shape[1:])

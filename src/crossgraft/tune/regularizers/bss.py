@@ -22,7 +22,7 @@ class BSS(NothingLearned):
 
         weakest = w · Σ_{i ≤ k} σ²_{−i}(F)
 
-    F holds one row an image of the batch of all processes and is not centred; with ``--accumulate`` each part of a batch
+    F holds one row per image of the batch of all processes and is not centred; with ``--accumulate`` each part of a batch
     has its own. Features are taken in float32 at least.
 
     Attributes:

@@ -85,7 +85,7 @@ class DELTA(NothingLearned):
         """Copy the network, watch its layers, and weigh channels where that is asked for.
 
         Raises:
-            UsageError: A layer does not exist, or its channels can not be weighed.
+            UsageError: A layer does not exist, or its channels cannot be weighed.
         """
         self.detach()
         # the tensors themselves: what works in place behind a layer changes ours and theirs
@@ -131,7 +131,7 @@ class DELTA(NothingLearned):
         axis = find_layout(classifier.body, ours.shape).channel_axis
         if ours.shape[axis] != len(self._weights):
             raise UsageError(
-                f"delta can not weigh the {ours.shape[axis]} channels of {tap.layer} by the {len(self._weights)} features. Leave "
+                f"delta cannot weigh the {ours.shape[axis]} channels of {tap.layer} by the {len(self._weights)} features. Leave "
                 "out attention, or name the layer that the features are the average of."
             )
         return weighed_distance(ours, theirs, self._weights, axis)

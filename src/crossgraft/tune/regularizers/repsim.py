@@ -149,7 +149,7 @@ class RepSim:
 
         Raises:
             DataError: The features are not finite, or there are fewer than two images.
-            StorageError: What was computed can not be kept on disk.
+            StorageError: What was computed cannot be kept on disk.
         """
         self.detach()
         if self.mode == "procrustes":

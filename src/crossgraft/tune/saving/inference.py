@@ -21,7 +21,7 @@ class Answers(NamedTuple):
     Attributes:
         probabilities: (n, C), after the temperature.
         decisions: Names of the classes or labels that each image is decided for.
-        certainty: (n,) the highest probability; with several labels an image the least distance of a probability from
+        certainty: (n,) the highest probability; with several labels per image the least distance of a probability from
             0.5, times two.
     """
 
@@ -45,7 +45,7 @@ def answer(facts: SavedModelRecord, logits: Float[np.ndarray, "num_images num_ou
 
 
 def task_of(facts: SavedModelRecord) -> Task:
-    """Two classes, one an image, are a question with a threshold."""
+    """Two classes, one per image, are a question with a threshold."""
     return "binary" if facts.task == "multi-class" and len(facts.class_names) == 2 else facts.task
 
 

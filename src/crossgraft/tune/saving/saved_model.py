@@ -110,7 +110,7 @@ def load_saved_model(
         MissingWeightsError: The file of weights is not there.
         WeightsMismatchError: The weights are damaged, edited, or of another network.
         UntrustedCodeError: The network is built by a function that ``allow_code`` does not hold.
-        UsageError: The network can not be built here, or the device is not available.
+        UsageError: The network cannot be built here, or the device is not available.
 
     Cost: beside reading, a forward pass of one image.
     """
@@ -163,7 +163,7 @@ def _why_no_model(run: Path) -> str:
             return f"it is {record.state}. Run the same command again; it goes on where it stopped."
         reason = TuningRecord.model_validate_json(read_whole(run / "report.json")).saved_model_reason
     except (ValidationError, OSError):
-        return "its records can not be read. Fine-tune again."
+        return "its records cannot be read. Fine-tune again."
     return f"{reason or 'none was asked for'}."
 
 
@@ -210,7 +210,7 @@ def _read_weights(path: Path, facts: SavedModelRecord) -> dict[str, Tensor]:
     try:
         return safetensors.torch.load(content)
     except SafetensorError as error:
-        raise WeightsMismatchError(f"{path} can not be read as safetensors: {error}. Copy it again.") from error
+        raise WeightsMismatchError(f"{path} cannot be read as safetensors: {error}. Copy it again.") from error
 
 
 def _refuse_contradictions(facts: SavedModelRecord, recipe: ClassifierRecipe, path: Path) -> None:

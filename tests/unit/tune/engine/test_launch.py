@@ -1,4 +1,4 @@
-"""Several processes train what one process trains; what they can not do is refused before they start."""
+"""Several processes train what one process trains; what they cannot do is refused before they start."""
 
 import os
 import pickle
@@ -131,7 +131,7 @@ def test_batch_norm_in_train_mode_is_refused_on_the_cpu_and_frozen_is_not():
 
 
 def test_batches_smaller_than_the_processes_are_refused():
-    with pytest.raises(UsageError, match="batch of 2 can not be shared by 3"):
+    with pytest.raises(UsageError, match="batch of 2 cannot be shared by 3"):
         check_processes(job(num_processes=3, batch_size=2))
 
 
@@ -149,7 +149,7 @@ def test_a_precision_that_the_device_lacks_is_refused_and_not_replaced():
 
 
 def test_what_can_not_be_sent_is_refused_by_name():
-    with pytest.raises(UsageError, match=r"can not be sent: .*lambda"):
+    with pytest.raises(UsageError, match=r"cannot be sent: .*lambda"):
         train_one("plain", num_processes=2, evaluate=lambda classifier: {"loss": 0.0})
 
 
@@ -189,5 +189,5 @@ def test_another_process_imports_modules_of_own_networks_from_their_folder(tmp_p
     assert sys.path == before
     monkeypatch.delitem(sys.modules, "own_networks_of_a_test")
     (tmp_path / "own_networks_of_a_test.py").unlink()
-    with pytest.raises(UsageError, match="can not find what it was sent: No module named 'own_networks_of_a_test'"):
+    with pytest.raises(UsageError, match="cannot find what it was sent: No module named 'own_networks_of_a_test'"):
         unpacked(content)
