@@ -223,7 +223,7 @@ def rounded_size(num_bytes: int) -> str:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Did an allocation fail? Python, accelerators and the CPU allocator of torch say so in different ways."""
+    """Whether an allocation failed. Python, accelerators and the CPU allocator of torch say so in different ways."""
     if isinstance(error, MemoryError) or any(kind.__name__ == "OutOfMemoryError" for kind in type(error).__mro__):
         return True
     text = str(error).lower()

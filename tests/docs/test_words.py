@@ -39,30 +39,11 @@ EXCEPTIONS = {
 }
 """File → rules that it may break, and why; those of texts from elsewhere go once their source is clean."""
 
-NOT_CLEAN_YET = (
-    "cli",
-    "demo",
-    "features",
-    "options",
-    "runs",
-    "verbs",
-    "rank/zoo.py",
-    "scores/_gradients.py",
-    "models/backbone.py",
-    "models/penultimate.py",
-    "tune/comparing",
-    "tune/engine",
-    "tune/estimator.py",
-    "tune/exporting/checking.py",
-    "tune/feed",
-    "tune/interpolation.py",
-    "tune/jobs.py",
-    "tune/measuring",
-    "tune/regularizers",
-    "tune/saving/saved_model.py",
-    "tune/trainings.py",
-)
-"""Packages and modules whose texts are still to be gone through; the list only becomes shorter."""
+NOT_CLEAN_YET = ("cli/tune_text.py",)
+"""Packages and modules whose texts are still to be gone through; the list only becomes shorter.
+
+``tune_text`` prints a sentence that tests and the README quote.
+"""
 
 PAGES = [REPOSITORY / "README.md", REPOSITORY / "CHANGELOG.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 MODULES = sorted(path for path in SOURCE.rglob("*") if path.suffix in (".py", ".html", ".md", ".js"))

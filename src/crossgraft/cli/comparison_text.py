@@ -57,7 +57,7 @@ def _row(row: ComparedVariantRecord, *, has_full: bool) -> list[str]:
 
 
 def _curve(record: FineTuningComparisonRecord) -> list[str]:
-    """Which variants mixing weights could have replaced, where that was measured."""
+    """Which variants weight interpolation could have replaced, where that was measured."""
     if not record.interpolation:
         return []
     sure = [row.variant for row in record.variants if row.above_curve is not None and (row.above_curve.low or 0) > 0]

@@ -56,7 +56,7 @@ def command_page(command: Command, *, everything: bool) -> str:
     """What ``--help`` of one command shows.
 
     Args:
-        command: Which.
+        command: Command to describe.
         everything: All options with their sentences, instead of those that most people need.
     """
     groups = _by_group(command)

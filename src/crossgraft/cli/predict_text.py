@@ -66,7 +66,7 @@ def _rows(predictions: Predictions) -> str:
 
 
 def _probability(row: PredictionRow, record: PredictionRecord) -> str:
-    """Of the decision."""
+    """Probability of the decision."""
     probability = row.probability_of_decision(record.class_names)
     return "" if probability is None else f"{probability:.3f}"
 

@@ -18,7 +18,7 @@ _EXIF_ORIENTATION = 0x0112
 
 
 def may_lack_rows(image: Image.Image, pixels: np.ndarray) -> bool:
-    """Could the end of this PNG be missing? Only then is it worth to unpack it again."""
+    """Whether the end of this PNG could be missing. Only then is it worth unpacking it again."""
     if image.format != "PNG":
         return False
     last_row_is_somewhere_else = bool(image.info.get("interlace")) or _EXIF_ORIENTATION in image.getexif()

@@ -54,7 +54,7 @@ class TuneOptions:
 
     Attributes:
         epochs: Passes over the training images; None leaves the choice to ``fine_tune``.
-        seed: Of every random choice.
+        seed: Random seed.
         no_images: Put no pictures into records and reports.
     """
 
@@ -84,7 +84,7 @@ def tune_best_model(
     Args:
         spec: A toy backbone with a file of weights.
         data: Its ``train`` trains and picks the epoch, its ``test`` measures.
-        options: Of the fine-tunings.
+        options: Options of the fine-tunings.
         folder: The run directory of the demo; ``compare`` and ``predict`` in it become run directories of their own.
         reporter: Where progress goes.
 

@@ -18,7 +18,7 @@ from crossgraft.runs.jobs import Job, Work
 
 FINE_TUNING = TrainingRecipe(steps=80, batch_size=25, learning_rate=2e-3)
 PROBE_PENALTY = 0.01
-"""Of the squared weights of the linear layer, on standardised features."""
+"""Penalty on the squared weights of the linear layer, on standardised features."""
 PROBE_ITERATIONS = 100
 
 
@@ -45,7 +45,7 @@ class FineTuneJob:
         num_source_classes: Outputs of its pretrained head.
         state: Its weights, by name.
         task: What to learn.
-        recipe: Of training the whole network.
+        recipe: Recipe for training the whole network.
         seeds: One fine-tuning each: they choose the new head and the order of the images.
     """
 

@@ -27,10 +27,10 @@ class HonestCheck:
 
     Attributes:
         rows: One per model, in the order of the zoo.
-        family: Of each model, by name.
+        family: Family of each model, by name.
         full_shares: By model, for each test image the share of seeds with which the fine-tuned network is
             right.
-        writers: Of each test image.
+        writers: Writer of each test image.
     """
 
     rows: list[FineTunedRow]
@@ -62,10 +62,10 @@ def check_zoo(
         train: The images that were ranked on.
         test: Images of other writers.
         pool: Workers.
-        reporter: Told about each model.
-        seed: Of heads, order of images, and random weights; the ranking must use the same one.
+        reporter: Reporter of progress, model by model.
+        seed: Random seed of heads, order of images, and random weights; the ranking must use the same one.
         num_seeds: Times that the whole network is tuned.
-        recipe: Of tuning the whole network.
+        recipe: Recipe for tuning the whole network.
 
     Cost:
         About 0.4 seconds of one core for each model and seed.

@@ -51,7 +51,7 @@ def _writers(check: HonestCheck, train: Dataset) -> str:
 
 
 def _agreement(ranking: RankingRecord) -> list[str]:
-    """Is the order by the primary score supported by fine-tuning, over all and within each family?"""
+    """Sentences on whether fine-tuning supports the order by the primary score, over all models and within each family."""
     title = next(score.title for score in ranking.scores if score.name == ranking.primary_score)
     rows = [row for row in ranking.agreement if row.score == ranking.primary_score]
     return [_agreement_sentence(title, row) for row in rows]
@@ -71,7 +71,7 @@ def _agreement_sentence(title: str, row: AgreementRecord) -> str:
 
 
 def _fine_tuned_pairs(check: HonestCheck) -> list[str]:
-    """How many pairs of fine-tuned accuracies differ, within each family?"""
+    """Sentences on the number of pairs of fine-tuned accuracies that differ, within each family."""
     sentences: list[str] = []
     for family in dict.fromkeys(check.family.values()):
         members = [name for name in check.full_shares if check.family[name] == family]
@@ -89,7 +89,7 @@ def _fine_tuned_pairs(check: HonestCheck) -> list[str]:
 
 
 def _shuffled_labels(ranking: RankingRecord) -> list[str]:
-    """Where are the models that were pretrained on labels without meaning?"""
+    """Sentences on the ranks of the models that were pretrained on labels without meaning."""
     rows = ranking.ranking(ranking.primary_score).rows
     ranked = [row for row in rows if row.rank is not None]
     controls = [row for row in ranked if row.model.endswith(SHUFFLED_LABELS)]
@@ -104,7 +104,7 @@ def _shuffled_labels(ranking: RankingRecord) -> list[str]:
 
 
 def _random_weights(ranking: RankingRecord, check: HonestCheck) -> list[str]:
-    """How many pretrained models beat no pretraining at all, once they are fine-tuned?"""
+    """Sentences on the number of pretrained models that beat no pretraining at all, once they are fine-tuned."""
     sentences: list[str] = []
     for control in (model for model in ranking.models if model.role == "random weights"):
         others = [name for name in check.full_shares if check.family[name] == control.family and name != control.name]

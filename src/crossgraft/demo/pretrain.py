@@ -22,11 +22,11 @@ class PretrainJob:
 
     Attributes:
         factory: Its function in ``toy_models``.
-        images: Of the source task.
-        labels: Of the source task.
-        num_classes: Of the source task.
-        recipe: Of training.
-        seed: Of the demo.
+        images: Images of the source task.
+        labels: Labels of the source task.
+        num_classes: Number of classes of the source task.
+        recipe: Training recipe.
+        seed: Random seed of the demo.
         path: The ``.safetensors`` file to write.
     """
 

@@ -32,7 +32,7 @@ def write_demo(
 
     Args:
         out: Run directory.
-        seed: Of every random choice.
+        seed: Random seed.
         cache_dir: Where the toy zoo is kept.
         fast: Fewer models and steps.
         no_images: Put no thumbnails into the report.

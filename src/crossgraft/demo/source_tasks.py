@@ -45,7 +45,7 @@ def make_source_tasks(digits: Dataset, *, seed: int) -> list[SourceTask]:
 
     Args:
         digits: The images of the source digits; nothing else of the digits is used.
-        seed: Of the places of the patches and of the shuffled labels.
+        seed: Random seed for the places of the patches and for the shuffled labels.
     """
     scans = _prepare([digits.read(row) for row in range(len(digits))])
     labels = digits.targets.astype(np.int64)

@@ -27,7 +27,7 @@ def compare_splits(digits: Dataset, *, seed: int) -> SplitComparison:
 
     Args:
         digits: With the writer of each image.
-        seed: Of the folds.
+        seed: Random seed of the folds.
 
     Raises:
         DataError: The images have no writers, or too few for the folds.
@@ -63,7 +63,7 @@ def explain(shuffled: float, grouped: float, difference: Estimate) -> str:
 
 
 def _cross_validate(digits: Dataset, groups: np.ndarray | None, *, seed: int) -> Bool[np.ndarray, " num_samples"]:
-    """Is each image right when the fold that holds it is the test fold?"""
+    """Whether each image is classified correctly when the fold that holds it is the test fold."""
     pixels = _pixels(digits)
     correct = np.zeros(len(digits), dtype=bool)
     with limit_threads(1):

@@ -67,7 +67,7 @@ def run_demo(
     Args:
         out: Folder for ``fine_tuned.csv``, the accuracy of each model, and for all that the best one needs and gives (see
             ``demo.best_model``); nothing is kept when None.
-        seed: Of every random choice.
+        seed: Random seed.
         cache_dir: Where the toy zoo and features are kept; ``CROSSGRAFT_CACHE`` or the user's cache folder when
             None.
         fast: One architecture, fewer steps, one fine-tuning of each model: to see that it runs.

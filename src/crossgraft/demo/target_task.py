@@ -35,7 +35,7 @@ def divide_digits(digits: Dataset, *, seed: int) -> DemoData:
 
     Args:
         digits: ``open_dataset("digits")``.
-        seed: Of the choice of writers and of the training images.
+        seed: Random seed for the choice of writers and of training images.
 
     Raises:
         DataError: The images have no writers.

@@ -68,10 +68,10 @@ def build_zoo(
         tasks: What to pretrain on.
         pool: Workers.
         cache_dir: The zoo lies in ``demo-zoo/<hash>`` below it.
-        reporter: Told about the models that are made.
-        seed: Of all weights.
+        reporter: Reporter of progress.
+        seed: Random seed of all weights.
         families: Architectures.
-        recipe: Of pretraining.
+        recipe: Recipe for pretraining.
 
     Returns:
         A YAML file for ``read_zoo``.

@@ -26,7 +26,7 @@ class TrainingRecipe:
         steps: Number of batches.
         batch_size: Images in a batch.
         learning_rate: The peak of the schedule.
-        weight_decay: Of all parameters.
+        weight_decay: Weight decay of all parameters.
     """
 
     steps: int
@@ -59,7 +59,7 @@ def train(
         images: Prepared images.
         labels: Class index of each image.
         recipe: How long and how fast.
-        seed: Of the order of the images.
+        seed: Random seed for the order of the images.
         stream: Name of the random stream.
     """
     optimizer = torch.optim.AdamW(module.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)

@@ -44,10 +44,10 @@ class BatchLoader:
 
     Args:
         dataset: Where images come from.
-        preprocessing: Of the backbone.
+        preprocessing: Preprocessing of the backbone.
         spans: Rows to go through, for example one span a shard.
         batch_size: At most; lowered by ``shrink``.
-        reporter: Told when the batch gets smaller.
+        reporter: Reporter of warnings, used when the batch gets smaller.
     """
 
     def __init__(

@@ -38,8 +38,8 @@ def estimate_cost(backbone: Backbone, loader: BatchLoader, *, num_left: int, num
 
     Args:
         backbone: Woken up by one image first, which is not counted.
-        loader: Of the images that are left.
-        num_left: How many those are.
+        loader: Loader of the remaining images.
+        num_left: Number of remaining images.
         num_samples: All images, for the size on the disk.
     """
     first = loader.spans[0]

@@ -50,15 +50,15 @@ def extract_features(
 
     Args:
         dataset: Images in a fixed order.
-        backbone: Decides the preprocessing.
+        backbone: Backbone that is applied; it also determines the preprocessing.
         cache_dir: Folder of all features; by default ``$CROSSGRAFT_CACHE/features`` or the user's cache
             folder.
         batch_size: Images at once, at most one shard (512); halved when memory runs out. By default what is fastest
             (see ``default_batch_size``).
         num_threads: For the network; one more thread prepares images. By default torch's, but at most the
             cores that this process may use.
-        reporter: Told the estimate, the progress and every warning.
-        title: Of the progress line.
+        reporter: Reporter of the estimate, the progress and every warning.
+        title: Title of the progress line.
 
     Raises:
         UsageError: The batch size or the number of threads is below 1.

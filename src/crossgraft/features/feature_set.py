@@ -13,9 +13,9 @@ class FeatureSet:
 
     Attributes:
         features: Penultimate features (n, d), float32.
-        source_logits: Of the pretrained head (n, Z), float32; None for a backbone without a head.
+        source_logits: Logits of the pretrained head (n, Z), float32; None for a backbone without a head.
         seconds: What looking at all images took when it was done, also if this call only read the result.
-        from_cache: Was everything there already?
+        from_cache: Whether everything was in the cache already.
     """
 
     features: Features

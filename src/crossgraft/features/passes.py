@@ -54,7 +54,7 @@ def run_pass(
         graph: Keep what a backward pass needs.
         eval_mode: Otherwise the network runs in the modes that it has.
         full_precision: Switch off an autocast around the pass.
-        on_images: Told after each forward pass how many images it was of.
+        on_images: Callback that gets the number of images of each forward pass after it.
 
     Raises:
         OutOfMemoryError: A single image of a ``BatchLoader`` does not fit.

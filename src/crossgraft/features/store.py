@@ -61,7 +61,7 @@ class FeatureStore:
     """The folder of one key.
 
     Args:
-        folder: Of this key alone.
+        folder: Folder of this key alone.
         num_samples: Rows of the data set.
         num_features: Columns of the features.
         num_source_classes: Columns of the source logits; None where there are none.

@@ -33,7 +33,7 @@ class Backbone:
         source: ``timm`` or ``torchvision`` (own weights or random ones), ``checkpoint`` (a file) or ``factory``.
         preprocessing: How images become inputs.
         family: Models of one family are compared with each other.
-        licence: Of the weights, if known.
+        licence: Licence of the weights, if known.
         architecture_key: Equal for two backbones that differ only in weights; ``architecture`` if not given.
         device: As torch writes it.
         network: How to build the same network without its weights; None for a module that nobody can build again.

@@ -40,7 +40,7 @@ class BackboneOutput(NamedTuple):
 
     Attributes:
         features: Penultimate features, float32.
-        source_logits: Of the pretrained head, before softmax, float32; None without a head.
+        source_logits: Logits of the pretrained head, before softmax, float32; None without a head.
     """
 
     features: Float[Tensor, "num_samples num_features"]
@@ -134,7 +134,7 @@ def _last_of(head: object) -> object:
 
 
 def _is_the_last_step(module: nn.Module, head: str, probe: Tensor) -> bool:
-    """Does applying ``head`` to what goes into it give the output of the whole network?"""
+    """Whether applying ``head`` to its own input gives the output of the whole network."""
     tap = _input_of(head)
     with Taps(module, [tap]) as found:
         output = module(probe)

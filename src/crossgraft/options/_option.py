@@ -89,7 +89,7 @@ class Option:
     """One option of a verb, as the command line, the docstrings and the documentation read it.
 
     Attributes:
-        name: Of the keyword, and of the key in a configuration file.
+        name: Name of the keyword, and of the key in a configuration file.
         type: As a program gives it; one class stands for all objects that only a program has.
         annotation: The same as it is written.
         default: ``MISSING`` where it has to be given.
@@ -174,7 +174,7 @@ def configuration(values: OptionsT, kind: type[OptionsT] | None = None) -> dict[
     """Name and value of every option that may change a number.
 
     Args:
-        values: Of a verb.
+        values: Options of a verb.
         kind: Only the options of this class, a base of that of ``values``.
     """
     return {

@@ -27,7 +27,7 @@ from crossgraft.types import Preprocessing, ResizePolicy
 from crossgraft.version import __version__
 
 KEPT_BYTES = 256 * 2**20
-"""Of prepared images, so that 26 evaluations of a score that looks at images need not decode them all again."""
+"""Bytes of prepared images to keep, so that 26 evaluations of a score that looks at images need not decode them again."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Zoo:
         resampling: The rounds of each score.
         settings: How backbones are loaded and run.
         run: Run directory, or None: then nothing is kept.
-        reporter: Told what is going on.
+        reporter: Reporter of progress.
     """
 
     dataset: Dataset

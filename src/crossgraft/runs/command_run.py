@@ -27,7 +27,7 @@ def open_command_run(
     """Open ``out`` for a call of a verb; None inside the block when nothing is to be written.
 
     Args:
-        options: Of the verb, whose defaults say what was given.
+        options: Options of the verb; comparison with their defaults shows what was given.
         command: Its name, for example ``rank``.
         data: Where the data are; absolute paths are reduced to their last part.
         typed: Options that may change a number, as a command line gives them.

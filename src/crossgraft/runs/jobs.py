@@ -38,11 +38,11 @@ class Outcome(Generic[Spec, Result]):
     """How a job ended.
 
     Attributes:
-        job: Which.
+        job: The job that ended.
         result: None where it failed.
-        reason: Why it failed, on one line; empty where it did not.
-        seconds: That it took now.
-        was_read_back: Was it done in an earlier attempt?
+        reason: Reason of the failure, on one line; empty where it did not fail.
+        seconds: Duration in this attempt.
+        was_read_back: Whether it was done in an earlier attempt.
     """
 
     job: Job[Spec]
@@ -111,7 +111,7 @@ def run_jobs(
 
 
 def results_of(outcomes: Sequence[Outcome[Spec, Result]]) -> list[Result]:
-    """Of the jobs that are done."""
+    """Results of the jobs that are done."""
     return [outcome.result for outcome in outcomes if outcome.result is not None]
 
 

@@ -43,7 +43,7 @@ class RunDirectory:
     Attributes:
         path: The folder.
         record: What ``run.json`` says.
-        resumed: Does it go on with an earlier attempt?
+        resumed: Whether it continues an earlier attempt.
     """
 
     def __init__(self, path: Path, record: RunRecord, *, earlier: RunRecord | None) -> None:
@@ -140,7 +140,7 @@ def open_run(
         command: Verb, for example ``rank``.
         command_line: What to type to get the same run.
         config: Everything meant to change the numbers; permissions in it are left out.
-        seed: Of the run.
+        seed: Random seed of the run.
         overwrite: Remove an earlier run in ``path`` first.
 
     Raises:

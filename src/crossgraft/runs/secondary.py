@@ -18,7 +18,7 @@ def secondary(missing: str, reporter: Reporter, *, advice: str = AGAIN) -> Gener
 
     Args:
         missing: What is not there then, as a sentence without its end: ``The page was not written``.
-        reporter: Told the reason.
+        reporter: Reporter that gets the warning.
         advice: What to do, after the advice of the error itself.
     """
     try:

@@ -20,7 +20,7 @@ from crossgraft.scores._triplets import count_triplets
 from crossgraft.types import ClassIndices
 
 IMAGES_AT_ONCE = 32
-"""Of a larger batch; at 224 pixels the activations of this many take a gigabyte or two."""
+"""Images of a larger batch at a time; at 224 pixels the activations of this many take a gigabyte or two."""
 
 
 class Network(NamedTuple):
@@ -31,7 +31,7 @@ class Network(NamedTuple):
 
     @classmethod
     def of(cls, model: object) -> Network:
-        """Of a backbone (its penultimate features) or of a module (its output)."""
+        """Network of a backbone (its penultimate features) or of a module (its output)."""
         if isinstance(model, Backbone):
             return cls(model.module, lambda images: model._read_out(model.module, images).features)
         if isinstance(model, nn.Module):

@@ -51,7 +51,7 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         val_fraction: Share of the images that picks the epoch; groups stay together. 0: the last epoch is kept, and
             probabilities are not calibrated.
         image_size: Side of the input in pixels, instead of the model's own.
-        seed: Of every random choice.
+        seed: Random seed.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
         workers: Threads; one per core by default.
         options: Further arguments of ``fine_tune`` by name, for example ``{"head_first": True}``.

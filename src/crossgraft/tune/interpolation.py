@@ -63,7 +63,7 @@ def interpolate(
         start: Usually the pretrained body with the head of a linear probe.
         end: The fine-tuned network.
         alpha: Weight of the end in [0, 1].
-        images: Of the training rows; needed where statistics are estimated.
+        images: Images of the training rows; needed where statistics are estimated.
         batch_norm: ``estimate`` or ``mix``.
         device: Where the statistics are computed.
 
@@ -142,15 +142,15 @@ def interpolation_curve(
         start: At α = 0; its head matters as much as its body, so it should be a trained one.
         end: At α = 1.
         dataset: All rows.
-        parts: Which of them train (statistics of BatchNorm), are val, are test.
+        parts: Rows for training (statistics of BatchNorm), for validation and for test.
         pretrained: What features are compared with; by default ``start``, whose body is the pretrained one.
         alphas: In [0, 1]; sorted, each once.
         batch_norm: As ``interpolate`` takes it.
         start_in_words: For the record.
         threshold_rule: As ``fine_tune`` takes it.
         device: Where the networks run.
-        num_threads: For images.
-        reporter: Told about each network.
+        num_threads: Number of threads that read images.
+        reporter: Reporter of progress, network by network.
         on_point: Given what each network says, in the order of α.
 
     Returns:

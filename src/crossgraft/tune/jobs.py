@@ -47,7 +47,7 @@ class Trained:
     """A training that is done.
 
     Attributes:
-        training: Which.
+        training: The training that was done.
         record: How it went.
         load: Gives the weights that were kept; raises ``DataError`` where they are gone or damaged.
     """
@@ -80,11 +80,11 @@ class TrainingWork(Work[Training, Trained]):
     """Trains on the rows of one fold, every time from the same start.
 
     Attributes:
-        data: Of the fold.
+        data: Data of the fold.
         classifier: The start; stays as it is.
         selection: What is trained.
-        plugins: In the slots.
-        settings: Without the grid.
+        plugins: Plugins in the slots.
+        settings: Settings without the grid.
         rule: What picks epoch and point.
         run: Run directory, or None: then nothing is written, and weights stay in memory.
         facts: What else decides the result, for the key of each job.
@@ -102,7 +102,7 @@ class TrainingWork(Work[Training, Trained]):
     progress: JobProgress | None = None
 
     def job(self, point: GridPoint) -> Job[Training]:
-        """Of one point of the grid."""
+        """Job of one point of the grid."""
         training = Training(self.data.fold, point)
         return Job(training.name, training, self._key(point))
 

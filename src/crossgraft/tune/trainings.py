@@ -64,7 +64,7 @@ def train_and_evaluate(
     Args:
         prepared: What the trainings start from.
         run: Run directory, or None: then nothing is written.
-        tracking: Told about every epoch.
+        tracking: Tracker that logs every epoch.
         publish: Ends the run and makes its page.
         reporter: Where progress goes.
 
@@ -140,7 +140,7 @@ def _finish_fold(prepared: Preparation, trained: Sequence[Trained], reporter: Re
 
 
 def _similarity(prepared: Preparation, finished: Sequence[_Finished], reporter: Reporter) -> dict[str, float]:
-    """Of features before and after, on the test rows."""
+    """Similarity of features before and after, on the test rows."""
     tuned = [(fold.classifier, fold.predictions.parts.test) for fold in finished]
     with reporter.stage("Comparing features before and after"):
         return similarity_to_source(

@@ -31,7 +31,7 @@ class Run:
 
     Attributes:
         command: Its name on the command line.
-        options: As given.
+        options: Options as given.
         reporter: Where progress goes.
     """
 

@@ -1,4 +1,4 @@
-"""``check_data``: what is in this data set, and is it sound?"""
+"""``check_data``: what is in a data set, and whether it is sound."""
 
 from __future__ import annotations
 

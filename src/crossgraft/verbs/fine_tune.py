@@ -18,7 +18,7 @@ from crossgraft.verbs.publish import publish
 
 @verb("tune", TuneOptions)
 def fine_tune(data: str | Path | Dataset, options: TuneOptions, run: Run) -> FineTuningResult:
-    """Fine-tune a pretrained model, and measure it on rows that nothing was decided with.
+    """Fine-tune a pretrained model, and measure it on held-out images.
 
     Uses the splits train, val and test of the data. A missing test part is a fifth of the rows, a missing val part a fifth of
     the others; groups stay together. Val picks epoch and grid point, and temperature and threshold are fitted to it; test is

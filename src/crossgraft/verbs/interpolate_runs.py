@@ -68,7 +68,7 @@ def interpolate_runs(
         model: The pretrained network as ``fine_tune`` took it; needed without ``run_linear`` only.
         weights_dir: Folder of checkpoints.
         image_root: Folder that the paths of a table start from, where it is not the one beside the table.
-        allow_outside: May paths of a table lead out of the folder that they start from?
+        allow_outside: Whether paths of a table may lead out of the folder that they start from.
         class_names: As ``fine_tune`` took it, where that was a file.
         allow_code: Python file or folder with the function that builds a network of your own, or its name
             ``package.module:factory``; a saved model is data, and runs no other code.

@@ -206,7 +206,7 @@ def _finish(
 
 
 def _thumbnails(record: PredictionRecord, images: ImageSet) -> list[Thumbnail]:
-    """Of the most and the least certain images, each under the number of its row."""
+    """Thumbnails of the most and the least certain images, each under the number of its row."""
     place = {int(number) + 1: index for index, number in enumerate(images.numbers)}
     shown = dict.fromkeys([*record.most_certain, *record.least_certain])
     return [Thumbnail(class_name=str(row), png_base64=thumbnail_png(images.read(place[row]))) for row in shown]

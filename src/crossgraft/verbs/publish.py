@@ -34,7 +34,7 @@ def publish(
     Args:
         run: Where everything goes.
         record: Becomes ``report.json``.
-        reporter: Told what could not be written.
+        reporter: Reporter of what could not be written.
         tables: File name → table.
         split: Becomes ``split.json``.
         thumbnails: Makes the pictures; None: the report has none.

@@ -25,7 +25,7 @@ class DataCheck:
 
     @property
     def is_sound(self) -> bool:
-        """Was nothing found that makes results wrong? Warnings and notices do not count."""
+        """Whether nothing was found that makes results wrong. Warnings and notices do not count."""
         return self.record.is_sound
 
     @property

@@ -27,7 +27,7 @@ from crossgraft.tune.planning.starting_model import load_start
 from crossgraft.tune.saving.saved_model import load_saved_model
 
 _TOLERANCE = 1e-6
-"""Of a similarity: two networks with the same weights may differ in the last digits."""
+"""Tolerance of a similarity: two networks with the same weights may differ in the last digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +35,10 @@ class Curve:
     """The way from the pretrained network to full, of one seed.
 
     Attributes:
-        seed: Of both ends.
+        seed: Random seed of both ends.
         record: Every number of its points.
         answers: What each point says about the test images.
-        starts_at_linear: Is its start the variant ``linear``?
+        starts_at_linear: Whether it starts at the variant ``linear``.
     """
 
     seed: int
@@ -167,7 +167,7 @@ def above_curve(
     no value unless every seed has such a network: the seeds that have one are not drawn by chance.
 
     Args:
-        trainings: Of one variant, one a seed.
+        trainings: Trainings of one variant, one per seed.
         measured: The metric of each.
         curves: One a seed.
         images: What all of them were measured on.

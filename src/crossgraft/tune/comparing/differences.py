@@ -33,7 +33,7 @@ class MeasuredImages:
         data: These images alone.
         metric: The primary metric: ``balanced_accuracy`` or ``auc``.
         blocks: Left out one at a time; empty where there are too few images, or groups, for an interval.
-        reason: Why there are no blocks.
+        reason: Reason why there are no blocks.
     """
 
     data: Dataset
@@ -82,8 +82,8 @@ def difference(ones: Sequence[Replicated], others: Sequence[Replicated], images:
     The quantile is Student's t with Welch and Satterthwaite's degrees of freedom.
 
     Args:
-        ones: Of each seed.
-        others: Of the same seeds.
+        ones: Metric of one variant, for each seed.
+        others: Metric of the other variant, for the same seeds.
         images: What they were measured on.
     """
     if not ones:

@@ -35,8 +35,8 @@ class Study:
         checks: What was found in them.
         request: What was asked for in all of them.
         variants: What is compared.
-        seeds: Of each variant.
-        reporter: Told what is going on.
+        seeds: Random seeds of each variant.
+        reporter: Reporter of progress.
     """
 
     rows: TuningRows

@@ -123,7 +123,7 @@ def _primary(each: Measured, metric: str) -> ValueRecord:
 
 
 def _of_metric(rows: Sequence[MetricRecord | None]) -> ValueRecord:
-    """Of one seed its own interval, of several that over seeds."""
+    """Value with an interval: with one seed its own interval, with several that over seeds."""
     found = [row for row in rows if row is not None and row.value is not None]
     if len(found) == 1:
         has_interval = found[0].low is not None

@@ -44,8 +44,8 @@ class DoneTraining:
     """One variant with one seed, trained now or earlier.
 
     Attributes:
-        variant: Which.
-        seed: Which.
+        variant: Variant that was trained.
+        seed: Random seed of the training.
         row: How it went.
         record: Its own record; None where it failed.
         folder: Its run directory.
@@ -58,7 +58,7 @@ class DoneTraining:
     folder: Path
 
     def answers(self, class_names: list[str], *, metric: str) -> Answers:
-        """Of the test images in the order of the data: classes for balanced accuracy, probabilities for an AUC.
+        """Answers for the test images in the order of the data: classes for balanced accuracy, probabilities for an AUC.
 
         Raises:
             DataError: ``predictions.csv`` is damaged.

@@ -48,18 +48,18 @@ class Variant:
 
     @property
     def is_full(self) -> bool:
-        """Is the whole network trained, with nothing added and every setting as for the others?"""
+        """Whether the whole network is trained, with nothing added and every setting as for the others."""
         rest = {name for name in self.settings if name not in _PLUGIN_SLOTS}
         return self.method == "full" and not self.settings["regularizer"] and not rest
 
     @property
     def is_linear(self) -> bool:
-        """Is the head trained alone?"""
+        """Whether the head is trained alone."""
         return self.method == "linear"
 
     @property
     def starts_from_scratch(self) -> bool:
-        """Does it start from random weights?"""
+        """Whether training starts from random weights."""
         return bool(choose(METHODS, self.settings["method"]).starts_from_scratch)
 
 

@@ -85,7 +85,7 @@ class EvaluationLogits:
     """Logits of a fixed list of images, again and again while the network is trained.
 
     Args:
-        images: Of the rows to evaluate.
+        images: Images of the rows to evaluate.
         batch_size: Images that go through the network at once.
         device: Where the network is.
     """

@@ -64,8 +64,8 @@ class StepReport:
         step: Steps done in this phase.
         total_steps: Steps of this phase if it does not stop early.
         terms: ``loss`` (the sum), ``task`` (unweighted) and ``<regulariser>/<term>``, of the whole batch.
-        learning_rate: Of the head in this step.
-        images_per_second: Of all processes together, since this process began.
+        learning_rate: Learning rate of the head in this step.
+        images_per_second: Throughput of all processes together, since this process began.
         seconds_left: Until ``total_steps``, at the rate so far.
     """
 
@@ -86,10 +86,10 @@ class TrainedEpoch:
     Attributes:
         phase: As in ``StepReport``.
         epoch: From 0.
-        learning_rate: Of the head in the last step.
+        learning_rate: Learning rate of the head in the last step.
         terms: Mean over the images of the epoch, names as in ``StepReport``.
         metrics: What the evaluation found after the epoch.
-        seconds: Of training and evaluation; after a resume, of the part since then.
+        seconds: Duration of training and evaluation; after a resume, of the part since then.
         is_best: Whether the selection rule prefers this epoch to all before it in its phase.
     """
 

@@ -30,10 +30,10 @@ def parameter_groups(
     Args:
         classifier: Its blocks give the depths.
         selection: Only what it trains is in a group, each parameter once.
-        learning_rate: Of all layers without ``layer_decay``, of the head with it.
-        weight_decay: Of matrices and kernels.
+        learning_rate: Learning rate of all layers without ``layer_decay``, of the head with it.
+        weight_decay: Weight decay of matrices and kernels.
         layer_decay: Factor from one block to the one in front of it, in (0, 1]; 1: all layers learn alike.
-        head_learning_rate: Of the head; ``learning_rate`` if None.
+        head_learning_rate: Learning rate of the head; ``learning_rate`` if None.
 
     Returns:
         Groups with ``params``, ``lr``, ``weight_decay``, and for people ``name`` (``depth 3, no decay``) and ``names``

@@ -37,7 +37,7 @@ class NamedOptimizer:
 
     @property
     def head_learning_rate(self) -> float:
-        """Of the group of the head's weight."""
+        """Learning rate of the group of the head's weight."""
         weight = self.parameters.get("head.weight")
         of_head = (g for g in self.optimizer.param_groups if any(p is weight for p in g["params"]))
         return float(next(of_head, self.optimizer.param_groups[0])["lr"])

@@ -34,7 +34,7 @@ class Phase:
         name: ``head`` or ``all``.
         selection: What is trained.
         regularizers: Whose terms are added; none while the head is trained alone.
-        settings: Of this phase.
+        settings: Settings of this phase.
         features_are_fixed: Whether features never change in it, and are computed once where the feed allows.
     """
 

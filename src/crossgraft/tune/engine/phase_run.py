@@ -28,13 +28,13 @@ class Progress:
     Attributes:
         epoch: The epoch that is under way, from 0.
         step: Steps done in it.
-        sums: Of each term over the images of the epoch so far.
-        images: How many those are.
+        sums: Sum of each term over the images of the epoch so far.
+        images: Number of those images.
         best_epoch: -1 before the first evaluation.
-        best_value: Of the rule's metric in that epoch.
+        best_value: Value of the rule's metric in that epoch.
         epochs_without_better: For the patience.
         stopped_early: Whether the patience has ended.
-        scaler: Of float16.
+        scaler: State of the gradient scaler of float16.
     """
 
     epoch: int = 0

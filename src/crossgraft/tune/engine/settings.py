@@ -20,12 +20,12 @@ class TrainerSettings:
     Attributes:
         epochs: Passes over the training images, at most.
         batch_size: Images of one step, of all processes together. The feed decides; it is here for the record.
-        learning_rate: Of the pretrained part after warm-up, at the largest.
-        head_learning_rate: Of the head; None: as the rest.
-        weight_decay: Of weights with two or more dimensions; biases and norms do not decay. AdamW decays decoupled
+        learning_rate: Largest learning rate of the pretrained part, after warm-up.
+        head_learning_rate: Learning rate of the head; None: as the rest.
+        weight_decay: Decay of weights with two or more dimensions; biases and norms do not decay. AdamW decays decoupled
             from the gradient (Loshchilov & Hutter 2019), SGD adds it to the gradient.
         optimizer: ``adamw`` or ``sgd`` (without Nesterov's look-ahead).
-        momentum: Of SGD, in [0, 1).
+        momentum: Momentum of SGD, in [0, 1).
         warmup_epochs: Epochs of rising learning rate, may be a fraction.
         schedule: ``cosine`` falls to ``final_learning_rate_share``, ``constant`` stays.
         final_learning_rate_share: Learning rate of the last step of a cosine, as a share of the largest.
@@ -41,7 +41,7 @@ class TrainerSettings:
         head_epochs: Passes of that first phase, at most.
         head_patience: Patience of that first phase.
         checkpoint_every_steps: Steps between two checkpoints within an epoch; None: one per epoch.
-        seed: Of dropout and everything else that draws numbers in a step.
+        seed: Random seed of dropout and everything else that draws numbers in a step.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
         num_processes: Processes that share each batch, one a GPU, or on the CPU.
 

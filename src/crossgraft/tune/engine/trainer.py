@@ -61,7 +61,7 @@ def train(
         selection: What trains.
         loss: Per image; its class weights are resolved already.
         evaluate: Metrics on the selection rows, once an epoch.
-        rule: Which epoch is kept, and what early stopping looks at.
+        rule: Rule for the epoch that is kept and for early stopping.
         settings: How long, how fast, where.
         regularizers: Their terms are added to the loss.
         features_are_fixed: Only the head trains; features are computed once where ``feed`` shows plain images and there is

@@ -1,4 +1,4 @@
-"""Does the file that was written say the same as the classifier? Asked before it gets its name."""
+"""Check that an exported file gives the same outputs as the classifier, before the file gets its name."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def check_agreement(source: SourceModel, answer: Answer, *, checked_with: str) -
 
     Args:
         source: Its ``reference`` is what is compared with.
-        answer: Of what was written and loaded again.
+        answer: Output of the exported model, written and loaded again.
         checked_with: For the record and the message.
 
     Raises:

@@ -30,7 +30,7 @@ class BatchPlan:
         targets: (n, C) one-hot or 0/1.
         batch_size: Images a batch, of all processes together.
         sampler: How rows are drawn.
-        seed: Of the whole run.
+        seed: Random seed of the whole run.
         drop_last: Leave out a last batch that is not full, unless it is the only one.
 
     Raises:

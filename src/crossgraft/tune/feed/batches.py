@@ -47,12 +47,12 @@ class BatchMaker:
     the batches that going through all of it gives, and every process makes the same batch before it takes its share.
 
     Args:
-        images: Of the training rows.
+        images: Images of the training rows.
         targets: (n, C) one row per image.
-        plan: Which rows make which batch.
+        plan: Rows of each batch.
         augmentation: What is done to each image.
         batch_transforms: What is done to each batch, in this order.
-        seed: Of the whole run.
+        seed: Random seed of the whole run.
         device: Where images are augmented, normalised and mixed; random numbers are drawn on the CPU whatever it is.
 
     Raises:
@@ -95,7 +95,7 @@ class BatchMaker:
 
     @property
     def fingerprint(self) -> str:
-        """Of the images, their order and their preparation."""
+        """Fingerprint of the images, their order and their preparation."""
         return self.images.fingerprint
 
     def plain_batches(self) -> Iterator[Float32[Tensor, "batch channels height width"]]:
@@ -141,7 +141,7 @@ def evaluation_batches(
     """All rows in order, neither augmented nor mixed; the last batch may be smaller.
 
     Args:
-        images: Of the rows to evaluate.
+        images: Images of the rows to evaluate.
         batch_size: Images a batch.
         device: Where images are normalised.
 

@@ -35,7 +35,7 @@ class TrainingImages:
 
     Args:
         dataset: Where images come from.
-        preprocessing: Of the network.
+        preprocessing: Preprocessing of the network.
         memory_limit_bytes: Keep the resized images if they take at most this much; 0 keeps nothing.
         num_threads: Threads that decode and resize; they do not change a number.
 
@@ -90,7 +90,7 @@ class TrainingImages:
 
     @property
     def fingerprint(self) -> str:
-        """Of the images, their order, and how they are prepared."""
+        """Fingerprint of the images, their order and their preparation."""
         if self._fingerprint is None:
             facts = f"{self.dataset.fingerprint}\n{self.preprocessing.describe()}"
             self._fingerprint = hashlib.sha256(facts.encode()).hexdigest()

@@ -27,8 +27,8 @@ class Temperature(NamedTuple):
         value: Logits are divided by it; None where it was not fitted, and they stay as they are.
         likelihood_before: Negative log-likelihood an image on the rows it was fitted on, in nats, at temperature 1.
         likelihood_after: The same at ``value``.
-        num_images: It was fitted on.
-        reason: Why there is no temperature, or None.
+        num_images: Number of images that it was fitted on.
+        reason: Reason why there is no temperature, or None.
     """
 
     value: float | None

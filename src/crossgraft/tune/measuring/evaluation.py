@@ -1,4 +1,4 @@
-"""What the picked models say about rows that nothing was decided with; all folds together."""
+"""What the picked models predict for held-out images; all folds together."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class FoldPredictions:
 
     Attributes:
         parts: Rows of the fold.
-        val_logits: Of the validation rows; empty without any.
-        test_logits: Of the test rows, before the temperature.
+        val_logits: Logits of the validation rows; empty without any.
+        test_logits: Logits of the test rows, before the temperature.
         temperature: None without validation rows.
-        thresholds: Of the last of two classes, or of each label; empty otherwise, or without validation rows.
+        thresholds: Threshold of the last of two classes, or of each label; empty otherwise, or without validation rows.
     """
 
     parts: FoldRows
@@ -54,7 +54,7 @@ class FoldPredictions:
     thresholds: list[Threshold]
 
     def test_probabilities(self, task: Task, *, calibrated: bool = True) -> Float[np.ndarray, "num_rows num_classes"]:
-        """Of the test rows."""
+        """Probabilities of the test rows."""
         temperature = self.temperature.value if calibrated and self.temperature is not None else None
         return to_probabilities(self.test_logits, task=task, temperature=temperature)
 
@@ -100,11 +100,11 @@ def predict_fold(
     Args:
         classifier: The picked model.
         dataset: All rows.
-        parts: Of the fold.
+        parts: Rows of the fold.
         task: What the targets are.
         threshold_rule: As ``parse_threshold_rule`` reads it; None: Youden.
         device: Where the network runs.
-        num_threads: For images.
+        num_threads: Number of threads that read images.
     """
     val_logits, temperature = calibrate(classifier, dataset, parts, task=task, device=device, num_threads=num_threads)
     thresholds = []
@@ -132,8 +132,8 @@ class Evaluation:
         confusion: None with several labels per image.
         roc: One curve a class.
         calibration: None without a temperature.
-        calibration_reason: Why there is none.
-        thresholds: In force.
+        calibration_reason: Reason why there is no calibration.
+        thresholds: Thresholds in force.
     """
 
     metrics: list[MetricRecord]
@@ -162,7 +162,7 @@ def evaluate(
         dataset: All rows.
         task: What the targets are.
         attributes: Further columns, one value per row of ``dataset``.
-        is_folded: Are these folds?
+        is_folded: Whether these are folds of a cross-validation.
     """
     split = "out of fold" if is_folded else "test"
     rows = np.concatenate([fold.parts.test for fold in folds])
@@ -258,7 +258,7 @@ def _error(probabilities: np.ndarray, targets: np.ndarray) -> float | None:
 
 
 def _threshold_records(folds: Sequence[FoldPredictions]) -> list[ThresholdRecord]:
-    """Of one model as they were fitted; with folds the medians."""
+    """Thresholds of one model as they were fitted; with folds the medians."""
     fitted = [fold.thresholds for fold in folds if fold.thresholds]
     if not fitted:
         return []

@@ -21,7 +21,7 @@ class PretrainedFeatures:
     random number, so a resumed training finds the same bits. What is sent is the features, not the network.
 
     Args:
-        images: Of the rows.
+        images: Images of the rows.
         load: Gives the pretrained network, which is changed and dropped; None where its weights are not here.
         batch_size: Images at a time.
         device: Where the network is run.

@@ -63,7 +63,7 @@ def choose_rule(select_by: str | None, folds: Sequence[Targets], num_classes: in
 
 
 def _has_both_sides(targets: Targets, num_classes: int) -> bool:
-    """Does every class or label have rows with it and rows without it?"""
+    """Whether every class or label has rows with it and rows without it."""
     marks = targets if targets.ndim == 2 else np.eye(num_classes, dtype=np.int64)[targets]
     positives = marks.sum(axis=0)
     return bool(((positives > 0) & (positives < len(marks))).all())
@@ -80,7 +80,7 @@ class SelectionMetrics:
     """Metrics on the validation rows, for the trainer. May be sent to another process.
 
     Attributes:
-        images: Of the validation rows; None without any.
+        images: Images of the validation rows; None without any.
         targets: (n,) classes or (n, C) of 0 and 1.
         matrix: (n, C) of floats, for the loss.
         loss: As in training.

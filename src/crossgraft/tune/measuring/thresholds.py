@@ -46,7 +46,7 @@ class Threshold(NamedTuple):
         specificity: The same.
         num_positive: Images with the class among them.
         num_images: All of them.
-        reason: Why there is no threshold, or None.
+        reason: Reason why there is no threshold, or None.
     """
 
     class_name: str
@@ -101,7 +101,7 @@ def fit_thresholds(
         probabilities: (n, C) in [0, 1].
         targets: (n,) class of each image for ``binary``, (n, C) with 0/1 for ``multi-label``.
         task: ``binary`` gives one threshold, of the last class; ``multi-label`` one per label.
-        class_names: Of the C classes or labels.
+        class_names: Names of the C classes or labels.
         rule: ``youden``, ``sensitivity:0.95``, ``specificity:0.9`` …
         groups: Patient of each image, for the intervals.
 

@@ -64,7 +64,7 @@ def batch_cka(
 
 
 def _centred(features: Float[Tensor, "batch num_features"]) -> tuple[Tensor, Tensor]:
-    """Of Frobenius norm 1, and whether there is any variance."""
+    """Centred features of Frobenius norm 1, and whether there is any variance."""
     centred = features - features.mean(dim=0)
     centred = centred - centred.mean(dim=0)  # what rounding of a large mean has left
     size = torch.linalg.vector_norm(centred.detach())

@@ -41,7 +41,7 @@ def channel_attention(
     Args:
         network: Pretrained, in eval mode.
         training_set: Its first ten plain batches are looked at.
-        targets: Of its rows.
+        targets: Targets of the rows of ``training_set``.
 
     Cost: a forward pass of ten batches, and a linear regression on their features.
     """

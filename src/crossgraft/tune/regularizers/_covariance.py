@@ -33,7 +33,7 @@ class FactoredMoments(NamedTuple):
 
 
 def moments_of_all(batches: Iterable[Float[Tensor, "_ num_features"]]) -> Moments:
-    """Of all rows of all batches, in one pass and float64.
+    """Moments of all rows of all batches, in one pass and float64.
 
     Rows are shifted by the mean of the first batch, so that a large mean costs no digits. Fewer than two rows in all, or
     none, give nan.
@@ -58,12 +58,12 @@ def moments_of_all(batches: Iterable[Float[Tensor, "_ num_features"]]) -> Moment
 
 
 def moments_of_batch(context: StepContext, features: Float[Tensor, "batch num_features"]) -> Moments | FactoredMoments:
-    """Of the batch of all processes, in the graph, in float32 or float64.
+    """Moments of the batch of all processes, in the graph, in float32 or float64.
 
     With fewer images than features the processes exchange the rows (n d numbers), otherwise sums (d² numbers).
 
     Args:
-        context: Of the step; there are at least two images in all processes together.
+        context: Context of the step; there are at least two images in all processes together.
         features: One row per image of this process.
     """
     rows = wide(features)

@@ -28,7 +28,7 @@ def kept_or_computed(classifier: Classifier, data: str | None, compute: Callable
 
     Args:
         classifier: Its body gives the features.
-        data: Of the images, their order and their preparation; None: nothing is kept.
+        data: Fingerprint of the images, their order and their preparation; None: nothing is kept.
         compute: Called where nothing is kept, or what was kept is damaged.
 
     Warns:

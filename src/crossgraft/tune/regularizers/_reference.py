@@ -65,7 +65,7 @@ def features_of_batches(
 def features_of_training_set(
     network: Reference, training_set: TrainingSet, *, like: Tensor
 ) -> Float[Tensor, "num_rows num_features"]:
-    """Of every image as evaluation shows it, in the order of the rows, in main memory.
+    """Features of every image as evaluation shows it, in the order of the rows, in main memory.
 
     Cost: one pass over the images, and n × d numbers.
     """

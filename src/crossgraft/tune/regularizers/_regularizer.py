@@ -24,7 +24,7 @@ class TrainingSet(Protocol):
 
     @property
     def fingerprint(self) -> str | None:
-        """Of the images, their order and their preparation; None: what was computed from them must not be kept on disk."""
+        """Fingerprint of the images, their order and preparation; None: results computed from them must not be kept on disk."""
         ...
 
     def plain_batches(self) -> Iterator[Float[Tensor, "batch channels height width"]]:
@@ -55,9 +55,9 @@ class StepContext:
         features: Penultimate features of ``images``, part of the graph.
         logits: What the head says, part of the graph.
         step: Number of this step, from 0.
-        num_processes: How many processes share the batch; ``images`` are this process' share.
-        generator: Of this step.
-        num_images: How many of ``images`` count: all, or none of the one that a process without a share looks at.
+        num_processes: Number of processes that share the batch; ``images`` are this process' share.
+        generator: Random number generator of this step.
+        num_images: Number of ``images`` that count: all, or none of the one that a process without a share looks at.
         num_images_of_all: Images of this part in all processes together.
         first_image: Where this process' images begin among those.
         sum_over_processes: Adds up a tensor over the processes, in the graph: its gradient is that of the sum. Every

@@ -27,7 +27,7 @@ class BSS(NothingLearned):
 
     Attributes:
         weight: Strength w ≥ 0.
-        k: How many singular values, from the smallest; at least 1. A batch with fewer has all of them in the term.
+        k: Number of singular values, from the smallest; at least 1. A batch with fewer has all of them in the term.
 
     Cost: an eigendecomposition of the smaller of the two Gram matrices, b × b or d × d, each step.
 

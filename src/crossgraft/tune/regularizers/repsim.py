@@ -59,7 +59,7 @@ class RepSim:
             frozen copy of the network).
         normalize: ``ref`` divides by ‖Σ₀‖²_F, and the term of the means by ‖μ₀‖²; ``none`` does not.
         learn_q: False keeps Q the identity.
-        q_learning_rate: Of Q, above 0; by default as that of the network. The larger, the more the term fixes only the spectrum.
+        q_learning_rate: Rate of Q, above 0; by default the network's. The larger, the more the term fixes only the spectrum.
         learn_alpha: Compare with α² Qᵀ Σ₀ Q for a learned α, 1 at first.
         mean_weight: Strength ≥ 0 of a term ``mean``, ‖μ − α Qᵀ μ₀‖² (times ``weight``), which the paper leaves out.
         passes: Epochs that ``dataset_aug`` looks at.
@@ -171,7 +171,7 @@ class RepSim:
             self._start = Moments(*(tensor.to(weight.device, weight.dtype) for tensor in moments))
 
     def _moments_of(self, classifier: Classifier, training_set: TrainingSet) -> Moments:
-        """Of the starting network's features of all training images, in float64."""
+        """Moments of the starting network's features of all training images, in float64."""
 
         def compute() -> Moments:
             shown = (

@@ -63,7 +63,7 @@ class SavedModel:
     def logits(
         self, images: Float[Tensor, "num_images channels height width"]
     ) -> Float[Tensor, "num_images num_outputs"]:
-        """Of prepared images (see ``classifier.preprocessing``), before the temperature, on the CPU.
+        """Logits of prepared images (see ``classifier.preprocessing``), before the temperature, on the CPU.
 
         The same images in batches of the same size give the same bits as when the model was evaluated, on the same
         machine, with the same versions and threads.
