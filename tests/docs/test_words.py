@@ -32,18 +32,9 @@ IN_MODULES = {name: rule for name, rule in FORBIDDEN.items() if name != "say rep
 """Inside the package a page is what ``report`` builds."""
 
 EXCEPTIONS = {
-    "README.md": ["say held-out"],  # printed by the command line
-    "docs/errors.md": ["cannot is one word"],  # a row of models/penultimate.py
     "src/crossgraft/rank/results_store.py": ["count per unit"],  # the name of a protocol, which is kept in users' files
-    "docs/catalogues/commands.md": ["cannot is one word", "say per image", "say held-out"],  # written from the options
 }
-"""File → rules that it may break, and why; those of texts from elsewhere go once their source is clean."""
-
-NOT_CLEAN_YET = ("cli/tune_text.py",)
-"""Packages and modules whose texts are still to be gone through; the list only becomes shorter.
-
-``tune_text`` prints a sentence that tests and the README quote.
-"""
+"""File → rules that it may break, and why."""
 
 PAGES = [REPOSITORY / "README.md", REPOSITORY / "CHANGELOG.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 MODULES = sorted(path for path in SOURCE.rglob("*") if path.suffix in (".py", ".html", ".md", ".js"))
@@ -62,24 +53,12 @@ def broken(path, rules):
     ]
 
 
-def is_clean(path):
-    inside = path.relative_to(SOURCE)
-    return not any(inside.is_relative_to(each) for each in NOT_CLEAN_YET)
-
-
 def test_pages_use_plain_words():
     assert [line for page in PAGES for line in broken(page, FORBIDDEN)] == []
 
 
 def test_modules_use_plain_words():
-    assert [line for path in MODULES if is_clean(path) for line in broken(path, IN_MODULES)] == []
-
-
-@pytest.mark.parametrize("entry", NOT_CLEAN_YET)
-def test_what_is_listed_as_unclean_is(entry):
-    """Take out of the list what has been cleaned."""
-    place = SOURCE / entry
-    assert any(broken(path, IN_MODULES) for path in ([place] if place.is_file() else place.rglob("*.py")))
+    assert [line for path in MODULES for line in broken(path, IN_MODULES)] == []
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ _ALL = (
     ),
     Command(
         "tune",
-        "Fine-tune a pretrained model on your labelled images, and measure it on images it never saw.",
+        "Fine-tune a pretrained model on your labelled images, and measure it on held-out images.",
         example="tune digits --model mobilenetv2_100 --method linear",
         inputs=(Input("data", _DATA),),
         options=(TuneOptions, CompareOptions, Terminal),

@@ -131,8 +131,8 @@ def _answer(record: TuningRecord) -> str:
     value = f"{metric_name_in_words(found.metric)} {_NUMBERS(found.value)}{interval}"
     doubt = doubt_in_words(found, len(record.dataset.class_names))
     return (
-        f"{record.model.name}: {value}, on {counted(found.num_images, 'image')} "
-        f"that nothing was decided with. {f'{doubt} ' if doubt else ''}Research use, not a medical device."
+        f"{record.model.name}: {value}, on {counted(found.num_images, 'held-out image')}. "
+        f"{f'{doubt} ' if doubt else ''}Research use, not a medical device."
     )
 
 
