@@ -74,11 +74,11 @@ def _read(path: Path, num_features: int) -> Moments | None:
             tensors = {name: file.get_tensor(name) for name in Moments._fields}
     except (OSError, SafetensorError):
         return None
-    kept = Moments(**tensors)
-    shapes = [tuple(tensor.shape) for tensor in kept]
-    is_ours = shapes == [(num_features,), (num_features, num_features)] and {t.dtype for t in kept} == {torch.float64}
-    is_sound = is_ours and checksum == _checksum(tensors) and all(bool(t.isfinite().all()) for t in kept)
-    return kept if is_sound else None
+    shapes = [tuple(tensor.shape) for tensor in tensors.values()]
+    is_ours = shapes == [(num_features,), (num_features, num_features)]
+    is_ours = is_ours and {tensor.dtype for tensor in tensors.values()} == {torch.float64}
+    is_sound = is_ours and checksum == _checksum(tensors) and all(bool(t.isfinite().all()) for t in tensors.values())
+    return Moments(**tensors) if is_sound else None
 
 
 def _checksum(tensors: dict[str, Tensor]) -> str:
