@@ -92,7 +92,7 @@ def run_extraction(backbone: Backbone, dataset: Dataset, folder: Path, arguments
 def measure_cache_read(num_rows: int, num_columns: int) -> None:
     """Open, check and sum stored features."""
     with tempfile.TemporaryDirectory() as folder:
-        store = FeatureStore(Path(folder), num_rows)
+        store = FeatureStore(Path(folder), num_rows, num_columns, None)
         values = np.random.default_rng(0).standard_normal((num_rows, num_columns), dtype=np.float32)
         for shard in range(store.num_shards):
             rows = store.rows(shard)
