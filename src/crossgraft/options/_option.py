@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
-from typing import Any, ClassVar, TypeVar, dataclass_transform, get_type_hints, overload
+from typing import Any, ClassVar, TypedDict, TypeVar, Unpack, dataclass_transform, get_type_hints, overload
 
 T = TypeVar("T")
 OptionsT = TypeVar("OptionsT", bound="Options")
@@ -44,42 +44,30 @@ class About:
     is_path: bool = False
 
 
-@overload
-def option(
-    help: str,
-    *,
-    decides: bool = ...,
-    default_text: str | None = ...,
-    flag: str | None = ...,
-    repeats: bool = ...,
-    least: int | None = ...,
-    is_common: bool = ...,
-    is_typed: bool = ...,
-    in_protocol: bool = ...,
-    opposite: str | None = ...,
-    is_path: bool = ...,
-) -> Any: ...
+class _Said(TypedDict, total=False):
+    """Fields of ``About`` that have a default."""
+
+    decides: bool
+    default_text: str | None
+    flag: str | None
+    repeats: bool
+    least: int | None
+    is_common: bool
+    is_typed: bool
+    in_protocol: bool
+    opposite: str | None
+    is_path: bool
 
 
 @overload
-def option(
-    help: str,
-    *,
-    default: T,
-    decides: bool = ...,
-    default_text: str | None = ...,
-    flag: str | None = ...,
-    repeats: bool = ...,
-    least: int | None = ...,
-    is_common: bool = ...,
-    is_typed: bool = ...,
-    in_protocol: bool = ...,
-    opposite: str | None = ...,
-    is_path: bool = ...,
-) -> T: ...
+def option(help: str, **about: Unpack[_Said]) -> Any: ...
 
 
-def option(help: str, *, default: Any = MISSING, **about: Any) -> Any:
+@overload
+def option(help: str, *, default: T, **about: Unpack[_Said]) -> T: ...
+
+
+def option(help: str, *, default: Any = MISSING, **about: Unpack[_Said]) -> Any:
     """A field of an options class; arguments as in ``About``. Without ``default`` it has to be given."""
     return dataclasses.field(default=default, metadata={_ABOUT: About(help, **about)})
 
