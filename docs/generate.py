@@ -71,7 +71,7 @@ def commands_page() -> str:
 
     os.environ["COLUMNS"] = "100"
     helps = {"crossgraft": main_page(COMMANDS)}
-    helps |= {f"crossgraft {name}": command_page(each, everything=True) for name, each in COMMANDS.items()}
+    helps |= {f"crossgraft {name}": command_page(each, everything=True) for name, each in COMMANDS}
     parts = [NOTE, "# Commands", ""]
     for title, text in helps.items():
         parts += [f"## {title}", "", "```text", text, "```", ""]
@@ -81,17 +81,15 @@ def commands_page() -> str:
 def published_page() -> str:
     """The published benchmarks, evaluated again."""
     from crossgraft import evaluate_published
-    from crossgraft.records import RunRecord
     from crossgraft.report.markdown import sections_as_markdown
     from crossgraft.report.sections.published import published_sections
     from crossgraft.report.source import Source
     from crossgraft.verbs.evaluate_published import PUBLISHED
 
-    no_run = RunRecord.model_construct()
     parts = [NOTE, "# Published benchmarks, evaluated again", ""]
     for name in PUBLISHED:
-        record = evaluate_published(name)
-        sections = published_sections(Source(run=no_run, record=record, thumbnails=()))
+        record = evaluate_published(name).record
+        sections = published_sections(Source(record))
         parts += [f"# {record.title}", "", f"Data: {record.source}.", "", "```console"]
         parts += [f"$ crossgraft rank --published {name}", "```", "", sections_as_markdown(sections), ""]
     return "\n".join(parts)

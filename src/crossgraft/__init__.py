@@ -57,9 +57,18 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    home = _HOME.get(name) or (None if name.startswith("_") else _home_in_another_package(name))
+    if home is None:
         raise AttributeError(f"module 'crossgraft' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+    return getattr(importlib.import_module(home), name)
+
+
+def _home_in_another_package(name: str) -> str | None:
+    """The module of the verb called ``name`` that another package registered as a command."""
+    from crossgraft.cli.commands import COMMANDS
+
+    verbs = [command.verb.partition(":") for _, command in COMMANDS]
+    return next((module for module, _, function in verbs if function == name), None)
 
 
 def __dir__() -> list[str]:

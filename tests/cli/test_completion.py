@@ -32,7 +32,7 @@ def script(tmp_path, crossgraft):
 @pytest.mark.parametrize("shell", get_args(Shell))
 def test_a_script_knows_every_flag(script, shell):
     text = script(shell).read_text(encoding="utf-8")
-    for command in COMMANDS.values():
+    for _, command in COMMANDS:
         for option in command.flags.values():
             assert option.flag.removeprefix("--") in text
 

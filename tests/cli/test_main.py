@@ -21,7 +21,7 @@ def imported_by(code):
 
 def test_help_imports_nothing_heavy():
     """Of all commands, one after the other in one interpreter: what is imported stays, so the last line tells of all."""
-    helps = [["--help"], *([name, "--help"] for name in COMMANDS)]
+    helps = [["--help"], *([name, "--help"] for name in COMMANDS.names())]
     assert (
         imported_by(f"from crossgraft.cli.main import main\nfor arguments in {helps!r}:\n    main(arguments)") == "[]"
     )
@@ -36,12 +36,12 @@ def test_the_guard_can_fail():
 
 
 def test_help_begins_with_one_sentence_and_one_example(crossgraft):
-    for name in COMMANDS:
+    for name in COMMANDS.names():
         text = " ".join(crossgraft(name, "--help").out.split())
         assert "Example: crossgraft " + name in text
     everything = crossgraft()
     assert everything.code == 0
-    assert all(name in everything.out for name in COMMANDS)
+    assert all(name in everything.out for name in COMMANDS.names())
 
 
 def test_the_help_names_every_exit_code(crossgraft):

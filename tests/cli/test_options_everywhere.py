@@ -56,9 +56,7 @@ def check_shades(data, options, run):
 
 
 def test_a_new_option_is_known_everywhere():
-    command = Command(
-        "shade", "Shade images.", "shade x", (Input("data", "Images."),), (ShadedOptions, Terminal), lambda _: 0
-    )
+    command = Command("shade", "Shade images.", "shade x", (Input("data", "Images."),), (ShadedOptions, Terminal))
     page = " ".join(command_page(command, everything=True).split())
     assert "--shade N Shade of grey. [default: 3; at least 1]" in page
     assert "--shade" in command_page(command, everything=False)
@@ -73,7 +71,7 @@ def test_a_new_option_is_known_everywhere():
 def test_every_option_of_a_verb_is_a_flag_a_key_and_a_keyword(name):
     function, kind = VERBS[name]
     typed = {each for each, one in options_of(kind).items() if one.about.is_typed}
-    assert typed <= set(COMMANDS[name.split()[0]].flags)
+    assert typed <= set(COMMANDS.get(name.split()[0]).flags)
     assert typed == set(settings_model(kind).model_fields)
     assert set(options_of(kind)) <= set(inspect.signature(getattr(package, function)).parameters)
 

@@ -56,11 +56,12 @@ def test_predictions_are_those_of_the_evaluation(tuned, crossgraft):
     assert run["command_line"].startswith("crossgraft predict tuned images --")
 
 
-def test_a_plain_folder_is_predicted_with_the_answer_first_and_names_in_the_table(tuned, crossgraft):
+def test_a_plain_folder_is_predicted_with_the_answer_last_and_names_in_the_table(tuned, crossgraft):
     make_images(tuned.parent / "new images", {"visit 2": 30})
     outcome = crossgraft("predict", "tuned/model", "new images", *CODE)
     assert outcome.code == 0, outcome.err
-    assert outcome.out.startswith("new images · 30 images · ")
+    assert outcome.out.startswith("Predictions for new images\n30 images · ")
+    assert "30 images. benign: " in outcome.out.splitlines()[-5]
     assert "visit 2/00.png" in outcome.out
     assert "… and 10 more" in outcome.out
     assert max(map(len, outcome.out.splitlines())) <= 100

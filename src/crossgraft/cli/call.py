@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,9 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from crossgraft.cli.output import print_json, show
 from crossgraft.errors import OtherRunError
 from crossgraft.options import Options, options_of
+from crossgraft.options.running import Output
 
 if TYPE_CHECKING:
     from crossgraft.progress import Reporter
+    from crossgraft.records import Record
+    from crossgraft.result import Result
 
 T = TypeVar("T")
 
@@ -82,12 +87,39 @@ class Call:
             (changed["model"],) = named_in_a_file([values["model"]], values["allow_code"])
         return changed
 
-    def show(self, document: Callable[[], str], text: Callable[[], str]) -> None:
+    def do(
+        self, verb: str, kind: type[Options], *inputs: Any, named: str, asked: Mapping[str, Any] | None = None
+    ) -> int:
+        """Call a verb, show its result, and return the exit code.
+
+        Args:
+            verb: ``package.module:function``.
+            kind: Its options.
+            *inputs: Its inputs; the last one is in the name of a run directory that nobody named.
+            named: The other part of that name.
+            asked: From ``asked``, of these options and perhaps others.
+
+        Raises:
+            CrossgraftError: What the verb raises.
+        """
+        values = self.values(kind, asked)
+        module, _, name = verb.partition(":")
+        function = partial(getattr(importlib.import_module(module), name), *inputs, reporter=self.reporter)
+        if issubclass(kind, Output):
+            result = in_own_directory(named, str(inputs[-1]) if inputs else "", values, function)
+        else:
+            result = function(**values)
+        self.show(result)
+        return result.exit_code
+
+    def show(self, result: Result[Record]) -> None:
         """Print one JSON document, or text."""
         if self.typed.get("json", False):
-            print_json(document())
+            print_json(result.to_json())
         else:
-            show(text())
+            from crossgraft.report.terminal import result_as_text
+
+            show(result_as_text(result))
 
 
 def in_own_directory(command: str, data: str, values: Mapping[str, Any], work: Callable[..., T]) -> T:

@@ -1,4 +1,7 @@
-"""What a command of the terminal is: data, from which its flags, its help and its shell completion follow."""
+"""What a command of the terminal is: data, from which its flags, its help and its shell completion follow.
+
+Another package adds a command by an entry point ``crossgraft.commands`` whose module imports nothing heavy.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +54,9 @@ class Command:
         summary: One sentence.
         example: A command line, without ``crossgraft``.
         inputs: What is typed without a flag.
-        options: Classes whose fields are its flags; what the first of them needs must be given.
-        run: Does what was typed, prints the result and returns the exit code.
+        options: Classes whose fields are its flags; what the first of them, that of the verb, needs must be given.
+        verb: ``package.module:function`` of inputs and keywords, made by ``crossgraft.verbs.verb``.
+        action: Does what was typed and returns the exit code, where that is more than to call ``verb`` and show its result.
         notes: What else should be known, as one paragraph.
     """
 
@@ -61,7 +65,8 @@ class Command:
     example: str
     inputs: tuple[Input, ...]
     options: tuple[type[Options], ...]
-    run: Callable[[Call], int]
+    verb: str = ""
+    action: Callable[[Call], int] | None = None
     notes: str = ""
 
     @cached_property
@@ -69,6 +74,12 @@ class Command:
         """All options that can be typed, by name."""
         of_all = {name: each for kind in self.options for name, each in options_of(kind).items()}
         return {name: each for name, each in of_all.items() if each.about.is_typed}
+
+    def run(self, call: Call) -> int:
+        """Do what was typed, show the result, and return the exit code."""
+        if self.action is not None:
+            return self.action(call)
+        return call.do(self.verb, self.options[0], *(call.inputs[each.name] for each in self.inputs), named=self.name)
 
     def is_required(self, option: Option) -> bool:
         """Whether the command means nothing without it; an option of another class than the first chooses another verb."""

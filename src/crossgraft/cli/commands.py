@@ -1,4 +1,4 @@
-"""All commands, in the order of a first visit. A new option of a verb needs no line here: see ``crossgraft.options``."""
+"""The commands of this package, in the order of a first visit, and then those of others: see ``crossgraft.cli.command``."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from crossgraft.options import (
     Terminal,
     TuneOptions,
 )
+from crossgraft.registry import Registry
 
 _DATA = "Folder, CSV or TSV table, .npz file, hf:owner/name, or digits."
 _RUN = Input("run", "Run directory of crossgraft tune, or the folder model of one.", type=Path)
@@ -34,7 +35,7 @@ def _complete(call: Call) -> int:
     """``crossgraft completion``; here, because it is about all commands."""
     from crossgraft.cli.parsing import completion_script
 
-    show(completion_script(_ALL, call.inputs["shell"]))
+    show(completion_script([command for _, command in COMMANDS], call.inputs["shell"]))
     return 0
 
 
@@ -45,7 +46,7 @@ _ALL = (
         example="demo",
         inputs=(),
         options=(DemoOptions, Json, Quiet, Debug),
-        run=actions.demo,
+        verb="crossgraft.demo:write_demo",
     ),
     Command(
         "check",
@@ -53,7 +54,7 @@ _ALL = (
         example="check digits --holdout 0.2",
         inputs=(Input("data", _DATA),),
         options=(CheckOptions, Terminal),
-        run=actions.check,
+        verb="crossgraft.verbs.check_data:check_data",
         notes="All rows of all splits are looked at. The exit code is 3 if something unsound was found, and 0 if there are "
         "only warnings and notices.",
     ),
@@ -63,7 +64,7 @@ _ALL = (
         example="rank digits --models resnet18,mobilenetv2_100",
         inputs=(Input("data", _DATA, is_required=False),),
         options=(RankOptions, Published, Terminal),
-        run=actions.rank,
+        action=actions.rank,
         notes='Only rows of split "train" are read (all rows if there is no split); "test" is never opened.',
     ),
     Command(
@@ -72,7 +73,7 @@ _ALL = (
         example="tune digits --model mobilenetv2_100 --method linear",
         inputs=(Input("data", _DATA),),
         options=(TuneOptions, CompareOptions, Terminal),
-        run=actions.tune,
+        action=actions.tune,
         notes="Splits train, val and test of the data are used; a missing one is drawn. Test is looked at once, at the end. "
         "The same command goes on where it was stopped. --plan shows what would happen. --compare trains several ways on the "
         "same images, and shows what each gives and how much it keeps of what the model knew.",
@@ -83,7 +84,7 @@ _ALL = (
         example="predict runs/tune-breast new_images/",
         inputs=(_RUN, Input("images", "Image file, folder of images, CSV or TSV table of paths, .npz file …")),
         options=(PredictOptions, Terminal),
-        run=actions.predict,
+        verb="crossgraft.verbs.predict:predict",
         notes="Images need no labels. Where they have some (folders, or a column, named as the classes of the model), metrics "
         "with intervals are measured as well. predictions.csv in the run directory has one row per image.",
     ),
@@ -93,7 +94,7 @@ _ALL = (
         example="export runs/tune-breast --format onnx",
         inputs=(_RUN,),
         options=(ExportOptions, Json, Quiet, Debug),
-        run=actions.export,
+        verb="crossgraft.verbs.export_model:export_model",
         notes="safetensors is what timm or torchvision loads, laid out as on the hub of Hugging Face; torch (torch.export) "
         "and onnx hold the whole way from an image in [0, 1] to calibrated probabilities, for any batch size. Each is loaded "
         "again and compared with the model before it is kept. Nothing is sent anywhere without --push-to.",
@@ -104,7 +105,7 @@ _ALL = (
         example="report runs/rank-digits",
         inputs=(Input("runs", "Run directories; several are put into one page.", type=Path, repeats=True),),
         options=(ReportOptions, Debug),
-        run=actions.report,
+        action=actions.report,
     ),
     Command(
         "list",
@@ -112,7 +113,7 @@ _ALL = (
         example="list scores",
         inputs=(Input("what", "What to list.", type=Listed),),
         options=(ListOptions, Json, Debug),
-        run=actions.list_plugins,
+        action=actions.list_plugins,
         notes="WHAT is scores, models, sources (kinds of data) or results (known ones), or of tune: methods, regularizers, "
         "batch-transforms, augmentations, losses.",
     ),
@@ -122,9 +123,11 @@ _ALL = (
         example="completion bash",
         inputs=(Input("shell", "bash, zsh or fish.", type=Shell),),
         options=(Debug,),
-        run=_complete,
+        action=_complete,
         notes='bash: put eval "$(crossgraft completion bash)" into ~/.bashrc. zsh: write it to a file _crossgraft in a folder of '
         "fpath. fish: write it to ~/.config/fish/completions/crossgraft.fish.",
     ),
 )
-COMMANDS = {command.name: command for command in _ALL}
+COMMANDS: Registry[Command] = Registry("command", group="crossgraft.commands", plugin_type=Command)
+for _command in _ALL:
+    COMMANDS.add(_command.name, _command)

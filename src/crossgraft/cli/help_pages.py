@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, get_origin
 
 from crossgraft.cli.command import Command, Input, typed_as
-from crossgraft.cli.text_table import WIDTH
 from crossgraft.options import Option
+from crossgraft.words.text_table import WIDTH
 
 _INDENT = "  "
 _WIDEST = 26
@@ -37,7 +37,7 @@ EXIT_CODES = {
 Rows = Sequence[tuple[str, str]]
 
 
-def main_page(commands: Mapping[str, Command]) -> str:
+def main_page(commands: Iterable[tuple[str, Command]]) -> str:
     """What ``crossgraft --help`` shows."""
     flags = {"--version": "Show the version and exit.", "--help, -h": "Show this page and exit."}
     return _page(
@@ -45,7 +45,7 @@ def main_page(commands: Mapping[str, Command]) -> str:
         _paragraph("Select, adapt and audit pretrained vision models for a small labelled image set."),
         _paragraph("Example: crossgraft rank my_images/ --models mobilenetv2_100,resnet18"),
         _paragraph("Research use, not a medical device. Nothing is downloaded without --allow-download."),
-        _section("Commands", [(name, command.summary) for name, command in commands.items()]),
+        _section("Commands", [(name, command.summary) for name, command in commands]),
         _section("Options", list(flags.items())),
         _section("Exit codes", list(EXIT_CODES.items())),
         _paragraph("crossgraft COMMAND --help shows the options of a command.", indent=""),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from crossgraft.cli.text_table import text_table, wrap
+from crossgraft.words.text_table import text_table, wrap
 
 Listed = Literal[
     "scores",

@@ -80,13 +80,13 @@ def _run(arguments: Sequence[str]) -> int:
     elif name == "--version":
         show(f"crossgraft {__version__}")
     elif name not in COMMANDS:
-        raise UnknownNameError("command", name, COMMANDS, hint="Try: crossgraft --help")
+        raise UnknownNameError("command", name, COMMANDS.names(), hint="Try: crossgraft --help")
     elif _HELP_ALL in flags or any(each in flags for each in _HELP):
-        show(command_page(COMMANDS[name], everything=_HELP_ALL in flags))
+        show(command_page(COMMANDS.get(name), everything=_HELP_ALL in flags))
     else:
         from crossgraft.cli.parsing import parse
 
-        command = COMMANDS[name]
+        command = COMMANDS.get(name)
         typed = parse(command, words)
         inputs = {each.name: typed.pop(each.name, None) for each in command.inputs}
         return command.run(Call(inputs, typed))

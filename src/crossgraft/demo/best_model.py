@@ -49,7 +49,7 @@ COMPARE_FOLDER, PREDICT_FOLDER = "compare", "predict"
 
 
 @dataclass(frozen=True)
-class TuneOptions:
+class BestModelOptions:
     """What the demo says to ``compare_fine_tunings`` beyond data and model.
 
     Attributes:
@@ -77,7 +77,7 @@ def best_candidate(ranking: RankingRecord, specs: Sequence[ModelSpec]) -> ModelS
 
 
 def tune_best_model(
-    spec: ModelSpec, data: DemoData, options: TuneOptions, *, folder: Path, reporter: Reporter
+    spec: ModelSpec, data: DemoData, options: BestModelOptions, *, folder: Path, reporter: Reporter
 ) -> BestModelRecord:
     """Fine-tune ``spec`` on the training writers, measure it on the unseen ones, and predict one digit of each of those.
 
@@ -141,7 +141,7 @@ def _in_one_record(
     tune_folder: str,
     pictures: Mapping[str, np.ndarray],
     spec: ModelSpec,
-    options: TuneOptions,
+    options: BestModelOptions,
 ) -> BestModelRecord:
     """What the page of the demo shows of all runs."""
     return BestModelRecord(

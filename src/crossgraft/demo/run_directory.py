@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crossgraft.data import open_dataset
 from crossgraft.data.describe import make_thumbnails
@@ -11,8 +13,27 @@ from crossgraft.demo.steps import run_demo
 from crossgraft.demo.target_task import divide_digits
 from crossgraft.progress import Reporter
 from crossgraft.records import DemoRecord, Thumbnail
+from crossgraft.result import Result
 from crossgraft.runs import open_run
 from crossgraft.verbs.publish import publish
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DemoResult(Result[DemoRecord]):
+    """What the demo measured: ``record`` holds every number."""
+
+    def summary(self) -> str:
+        """The advice of its ranking."""
+        return self.record.ranking.advice
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per model that was fine-tuned."""
+        import pandas as pd
+
+        return pd.DataFrame([row.model_dump() for row in self.record.fine_tuned])
 
 
 def write_demo(
@@ -24,7 +45,7 @@ def write_demo(
     no_images: bool = False,
     overwrite: bool = False,
     reporter: Reporter | None = None,
-) -> tuple[DemoRecord, Path | None]:
+) -> DemoResult:
     """Run the demo; write ``run.json``, ``report.json``, ``fine_tuned.csv`` and ``report.html``.
 
     The best-ranked model gets run directories of its own inside, ``tune`` and ``predict``, beside the files that were given
@@ -40,7 +61,7 @@ def write_demo(
         reporter: Where progress goes; silent when None.
 
     Returns:
-        What was measured, and the path of the report; None where that could not be written.
+        What was measured, and the report, unless that could not be written.
 
     Raises:
         RunDirectoryError: ``out`` is in use or holds another run.
@@ -72,7 +93,8 @@ def write_demo(
         )
         fingerprints = {model.name: model.weights_fingerprint for model in record.ranking.models}
         run.update(data_fingerprint=record.ranking.dataset.fingerprint, weights_fingerprints=fingerprints)
-        return record, publish(run, record, reporter, thumbnails=None if no_images else lambda: _thumbnails(seed))
+        page = publish(run, record, reporter, thumbnails=None if no_images else lambda: _thumbnails(seed))
+        return DemoResult(record, path, page)
 
 
 def _thumbnails(seed: int) -> list[Thumbnail]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from crossgraft.compute import limit_threads
 from crossgraft.data import open_dataset
-from crossgraft.demo.best_model import TuneOptions, best_candidate, tune_best_model
+from crossgraft.demo.best_model import BestModelOptions, best_candidate, tune_best_model
 from crossgraft.demo.fine_tuning import FINE_TUNING
 from crossgraft.demo.honest_check import NUM_SEEDS, HonestCheck, check_zoo
 from crossgraft.demo.limits import limits_of
@@ -111,7 +111,7 @@ def run_demo(
             cache_dir=cache / "features",
             reporter=reporter,
         ).record
-    options = TuneOptions(plan.tune_epochs, seed, no_images)
+    options = BestModelOptions(plan.tune_epochs, seed, no_images)
     with timed("fine-tune the best model"), _folder(out) as folder:
         best = tune_best_model(best_candidate(ranking, specs), data, options, folder=folder, reporter=reporter)
     return DemoRecord(

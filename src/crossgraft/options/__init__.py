@@ -5,6 +5,8 @@ from crossgraft.options._option import Options as Options
 from crossgraft.options._option import configuration as configuration
 from crossgraft.options._option import from_mapping as from_mapping
 from crossgraft.options._option import given as given
+from crossgraft.options._option import option as option
+from crossgraft.options._option import options as options
 from crossgraft.options._option import options_of as options_of
 from crossgraft.options.checking import CheckOptions as CheckOptions
 from crossgraft.options.exporting import ExportOptions as ExportOptions

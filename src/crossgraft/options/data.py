@@ -14,7 +14,7 @@ VAL_SHARE = 0.2
 
 
 @options
-class Table(Options):
+class TableOptions(Options):
     """Where a table says what."""
 
     group: ClassVar[str] = "Data"
@@ -40,7 +40,7 @@ class Table(Options):
 
 
 @options
-class Classes(Options):
+class ClassOptions(Options):
     """Names and order of the classes."""
 
     group: ClassVar[str] = "Data"
@@ -105,10 +105,10 @@ class Subsets(Options):
 
 
 @options
-class SourceOptions(Download, Volumes, Table):
+class SourceOptions(Download, Volumes, TableOptions):
     """What a source of images has to know."""
 
 
 @options
-class OpeningOptions(Splits, Classes, SourceOptions):
+class OpeningOptions(Splits, ClassOptions, SourceOptions):
     """What belongs to opening data, and means nothing for data that are open."""

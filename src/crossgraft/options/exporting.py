@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from crossgraft.options._objects import Module, Reporter
 from crossgraft.options._option import Options, option, options
-from crossgraft.options.models import Code
+from crossgraft.options.models import CodeOptions
 
 
 @options
-class Format(Options):
+class FormatOptions(Options):
     """What is written, and where it goes."""
 
     group: ClassVar[str] = "Export"
@@ -28,7 +28,7 @@ class Format(Options):
 
 
 @options
-class ExportOptions(Code, Format):
+class ExportOptions(CodeOptions, FormatOptions):
     """Options of ``export_model``."""
 
     group: ClassVar[str] = "Export"

@@ -28,7 +28,7 @@ class Download(Options):
 
 
 @options
-class Code(Options):
+class CodeOptions(Options):
     """Whose code may run."""
 
     group: ClassVar[str] = "Model"

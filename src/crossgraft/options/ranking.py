@@ -8,13 +8,13 @@ from typing import ClassVar
 
 from crossgraft.options._objects import ModelSpec
 from crossgraft.options._option import Options, option, options
-from crossgraft.options.data import Classes, Splits, Subsets, Table, Unreadable, Volumes
-from crossgraft.options.models import Code, Download, InputSize, Weights
+from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
+from crossgraft.options.models import CodeOptions, Download, InputSize, Weights
 from crossgraft.options.running import Cache, Device, Output, Page, Seed, Strictness, Workers
 
 
 @options
-class Zoo(Options):
+class ZooOptions(Options):
     """What is ranked, and by what."""
 
     group: ClassVar[str] = "Models and scores"
@@ -58,16 +58,16 @@ class RankOptions(
     Page,
     Strictness,
     InputSize,
-    Code,
+    CodeOptions,
     Download,
     Weights,
     Unreadable,
     Subsets,
     Splits,
     Volumes,
-    Classes,
-    Table,
-    Zoo,
+    ClassOptions,
+    TableOptions,
+    ZooOptions,
 ):
     """Options of ``rank_models``."""
 

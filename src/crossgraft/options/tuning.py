@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 
 from crossgraft.options._objects import Augmentation, BatchTransform, Loss, Method, ModelSpec, Regularizer
 from crossgraft.options._option import Options, option, options
-from crossgraft.options.data import VAL_SHARE, Classes, Splits, Subsets, Table, Unreadable, Volumes
-from crossgraft.options.models import Code, Download, InputSize, Weights
+from crossgraft.options.data import VAL_SHARE, ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
+from crossgraft.options.models import CodeOptions, Download, InputSize, Weights
 from crossgraft.options.running import Device, Output, Page, Seed, Strictness, Workers
 
 OptimizerName = Literal["adamw", "sgd"]
@@ -74,7 +74,7 @@ class FirstAdapter(Options):
 
 
 @options
-class Training(Options):
+class TrainingOptions(Options):
     """Steps and learning rates."""
 
     group: ClassVar[str] = "Training"
@@ -227,7 +227,7 @@ class Parallel(Options):
 
 
 @options
-class VariantOptions(Deciding, Choosing, Training, Slots):
+class VariantOptions(Deciding, Choosing, TrainingOptions, Slots):
     """What one variant of a comparison may do otherwise than the others; images, split, network and input are the same."""
 
 
@@ -238,12 +238,12 @@ class FitOptions(
     Parallel,
     Seed,
     InputSize,
-    Code,
+    CodeOptions,
     Download,
     Weights,
     Validating,
     Choosing,
-    Training,
+    TrainingOptions,
     FirstAdapter,
     Slots,
     StartingModel,
@@ -262,20 +262,20 @@ class TuneOptions(
     Page,
     Strictness,
     InputSize,
-    Code,
+    CodeOptions,
     Download,
     Weights,
     Unreadable,
     Subsets,
     Splits,
     Volumes,
-    Classes,
-    Table,
+    ClassOptions,
+    TableOptions,
     Subgroups,
     Validating,
     Deciding,
     Choosing,
-    Training,
+    TrainingOptions,
     FirstAdapter,
     Slots,
     StartingModel,

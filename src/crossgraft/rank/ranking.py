@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crossgraft.records import RankingRecord
-from crossgraft.words.visible import visible
+from crossgraft.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """A ranked zoo: ``record`` holds every number, ``report`` the HTML report if a run directory was written."""
-
-    record: RankingRecord
-    out: Path | None = None
-    report: Path | None = None
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking(Result[RankingRecord]):
+    """A ranked zoo: ``record`` holds every number."""
 
     @property
     def advice(self) -> str:
         """What the numbers support, in words."""
         return self.record.advice
+
+    def summary(self) -> str:
+        """The data, the score that orders the ranking, and the advice."""
+        return f"{self.record.dataset.name} by {self.record.primary_score}: {self.advice}"
 
     def to_frame(self) -> pd.DataFrame:
         """One row per model and score, best first by the primary score."""
@@ -55,15 +53,6 @@ class Ranking:
         frame["rank"] = frame["rank"].astype("Int64")
         return frame.sort_values("model", key=lambda names: names.map(order), kind="stable", ignore_index=True)
 
-    def to_json(self) -> str:
-        """The record as one JSON document with ``schema_version``."""
-        return self.record.model_dump_json()
-
-    def __repr__(self) -> str:
-        """One line: the record holds thousands of numbers."""
-        return f"Ranking({self.record.dataset.name!r}, by={self.record.primary_score!r}, advice={self.advice!r})"
-
-    def _repr_html_(self) -> str:
+    def _most_important(self) -> pd.DataFrame:
         frame = self.to_frame()
-        primary = frame[frame["score"] == self.record.primary_score]
-        return visible(f"<p>{escape(self.advice)}</p>{primary.to_html(index=False, escape=True)}", keep="\n")
+        return frame.loc[frame["score"] == self.record.primary_score, :]

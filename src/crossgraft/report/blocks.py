@@ -91,11 +91,12 @@ class Literature:
 
 @dataclass(frozen=True)
 class Folded:
-    """Blocks that open on a click, and in print."""
+    """Blocks that open on a click, and in print; the terminal shows them only where they are not ``page_only``."""
 
     template: ClassVar[str] = "block_folded.html"
     summary: str
     blocks: Sequence[Block]
+    page_only: bool = True
 
 
 Block = Paragraph | Items | Facts | Code | Figure | Gallery | Checks | Literature | Folded | Table

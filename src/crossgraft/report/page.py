@@ -24,7 +24,7 @@ from crossgraft.version import __version__
 from crossgraft.words.visible import visible
 
 if TYPE_CHECKING:
-    from crossgraft.report.sections import Kind
+    from crossgraft.report.kinds import Kind
 
 _REPLICATES = "jackknife_values"
 
@@ -96,13 +96,13 @@ def render_page(directories: Sequence[Path], *, at: Path | None = None) -> str:
     # Figures bring matplotlib, a second of start-up that a process without a page need not spend.
     from crossgraft.report.sections import KINDS
 
-    record_types = {kind: entry.record_type for kind, entry in KINDS.items()}
+    record_types = {name: kind.record_type for name, kind in KINDS}
     prefixes = [""] if len(directories) == 1 else [f"run-{index}-" for index in range(1, len(directories) + 1)]
     sources = [
         read_run(directory, record_types, prefix=prefix, is_at_home=_is_home(directory, directories, at))
         for directory, prefix in zip(directories, prefixes, strict=True)
     ]
-    parts = [_run_part(source, KINDS[source.record.kind]) for source in sources]
+    parts = [_run_part(source, KINDS.get(source.record.kind)) for source in sources]
     script = _static("report.js")
     return (
         _environment()
@@ -127,7 +127,7 @@ def _run_part(source: Source[Any], kind: Kind) -> RunPart:
     sections = [section for builder in kind.builders if (section := builder(source)) is not None]
     document = source.record.model_dump_json()
     return RunPart(
-        command=source.run.command,
+        command="" if source.run is None else source.run.command,
         heading=kind.heading(source),
         sections=sections,
         prefix=source.prefix,

@@ -27,18 +27,20 @@ class Source(Generic[RecordT]):
     """One run as the sections see it.
 
     Args:
-        run: Record of how the run was made.
         record: Record of the results.
+        run: Record of how the run was made; None in a terminal and on a page that is not of a run.
         thumbnails: Small images, or none.
         prefix: Put before every anchor and every id of a figure; empty for a page of one run.
         is_at_home: Whether the page lies in the run directory, so that links to other files there hold.
+        out: Run directory, for a reader who is outside it; None for a page, which lies in it.
     """
 
-    run: RunRecord
     record: RecordT
-    thumbnails: tuple[Thumbnail, ...]
+    run: RunRecord | None = None
+    thumbnails: tuple[Thumbnail, ...] = ()
     prefix: str = ""
     is_at_home: bool = True
+    out: Path | None = None
 
     def showing(self, record: OtherT) -> Source[OtherT]:
         """The same run with another record in view."""

@@ -16,11 +16,15 @@ Value = str | int | float | None
 
 @dataclass(frozen=True)
 class Column:
-    """One column; ``csv_titles`` names its fields in the CSV when they differ from the heading."""
+    """One column; ``csv_titles`` names its fields in the CSV when they differ from the heading.
+
+    The terminal, which is narrow, leaves out columns that are ``page_only``.
+    """
 
     title: str
     numeric: bool = False
     csv_titles: tuple[str, ...] = ()
+    page_only: bool = False
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -56,6 +60,7 @@ class Table:
         row_heading: Index of the column that names a row.
         muted_rows: Indices of rows that are controls, shown quieter.
         notes: Sentences under the table: why something is missing, what a mark means.
+        page_only: Whether the terminal leaves it out.
     """
 
     template: ClassVar[str] = "block_table.html"
@@ -67,6 +72,7 @@ class Table:
     row_heading: int = 0
     muted_rows: frozenset[int] = frozenset()
     notes: Sequence[str] = ()
+    page_only: bool = False
 
     @property
     def csv_uri(self) -> str:

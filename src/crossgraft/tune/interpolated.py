@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING
 
 from crossgraft.records import InterpolationRecord
-from crossgraft.words.visible import visible
+from crossgraft.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
-class Interpolated:
-    """The curve between two runs: ``record`` holds every number.
+@dataclass(frozen=True, eq=False, repr=False)
+class Interpolated(Result[InterpolationRecord]):
+    """The curve between two runs, one point an α: ``record`` holds every number."""
 
-    Attributes:
-        record: One point an α.
-    """
-
-    record: InterpolationRecord
+    def summary(self) -> str:
+        """Model and data, how many networks were measured, and which one val picks."""
+        record = self.record
+        where = "" if record.picked is None else f", alpha {record.picked.alpha:g} picked on val"
+        return f"{record.model} on {record.dataset}: {len(record.points)} networks{where}"
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each α, part of the data and metric."""
@@ -43,23 +42,7 @@ class Interpolated:
         ]
         return pd.DataFrame(rows)
 
-    def to_json(self) -> str:
-        """The record as one JSON document."""
-        return self.record.model_dump_json()
-
-    def __repr__(self) -> str:
-        """One line."""
-        picked = self.record.picked
-        where = "" if picked is None else f", alpha {picked.alpha:g} picked on val"
-        return (
-            f"Interpolated({self.record.model!r} on {self.record.dataset!r}: {len(self.record.points)} networks{where})"
-        )
-
-    def _repr_html_(self) -> str:
+    def _most_important(self) -> pd.DataFrame:
         frame = self.to_frame()
-        shown = frame.loc[
-            frame["metric"] == self.record.primary_metric,
-            ["alpha", "split", "metric", "value", "low", "high", "cka", "cka_debiased", "picked"],
-        ]
-        table = shown.to_html(index=False, escape=True, float_format="{:.3f}".format)
-        return visible(f"<p>{escape(repr(self))}</p>{table}", keep="\n")
+        columns = ["alpha", "split", "metric", "value", "low", "high", "cka", "cka_debiased", "picked"]
+        return frame.loc[frame["metric"] == self.record.primary_metric, columns]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crossgraft.records import PredictionRecord, PredictionRow
-from crossgraft.words.visible import visible
+from crossgraft.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,24 +15,34 @@ if TYPE_CHECKING:
 UNREADABLE = "unreadable"
 NO_LABEL = "none"
 """The decision where no label reaches its threshold."""
-_ROWS_SHOWN = 10
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """Predicted images: ``record`` holds every number, ``report`` the page if a run directory was written.
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions(Result[PredictionRecord]):
+    """Predicted images: ``record`` has one row per image, in the order of the data.
 
     Attributes:
-        record: One row per image, in the order of the data; names of files are not in it unless they were asked for.
-        names: The file or row of each image, relative to the data.
-        out: The run directory, or None.
-        report: The page, or None.
+        names: The file or row of each image, relative to the data; not in ``record`` unless they were asked for.
     """
 
-    record: PredictionRecord
-    names: Sequence[str] = field(repr=False)
-    out: Path | None = None
-    report: Path | None = None
+    names: Sequence[str] = field(kw_only=True)
+
+    @property
+    def shown(self) -> PredictionRecord:
+        """The record, every row with its name."""
+        named = [row.model_copy(update={"name": name}) for name, row in zip(self.names, self.record.rows, strict=True)]
+        return self.record.model_copy(update={"rows": named})
+
+    def summary(self) -> str:
+        """The model, the data, and how many images of each class."""
+        record = self.record
+        counts = ", ".join(f"{name}: {number}" for name, number in record.predicted_counts.items())
+        return f"{record.model.name} on {record.data_name}, {len(self)} images; {counts}"
+
+    def places(self) -> Mapping[str, object]:
+        """The table, and the report."""
+        table = {} if self.out is None else {"Table": self.out / "predictions.csv"}
+        return {**table, **super().places()}
 
     def __len__(self) -> int:
         return len(self.record.rows)
@@ -66,20 +74,3 @@ class Predictions:
             "target": row.target,
             "problem": row.reason,
         }
-
-    def to_json(self) -> str:
-        """The record as one JSON document with ``schema_version``; every row has its name."""
-        named = [row.model_copy(update={"name": name}) for name, row in zip(self.names, self.record.rows, strict=True)]
-        return self.record.model_copy(update={"rows": named}).model_dump_json()
-
-    def __repr__(self) -> str:
-        """One line: there may be thousands of images."""
-        counts = ", ".join(f"{name}: {number}" for name, number in self.record.predicted_counts.items())
-        return f"Predictions({self.record.data_name!r}, {len(self)} images; {counts})"
-
-    def _repr_html_(self) -> str:
-        frame = self.to_frame()
-        more = f"<p>… and {len(frame) - _ROWS_SHOWN} more</p>" if len(frame) > _ROWS_SHOWN else ""
-        model, data = escape(self.record.model.name), escape(self.record.data_name)
-        table = frame.head(_ROWS_SHOWN).to_html(index=False, escape=True, float_format="{:.3f}".format)
-        return visible(f"<p>{model} on {data}</p>{table}{more}", keep="\n")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from html import escape
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.records import EpochRow, MetricRecord, TuningRecord
+from crossgraft.records import EpochRow, MetricRecord, Record, TuningRecord
+from crossgraft.result import EXIT_PARTIAL, Result
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.words.metric_words import metric_in_words
 
@@ -18,33 +16,45 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
-class FineTuningResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class FineTuningResult(Result[TuningRecord]):
     """A fine-tuned model: ``record`` holds every number.
 
     Attributes:
         plan: What was planned; all there is after ``plan=True``.
-        out: Run directory, or None.
-        report: The HTML report, if one was written.
         classifier: The selected model in eval mode on the CPU; None with folds, which give one model each.
     """
 
-    plan: Plan
-    tuning: TuningRecord | None = None
-    out: Path | None = None
-    report: Path | None = None
+    plan: Plan = field(kw_only=True)
     classifier: Classifier | None = None
 
     @property
-    def record(self) -> TuningRecord:
-        """Every number.
+    def tuning(self) -> TuningRecord | None:
+        """The record; None where only a plan was made."""
+        return self.found
 
-        Raises:
-            UsageError: Only a plan was made.
-        """
-        if self.tuning is None:
-            raise UsageError("Only the plan was made (plan=True), so there is no result. Look at .plan.summary().")
-        return self.tuning
+    @property
+    def shown(self) -> Record:
+        """The record, or the plan."""
+        return self.found or self.plan.record
+
+    @property
+    def exit_code(self) -> int:
+        """6 where some trainings failed."""
+        return EXIT_PARTIAL if self.found and any(row.state == "failed" for row in self.found.grid) else 0
+
+    def summary(self) -> str:
+        """The primary metric on held-out rows, or the plan."""
+        if self.found is None:
+            return self.plan.summary()
+        value = "" if self.headline is None else f": {metric_in_words(self.headline)}"
+        return f"{self.record.model.name} on {self.record.dataset.name}{value}"
+
+    def places(self) -> Mapping[str, object]:
+        """The model, and the report."""
+        saved = None if self.found is None else self.found.saved_model
+        model = {} if self.out is None or saved is None else {"Model": self.out / saved}
+        return {**model, **super().places()}
 
     @property
     def headline(self) -> MetricRecord | None:
@@ -64,28 +74,10 @@ class FineTuningResult:
         """One row per epoch of each training: learning curves."""
         return epoch_frame(self.record.history)
 
-    def to_json(self) -> str:
-        """The record (or the plan) as one JSON document."""
-        return self.plan.to_json() if self.tuning is None else self.tuning.model_dump_json()
-
-    def __repr__(self) -> str:
-        """One line."""
-        if self.tuning is None:
-            return f"FineTuningResult(plan of {self.plan.record.num_steps} steps)"
-        found = self.headline
-        value = "" if found is None else f", {metric_in_words(found)}"
-        return f"FineTuningResult({self.tuning.model.name!r} on {self.tuning.dataset.name!r}{value})"
-
-    def _repr_html_(self) -> str:
-        if self.tuning is None:
-            return f'<pre style="white-space: pre-wrap">{escape(self.plan.summary())}</pre>'
+    def _most_important(self) -> pd.DataFrame:
         frame = self.to_frame()
-        shown = frame.loc[
-            frame["class_name"].isna() & frame["attribute"].isna(),
-            ["split", "metric", "value", "low", "high", "num_images"],
-        ]
-        table = shown.to_html(index=False, escape=True, float_format="{:.3f}".format)
-        return f"<p>{escape(repr(self))}</p>{table}"
+        columns = ["split", "metric", "value", "low", "high", "num_images"]
+        return frame.loc[frame["class_name"].isna() & frame["attribute"].isna(), columns]
 
 
 def epoch_frame(history: Sequence[EpochRow]) -> pd.DataFrame:

@@ -190,10 +190,10 @@ def _write(
     is_folded, options = prepared.rows.num_folds is not None, prepared.request.options
     classifier = None if is_folded else finished[0].classifier
     if run is None:
-        return FineTuningResult(plan=prepared.plan, tuning=record, classifier=classifier)
+        return FineTuningResult(record, plan=prepared.plan, classifier=classifier)
     record = _save_models(prepared, record, finished, run)
     run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
-    tuned = FineTuningResult(plan=prepared.plan, tuning=record, classifier=classifier)
+    tuned = FineTuningResult(record, plan=prepared.plan, classifier=classifier)
     table = prediction_table([fold.predictions for fold in finished], prepared, show_names=options.show_names)
     images = prepared.rows.dataset.take(prepared.rows.parts[0].train)
     page = publish(

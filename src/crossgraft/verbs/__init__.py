@@ -1,1 +1,4 @@
 """The public verbs, one file each: everything a command does, from its options to what it returns and writes."""
+
+from crossgraft.verbs._verb import Run as Run
+from crossgraft.verbs._verb import verb as verb

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from crossgraft.data.checks.assess import assess
@@ -106,4 +107,4 @@ def _finish(
         split=survey.split,
         thumbnails=None if no_images else lambda: show_groups(survey, record.findings),
     )
-    return DataCheck(record, out=run.path, report=page)
+    return replace(check, out=run.path, report=page)

@@ -105,9 +105,9 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
         study = Study(rows, checks, request, variants, seeds, run.reporter)
         plan = plan_all(study, directory)
         if directory is None:
-            return FineTuningComparison(plan)
+            return FineTuningComparison(plan=plan)
         done = train_all(study, plan, directory, tracking, publish)
-        result = FineTuningComparison(plan, _record(study, done, directory))
+        result = FineTuningComparison(_record(study, done, directory), plan=plan)
         return _write(result, study, directory, is_kept=options.out is not None)
 
 
@@ -207,7 +207,7 @@ def _write(result: FineTuningComparison, study: Study, run: RunDirectory, *, is_
     """Tables, record and page; nothing of it stays without ``out``."""
     if not is_kept:
         run.finish()
-        return replace(result, comparison=_without_folders(result.record))
+        return replace(result, found=_without_folders(result.record))
     record = result.record
     run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
     images = study.rows.dataset.take(study.rows.parts[0].train)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from crossgraft.errors import UnknownNameError
@@ -10,6 +11,7 @@ from crossgraft.rank.published.errata import itm_errata, thesis_errata
 from crossgraft.rank.published.evaluate import evaluate_benchmark
 from crossgraft.rank.published.questions import fig_6_4_answers
 from crossgraft.rank.published.reproduction import ablation_table, auc_table, itm_tables, reproduce_table
+from crossgraft.rank.published.result import PublishedResult
 from crossgraft.rank.published.sources import PUBLISHED, itm_benchmark, shipped, thesis_architectures, thesis_datasets
 from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.records import PublishedRecord, Reference
@@ -30,7 +32,7 @@ REFERENCES = [
 
 
 @verb("rank", PublishedOptions)
-def evaluate_published(name: str | Path, options: PublishedOptions, run: Run) -> PublishedRecord:
+def evaluate_published(name: str | Path, options: PublishedOptions, run: Run) -> PublishedResult:
     """Evaluate published results again, or a table of your own, with the same controls and intervals.
 
     Args:
@@ -44,7 +46,7 @@ def evaluate_published(name: str | Path, options: PublishedOptions, run: Run) ->
         UnknownNameError: Neither a published benchmark nor a CSV file.
         DataError: The table is badly shaped.
     """
-    record = _evaluate(name)
+    result = PublishedResult(_evaluate(name))
     if options.out is not None:
         command_line = f"crossgraft rank --published {Path(name).name}"
         with open_run(
@@ -55,8 +57,9 @@ def evaluate_published(name: str | Path, options: PublishedOptions, run: Run) ->
             seed=0,
             overwrite=options.overwrite,
         ) as directory:
-            publish(directory, record, run.reporter)
-    return record
+            page = publish(directory, result.record, run.reporter)
+            return replace(result, out=directory.path, report=page)
+    return result
 
 
 def _evaluate(name: str | Path) -> PublishedRecord:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -190,7 +191,7 @@ def _finish(
     names = [row.name or str(row.row) for row in record.rows]
     if not show_names:
         record = record.model_copy(update={"rows": [row.model_copy(update={"name": None}) for row in record.rows]})
-    predictions = Predictions(record, names)
+    predictions = Predictions(record, names=names)
     if run is None:
         return predictions
     # The same folder is predicted again when images were added, so another fingerprint is no reason to refuse the run.
@@ -202,7 +203,7 @@ def _finish(
         tables={"predictions.csv": predictions.to_frame()},
         thumbnails=lambda: [] if no_images else _thumbnails(record, images),
     )
-    return Predictions(record, names, out=run.path, report=page)
+    return replace(predictions, out=run.path, report=page)
 
 
 def _thumbnails(record: PredictionRecord, images: ImageSet) -> list[Thumbnail]:

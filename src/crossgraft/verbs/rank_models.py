@@ -206,4 +206,4 @@ def _finish(
         split=dataset.split,
         thumbnails=None if no_images else lambda: make_thumbnails(dataset),
     )
-    return Ranking(record, out=run.path, report=page)
+    return replace(ranking, out=run.path, report=page)

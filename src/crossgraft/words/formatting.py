@@ -105,6 +105,21 @@ def joined(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
+def compress_ranks(ranks: Sequence[int]) -> str:
+    """Ranks with runs joined.
+
+    >>> compress_ranks([1, 3, 4, 5, 8])
+    '1, 3–5, 8'
+    """
+    runs: list[list[int]] = []
+    for rank in sorted(ranks):
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1].append(rank)
+        else:
+            runs.append([rank])
+    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+
+
 def percent(share: float) -> str:
     """A share of 1 in whole percent; no line breaks before the sign.
 

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 
 from crossgraft.cli.main import main
 from crossgraft.data import open_dataset
-from crossgraft.demo.best_model import TuneOptions, best_candidate, tune_best_model
+from crossgraft.demo.best_model import BestModelOptions, best_candidate, tune_best_model
 from crossgraft.demo.toy_models import toy_cnn
 from crossgraft.demo.training import seeded_initialisation
 from crossgraft.models import ModelSpec
@@ -19,7 +19,7 @@ from crossgraft.records import FineTuningComparisonRecord, RankingByScore, RankR
 from crossgraft.runs import known_results_file
 from unit.demo.test_limits import make_ranking
 
-OPTIONS = TuneOptions(epochs=2, seed=3, no_images=False)
+OPTIONS = BestModelOptions(epochs=2, seed=3, no_images=False)
 
 
 @pytest.fixture(scope="module")
@@ -124,5 +124,5 @@ def test_three_ways_to_fine_tune_are_compared_on_the_unseen_writers(made):
 
 
 def test_what_is_typed_says_only_what_is_not_the_default():
-    assert TuneOptions(None, 0, no_images=False).typed() == ["--group-column", "writer", "--no-flip", "--no-store"]
+    assert BestModelOptions(None, 0, no_images=False).typed() == ["--group-column", "writer", "--no-flip", "--no-store"]
     assert replace(OPTIONS, no_images=True).typed()[3:] == ["--epochs", "2", "--seed", "3", "--no-store"]

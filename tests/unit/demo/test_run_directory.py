@@ -2,10 +2,10 @@ import re
 
 import pytest
 
-from crossgraft.cli.demo_text import demo_text
 from crossgraft.demo import run_directory, write_demo
 from crossgraft.errors import RunDirectoryError
 from crossgraft.records import DemoRecord, RunRecord
+from crossgraft.report.terminal import result_as_text
 
 OF_BEST_MODEL = {
     "best_model.safetensors",
@@ -28,7 +28,8 @@ def read_run(folder):
 @pytest.mark.slow
 def test_the_run_directory_tells_how_the_demo_was_made(short, tmp_path):
     out = tmp_path / "demo"
-    record, report = write_demo(out=out, fast=True)
+    result = write_demo(out=out, fast=True)
+    record, report = result.record, result.report
     written = {"run.json", "report.json", "report.html", "fine_tuned.csv"} | OF_BEST_MODEL
     assert names(out) == written | {"thumbnails.json"}
     assert report == out / "report.html"
@@ -47,13 +48,13 @@ def test_the_run_directory_tells_how_the_demo_was_made(short, tmp_path):
     assert len(links) == 3
     assert all((out / link).is_file() for link in links)
 
-    lines = [line.strip() for line in demo_text(record, out, report).splitlines()]
+    lines = [line.strip() for line in result_as_text(result).splitlines()]
     assert set(record.best_model.commands(out)) < set(lines)
     assert max(len(line) for line in lines if str(out) not in line and "my_images" not in line) <= 100
 
     with pytest.raises(RunDirectoryError, match="another configuration"):
         write_demo(out=out, fast=True, seed=1)
-    again, _ = write_demo(out=out, fast=True, no_images=True, overwrite=True)
+    again = write_demo(out=out, fast=True, no_images=True, overwrite=True).record
     assert again.fine_tuned == record.fine_tuned
     assert names(out) == written
     assert "data:image/png" in html

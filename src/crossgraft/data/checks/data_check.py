@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from itertools import zip_longest
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crossgraft.records import DataCheckRecord
-from crossgraft.words.visible import visible
+from crossgraft.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
 
+EXIT_UNSOUND = 3
 
-@dataclass(frozen=True)
-class DataCheck:
-    """A checked data set: ``record`` holds every finding, ``report`` the HTML report if a run directory was written."""
 
-    record: DataCheckRecord
-    out: Path | None = None
-    report: Path | None = None
+@dataclass(frozen=True, eq=False, repr=False)
+class DataCheck(Result[DataCheckRecord]):
+    """A checked data set: ``record`` holds every finding."""
 
     @property
     def is_sound(self) -> bool:
@@ -29,9 +25,18 @@ class DataCheck:
         return self.record.is_sound
 
     @property
+    def exit_code(self) -> int:
+        """3 where something unsound was found."""
+        return 0 if self.is_sound else EXIT_UNSOUND
+
+    @property
     def verdict(self) -> str:
         """The answer in one or two sentences."""
         return self.record.verdict
+
+    def summary(self) -> str:
+        """The data and the verdict."""
+        return f"{self.record.dataset.name}: {self.verdict}"
 
     def to_frame(self) -> pd.DataFrame:
         """One row per finding, or, where a finding lists images, one row per group of images (row numbers from 1).
@@ -55,17 +60,8 @@ class DataCheck:
         ]
         return pd.DataFrame(rows, columns=["check", "severity", "title", "text", "images", "names"])
 
-    def to_json(self) -> str:
-        """The record as one JSON document with ``schema_version``."""
-        return self.record.model_dump_json()
+    def _most_important(self) -> pd.DataFrame:
+        import pandas as pd
 
-    def __repr__(self) -> str:
-        """One line: the record may list thousands of images."""
-        return f"DataCheck({self.record.dataset.name!r}, is_sound={self.is_sound}, verdict={self.verdict!r})"
-
-    def _repr_html_(self) -> str:
-        items = "".join(
-            f"<li>{escape(finding.severity)}: {escape(finding.title)}. {escape(finding.text)}</li>"
-            for finding in self.record.findings
-        )
-        return visible(f"<p>{escape(self.verdict)}</p><ul>{items}</ul>", keep="\n")
+        rows = [(finding.severity, finding.title, finding.text) for finding in self.record.findings]
+        return pd.DataFrame(rows, columns=["severity", "title", "text"])

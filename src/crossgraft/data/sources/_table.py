@@ -21,7 +21,7 @@ _DELIMITERS = (",", "\t", ";")
 
 
 @dataclass(frozen=True, repr=False)
-class Table(Confidential):
+class TextTable(Confidential):
     """Cells as text, without leading and trailing blanks.
 
     Attributes:
@@ -41,9 +41,9 @@ class Table(Confidential):
         position = self.columns.index(name)
         return [row[position] for row in self.rows]
 
-    def keep(self, rows: Sequence[int]) -> Table:
+    def keep(self, rows: Sequence[int]) -> TextTable:
         """Only these rows."""
-        return Table(
+        return TextTable(
             self.name,
             self.columns,
             tuple(self.rows[i] for i in rows),
@@ -55,7 +55,7 @@ class Table(Confidential):
         return f"line {self.line_numbers[row]} of {self.name}"
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> TextTable:
     """Read a table whose first line names the columns; comma, semicolon or tab separate the cells.
 
     Raises:
@@ -77,10 +77,12 @@ def read_table(path: Path) -> Table:
         raise DataError(f"The table {path.name} is damaged near line {reader.line_num}: {error}.") from error
     (columns, _), *numbered = filled
     _refuse_bad_shape(path.name, columns, numbered)
-    return Table(path.name, columns, tuple(row for row, _ in numbered), tuple(number for _, number in numbered))
+    return TextTable(path.name, columns, tuple(row for row, _ in numbered), tuple(number for _, number in numbered))
 
 
-def find_column(table: Table, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str) -> str | None:
+def find_column(
+    table: TextTable, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str
+) -> str | None:
     """The column called ``wanted``, or else the one column with a usual name.
 
     Args:
@@ -111,7 +113,7 @@ def find_column(table: Table, wanted: str | None, *, kind: str, usual_names: Seq
     return found[0] if found else None
 
 
-def find_group_column(table: Table, wanted: str | None, *, taken: Collection[str | None]) -> str | None:
+def find_group_column(table: TextTable, wanted: str | None, *, taken: Collection[str | None]) -> str | None:
     """The column of patients; None where there is none, or where the user says so.
 
     Args:
@@ -129,7 +131,7 @@ def find_group_column(table: Table, wanted: str | None, *, taken: Collection[str
     return find_groups(table.columns, taken=taken, holder=table.name, kind="columns")
 
 
-def require_column(table: Table, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str) -> str:
+def require_column(table: TextTable, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str) -> str:
     """Like ``find_column``, for a column that must be there.
 
     Raises:
@@ -142,7 +144,7 @@ def require_column(table: Table, wanted: str | None, *, kind: str, usual_names: 
     return column
 
 
-def _listed_columns(table: Table) -> str:
+def _listed_columns(table: TextTable) -> str:
     """All columns, for a message; only a file has a first line that may be something else than their names."""
     if table.line_numbers:
         _refuse_data_as_header(table.name, table.columns)

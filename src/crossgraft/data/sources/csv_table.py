@@ -14,7 +14,7 @@ from crossgraft.data.sources._label_sets import label_set_from_cells, label_set_
 from crossgraft.data.sources._labels import labels_from_text
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
-from crossgraft.data.sources._table import Table, find_column, find_group_column, read_table, require_column
+from crossgraft.data.sources._table import TextTable, find_column, find_group_column, read_table, require_column
 from crossgraft.data.sources._table_files import find_image_files
 from crossgraft.errors import DataError, UsageError
 
@@ -64,7 +64,7 @@ class CsvTable(DataSource):
 class _Columns:
     """Which column holds what."""
 
-    def __init__(self, table: Table, request: SourceRequest) -> None:
+    def __init__(self, table: TextTable, request: SourceRequest) -> None:
         self.path = require_column(
             table,
             request.path_column,
@@ -84,7 +84,7 @@ class _Columns:
         self.attributes = [name for name in table.columns if name not in taken]
 
 
-def _keep_split(table: Table, column: str | None, use_split: str | None) -> tuple[Table, np.ndarray | None]:
+def _keep_split(table: TextTable, column: str | None, use_split: str | None) -> tuple[TextTable, np.ndarray | None]:
     """The rows of one split (all rows if there are no splits), and the split of each."""
     if column is None:
         if use_split not in (None, "train"):
@@ -102,7 +102,7 @@ def _keep_split(table: Table, column: str | None, use_split: str | None) -> tupl
 
 
 def _labels(
-    table: Table, columns: Sequence[str], separator: str | None
+    table: TextTable, columns: Sequence[str], separator: str | None
 ) -> tuple[np.ndarray, tuple[str, ...] | None, tuple[str, ...]]:
     """Labels, their names where an image may have several, and notices."""
     if len(columns) > 1:
@@ -127,7 +127,7 @@ def _labels(
     return labels_from_text(cells, where=f"column {column}", row_name=table.row_name), None, notices
 
 
-def _groups(table: Table, column: str) -> np.ndarray:
+def _groups(table: TextTable, column: str) -> np.ndarray:
     groups = table.column(column)
     refuse_missing_groups(groups, where=f"column {column}", row_name=table.row_name)
     return np.asarray(groups)

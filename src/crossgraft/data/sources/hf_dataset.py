@@ -37,7 +37,7 @@ from crossgraft.data.sources._image_root import ImageRoot, refuse_outside
 from crossgraft.data.sources._label_sets import label_set_from_cells
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
-from crossgraft.data.sources._table import Table, find_column, find_group_column
+from crossgraft.data.sources._table import TextTable, find_column, find_group_column
 from crossgraft.errors import DataError, UnreadableImageError, UsageError
 from crossgraft.paths import is_link
 
@@ -231,12 +231,12 @@ class _Rows(Confidential):
 
 
 def _find_columns(name: str, features: Mapping[str, Any], request: SourceRequest, *, with_split: bool) -> _Columns:
-    header = Table(name, tuple(features), (), ())
+    header = TextTable(name, tuple(features), (), ())
     image = _image_column(header, features, request.path_column)
     labels = _label_columns(header, features, request.label_columns)
     usable = [column for column, feature in features.items() if kind_of(feature) in GROUP_KINDS]
     wanted = request.group_column
-    group = find_group_column(header if wanted else Table(name, tuple(usable), (), ()), wanted, taken=labels)
+    group = find_group_column(header if wanted else TextTable(name, tuple(usable), (), ()), wanted, taken=labels)
     split = find_column(header, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one.")
     return _Columns(
         image=image,
@@ -246,7 +246,7 @@ def _find_columns(name: str, features: Mapping[str, Any], request: SourceRequest
     )
 
 
-def _image_column(header: Table, features: Mapping[str, Any], wanted: str | None) -> str:
+def _image_column(header: TextTable, features: Mapping[str, Any], wanted: str | None) -> str:
     images = [column for column, feature in features.items() if kind_of(feature) == "image"]
     if wanted is not None:
         column = find_column(header, wanted, kind="images", usual_names=(), choose="")
@@ -266,7 +266,7 @@ def _image_column(header: Table, features: Mapping[str, Any], wanted: str | None
     )
 
 
-def _label_columns(header: Table, features: Mapping[str, Any], wanted: tuple[str, ...]) -> tuple[str, ...]:
+def _label_columns(header: TextTable, features: Mapping[str, Any], wanted: tuple[str, ...]) -> tuple[str, ...]:
     choose = "Name it with --label-column."
     if wanted:
         for column in wanted:

@@ -15,7 +15,7 @@ Results = Float64[np.ndarray, "num_targets num_models"]
 """Larger = better; NaN where a model was not fine-tuned on a target."""
 
 
-class Column(NamedTuple):
+class ScoreColumn(NamedTuple):
     """One score on every target.
 
     Attributes:
@@ -55,7 +55,7 @@ class Benchmark:
     targets: Sequence[str]
     groups: Sequence[str]
     results: Results
-    columns: Mapping[str, Column] = field(default_factory=dict[str, Column])
+    columns: Mapping[str, ScoreColumn] = field(default_factory=dict[str, ScoreColumn])
     families: Mapping[str, str] = field(default_factory=dict[str, str])
     printed: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
 

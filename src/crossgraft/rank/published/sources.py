@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from crossgraft.rank.published.benchmark import Benchmark, Column, Results
+from crossgraft.rank.published.benchmark import Benchmark, Results, ScoreColumn
 
 TITLES: Mapping[str, str] = {
     "logme": "LogME",
@@ -116,7 +116,7 @@ def _thesis(scenario: str, *, name: str, title: str) -> Benchmark:
         groups=["Organ" if target in ORGAN_PLANES else TARGETS[target] for target in targets],
         results=results,
         columns={
-            key: Column(TITLES[key], values[key], part=key in ("lp", "fu"), unusable=UNUSABLE.get(key))
+            key: ScoreColumn(TITLES[key], values[key], part=key in ("lp", "fu"), unusable=UNUSABLE.get(key))
             for key in (*PUBLISHED_SCORES, "lp", "fu")
         },
     )

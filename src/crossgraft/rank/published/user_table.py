@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from crossgraft.errors import DataError
-from crossgraft.rank.published.benchmark import Benchmark, Column
+from crossgraft.rank.published.benchmark import Benchmark, ScoreColumn
 from crossgraft.words.csv_cells import csv_rows
 
 REQUIRED = ("target", "model", "result")
@@ -50,7 +50,7 @@ def read_benchmark_table(path: Path | str) -> Benchmark:
         targets=targets,
         groups=[groups.get(target) or target for target in targets],
         results=values["result"],
-        columns={name: Column(name, values[name]) for name in names if name != "result"},
+        columns={name: ScoreColumn(name, values[name]) for name in names if name != "result"},
         families=_one_each(rows, "model", "family", path) if "family" in header else {},
     )
 

@@ -7,7 +7,7 @@ from crossgraft.report.plots.confusion import confusion_figure as confusion_figu
 from crossgraft.report.plots.critical_difference import critical_difference_figure as critical_difference_figure
 from crossgraft.report.plots.intervals import IntervalRow as IntervalRow
 from crossgraft.report.plots.intervals import intervals_figure as intervals_figure
-from crossgraft.report.plots.learning_curves import Curve as Curve
+from crossgraft.report.plots.learning_curves import LearningCurve as LearningCurve
 from crossgraft.report.plots.learning_curves import learning_curves_figure as learning_curves_figure
 from crossgraft.report.plots.ranking import ranking_figure as ranking_figure
 from crossgraft.report.plots.reliability import reliability_figure as reliability_figure
@@ -24,7 +24,7 @@ from crossgraft.report.plots.trade_off import trade_off_figure as trade_off_figu
 
 __all__ = [
     "MOST_CONFUSED_CLASSES",
-    "Curve",
+    "LearningCurve",
     "IntervalRow",
     "certainty_figure",
     "confusion_figure",

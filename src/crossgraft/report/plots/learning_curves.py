@@ -20,7 +20,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 56, 46
 _MOST_MARKED = 40  # epochs; more dots than this are a thick line
 
 
-class Curve(NamedTuple):
+class LearningCurve(NamedTuple):
     """One quantity, one value per epoch; epochs without a value leave a gap."""
 
     name: str
@@ -29,7 +29,7 @@ class Curve(NamedTuple):
 
 
 def learning_curves_figure(
-    curves: Sequence[Curve],
+    curves: Sequence[LearningCurve],
     *,
     y_label: str,
     best_epoch: int | None,
@@ -71,7 +71,7 @@ def learning_curves_figure(
     return draw(width, _HEIGHT, paint, identifier=identifier, label=f"{y_label} by epoch: {names}.")
 
 
-def _draw_curve(axes: Axes, curve: Curve, style: tuple[str, str]) -> None:
+def _draw_curve(axes: Axes, curve: LearningCurve, style: tuple[str, str]) -> None:
     epochs = range(1, len(curve.values) + 1)
     heights = [math.nan if value is None or not math.isfinite(value) else value for value in curve.values]
     if curve.faint:

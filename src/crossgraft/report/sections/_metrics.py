@@ -31,7 +31,7 @@ def metrics_table(metrics: Sequence[MetricRecord], *, caption: str, file_name: s
             Column("95 % interval", numeric=True, csv_titles=("low", "high")),
             *([Column("Measured on")] if len(splits) > 1 else []),
             Column("Images", numeric=True),
-            Column("Groups", numeric=True),
+            Column("Groups", numeric=True, page_only=all(row.num_groups is None for row in metrics)),
         ],
         rows=[
             [

@@ -40,8 +40,8 @@ def _whom(names: Sequence[str], *, among: int) -> str:
     return "every model" if len(names) == among else joined(names)
 
 
-def _unfinished(run: RunRecord) -> list[CheckRecord]:
-    if run.state in ("interrupted", "failed"):
+def _unfinished(run: RunRecord | None) -> list[CheckRecord]:
+    if run is not None and run.state in ("interrupted", "failed"):
         text = f"This run is marked as {run.state}; numbers may be missing. The same command again finishes it."
         return [CheckRecord(title="Run not finished", severity="warning", text=text)]
     return []

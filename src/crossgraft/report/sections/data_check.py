@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 
 from crossgraft.records import DataCheckRecord, FindingRecord
-from crossgraft.report.blocks import Block, Checks, Facts, Figure, Gallery, Heading, Literature, Paragraph, Section
+from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Paragraph, Section
+from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import class_balance_figure, split_counts_figure
+from crossgraft.report.sections.provenance import provenance_section
+from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, whole, words
@@ -132,13 +135,24 @@ def checked_data_section(source: Source[DataCheckRecord]) -> Section:
             ("Fingerprint", short_fingerprint(data.fingerprint)),
         ]
     )
-    return Section(name="data", title="Data", part="checks", blocks=[facts])
+    counts = Folded("Images of each class as a table", [_counts_table(source.record)], page_only=False)
+    return Section(name="data", title="Data", part="checks", blocks=[facts, counts])
 
 
-def data_check_references_section(source: Source[DataCheckRecord]) -> Section:
-    """Where the methods come from."""
-    blocks = [Literature(source.record.references)]
-    return Section(name="references", title="References", part="references", blocks=blocks)
+def _counts_table(record: DataCheckRecord) -> Table:
+    """The images of each class, of all rows and of each split."""
+    data = record.dataset
+    what = "Label" if data.task == "multi-label" else "Class"
+    splits = [Column(name, numeric=True) for name in record.split_names]
+    rows = [
+        [
+            words(name),
+            *(whole(number, count(number)) for number in [images, *(each[place] for each in record.split_counts)]),
+        ]
+        for place, (name, images) in enumerate(zip(data.class_names, data.class_counts, strict=True))
+    ]
+    columns = [Column(what), Column("Images", numeric=True), *splits]
+    return Table(caption=f"Images of each {what.lower()}", columns=columns, rows=rows, file_name="images")
 
 
 def _counts(source: Source[DataCheckRecord]) -> Figure:
@@ -161,7 +175,16 @@ def _tables(record: DataCheckRecord, findings: list[FindingRecord]) -> list[Bloc
     columns = [Column("Finding"), Column("Severity"), Column("Groups of images", numeric=True), Column("Rows")]
     rows = [[words(f.title), words(f.severity), whole(f.num_groups or None), _rows(f, record)] for f in findings]
     note = "Rows count from 1; a + joins images that belong together. findings.csv of the run lists up to 1000 groups."
-    return [Table(caption="Findings and their images", columns=columns, rows=rows, file_name="findings", notes=[note])]
+    return [
+        Table(
+            caption="Findings and their images",
+            columns=columns,
+            rows=rows,
+            file_name="findings",
+            notes=[note],
+            page_only=True,
+        )
+    ]
 
 
 def _rows(finding: FindingRecord, record: DataCheckRecord) -> Cell:
@@ -179,3 +202,20 @@ def _rows(finding: FindingRecord, record: DataCheckRecord) -> Cell:
 
 def _named(row: int, record: DataCheckRecord) -> str:
     return f"{row} ({record.image_names[row]})" if row in record.image_names else str(row)
+
+
+DATA_CHECK = Kind(
+    DataCheckRecord,
+    data_check_heading,
+    (
+        data_check_verdict_section,
+        findings_section,
+        alike_section,
+        columns_section,
+        looked_at_section,
+        checked_data_section,
+        provenance_section,
+        references_section,
+    ),
+    terminal=(checked_data_section, findings_section, looked_at_section, data_check_verdict_section),
+)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from crossgraft.records import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, RankingRecord
-from crossgraft.report.blocks import Block, Code, Figure, Gallery, Heading, Items, Paragraph, Section
+from crossgraft.records import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, RankingRecord, SplitComparison
+from crossgraft.report.blocks import Block, Code, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
+from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import Interval, scatter_figure, split_figure
 from crossgraft.report.sections._lookup import score_title
 from crossgraft.report.sections._metrics import metrics_table
 from crossgraft.report.sections._points import against_primary
 from crossgraft.report.sections._trade_off import trade_off
+from crossgraft.report.sections.ranking import BELOW_THE_VERDICT
+from crossgraft.report.sections.scores import rankings_section
 from crossgraft.report.sections.tuning_comparison import variants_table
-from crossgraft.report.sections.verdict import ranking_heading
+from crossgraft.report.sections.verdict import ranking_heading, verdict_section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
 from crossgraft.words.comparison_words import answer_in_words
@@ -21,6 +24,8 @@ from crossgraft.words.formatting import NumberFormat, counted, joined
 from crossgraft.words.metric_words import metric_in_words
 
 _ACCURACY = NumberFormat(decimals=3)
+_INTERVAL = Column("95 % interval", numeric=True, csv_titles=("low", "high"))
+_NEXT = "crossgraft rank my_images/ --group-column patient --models resnet18,mobilenetv2_100"
 
 
 def of_its_ranking(
@@ -49,20 +54,30 @@ def split_section(source: Source[DemoRecord]) -> Section:
         name="split",
         title="Why the split matters",
         part="evidence",
-        blocks=[Paragraph(comparison.explanation), figure],
+        blocks=[
+            Paragraph(comparison.explanation),
+            figure,
+            Folded("As a table", [_split_table(comparison)], page_only=False),
+        ],
     )
 
 
+def _split_table(comparison: SplitComparison) -> Table:
+    rows = (
+        ("shuffled images", comparison.shuffled_accuracy, comparison.shuffled_low, comparison.shuffled_high),
+        ("whole writers", comparison.grouped_accuracy, comparison.grouped_low, comparison.grouped_high),
+    )
+    columns = [Column("Folds made of"), Column("Accuracy", numeric=True), _INTERVAL]
+    cells = [[words(name), number(value, _ACCURACY), interval(low, high, _ACCURACY)] for name, value, low, high in rows]
+    return Table(caption=f"Test accuracy of {comparison.probe}", columns=columns, rows=cells, file_name="split")
+
+
 def fine_tuned_section(source: Source[DemoRecord]) -> Section | None:
-    """The primary score against accuracy after real fine-tuning, and what this cannot show."""
+    """The primary score against accuracy after real fine-tuning."""
     demo = source.record
-    blocks: list[Block] = []
-    if demo.fine_tuned:
-        blocks += [_figure(source), _table(demo.fine_tuned)]
-    if demo.limits:
-        blocks += [Paragraph("What this demo cannot show:"), Items(demo.limits)]
-    if not blocks:
+    if not demo.fine_tuned:
         return None
+    blocks: list[Block] = [_figure(source), _table(demo.fine_tuned)]
     return Section(name="fine-tuned", title="Check against real fine-tuning", part="evidence", blocks=blocks)
 
 
@@ -82,8 +97,8 @@ def best_model_section(source: Source[DemoRecord]) -> Section | None:
         *([Gallery(pictures, noun="digit")] if pictures else []),
         _predictions_table(best.predictions),
         _pages(best, linked=source.is_at_home),
-        Paragraph("The same by hand, typed in the run directory of this demo:"),
-        Code("\n".join(best.commands("."))),
+        Paragraph("The same by hand:" if source.out else "The same by hand, typed in the run directory of this demo:"),
+        Code("\n".join(best.commands(source.out or "."))),
     ]
     return Section(name="best-model", title="Fine-tune the best-ranked model", part="evidence", blocks=blocks)
 
@@ -108,6 +123,13 @@ def compared_section(source: Source[DemoRecord]) -> Section | None:
         ),
     ]
     return Section(name="compared", title="Three ways to fine-tune it", part="evidence", blocks=blocks)
+
+
+def limits_section(source: Source[DemoRecord]) -> Section:
+    """What this demo cannot show, and what to type on images of one's own."""
+    blocks: list[Block] = [Items(source.record.limits)] if source.record.limits else []
+    blocks += [Paragraph("On your own images:"), Code(_NEXT)]
+    return Section(name="limits", title="What this demo cannot show", part="evidence", blocks=blocks)
 
 
 def _result(best: BestModelRecord) -> str:
@@ -235,3 +257,27 @@ def _row(row: FineTunedRow) -> list[Cell]:
         whole(row.num_test_images),
         whole(row.seeds),
     ]
+
+
+DEMO = Kind(
+    DemoRecord,
+    demo_heading,
+    (
+        of_its_ranking(verdict_section),
+        split_section,
+        fine_tuned_section,
+        best_model_section,
+        compared_section,
+        limits_section,
+        *(of_its_ranking(builder) for builder in BELOW_THE_VERDICT),
+    ),
+    terminal=(
+        split_section,
+        of_its_ranking(rankings_section),
+        fine_tuned_section,
+        best_model_section,
+        compared_section,
+        of_its_ranking(verdict_section),
+        limits_section,
+    ),
+)

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 from crossgraft.records import CheckRecord, PredictionRecord, PredictionRow
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
+from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import certainty_figure
 from crossgraft.report.sections._metrics import metrics_by_name, metrics_table
+from crossgraft.report.sections.provenance import provenance_section
+from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.tuning_decisions import thresholds_table
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, number, whole, words
@@ -23,8 +26,9 @@ _UNREADABLE = "unreadable"
 def prediction_heading(source: Source[PredictionRecord]) -> Heading:
     """The data and the model."""
     record = source.record
-    classes = joined(record.class_names)
-    summary = f"{counted(record.num_images, 'image')} · {record.model.name}, fine-tuned on {record.model_trained_on} · {classes}"
+    images, classes = counted(record.num_images, "image"), joined(record.class_names)
+    calibrated = "calibrated" if record.temperature is not None else "probabilities not calibrated"
+    summary = f"{images} · {record.model.name}, fine-tuned on {record.model_trained_on} · {classes} · {calibrated}"
     return Heading(title=f"Predictions for {record.data_name}", summary=summary, advice=_verdict(record))
 
 
@@ -167,7 +171,10 @@ def rows_section(source: Source[PredictionRecord]) -> Section:
         if left_out > 0
         else "Names of files are in predictions.csv."
     )
-    blocks: list[Block] = [Paragraph(note), Folded(counted(min(len(record.rows), _MOST_ROWS), "row"), [table])]
+    blocks: list[Block] = [
+        Paragraph(note),
+        Folded(counted(min(len(record.rows), _MOST_ROWS), "row"), [table], page_only=False),
+    ]
     return Section(name="rows", title="Every image", part="evidence", blocks=blocks)
 
 
@@ -179,20 +186,22 @@ def _table(rows: Sequence[PredictionRow], record: PredictionRecord, *, caption: 
         Column("Row"),
         *([Column("Image")] if named else []),
         Column("Decision"),
+        Column("Probability", numeric=True),
         *([Column("True")] if with_targets else []),
-        *(Column(name, numeric=True) for name in classes),
+        *(Column(name, numeric=True, page_only=True) for name in classes),
     ]
     cells = [
         [
             whole(row.row),
             *([words(row.name)] if named else []),
             words(row.decision),
+            number(row.probability_of_decision(record.class_names), _PROBABILITY),
             *([words(row.target)] if with_targets else []),
             *(number(value, _PROBABILITY) for value in (row.probabilities or [None] * len(classes))[: len(classes)]),
         ]
         for row in rows
     ]
-    notes = [f"Row {row.row}: {row.reason}." for row in rows if row.reason]
+    notes = [f"Row {row.row}: {row.reason.rstrip('.')}." for row in rows if row.reason]
     if len(record.class_names) > len(classes):
         notes.append(f"Probabilities of the first {len(classes)} of {len(record.class_names)} classes.")
     return Table(caption=caption, columns=columns, rows=cells, file_name=caption.lower().replace(" ", "-"), notes=notes)
@@ -234,3 +243,21 @@ def model_section(source: Source[PredictionRecord]) -> Section:
     if overall(record.training_metrics) and not record.metrics:
         blocks.append(_before(record))
     return Section(name="model", title="Model", part="checks", blocks=blocks)
+
+
+PREDICTION = Kind(
+    PredictionRecord,
+    prediction_heading,
+    (
+        prediction_verdict_section,
+        certain_section,
+        measured_section,
+        rows_section,
+        prediction_checks_section,
+        model_section,
+        provenance_section,
+        references_section,
+    ),
+    terminal=(rows_section, measured_section, prediction_checks_section, prediction_verdict_section),
+    only_in_the_file=("rows",),
+)

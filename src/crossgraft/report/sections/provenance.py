@@ -14,9 +14,11 @@ from crossgraft.report.tables import Column, Table, number, words
 from crossgraft.words.formatting import MISSING, NumberFormat, duration, short_fingerprint
 
 
-def provenance_section(source: Source[Record]) -> Section:
-    """Command, configuration, versions, machine, fingerprints and seconds."""
+def provenance_section(source: Source[Record]) -> Section | None:
+    """Command, configuration, versions, machine, fingerprints and seconds; None for what is no run."""
     run = source.run
+    if run is None:
+        return None
     configuration = yaml.safe_dump(
         configuration_without_absolute_paths(run.config), sort_keys=True, allow_unicode=True, width=100
     )

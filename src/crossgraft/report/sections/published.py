@@ -11,8 +11,11 @@ from crossgraft.records import (
     ReproductionRecord,
     ScenarioRecord,
 )
-from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Literature, Paragraph, Section
+from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section
+from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import critical_difference_figure
+from crossgraft.report.sections.provenance import provenance_section
+from crossgraft.report.sections.references import references_section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, words
 from crossgraft.words.formatting import MISSING, NumberFormat, counted
@@ -30,9 +33,7 @@ def published_heading(source: Source[PublishedRecord]) -> Heading:
 
 def published_verdict_section(source: Source[PublishedRecord]) -> Section:
     """What each scenario supports, in one sentence."""
-    blocks: list[Block] = []
-    for scenario in source.record.scenarios:
-        blocks += [Paragraph(scenario.title, tone="quiet"), Paragraph(scenario.conclusion, tone="lead")]
+    blocks = [Paragraph(f"{each.title}: {each.conclusion}", tone="lead") for each in source.record.scenarios]
     return Section(name="verdict", title="What the data support", part="verdict", blocks=blocks)
 
 
@@ -41,12 +42,15 @@ def scenarios_section(source: Source[PublishedRecord]) -> Section:
     blocks: list[Block] = []
     for scenario in source.record.scenarios:
         if scenario.reproduction:
-            blocks.append(Paragraph(reproduction_text(scenario.reproduction)))
+            blocks.append(Paragraph(_reproduction(scenario.reproduction)))
         blocks.append(method_table(scenario))
         blocks.append(Folded("Every target", [target_table(scenario)]))
         if scenario.friedman:
             identifier = f"{source.prefix}{scenario.name}-friedman"
-            blocks.append(_friedman_figure(scenario.friedman, identifier=identifier))
+            blocks += [
+                Paragraph(_friedman(scenario.friedman)),
+                _friedman_figure(scenario.friedman, identifier=identifier),
+            ]
     return Section(name="methods", title="Which ranking foresees fine-tuning?", part="evidence", blocks=blocks)
 
 
@@ -65,7 +69,7 @@ def errata_section(source: Source[PublishedRecord]) -> Section | None:
     rows = [[words(s.where), words(s.printed), words(s.recomputed), words(s.consequence)] for s in source.record.slips]
     table = Table(
         caption="Printed numbers that do not follow from the paper's own data",
-        columns=[Column("Where"), Column("Printed"), Column("Recomputed"), Column("What follows")],
+        columns=[Column("Where"), Column("Printed"), Column("Recomputed"), Column("What follows", page_only=True)],
         rows=rows,
         file_name="slips",
     )
@@ -80,19 +84,13 @@ def cited_section(source: Source[PublishedRecord]) -> Section | None:
     return Section(name="cited", title="Tables of the paper", part="evidence", blocks=blocks)
 
 
-def published_references_section(source: Source[PublishedRecord]) -> Section:
-    """The papers behind the measures."""
-    literature = Literature(source.record.references)
-    return Section(name="references", title="References", part="references", blocks=[literature])
-
-
 def published_sections(source: Source[PublishedRecord]) -> list[Section]:
     """The sections that hold numbers, for a page that is not a report."""
     builders = (published_verdict_section, scenarios_section, answers_section, errata_section, cited_section)
     return [section for builder in builders if (section := builder(source)) is not None]
 
 
-def reproduction_text(reproduction: ReproductionRecord) -> str:
+def _reproduction(reproduction: ReproductionRecord) -> str:
     """How much of a printed table the shipped numbers give again."""
     undefined = f"; {reproduction.num_undefined} cells are undefined in both" if reproduction.num_undefined else ""
     return (
@@ -106,11 +104,16 @@ def method_table(scenario: ScenarioRecord) -> Table:
     methods = sorted(scenario.methods, key=lambda method: -_value(method.mean))
     columns = [
         Column("Method"),
-        Column("Kind"),
+        Column("Kind", page_only=True),
         Column("Weighted Kendall", numeric=True, csv_titles=("weighted Kendall", "low", "high")),
         Column("Minus static prior", numeric=True, csv_titles=("gain", "gain low", "gain high")),
         Column("Regret of the first choice", numeric=True, csv_titles=("regret", "regret low", "regret high")),
-        Column("Residual of the prior", numeric=True, csv_titles=("residual", "residual low", "residual high")),
+        Column(
+            "Residual of the prior",
+            numeric=True,
+            csv_titles=("residual", "residual low", "residual high"),
+            page_only=True,
+        ),
     ]
     return Table(
         caption=f"{scenario.title}: means over {counted(len(scenario.targets), 'target')} with 95 % intervals",
@@ -144,11 +147,10 @@ def cited_table(table: CitedTable, index: int) -> Table:
     return Table(caption=table.title, columns=columns, rows=rows, file_name=f"table-{index}", notes=notes)
 
 
-def friedman_text(test: FriedmanRecord) -> str:
-    """The test in words."""
+def _friedman(test: FriedmanRecord) -> str:
     return (
-        f"Mean ranks over {test.num_targets} targets. Friedman's test: χ² = {_TWO(test.statistic)}, p = {test.p_value:.2g}; "
-        f"Nemenyi's critical difference at 0.05 is {_THREE(test.critical_difference)}. A bar joins methods that differ by less."
+        f"Friedman's test over {test.num_targets} targets: χ² = {_TWO(test.statistic)}, p = {test.p_value:.2g}; Nemenyi's "
+        f"critical difference at 0.05 is {_THREE(test.critical_difference)}."
     )
 
 
@@ -156,7 +158,8 @@ def _friedman_figure(test: FriedmanRecord, *, identifier: str) -> Figure:
     drawing = critical_difference_figure(
         test.methods, test.mean_ranks, test.cliques, test.critical_difference, identifier=identifier
     )
-    return Figure([drawing], caption=friedman_text(test))
+    caption = f"Mean ranks over {test.num_targets} targets. A bar joins methods that differ by less than the critical difference."
+    return Figure([drawing], caption=caption)
 
 
 def _method_row(method: MethodRecord) -> list[Cell]:
@@ -164,15 +167,15 @@ def _method_row(method: MethodRecord) -> list[Cell]:
         words(method.title),
         words(method.role),
         _mean(method.mean, _TWO),
-        _mean(method.gain, _TWO),
+        _mean(method.gain, _TWO, none="control" if method.role == "control" else MISSING),
         _mean(method.regret, _THREE),
         _mean(method.residual, _TWO),
     ]
 
 
-def _mean(mean: MeanRecord | None, as_text: NumberFormat) -> Cell:
+def _mean(mean: MeanRecord | None, as_text: NumberFormat, *, none: str = MISSING) -> Cell:
     if mean is None or mean.value is None:
-        return Cell(text=MISSING, values=(None, None, None))
+        return Cell(text=none, values=(None, None, None))
     shown = as_text(mean.value) + ("" if mean.low is None else f" {as_text.interval(mean.low, mean.high)}")
     return Cell(text=shown, values=(mean.value, mean.low, mean.high))
 
@@ -196,3 +199,19 @@ def _notes(scenario: ScenarioRecord) -> list[str]:
 
 def _value(mean: MeanRecord) -> float:
     return float("-inf") if mean.value is None else mean.value
+
+
+PUBLISHED = Kind(
+    PublishedRecord,
+    published_heading,
+    (
+        published_verdict_section,
+        scenarios_section,
+        answers_section,
+        cited_section,
+        errata_section,
+        provenance_section,
+        references_section,
+    ),
+    terminal=(scenarios_section, errata_section, answers_section, published_verdict_section),
+)

@@ -12,7 +12,7 @@ from crossgraft.report.sections._lookup import cells_by_model, joined, score_for
 from crossgraft.report.sections._points import against_primary, as_interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words, yes_or_no
-from crossgraft.words.formatting import NumberFormat, counted
+from crossgraft.words.formatting import NumberFormat, compress_ranks, counted
 
 _BYTES_PER_MEGABYTE = 1e6
 _MOST_LABELLED = 3
@@ -148,7 +148,7 @@ def _ranking_table(record: RankingRecord, score: str) -> Table:
         Column("Largest shuffled", numeric=True),
         Column("Above shuffled"),
         Column("Seconds", numeric=True),
-        Column("Memory, MB", numeric=True),
+        Column("Memory, MB", numeric=True, page_only=True),
     ]
     rows = [
         [
@@ -156,7 +156,7 @@ def _ranking_table(record: RankingRecord, score: str) -> Table:
             words(row.model),
             number(cell.value, as_text, strong=row.model == best),
             interval(cell.low, cell.high, as_text),
-            words(_separability(row, ranking.num_ranked)),
+            _separability(row, ranking.num_ranked),
             number(cell.largest_shuffled, as_text),
             yes_or_no(cell.above_shuffled),
             number(cell.seconds, seconds),
@@ -175,14 +175,16 @@ def _ranking_table(record: RankingRecord, score: str) -> Table:
     )
 
 
-def _separability(row: RankRow, num_ranked: int) -> str | None:
+def _separability(row: RankRow, num_ranked: int) -> Cell:
     if row.role != "candidate":
-        return "control"
+        return words("control")
     if row.rank is None:
-        return None
+        return words(None)
     if num_ranked == 1:
-        return "the only model"
-    return ", ".join(map(str, row.not_separable_from)) or "none: separable from all"
+        return words("the only model")
+    if not row.not_separable_from:
+        return words("none: separable from all")
+    return Cell(compress_ranks(row.not_separable_from), (", ".join(map(str, row.not_separable_from)),))
 
 
 def _notes(cells: Iterable[ScoreCell]) -> list[str]:

@@ -6,8 +6,15 @@ from collections.abc import Sequence
 
 from crossgraft.records import CheckRecord, MetricRecord, TuningRecord
 from crossgraft.report.blocks import Block, Checks, Figure, Folded, Heading, Items, Paragraph, Section
+from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import MOST_CONFUSED_CLASSES, IntervalRow, confusion_figure, roc_figure
 from crossgraft.report.sections._metrics import interval_of, metrics_by_name, metrics_figure, metrics_table, name_of
+from crossgraft.report.sections.provenance import provenance_section
+from crossgraft.report.sections.references import references_section
+from crossgraft.report.sections.tuning_curves import curves_section
+from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks_section, tuning_data_section
+from crossgraft.report.sections.tuning_decisions import calibration_section, thresholds_section
+from crossgraft.report.sections.tuning_training import folds_section, grid_section, plan_section
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, interval, number, whole, words
@@ -31,7 +38,7 @@ def tuning_heading(source: Source[TuningRecord]) -> Heading:
     """The model and the data, and the verdict in one sentence."""
     record = source.record
     data = record.dataset
-    images = counted(data.num_images, "image")
+    images = f"{counted(data.num_images, 'image')} ({parts_in_words(record)})"
     summary = f"{images} · {describe_classes(data)} · {describe_groups(data)} · {_method(record)}"
     return Heading(title=f"{record.model.name} on {data.name}", summary=summary, advice=_verdict(record))
 
@@ -227,3 +234,36 @@ def _gaps(rows: Sequence[MetricRecord], attribute: str, place: int) -> Table:
         ],
         file_name=f"gaps-{place}",
     )
+
+
+TUNING = Kind(
+    TuningRecord,
+    tuning_heading,
+    (
+        tuning_verdict_section,
+        metrics_section,
+        classes_section,
+        subgroups_section,
+        calibration_section,
+        thresholds_section,
+        curves_section,
+        folds_section,
+        grid_section,
+        tuning_checks_section,
+        tuning_data_section,
+        plan_section,
+        provenance_section,
+        references_section,
+    ),
+    terminal=(
+        plan_section,
+        grid_section,
+        folds_section,
+        metrics_section,
+        classes_section,
+        calibration_section,
+        thresholds_section,
+        tuning_checks_section,
+        tuning_verdict_section,
+    ),
+)

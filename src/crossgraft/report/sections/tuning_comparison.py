@@ -9,7 +9,11 @@ from crossgraft.records import (
     InterpolationRecord,
 )
 from crossgraft.report.blocks import Block, Checks, Folded, Heading, Items, Paragraph, Section
+from crossgraft.report.kinds import Kind
 from crossgraft.report.sections._trade_off import curve_of, trade_off
+from crossgraft.report.sections.provenance import provenance_section
+from crossgraft.report.sections.references import references_section
+from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks_section, tuning_data_section
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
@@ -25,8 +29,9 @@ def comparison_heading(source: Source[FineTuningComparisonRecord]) -> Heading:
     """Model and data, and the answer."""
     record = source.record
     data = record.dataset
-    many = counted(len(record.variants), "way", "ways")
-    summary = f"{counted(data.num_images, 'image')} · {describe_classes(data)} · {describe_groups(data)} · {many} to fine-tune"
+    many = f"{counted(len(record.variants), 'way', 'ways')} to fine-tune, {counted(len(record.seeds), 'seed')}"
+    images = f"{counted(data.num_images, 'image')} ({parts_in_words(record)})"
+    summary = f"{images} · {describe_classes(data)} · {describe_groups(data)} · {many}"
     return Heading(title=f"{record.model.name} on {data.name}", summary=summary, advice=answer_in_words(record))
 
 
@@ -242,3 +247,21 @@ def compared_trainings_section(source: Source[FineTuningComparisonRecord]) -> Se
     table = Table(caption="Trainings", columns=columns, rows=rows, file_name="trainings", notes=failed)
     title = f"Trainings ({count(len(rows))})"
     return Section(name="trainings", title=title, part="evidence", blocks=[Folded("Every training", [table])])
+
+
+TUNING_COMPARISON = Kind(
+    FineTuningComparisonRecord,
+    comparison_heading,
+    (
+        comparison_verdict_section,
+        variants_section,
+        differences_section,
+        mixed_weights_section,
+        compared_trainings_section,
+        tuning_checks_section,
+        tuning_data_section,
+        provenance_section,
+        references_section,
+    ),
+    terminal=(variants_section, differences_section, tuning_checks_section, comparison_verdict_section),
+)

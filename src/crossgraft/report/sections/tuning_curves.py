@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from crossgraft.records import EpochRow, TuningRecord
 from crossgraft.report.blocks import Block, Figure, Folded, Section
-from crossgraft.report.plots import Curve, learning_curves_figure
+from crossgraft.report.plots import LearningCurve, learning_curves_figure
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, whole, words
 from crossgraft.words.formatting import NumberFormat, counted
@@ -49,8 +49,11 @@ def _one_job(source: Source[TuningRecord], job: str) -> Figure:
     rows = _rows(source.record, job)
     best = next((place for place, row in enumerate(rows, start=1) if row.is_best), None)
     head = sum(row.stage == "head" for row in rows)
-    loss = [Curve("training", [row.train_loss for row in rows]), Curve("validation", [row.val_loss for row in rows])]
-    metric = [Curve("validation", [row.val_metric for row in rows])]
+    loss = [
+        LearningCurve("training", [row.train_loss for row in rows]),
+        LearningCurve("validation", [row.val_loss for row in rows]),
+    ]
+    metric = [LearningCurve("validation", [row.val_metric for row in rows])]
     drawings = [
         learning_curves_figure(
             curves, y_label=label, best_epoch=best, head_epochs=head, identifier=f"{source.prefix}{name}"
@@ -77,7 +80,7 @@ def _many_jobs(source: Source[TuningRecord], jobs: Sequence[str]) -> Figure:
     drawings = []
     for label, name, value in quantities:
         curves = _with_values(
-            [Curve(job, [value(row) for row in _rows(record, job)], job not in named) for job in jobs]
+            [LearningCurve(job, [value(row) for row in _rows(record, job)], job not in named) for job in jobs]
         )
         if curves:
             drawings.append(
@@ -102,12 +105,12 @@ def _similarity(source: Source[TuningRecord], jobs: Sequence[str]) -> list[Figur
     if len(jobs) == 1:
         rows = _rows(record, jobs[0])
         kinds = (("biased", [row.val_cka for row in rows]), ("debiased", [row.val_cka_debiased for row in rows]))
-        curves = [Curve(name, values) for name, values in kinds]
+        curves = [LearningCurve(name, values) for name, values in kinds]
         best = next((place for place, row in enumerate(rows, start=1) if row.is_best), None)
         head = sum(row.stage == "head" for row in rows)
     else:
         named, best, head = _named(record, jobs), None, 0
-        curves = [Curve(job, [row.val_cka for row in _rows(record, job)], job not in named) for job in jobs]
+        curves = [LearningCurve(job, [row.val_cka for row in _rows(record, job)], job not in named) for job in jobs]
     curves = _with_values(curves)
     if not curves:
         return []
@@ -125,7 +128,7 @@ def _similarity(source: Source[TuningRecord], jobs: Sequence[str]) -> list[Figur
     return [Figure([wide], caption=_DRIFT + (_KEPT if best is not None else ""), narrow=[narrow])]
 
 
-def _with_values(curves: Sequence[Curve]) -> list[Curve]:
+def _with_values(curves: Sequence[LearningCurve]) -> list[LearningCurve]:
     return [curve for curve in curves if any(value is not None for value in curve.values)]
 
 

@@ -14,6 +14,17 @@ from crossgraft.words.formatting import count
 Either = TuningRecord | FineTuningComparisonRecord
 
 
+def parts_in_words(record: Either) -> str:
+    """The images of each part, or the number of folds.
+
+    >>> parts_in_words(TuningRecord.model_construct(folds=[None, None], splits=[]))
+    '2 folds'
+    """
+    if isinstance(record, TuningRecord) and record.folds:
+        return f"{len(record.folds)} folds"
+    return ", ".join(f"{count(split.num_images)} {split.name}" for split in record.splits)
+
+
 def tuning_checks_section(source: Source[Either]) -> Section:
     """The checks with the one of leakage, then what the command warned of."""
     record = source.record

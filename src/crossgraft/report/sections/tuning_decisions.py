@@ -94,5 +94,5 @@ def thresholds_table(thresholds: Sequence[ThresholdRecord]) -> Table:
             for row in thresholds
         ],
         file_name="thresholds",
-        notes=[f"{row.class_name}: {row.reason}." for row in thresholds if row.reason],
+        notes=[f"{row.class_name}: {row.reason.rstrip('.')}." for row in thresholds if row.reason],
     )

@@ -8,7 +8,6 @@ from crossgraft.records import FoldRecord, GridPointRecord, PlanRow, TuningRecor
 from crossgraft.report.blocks import Block, Facts, Folded, Items, Paragraph, Section
 from crossgraft.report.plots import Interval, IntervalRow
 from crossgraft.report.sections._metrics import metrics_figure
-from crossgraft.report.sections.tuning_curves import curves_section as curves_section
 from crossgraft.report.sections.tuning_curves import selection_title
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words, yes_or_no
@@ -63,7 +62,7 @@ def _folds(folds: Sequence[FoldRecord]) -> Table:
         ]
         for fold in folds
     ]
-    notes = [f"Fold {fold.fold}: {fold.reason}." for fold in folds if fold.reason]
+    notes = [f"Fold {fold.fold}: {fold.reason.rstrip('.')}." for fold in folds if fold.reason]
     return Table(caption="Folds", columns=columns, rows=rows, file_name="folds", notes=notes)
 
 
@@ -96,7 +95,7 @@ def grid_section(source: Source[TuningRecord]) -> Section | None:
         columns=columns,
         rows=rows,
         file_name="grid",
-        notes=[f"{point.job}: {point.reason}." for point in points if point.reason],
+        notes=[f"{point.job}: {point.reason.rstrip('.')}." for point in points if point.reason],
     )
     text = "Only validation rows were looked at here; the best of several runs looks better on them than it is."
     return Section(name="grid", title="What was tried", part="evidence", blocks=[Paragraph(text), table])
@@ -135,10 +134,8 @@ def plan_section(source: Source[TuningRecord]) -> Section:
         ("Parameters", trained_in_words(plan) + own),
         *([("Adapters", adapters_in_words(plan))] if plan.num_adapter_parameters else []),
         ("Memory of training", memory_in_words(plan)),
-        (
-            "Steps",
-            f"{counted(plan.epochs, 'epoch')} of {count(plan.steps_per_epoch)} steps at most, batches of {plan.batch_size}",
-        ),
+        ("Epochs", _epochs(record)),
+        ("Steps", f"{count(plan.steps_per_epoch)} an epoch, batches of {plan.batch_size}"),
         ("Time", f"{duration(record.seconds)}; expected {_expected(plan.expected_seconds)}"),
         ("Devices", f"{joined(record.devices) or MISSING}; {counted(record.num_processes, 'process', 'processes')}"),
         ("Precision", record.precision),
@@ -159,6 +156,15 @@ def _plugin(title: str, spelling: str, reference: str) -> str:
     return f"{title} ({spelling}){cited}"
 
 
+def _epochs(record: TuningRecord) -> str:
+    """How many epochs were trained, of how many."""
+    ran = [row.num_epochs for row in record.grid if row.num_epochs is not None]
+    done = "none" if not ran else str(ran[0]) if len(set(ran)) == 1 else f"{min(ran)} to {max(ran)}"
+    stopped = ", stopped early" if any(row.stopped_early for row in record.grid) else ""
+    many = f", in each of {len(record.grid)} trainings" if len(record.grid) > 1 else ""
+    return f"{done} of {counted(record.plan.epochs, 'epoch')}{stopped}{many}"
+
+
 def _expected(seconds: float | None) -> str:
     return "not estimated" if seconds is None else f"at most {duration(seconds)}"
 
@@ -170,8 +176,8 @@ def _trained(rows: Sequence[PlanRow]) -> Table:
             Column("Why"),
             Column("State"),
             Column("Parameters", numeric=True),
-            Column("Tensors", numeric=True),
-            Column("Names"),
+            Column("Tensors", numeric=True, page_only=True),
+            Column("Names", page_only=True),
         ],
         rows=[
             [

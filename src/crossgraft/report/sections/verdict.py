@@ -7,7 +7,9 @@ from crossgraft.report.blocks import Figure, Heading, Paragraph, Section
 from crossgraft.report.plots import ranking_figure
 from crossgraft.report.sections._lookup import joined, score_title
 from crossgraft.report.source import Source
-from crossgraft.words.formatting import counted, describe_classes
+from crossgraft.words.formatting import count, counted, describe_classes
+
+_MOST_CLASSES = 8
 
 
 def verdict_section(source: Source[RankingRecord]) -> Section:
@@ -48,8 +50,10 @@ def describe_groups(dataset: DatasetRecord) -> str:
 
 def describe_data(dataset: DatasetRecord, *, labels_left_out: int = 0) -> str:
     """Images, classes (or labels, and how many were scored) and groups in one line."""
-    images = counted(dataset.num_images, "image")
+    images = f"{counted(dataset.num_images, 'image')}, {dataset.rows_used}"
     classes = describe_classes(dataset, labels_left_out=labels_left_out)
+    if dataset.task != "multi-label" and len(dataset.class_counts) <= _MOST_CLASSES:
+        classes += f" ({' / '.join(map(count, dataset.class_counts))})"
     return f"{images} · {classes} · {describe_groups(dataset)}"
 
 

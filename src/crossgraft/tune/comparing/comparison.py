@@ -2,50 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from html import escape
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from crossgraft.errors import UsageError
-from crossgraft.records import ComparisonPlanRecord, FineTuningComparisonRecord
+from crossgraft.records import ComparisonPlanRecord, FineTuningComparisonRecord, Record
+from crossgraft.result import EXIT_PARTIAL, Result
 from crossgraft.tune.comparing.study import plans_in_words
 from crossgraft.words.comparison_words import answer_in_words
-from crossgraft.words.visible import visible
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
-class FineTuningComparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class FineTuningComparison(Result[FineTuningComparisonRecord]):
     """Several fine-tunings of one model on the same images: ``record`` holds every number.
 
     Attributes:
         plan: What was planned; all there is after ``plan=True``.
-        out: Run directory, or None.
-        report: The page, if one was written.
     """
 
-    plan: ComparisonPlanRecord
-    comparison: FineTuningComparisonRecord | None = None
-    out: Path | None = None
-    report: Path | None = None
+    plan: ComparisonPlanRecord = field(kw_only=True)
 
     @property
-    def record(self) -> FineTuningComparisonRecord:
-        """Every number.
+    def comparison(self) -> FineTuningComparisonRecord | None:
+        """The record; None where only a plan was made."""
+        return self.found
 
-        Raises:
-            UsageError: Only a plan was made.
-        """
-        if self.comparison is None:
-            raise UsageError("Only the plan was made (plan=True), so there is no result. Look at .summary().")
-        return self.comparison
+    @property
+    def shown(self) -> Record:
+        """The record, or the plan."""
+        return self.found or self.plan
+
+    @property
+    def exit_code(self) -> int:
+        """6 where some trainings failed."""
+        return EXIT_PARTIAL if self.found and any(row.state == "failed" for row in self.found.trainings) else 0
 
     def summary(self) -> str:
         """The answer in a few sentences, or the plan."""
-        return plans_in_words(self.plan) if self.comparison is None else answer_in_words(self.comparison)
+        return plans_in_words(self.plan) if self.found is None else answer_in_words(self.found)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per variant, the best first: metric, similarity, time, differences, each with its interval."""
@@ -71,26 +67,9 @@ class FineTuningComparison:
             rows.append(flat)
         return pd.DataFrame(rows)
 
-    def to_json(self) -> str:
-        """The record (or the plan) as one JSON document."""
-        return self.plan.model_dump_json() if self.comparison is None else self.comparison.model_dump_json()
-
-    def __repr__(self) -> str:
-        """One line."""
-        if self.comparison is None:
-            return f"FineTuningComparison(plan of {self.plan.num_trainings} trainings)"
-        record = self.comparison
-        return (
-            f"FineTuningComparison({len(record.variants)} variants of {record.model.name!r} on {record.dataset.name!r})"
-        )
-
-    def _repr_html_(self) -> str:
-        if self.comparison is None:
-            return f'<pre style="white-space: pre-wrap">{escape(self.summary())}</pre>'
+    def _most_important(self) -> pd.DataFrame:
         columns = ["variant", "metric", "metric_low", "metric_high", "cka", "cka_debiased", "time_ratio", "difference"]
-        frame = self.to_frame().reindex(columns=columns)
-        table = frame.to_html(index=False, escape=True, na_rep="—", float_format="{:.3f}".format)
-        return visible(f"<p>{escape(self.summary())}</p>{table}", keep="\n")
+        return self.to_frame().reindex(columns=columns)
 
 
 def _flat(row: dict[str, object]) -> dict[str, object]:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crossgraft.records import ExportRecord
+from crossgraft.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class Exported:
-    """An exported model: ``record`` says what it is and how far its outputs agree.
+@dataclass(frozen=True, eq=False, repr=False)
+class Exported(Result[ExportRecord]):
+    """An exported model: ``record``, which is ``export.json`` in the folder ``out``, says how far its outputs agree."""
 
-    Attributes:
-        record: The same as ``export.json`` in the folder.
-        out: The folder.
-    """
+    def summary(self) -> str:
+        """What it is, how far it was compared, and where it is."""
+        record, agreement = self.record, self.record.agreement
+        return (
+            f"{record.model.name}, exported as {record.format} for {record.loads_with}; {agreement.num_images} images compared: "
+            f"logits differ by at most {agreement.largest_logit_difference:.1e}. {record.model.use}"
+        )
 
-    record: ExportRecord
-    out: Path
+    def places(self) -> Mapping[str, object]:
+        """The folder, and where it is on the hub."""
+        pushed = self.record.pushed_to
+        return {"Export": self.out, **({"On the hub": pushed} if pushed else {})}
 
     def to_frame(self) -> pd.DataFrame:
         """One row per file: ``file``, ``bytes`` and ``sha256``."""
@@ -30,24 +36,3 @@ class Exported:
 
         rows = [(file.name, file.num_bytes, file.sha256) for file in self.record.files]
         return pd.DataFrame(rows, columns=["file", "bytes", "sha256"])
-
-    def to_json(self) -> str:
-        """The record as one JSON document with ``schema_version``."""
-        return self.record.model_dump_json()
-
-    def _repr_html_(self) -> str:
-        """A short table for notebooks."""
-        from crossgraft.words.notebook import facts_table
-
-        record = self.record
-        return facts_table(
-            f"{record.model.name}, exported as {record.format}",
-            {
-                "folder": self.out,
-                "loads with": record.loads_with,
-                "largest difference of a logit": f"{record.agreement.largest_logit_difference:.1e}",
-                "images compared": record.agreement.num_images,
-                "on the hub": record.pushed_to,
-                "use": record.model.use,
-            },
-        )

@@ -14,12 +14,12 @@ from crossgraft.runs import open_run
 
 @pytest.fixture(scope="module")
 def thesis():
-    return evaluate_published("thesis")
+    return evaluate_published("thesis").record
 
 
 @pytest.fixture(scope="module")
 def itm():
-    return evaluate_published("itm")
+    return evaluate_published("itm").record
 
 
 def literal_tau(benchmark, name, target):
@@ -121,7 +121,7 @@ def test_the_first_tables_come_from_one_place():
 
 
 def test_a_run_directory_holds_record_and_page(tmp_path):
-    record = evaluate_published("itm", out=tmp_path / "run")
+    record = evaluate_published("itm", out=tmp_path / "run").record
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "Nothing beats the static prior" in page
     with open_run(

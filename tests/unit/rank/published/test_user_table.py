@@ -30,7 +30,7 @@ def test_a_useful_score_beats_the_prior(tmp_path):
         for model in range(8):
             result = rng.normal()
             rows.append(f"t{target},m{model},{result},{result + 0.01 * rng.normal()}")
-    record = evaluate_published(write(tmp_path, *rows, header="target,model,result,oracle"))
+    record = evaluate_published(write(tmp_path, *rows, header="target,model,result,oracle")).record
     (scenario,) = record.scenarios
     oracle = next(m for m in scenario.methods if m.name == "oracle")
     assert oracle.mean.value > 0.9 and oracle.gain.low > 0 and oracle.regret.value < 0.05

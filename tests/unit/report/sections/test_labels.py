@@ -2,11 +2,11 @@
 
 import pytest
 
-from crossgraft.cli.ranking_text import ranking_text
 from crossgraft.report.sections.data import data_section
 from crossgraft.report.sections.labels import labels_section
 from crossgraft.report.sections.verdict import ranking_heading
 from crossgraft.report.tables import Table
+from crossgraft.report.terminal import record_as_text
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_one_class_an_image_has_no_such_section(ranking, source_of):
 
 def test_headings_say_how_many_labels_were_scored(several, ranking, source_of):
     assert "2 labels (1 scored)" in ranking_heading(source_of(several)).summary
-    assert "2 labels (1 scored)" in ranking_text(several, None)
+    assert "2 labels (1 scored)" in record_as_text(several)
     assert "2 classes" in ranking_heading(source_of(ranking)).summary
     complete = several.model_copy(update={"labels_left_out": {}})
     assert "2 labels ·" in ranking_heading(source_of(complete)).summary

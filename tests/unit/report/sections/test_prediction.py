@@ -69,7 +69,14 @@ def test_metrics_appear_where_true_classes_are_known(record, source_of):
 
 def test_rows_hold_names_only_if_the_record_has_them(record, source_of):
     (table,) = blocks_of(rows_section(source_of(record)), Table)
-    assert [column.title for column in table.columns] == ["Row", "Decision", "True", "benign", "malignant"]
+    assert [column.title for column in table.columns] == [
+        "Row",
+        "Decision",
+        "Probability",
+        "True",
+        "benign",
+        "malignant",
+    ]
     named = [row.model_copy(update={"name": f"{row.row}.png"}) for row in record.rows]
     (table,) = blocks_of(rows_section(source_of(record.model_copy(update={"rows": named}))), Table)
     assert table.rows[0][1].text == "1.png"

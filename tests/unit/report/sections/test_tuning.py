@@ -11,9 +11,10 @@ from crossgraft.report.sections.tuning import (
     tuning_heading,
     tuning_verdict_section,
 )
+from crossgraft.report.sections.tuning_curves import curves_section
 from crossgraft.report.sections.tuning_data import tuning_checks_section, tuning_data_section
 from crossgraft.report.sections.tuning_decisions import calibration_section, thresholds_section
-from crossgraft.report.sections.tuning_training import curves_section, folds_section, grid_section, plan_section
+from crossgraft.report.sections.tuning_training import folds_section, grid_section, plan_section
 from crossgraft.report.tables import Table
 from support.tuning_records import metric, roc, tuning_record
 

@@ -176,4 +176,4 @@ def test_notebooks_see_the_table_and_names_are_escaped(squares):
     assert "<b>x" not in found._repr_html_()
     assert "&lt;b&gt;x" in found._repr_html_()
     assert FineTuningComparisonRecord.model_validate_json(found.to_json()) == found.record
-    assert repr(found).startswith("FineTuningComparison(2 variants of 'tiny'")
+    assert repr(found) == f"FineTuningComparison({found.summary()!r})"

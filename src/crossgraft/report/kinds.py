@@ -1,0 +1,39 @@
+"""A kind of report: its record, its heading, its sections, and which of them the terminal shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from crossgraft.records import Record
+from crossgraft.registry import Registry
+from crossgraft.report.blocks import Heading, Section
+from crossgraft.report.source import Source
+
+SectionBuilder = Callable[[Source[Any]], Section | None]
+"""Makes one section, or None when the record has nothing for it."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of report.
+
+    Attributes:
+        record_type: Its record.
+        heading: What the page begins with.
+        builders: Its sections in the order of the page.
+        terminal: What the terminal shows of it, the answer last; the same builders, or others where a page shows a figure.
+        only_in_the_file: Fields that are left out of the copy of the record on the page: thousands of numbers that no reader of
+            it needs.
+    """
+
+    record_type: type[Record]
+    heading: Callable[[Source[Any]], Heading]
+    builders: Sequence[SectionBuilder]
+    terminal: Sequence[SectionBuilder]
+    only_in_the_file: tuple[str, ...] = ()
+
+
+KINDS: Registry[Kind] = Registry("kind of report", group="crossgraft.reports", plugin_type=Kind)
+"""Kind of record (its field ``kind``) → how it is shown; other packages add theirs through the entry point."""

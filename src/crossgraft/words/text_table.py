@@ -1,0 +1,121 @@
+"""Plain text that fits a terminal, the same in a pipe: sentences in lines, and tables."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Collection, Sequence
+
+from crossgraft.words.visible import visible
+
+WIDTH = 100
+"""Columns that a terminal is expected to have."""
+
+_GAP = "  "
+_NARROWEST = 12
+"""Columns that a text keeps where a table has to become narrower."""
+
+
+def wrap(text: str, *, indent: str = "", first: str = "") -> str:
+    """Break a sentence, with the names in it, into lines of at most ``WIDTH`` columns.
+
+    Args:
+        text: Without line breaks of its own; those of names are shown as escapes.
+        indent: Before each line but the first.
+        first: Before the first line.
+    """
+    return textwrap.fill(
+        visible(text),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def place(what: str, path: object) -> str:
+    """Where something lies, on a line of its own that is not broken.
+
+    >>> place("Report", "runs/check/report.html")
+    'Report: runs/check/report.html'
+    """
+    return f"{what}: {visible(str(path))}"
+
+
+def shorten(text: str, width: int) -> str:
+    """Cut the middle of a long name.
+
+    >>> shorten("mobilenetv2_100.imagenet", 12)
+    'mobile…genet'
+    """
+    if len(text) <= width:
+        return text
+    head = width // 2
+    return f"{text[:head]}…{text[len(text) - (width - head - 1) :]}"
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[str] = ()) -> str:
+    """Align columns with two spaces between them, in at most ``WIDTH`` columns.
+
+    A table that is too wide gets headings of several lines; then texts of several lines, or names without their middle; then the
+    last columns are left out, and named below.
+
+    Args:
+        header: Headings.
+        rows: One text a column.
+        right: Headings of the columns that are right-aligned, which keep all their characters.
+
+    >>> print(text_table(["rank", "model"], [["1", "a"], ["2", "long name"]], right=["rank"]))
+    rank  model
+       1  a
+       2  long name
+    """
+    header, *rows = [[visible(cell) for cell in line] for line in (header, *rows)]
+    is_right = [name in right for name in header]
+    needed = [max((len(line[place]) for line in rows), default=0) for place in range(len(header))]
+    words = [max(map(len, name.split()), default=0) for name in header]
+    widths = [max(len(name), width) for name, width in zip(header, needed, strict=True)]
+    widths = _narrowed(widths, list(map(max, needed, words)))
+    widths = _narrowed(widths, [width if is_right[place] else _NARROWEST for place, width in enumerate(widths)])
+    shown = next((number for number in range(len(header), 1, -1) if _total(widths[:number]) <= WIDTH), 1)
+    lines = [line for cells in (header, *rows) for line in _lines(cells[:shown], widths, is_right, cells is header)]
+    left_out = [wrap(f"Columns left out here: {', '.join(header[shown:])}.")] if shown < len(header) else []
+    return "\n".join([*lines, *left_out])
+
+
+def _lines(cells: Sequence[str], widths: Sequence[int], is_right: Sequence[bool], is_heading: bool) -> list[str]:
+    """One row of the table; headings of fewer lines stand beside the last line of the others."""
+    broken = [_broken(cell, width) for cell, width in zip(cells, widths, strict=False)]
+    height = max(map(len, broken))
+    filled = [
+        [""] * (height - len(each)) + each if is_heading else each + [""] * (height - len(each)) for each in broken
+    ]
+    return [
+        _GAP.join(
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(line, widths, is_right, strict=False)
+        ).rstrip()
+        for line in zip(*filled, strict=True)
+    ]
+
+
+def _broken(cell: str, width: int) -> list[str]:
+    if len(cell) <= width:
+        return [cell]
+    parts = textwrap.wrap(cell, width, break_long_words=False, break_on_hyphens=False)
+    return [shorten(part, width) for part in parts]
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def _narrowed(widths: Sequence[int], least: Sequence[int]) -> list[int]:
+    """Take from the columns that are furthest above their least width until all fit, or none can give more."""
+    narrowed = list(widths)
+    while _total(narrowed) > WIDTH:
+        spare = [width - smallest for width, smallest in zip(narrowed, least, strict=True)]
+        if max(spare) <= 0:
+            break
+        narrowed[spare.index(max(spare))] -= 1
+    return narrowed

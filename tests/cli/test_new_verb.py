@@ -1,0 +1,95 @@
+"""A verb in another package: command, keywords, record, report and terminal follow from two registrations."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import crossgraft
+from crossgraft.cli.commands import COMMANDS
+from support.tiny import make_images
+
+TOY = Path(__file__).parents[1] / "toy_verb"
+GLUE = ("crossgraft_describe/verb.py", "crossgraft_describe/command.py", "entry_points.txt")
+"""Everything but what the verb is about; that is ``counts.py``."""
+MOST_LINES = 60
+SOURCE = Path(crossgraft.__file__).parent
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """An environment in which the package counts as installed, and a folder with images."""
+    facts = tmp_path / "site" / "crossgraft_describe-1.0.dist-info"
+    facts.mkdir(parents=True)
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: crossgraft-describe\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text((TOY / "entry_points.txt").read_text())
+    make_images(tmp_path / "images", {"benign": 5, "malignant": 3, "odd": 1})
+    path = [str(facts.parent), str(TOY), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+
+
+@pytest.fixture
+def python(installed, tmp_path):
+    def run(*arguments):
+        done = subprocess.run(
+            [sys.executable, *arguments], env=installed, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_what_is_not_the_work_of_a_verb_is_short():
+    lines = [line for name in GLUE for line in (TOY / name).read_text().splitlines() if line.strip()]
+    assert len(lines) <= MOST_LINES, f"{len(lines)} lines"
+
+
+def test_nothing_in_this_package_knows_it():
+    assert "describe" not in COMMANDS
+    named = [path for path in SOURCE.rglob("*.py") if "crossgraft_describe" in path.read_text(encoding="utf-8")]
+    assert named == []
+
+
+def test_help_names_it_and_imports_nothing_heavy(python):
+    show = (
+        "import sys; from crossgraft.cli.main import main; main(['--help']); main(['describe', '--help']);"
+        "print(sorted({'numpy', 'torch', 'pandas', 'crossgraft_describe.verb'} & {*sys.modules}))"
+    )
+    page = python("-c", show)
+    assert "describe    Count the images of each class." in page
+    assert "--at-least N" in page and "[default: 0; at least 0]" in page
+    assert page.splitlines()[-1] == "[]"
+
+
+@pytest.mark.slow
+def test_the_command_measures_shows_and_writes_a_page(python, tmp_path):
+    text = python("-m", "crossgraft", "describe", "images", "--at-least", "2", "--quiet")
+    assert text == (
+        "images\n2 classes\n\nClasses\n-------\n"
+        "Images of each class:\nClass      Images\nbenign          5\nmalignant       3\n\n"
+        "Most images show benign: 5.\n\nResearch use, not a medical device.\nReport: runs/describe-images/report.html\n"
+    )
+    run = tmp_path / "runs" / "describe-images"
+    assert {path.name for path in run.iterdir()} >= {"run.json", "report.json", "report.html", "classes.csv"}
+    record = json.loads((run / "run.json").read_text())
+    assert record["command_line"] == "crossgraft describe images --at-least 2 --out runs/describe-images"
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "Most images show benign: 5." in page and "How it was made" in page
+    again = python("-m", "crossgraft", "report", "runs/describe-images")
+    assert (again, (run / "report.html").read_text(encoding="utf-8")) == ("runs/describe-images/report.html\n", page)
+    document = json.loads(python("-m", "crossgraft", "describe", "images", "--at-least", "2", "--json", "--quiet"))
+    assert document == json.loads((run / "report.json").read_text())
+
+
+def test_python_has_it_beside_the_others(python):
+    call = (
+        "import crossgraft; found = crossgraft.describe('images', at_least=4);"
+        "print(found, found.to_frame().shape, found.report, '<table' in found._repr_html_()); print(crossgraft.describe.__doc__)"
+    )
+    shown = python("-c", call)
+    assert shown.startswith("Description('Most images show benign: 5.') (1, 2) None True")
+    assert "at_least: Leave out classes with fewer images." in shown

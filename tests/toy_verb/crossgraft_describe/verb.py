@@ -1,0 +1,45 @@
+"""The verb: data, options and run in, a result out."""
+
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from crossgraft.data import open_dataset
+from crossgraft.options import configuration
+from crossgraft.report.kinds import Kind
+from crossgraft.report.sections.provenance import provenance_section
+from crossgraft.result import Result
+from crossgraft.verbs import verb
+from crossgraft.verbs.publish import publish
+from crossgraft_describe.command import DescribeOptions
+from crossgraft_describe.counts import DescriptionRecord, answer, answer_section, count_classes, counts_section, heading
+
+REPORT = Kind(
+    DescriptionRecord, heading, (answer_section, counts_section, provenance_section), (counts_section, answer_section)
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Description(Result[DescriptionRecord]):
+    def summary(self):
+        return answer(self.record)
+
+    def to_frame(self):
+        return pd.DataFrame([row.model_dump() for row in self.record.classes])
+
+
+@verb("describe", DescribeOptions)
+def describe(data, options, run):
+    """Count the images of each class.
+
+    Args:
+        data: Images.
+        {options}
+    """
+    dataset = open_dataset(data, group_column=options.group_column, reporter=run.reporter)
+    result = Description(count_classes(dataset, at_least=options.at_least))
+    with run.directory(data, typed=configuration(options), resolved={}, out=options.out) as folder:
+        if folder is None:
+            return result
+        page = publish(folder, result.record, run.reporter, tables={"classes.csv": result.to_frame()})
+        return replace(result, out=folder.path, report=page)
