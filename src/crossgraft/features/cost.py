@@ -13,7 +13,7 @@ _MOST_IMAGES = 4
 _SHARE = 256
 
 
-class Estimate(NamedTuple):
+class CostEstimate(NamedTuple):
     """Before the start.
 
     Attributes:
@@ -27,13 +27,13 @@ class Estimate(NamedTuple):
     def describe(self) -> str:
         """For people.
 
-        >>> Estimate(42.3, 12_400_000).describe()
+        >>> CostEstimate(42.3, 12_400_000).describe()
         'about 40 s, 12 MB'
         """
         return f"about {_rounded_time(self.seconds)}, {_rounded_size(self.num_bytes)}"
 
 
-def estimate_cost(backbone: Backbone, loader: BatchLoader, *, num_left: int, num_samples: int) -> Estimate:
+def estimate_cost(backbone: Backbone, loader: BatchLoader, *, num_left: int, num_samples: int) -> CostEstimate:
     """Time the preparation and the forward pass of a few images; the better of two tries counts.
 
     Args:
@@ -51,7 +51,7 @@ def estimate_cost(backbone: Backbone, loader: BatchLoader, *, num_left: int, num
         backbone(loader.load(rows)).features.cpu()  # waits for an accelerator to finish
         seconds = min(seconds, time.perf_counter() - start)
     width = backbone.num_features + (backbone.num_source_classes or 0)
-    return Estimate(seconds / len(rows) * num_left, 4 * num_samples * width)
+    return CostEstimate(seconds / len(rows) * num_left, 4 * num_samples * width)
 
 
 def _rounded_time(seconds: float) -> str:

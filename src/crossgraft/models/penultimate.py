@@ -26,13 +26,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from crossgraft.errors import UsageError
-from crossgraft.models.positions import Layout, average_positions, find_layout, mean_over_positions
+from crossgraft.models.positions import ChannelLayout, average_positions, find_layout, mean_over_positions
 from crossgraft.models.taps import Tap, Taps
 
 _HEAD_NAMES = ("fc", "classifier", "head", "heads", "linear")
 # Two orders above float32 rounding of one dot product; a head with a scale or a second branch is far outside.
 _SAME_OUTPUT = 1e-5
-_CHANNELS_FIRST = Layout(channel_axis=1)
+_CHANNELS_FIRST = ChannelLayout(channel_axis=1)
 
 
 class BackboneOutput(NamedTuple):
@@ -65,7 +65,7 @@ class Route:
     kind: Literal["linear_head", "forward_features", "convolutional_head"]
     head: str = ""
     takes_pre_logits: bool = False
-    layout: Layout = _CHANNELS_FIRST
+    layout: ChannelLayout = _CHANNELS_FIRST
 
 
 def find_read_out(

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from crossgraft.scores._evidence import Evidence, maximise_evidence
+from crossgraft.scores._evidence import MaximisedEvidence, maximise_evidence
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
@@ -71,13 +71,13 @@ def logme(
     return ScoreValue(per_class.mean(), parts=parts, warnings=warnings)
 
 
-def _evidence(statistics: Statistics) -> Evidence:
+def _evidence(statistics: Statistics) -> MaximisedEvidence:
     spectrum = statistics.label_free.gram_spectrum
     values = np.where(spectrum.values > spectrum.smallest, spectrum.values, 0.0)
     return maximise_evidence(values, _projections(statistics), statistics.class_counts, statistics.num_samples)
 
 
-def _is_coarse(statistics: Statistics, result: Evidence) -> bool:
+def _is_coarse(statistics: Statistics, result: MaximisedEvidence) -> bool:
     """Whether rounding of float32 products is seen in the evidence, ½ Σ ln(σ + α/β) / n and what else has σ + α/β."""
     label_free = statistics.label_free
     if label_free.features.dtype == np.float64:
