@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
+from crossgraft.compute import rounded_size
 from crossgraft.features.batches import BatchLoader
 from crossgraft.models import Backbone
 
@@ -30,7 +31,7 @@ class CostEstimate(NamedTuple):
         >>> CostEstimate(42.3, 12_400_000).describe()
         'about 40 s, 12 MB'
         """
-        return f"about {_rounded_time(self.seconds)}, {_rounded_size(self.num_bytes)}"
+        return f"about {_rounded_time(self.seconds)}, {rounded_size(self.num_bytes)}"
 
 
 def estimate_cost(backbone: Backbone, loader: BatchLoader, *, num_left: int, num_samples: int) -> CostEstimate:
@@ -61,11 +62,3 @@ def _rounded_time(seconds: float) -> str:
     if seconds < 5400:
         return f"{round(seconds / 60)} min"
     return f"{seconds / 3600:.1f} h"
-
-
-def _rounded_size(num_bytes: int) -> str:
-    if num_bytes < 1_000_000:
-        return f"{max(1, round(num_bytes / 1000))} kB"
-    if num_bytes < 1_000_000_000:
-        return f"{round(num_bytes / 1_000_000)} MB"
-    return f"{num_bytes / 1_000_000_000:.1f} GB"

@@ -61,13 +61,8 @@ def _channel_axis(module: nn.Module, shape: Sequence[int]) -> int:
     return fitting[0]
 
 
-def average_positions(output: Tensor, layout: ChannelLayout) -> Float[Tensor, "num_samples num_features"]:
-    """Average tokens (n, t, d) or feature maps over their positions in float32; vectors (n, d) stay as they are."""
-    return mean_over_positions(output.float(), layout)
-
-
 def mean_over_positions(output: Tensor, layout: ChannelLayout) -> Float[Tensor, "num_samples num_features"]:
-    """``average_positions`` in the type that ``output`` has."""
+    """Average tokens (n, t, d) or feature maps over their positions; vectors (n, d) stay as they are."""
     positions = [axis for axis in range(1, output.ndim) if axis != layout.channel_axis]
     if not positions:
         return output

@@ -179,10 +179,10 @@ class Score(Generic[P]):
             raise UsageError(f"{self.name} has no option {unknown[0]}. Its options: {known or 'none'}.")
         self._require_known_choices(options)
         arguments: dict[str, object] = {name: getattr(inputs, name) for name in self.inputs}
-        if "statistics" in parameters:
-            arguments["statistics"] = inputs.statistics
+        is_shared = "statistics" in parameters and options.get("statistics") is None
+        shared = {"statistics": inputs.statistics} if is_shared else {}
         function = cast(Callable[..., object], self.function)
-        return function(**{**arguments, **options})
+        return function(**{**arguments, **options, **shared})
 
     @functools.cached_property
     def _choices(self) -> dict[str, tuple[object, ...]]:

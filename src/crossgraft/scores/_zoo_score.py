@@ -1,4 +1,4 @@
-"""A score whose parts are scaled over all models of a zoo before they become one value a model."""
+"""A score whose parts are scaled over all models of a zoo before they become one value per model."""
 
 from __future__ import annotations
 
