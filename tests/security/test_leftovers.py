@@ -135,7 +135,7 @@ def test_an_older_model_comes_back_if_nothing_took_its_place(tmp_path, opened):
 
 
 def test_a_newer_model_is_not_replaced_by_an_older_one(tmp_path):
-    replace_folder(tmp_path / "model", {"weights": "newer"})
+    replace_folder(tmp_path / "model", {"weights": "newer"}, what="it", advice="")
     leftover_folder(tmp_path / "model", before="older")
     remove_leftovers(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
@@ -144,7 +144,7 @@ def test_a_newer_model_is_not_replaced_by_an_older_one(tmp_path):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
 def test_what_stops_between_both_renames_leaves_the_older_model(tmp_path, monkeypatch, error):
-    replace_folder(tmp_path / "model", {"weights": "older"})
+    replace_folder(tmp_path / "model", {"weights": "older"}, what="it", advice="")
     rename = Path.rename
 
     def stopped(self, target):
@@ -160,7 +160,7 @@ def test_what_stops_between_both_renames_leaves_the_older_model(tmp_path, monkey
 
 
 def test_an_export_that_is_refused_removes_what_was_left_of_another(tmp_path):
-    replace_folder(tmp_path / "onnx", {RECORD_FILE: "{}"})
+    replace_folder(tmp_path / "onnx", {RECORD_FILE: "{}"}, what="it", advice="")
     left = leftover_folder(tmp_path / "onnx")
     with pytest.raises(RunDirectoryError, match="holds an export already"):
         refuse_existing(tmp_path / "onnx", overwrite=False)

@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crossgraft.errors import CrossgraftError, DataError
-from crossgraft.runs.run_directory import WRITTEN, open_run
+from crossgraft.runs.run_directory import open_run
+from crossgraft.runs.written_files import WRITTEN
 from support.guard import guarded
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -39,6 +40,7 @@ class ImageSource(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class BatchLoader:
     """Iterates over spans of rows; a batch never reaches over the end of a span.
 
@@ -50,20 +52,12 @@ class BatchLoader:
         reporter: Reporter of warnings, used when the batch gets smaller.
     """
 
-    def __init__(
-        self,
-        dataset: ImageSource,
-        preprocessing: Preprocessing,
-        spans: Sequence[range],
-        *,
-        batch_size: int,
-        reporter: Reporter,
-    ) -> None:
-        self.dataset = dataset
-        self.preprocessing = preprocessing
-        self.spans = spans
-        self.batch_size = batch_size
-        self.reporter = reporter
+    dataset: ImageSource
+    preprocessing: Preprocessing
+    spans: Sequence[range]
+    _: KW_ONLY
+    batch_size: int
+    reporter: Reporter
 
     def __iter__(self) -> Iterator[Images]:
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="prepare") as executor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
+from crossgraft.compute import rounded_size
 from crossgraft.features.batches import BatchLoader
 from crossgraft.models import Backbone
 
@@ -13,7 +14,7 @@ _MOST_IMAGES = 4
 _SHARE = 256
 
 
-class Estimate(NamedTuple):
+class CostEstimate(NamedTuple):
     """Before the start.
 
     Attributes:
@@ -27,13 +28,13 @@ class Estimate(NamedTuple):
     def describe(self) -> str:
         """For people.
 
-        >>> Estimate(42.3, 12_400_000).describe()
+        >>> CostEstimate(42.3, 12_400_000).describe()
         'about 40 s, 12 MB'
         """
-        return f"about {_rounded_time(self.seconds)}, {_rounded_size(self.num_bytes)}"
+        return f"about {_rounded_time(self.seconds)}, {rounded_size(self.num_bytes)}"
 
 
-def estimate_cost(backbone: Backbone, loader: BatchLoader, *, num_left: int, num_samples: int) -> Estimate:
+def estimate_cost(backbone: Backbone, loader: BatchLoader, *, num_left: int, num_samples: int) -> CostEstimate:
     """Time the preparation and the forward pass of a few images; the better of two tries counts.
 
     Args:
@@ -51,7 +52,7 @@ def estimate_cost(backbone: Backbone, loader: BatchLoader, *, num_left: int, num
         backbone(loader.load(rows)).features.cpu()  # waits for an accelerator to finish
         seconds = min(seconds, time.perf_counter() - start)
     width = backbone.num_features + (backbone.num_source_classes or 0)
-    return Estimate(seconds / len(rows) * num_left, 4 * num_samples * width)
+    return CostEstimate(seconds / len(rows) * num_left, 4 * num_samples * width)
 
 
 def _rounded_time(seconds: float) -> str:
@@ -61,11 +62,3 @@ def _rounded_time(seconds: float) -> str:
     if seconds < 5400:
         return f"{round(seconds / 60)} min"
     return f"{seconds / 3600:.1f} h"
-
-
-def _rounded_size(num_bytes: int) -> str:
-    if num_bytes < 1_000_000:
-        return f"{max(1, round(num_bytes / 1000))} kB"
-    if num_bytes < 1_000_000_000:
-        return f"{round(num_bytes / 1_000_000)} MB"
-    return f"{num_bytes / 1_000_000_000:.1f} GB"

@@ -6,7 +6,7 @@ import platform
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -108,22 +108,15 @@ def default_batch_size(backbone: Backbone) -> int:
     return min(LARGEST_BATCH, max(4, 1 << (fitting.bit_length() - 1)))
 
 
+@dataclass(eq=False)
 class _Extraction:
     """One data set, one backbone, one folder."""
 
-    def __init__(
-        self,
-        dataset: ImageSource,
-        backbone: Backbone,
-        store: FeatureStore,
-        batch_size: int,
-        reporter: Reporter,
-    ) -> None:
-        self.dataset = dataset
-        self.backbone = backbone
-        self.store = store
-        self.batch_size = batch_size
-        self.reporter = reporter
+    dataset: ImageSource
+    backbone: Backbone
+    store: FeatureStore
+    batch_size: int
+    reporter: Reporter
 
     def run(self, title: str) -> None:
         """Compute every missing shard."""
@@ -136,13 +129,8 @@ class _Extraction:
         self.store.write_manifest(self._facts())
         spans = [self.store.rows(shard) for shard in missing]
         num_left = sum(map(len, spans))
-        loader = BatchLoader(
-            self.dataset,
-            self.backbone.preprocessing,
-            spans,
-            batch_size=self.batch_size,
-            reporter=self.reporter,
-        )
+        preprocessing = self.backbone.preprocessing
+        loader = BatchLoader(self.dataset, preprocessing, spans, batch_size=self.batch_size, reporter=self.reporter)
         self._announce(title, loader, num_left)
         with (
             self.reporter.stage(title, total=num_left, unit="images") as stage,

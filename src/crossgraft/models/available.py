@@ -10,8 +10,7 @@ from safetensors import safe_open
 
 from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.sources.local_checkpoint import read_header
-from crossgraft.models.sources.pretrained_files import cached_timm_names, find_pretrained
-from crossgraft.models.sources.timm_models import is_architecture, pretrained_config
+from crossgraft.models.sources.pretrained_files import cached_timm_names, find_pretrained, pretrained_config
 from crossgraft.models.sources.torchvision_files import find_torchvision_weights
 from crossgraft.models.sources.torchvision_models import torchvision_names, weights_of
 from crossgraft.models.spec import TORCHVISION_PREFIX, family_of, library_name
@@ -45,7 +44,7 @@ def list_available_models(weights_dir: str | Path | None = None) -> list[Availab
     Reads file headers only; about 10 ms per file.
     """
     folder = Path(weights_dir) if weights_dir is not None else None
-    cached = [name for name in cached_timm_names() if is_architecture(name)]
+    cached = [name for name in cached_timm_names() if library_of(name).knows(name)]
     default_weights = {f"{name}.{pretrained_config(name).get('tag')}" for name in DEFAULT_ZOO}
     names = [*DEFAULT_ZOO, *(name for name in cached if name not in default_weights)]
     rows = [_timm_row(name, folder) for name in names]

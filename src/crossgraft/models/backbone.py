@@ -11,10 +11,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from crossgraft.errors import CrossgraftError, UsageError
+from crossgraft.models.blocks import count_parameters
 from crossgraft.models.device import explain_missing_operations, move_to_device
 from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
 from crossgraft.models.layers import main_layers, observe_layers
-from crossgraft.models.penultimate import BackboneOutput, find_read_out
+from crossgraft.models.penultimate import BackboneOutput, find_route, read_out
 from crossgraft.models.recipe import NetworkRecipe
 from crossgraft.models.taps import Tap, Taps
 from crossgraft.types import Preprocessing
@@ -76,15 +77,15 @@ class Backbone:
         self.architecture_key = architecture_key or architecture
         self.device = device
         self.network = network
-        self.num_parameters = sum(parameter.numel() for parameter in module.parameters())
+        self.num_parameters = count_parameters(module)
         self.weights_fingerprint = weights_fingerprint(module)
         self.structure_fingerprint = structure_fingerprint(module, self.architecture_key)
         move_to_device(self.module, device)
         with torch.inference_mode(), _explain_refusal(name, preprocessing), explain_missing_operations(name, device):
             probe = self.probe_image()
-            self._read_out = find_read_out(self.module, probe, name=name)
+            self._route = find_route(self.module, probe, name=name)
             with observe_layers(self.module) as gives_tensor:
-                output = self._read_out(self.module, probe)
+                output = self.read_out(probe)
         self.layer_names = main_layers(self.module, gives_tensor)
         self.num_features = int(output.features.shape[1])
         self.num_source_classes = None if output.source_logits is None else int(output.source_logits.shape[1])
@@ -98,7 +99,7 @@ class Backbone:
             UsageError: The images do not have the channels that ``preprocessing`` states.
         """
         with torch.inference_mode(), explain_missing_operations(self.name, self.device):
-            output = self._read_out(self.module, self._accept(images))
+            output = self.read_out(self._accept(images))
         # tensors of inference mode are refused by autograd later; a copy made outside of it is not
         return BackboneOutput(
             output.features.clone(), None if output.source_logits is None else output.source_logits.clone()
@@ -115,8 +116,12 @@ class Backbone:
         """
         taps = {layer: Tap(layer, run="last") for layer in layers}
         with torch.no_grad(), Taps(self.module, taps.values()) as found:
-            self._read_out(self.module, self._accept(images))
+            self.read_out(self._accept(images))
         return {layer: found[tap] for layer, tap in taps.items()}
+
+    def read_out(self, images: Images) -> BackboneOutput:
+        """As a call, for images on the backbone's device and as part of the graph."""
+        return read_out(self._route, self.module, images)
 
     def probe_image(self) -> Tensor:
         """One image with every value between -1 and 1."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from torch import nn
 
-_CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 # A stage holds next to nothing besides its blocks and the step between two stages; a block whose list of equal parts is
 # only one of its branches stays whole.
 _MOST = 0.5
@@ -64,7 +64,7 @@ def _walk(parent: nn.Module, prefix: str, *, inside_list: bool) -> list[tuple[st
     whole = {type(child) for _, child in children if not _is_stage(child)}
     for name, child in children:
         path = prefix + name
-        if isinstance(child, _CONTAINERS) or type(child) not in whole:
+        if isinstance(child, CONTAINERS) or type(child) not in whole:
             found += _walk(child, f"{path}.", inside_list=True)
         elif not inside_list and _is_wrapper(child, parent):
             found += _walk(child, f"{path}.", inside_list=False)
@@ -83,24 +83,26 @@ def _is_learned_layer(module: nn.Module) -> bool:
 
 def _is_stage(module: nn.Module) -> bool:
     """Whether the module consists of one list of blocks of one class."""
-    large = _MOST * _count(module)
+    large = _MOST * count_parameters(module)
     lists: list[Sequence[nn.Module]] = [list(module.children())]
-    lists += [list(child.children()) for child in module.children() if isinstance(child, _CONTAINERS)]
-    return any(_are_equal_blocks(items) and sum(map(_count, items)) >= large for items in lists)
+    lists += [list(child.children()) for child in module.children() if isinstance(child, CONTAINERS)]
+    return any(_are_equal_blocks(items) and sum(map(count_parameters, items)) >= large for items in lists)
 
 
 def _are_equal_blocks(modules: Sequence[nn.Module]) -> bool:
     return (
         len({type(module) for module in modules}) == 1
-        and not isinstance(modules[0], _CONTAINERS)
+        and not isinstance(modules[0], CONTAINERS)
         and all(_is_block(module) for module in modules)
     )
 
 
 def _is_wrapper(child: nn.Module, parent: nn.Module) -> bool:
     """An encoder that is nearly the whole network under another name, and no block of it."""
-    return any(isinstance(layer, _CONTAINERS) for layer in child.children()) and _count(child) > 0.8 * _count(parent)
+    is_opened = any(isinstance(layer, CONTAINERS) for layer in child.children())
+    return is_opened and count_parameters(child) > 0.8 * count_parameters(parent)
 
 
-def _count(module: nn.Module) -> int:
+def count_parameters(module: nn.Module) -> int:
+    """All of them, trainable or not."""
     return sum(parameter.numel() for parameter in module.parameters())

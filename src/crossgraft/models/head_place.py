@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import nn
 
 from crossgraft.errors import UsageError
+from crossgraft.models.penultimate import linear_heads
+from crossgraft.models.surgery import put_layer
 from crossgraft.seeding import torch_generator
 
 if TYPE_CHECKING:
@@ -30,15 +32,8 @@ def head_places(classifier: Classifier, network: nn.Module) -> Sequence[str]:
         return [cut.route.head]
     if cut.removed:
         return cut.removed
-    get_classifier = getattr(network, "get_classifier", None)
-    heads = get_classifier() if callable(get_classifier) and cut.route.kind == "forward_features" else ()
-    layers = [layer for head in (heads if isinstance(heads, Sequence) else (heads,)) for layer in _linear_layers(head)]
-    shape = classifier.head.weight.shape
-    return [name for name, layer in network.named_modules() if layer in layers and layer.weight.shape == shape]
-
-
-def _linear_layers(head: object) -> list[nn.Linear]:
-    return [layer for layer in head.modules() if isinstance(layer, nn.Linear)] if isinstance(head, nn.Module) else []
+    shape, heads = classifier.head.weight.shape, linear_heads(network) if cut.route.kind == "forward_features" else ()
+    return [name for name in heads if cast(nn.Linear, network.get_submodule(name)).weight.shape == shape]
 
 
 @torch.no_grad()
@@ -57,8 +52,7 @@ def with_head_in_place(classifier: Classifier) -> tuple[nn.Module, Sequence[str]
     here = twin(images)
     network, places = twin.body, head_places(classifier, twin.body)
     for place in places:
-        parent, _, attribute = place.rpartition(".")
-        setattr(network.get_submodule(parent), attribute, copy.deepcopy(twin.head))
+        put_layer(network, place, copy.deepcopy(twin.head))
     there = network(images)
     tolerance = _SAME_OUTPUT * max(1.0, float(here.abs().max()))
     if not places or here.shape != there.shape or not torch.allclose(here, there, rtol=0, atol=tolerance):

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from torch import Tensor, nn
 
+from crossgraft.models.blocks import CONTAINERS, count_parameters
 from crossgraft.models.taps import watch
 
-_CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 _WITHOUT_EFFECT = (nn.Identity, nn.Dropout, nn.Dropout2d)
 # A module with nearly all parameters is the network behind another name (an encoder, a wrapper), not one of its blocks.
 _NEARLY_ALL = 0.9
@@ -28,7 +28,7 @@ def main_layers(module: nn.Module, gives_tensor: Collection[str]) -> tuple[str, 
         gives_tensor: From ``observe_layers`` around one forward pass.
     """
     names: list[str] = []
-    large = _NEARLY_ALL * _count_parameters(module)
+    large = _NEARLY_ALL * count_parameters(module)
 
     def walk(parent: nn.Module, prefix: str) -> None:
         for name, child in parent.named_children():
@@ -36,18 +36,14 @@ def main_layers(module: nn.Module, gives_tensor: Collection[str]) -> tuple[str, 
             if isinstance(child, _WITHOUT_EFFECT):
                 continue
             found = len(names)
-            is_container = isinstance(child, _CONTAINERS) and len(child) > 0
-            if is_container or path not in gives_tensor or _count_parameters(child) > large:
+            is_container = isinstance(child, CONTAINERS) and len(child) > 0
+            if is_container or path not in gives_tensor or count_parameters(child) > large:
                 walk(child, f"{path}.")
-            if len(names) == found and path in gives_tensor and not isinstance(child, _CONTAINERS):
+            if len(names) == found and path in gives_tensor and not isinstance(child, CONTAINERS):
                 names.append(path)
 
     walk(module, "")
     return tuple(names)
-
-
-def _count_parameters(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
 
 
 @contextmanager

@@ -16,9 +16,8 @@ Four ways to speak, tried in this order:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, NamedTuple, cast
 
 import torch
@@ -26,13 +25,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from crossgraft.errors import UsageError
-from crossgraft.models.positions import Layout, average_positions, find_layout, mean_over_positions
+from crossgraft.models.positions import ChannelLayout, find_layout, mean_over_positions
 from crossgraft.models.taps import Tap, Taps
 
 _HEAD_NAMES = ("fc", "classifier", "head", "heads", "linear")
 # Two orders above float32 rounding of one dot product; a head with a scale or a second branch is far outside.
 _SAME_OUTPUT = 1e-5
-_CHANNELS_FIRST = Layout(channel_axis=1)
+_CHANNELS_FIRST = ChannelLayout(channel_axis=1)
 
 
 class BackboneOutput(NamedTuple):
@@ -45,9 +44,6 @@ class BackboneOutput(NamedTuple):
 
     features: Float[Tensor, "num_samples num_features"]
     source_logits: Float[Tensor, "num_samples num_source_classes"] | None
-
-
-ReadOut = Callable[[nn.Module, Tensor], BackboneOutput]
 
 
 @dataclass(frozen=True)
@@ -65,24 +61,7 @@ class Route:
     kind: Literal["linear_head", "forward_features", "convolutional_head"]
     head: str = ""
     takes_pre_logits: bool = False
-    layout: Layout = _CHANNELS_FIRST
-
-
-def find_read_out(
-    module: nn.Module, probe: Float[Tensor, "num_samples channels height width"], *, name: str
-) -> ReadOut:
-    """Decide how to get features and logits out of ``module``, by running it on ``probe`` once or twice.
-
-    Raises:
-        UsageError: The network shows neither a head nor timm's words; the message says what to implement.
-    """
-    route = find_route(module, probe, name=name)
-    ways = {
-        "linear_head": _through_linear_head,
-        "forward_features": _through_forward_features,
-        "convolutional_head": _through_convolutional_head,
-    }
-    return partial(ways[route.kind], route)
+    layout: ChannelLayout = _CHANNELS_FIRST
 
 
 def find_route(module: nn.Module, probe: Float[Tensor, "num_samples channels height width"], *, name: str) -> Route:
@@ -119,6 +98,15 @@ def _linear_head(module: nn.Module) -> str | None:
     return None if last is None else _name_of(last, module)
 
 
+def linear_heads(module: nn.Module) -> list[str]:
+    """Names of the linear layers in what timm's ``get_classifier`` gives; several in a distilled network."""
+    get_classifier = getattr(module, "get_classifier", None)
+    given = get_classifier() if callable(get_classifier) else ()
+    heads = [head for head in (given if isinstance(given, Sequence) else (given,)) if isinstance(head, nn.Module)]
+    layers = {id(layer) for head in heads for layer in head.modules() if isinstance(layer, nn.Linear)}
+    return [name for name, layer in module.named_modules() if id(layer) in layers]
+
+
 def _named_heads(module: nn.Module) -> list[object]:
     config = getattr(module, "pretrained_cfg", None) or getattr(module, "default_cfg", None)
     stated = config.get("classifier") if isinstance(config, Mapping) else None
@@ -150,34 +138,22 @@ def _input_of(head: str) -> Tap:
     return Tap(head, of="input", with_graph=True, run="first")
 
 
-def _run_to_head(route: Route, module: nn.Module, images: Tensor) -> tuple[Tensor, Tensor]:
-    """What goes into the head, and what the network says."""
-    tap = _input_of(route.head)
-    with Taps(module, [tap]) as found:
-        output = module(images)
-    return found[tap], output
-
-
-def _through_linear_head(route: Route, module: nn.Module, images: Tensor) -> BackboneOutput:
-    features, output = _run_to_head(route, module, images)
-    return BackboneOutput(features.float(), output.float())
-
-
-def _through_forward_features(route: Route, module: nn.Module, images: Tensor) -> BackboneOutput:
-    output, feature_map = _before_pooling(module, images, route.takes_pre_logits, name=type(module).__name__)
-    features = average_positions(output, route.layout)
-    has_head = route.takes_pre_logits and bool(getattr(module, "num_classes", 0))
-    logits = module.forward_head(feature_map) if has_head else None  # type: ignore[operator]
-    if isinstance(logits, Tensor) and logits.ndim == 2:
-        return BackboneOutput(features, logits.float())
-    return BackboneOutput(features, None)
-
-
 def _before_pooling(module: nn.Module, images: Tensor, takes_pre_logits: bool, *, name: str) -> tuple[Tensor, object]:
     """What is averaged over its positions, and what ``forward_features`` said."""
     feature_map = module.forward_features(images)  # type: ignore[operator]
     output = module.forward_head(feature_map, pre_logits=True) if takes_pre_logits else feature_map  # type: ignore[operator]
     return _the_tensor(output, name=name), feature_map
+
+
+def read_out(route: Route, module: nn.Module, images: Tensor) -> BackboneOutput:
+    """Features and logits of prepared images, part of the graph."""
+    positions, said = _before_mean(route, module, images)
+    features = mean_over_positions(positions.float(), route.layout)
+    if route.kind == "forward_features":
+        has_head = route.takes_pre_logits and bool(getattr(module, "num_classes", 0))
+        said = module.forward_head(said) if has_head else None  # type: ignore[operator]
+    is_logits = isinstance(said, Tensor) and said.ndim == 2
+    return BackboneOutput(features, said.float() if is_logits else None)
 
 
 def features_along(route: Route, module: nn.Module, images: Tensor) -> Tensor:
@@ -189,10 +165,17 @@ def features_along(route: Route, module: nn.Module, images: Tensor) -> Tensor:
         module: The network.
         images: Prepared (n, c, h, w).
     """
+    return mean_over_positions(_before_mean(route, module, images)[0], route.layout)
+
+
+def _before_mean(route: Route, module: nn.Module, images: Tensor) -> tuple[Tensor, object]:
+    """What is averaged over its positions, and what the network (or its ``forward_features``) said."""
     if route.kind == "forward_features":
-        output, _ = _before_pooling(module, images, route.takes_pre_logits, name=type(module).__name__)
-        return mean_over_positions(output, route.layout)
-    return mean_over_positions(_run_to_head(route, module, images)[0], route.layout)
+        return _before_pooling(module, images, route.takes_pre_logits, name=type(module).__name__)
+    tap = _input_of(route.head)
+    with Taps(module, [tap]) as found:
+        said = module(images)
+    return found[tap], said
 
 
 def _takes_pre_logits(module: nn.Module) -> bool:
@@ -233,8 +216,3 @@ def _convolutional_head(module: nn.Module) -> str | None:
 def _gives_one_row_an_image(module: nn.Module, probe: Tensor) -> bool:
     output = module(probe)
     return isinstance(output, Tensor) and output.ndim == 2 and len(output) == len(probe)
-
-
-def _through_convolutional_head(route: Route, module: nn.Module, images: Tensor) -> BackboneOutput:
-    feature_map, output = _run_to_head(route, module, images)
-    return BackboneOutput(average_positions(feature_map, _CHANNELS_FIRST), output.float())

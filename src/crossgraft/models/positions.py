@@ -17,7 +17,7 @@ _USUAL_CHANNEL_AXIS = {2: 1, 3: 2, 4: 1}
 _WIDTH_ATTRIBUTES = ("head_hidden_size", "num_features", "embed_dim")
 
 
-class Layout(NamedTuple):
+class ChannelLayout(NamedTuple):
     """How the output of a network is to be read.
 
     Attributes:
@@ -29,7 +29,7 @@ class Layout(NamedTuple):
     num_prefix_tokens: Annotated[int, Field(ge=0)] = 0
 
 
-def find_layout(module: nn.Module, shape: Sequence[int]) -> Layout:
+def find_layout(module: nn.Module, shape: Sequence[int]) -> ChannelLayout:
     """Read the layout of outputs like one of ``shape`` off what the network says about itself.
 
     The axis is what ``output_fmt`` states (timm's word, for example ``NHWC`` of Swin), as long as that does not
@@ -46,7 +46,7 @@ def find_layout(module: nn.Module, shape: Sequence[int]) -> Layout:
     axis = _channel_axis(module, shape)
     prefix = getattr(module, "num_prefix_tokens", 0)
     has_prefix = len(shape) == 3 and axis == 2 and isinstance(prefix, int) and shape[1] > prefix
-    return Layout(axis, prefix if has_prefix else 0)
+    return ChannelLayout(axis, prefix if has_prefix else 0)
 
 
 def _channel_axis(module: nn.Module, shape: Sequence[int]) -> int:
@@ -61,13 +61,8 @@ def _channel_axis(module: nn.Module, shape: Sequence[int]) -> int:
     return fitting[0]
 
 
-def average_positions(output: Tensor, layout: Layout) -> Float[Tensor, "num_samples num_features"]:
-    """Average tokens (n, t, d) or feature maps over their positions in float32; vectors (n, d) stay as they are."""
-    return mean_over_positions(output.float(), layout)
-
-
-def mean_over_positions(output: Tensor, layout: Layout) -> Float[Tensor, "num_samples num_features"]:
-    """``average_positions`` in the type that ``output`` has."""
+def mean_over_positions(output: Tensor, layout: ChannelLayout) -> Float[Tensor, "num_samples num_features"]:
+    """Average tokens (n, t, d) or feature maps over their positions; vectors (n, d) stay as they are."""
     positions = [axis for axis in range(1, output.ndim) if axis != layout.channel_axis]
     if not positions:
         return output

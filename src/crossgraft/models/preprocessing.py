@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import cast, get_args
 
 from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.records import PreprocessingRecord
 from crossgraft.types import (
     LARGEST_INPUT_PIXELS,
     LEAST_CROP_FRACTION,
@@ -68,6 +69,11 @@ def resolve_preprocessing(
     if resize_policy is None:
         return chosen
     return replace(chosen, resize_policy=_policy({"resize_policy": resize_policy}, model))
+
+
+def describe_preprocessing(preprocessing: Preprocessing) -> PreprocessingRecord:
+    """Size, interpolation, resize policy, mean and standard deviation."""
+    return PreprocessingRecord.model_validate({**asdict(preprocessing), "description": preprocessing.describe()})
 
 
 def _input_size(value: object, model: str) -> tuple[int, int, int]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from crossgraft.models.modes import modes_kept
-from crossgraft.models.penultimate import Route, features_along, find_route
+from crossgraft.models.penultimate import Route, features_along, find_route, linear_heads
 
 SOURCE_HEAD = "source head, not used"
 FIXED = "fixed by the architecture"
@@ -75,7 +75,7 @@ def repeat_cut(module: nn.Module, cut: Cut) -> None:
     """
     for head in cut.removed:
         module.get_submodule(head)  # setattr would make a new one
-        _put(module, head, nn.Identity())
+        put_layer(module, head, nn.Identity())
     module.get_submodule(cut.route.head)
 
 
@@ -83,28 +83,23 @@ def _candidates(module: nn.Module, route: Route) -> list[str]:
     """Linear layers that may be the head: the one the route names, or those that timm's ``get_classifier`` gives."""
     if route.kind == "linear_head":
         return [route.head]
-    get_classifier = getattr(module, "get_classifier", None)
-    if route.kind == "convolutional_head" or not callable(get_classifier):
-        return []
-    given = get_classifier()
-    heads = [layer for layer in (given if isinstance(given, Sequence) else [given]) if isinstance(layer, nn.Module)]
-    linear = {id(layer) for head in heads for layer in head.modules() if isinstance(layer, nn.Linear)}
-    return [name for name, layer in module.named_modules() if id(layer) in linear]
+    return linear_heads(module) if route.kind == "forward_features" else []
 
 
 def _try_to_remove(module: nn.Module, head: str, route: Route, probe: Tensor, expected: Tensor) -> bool:
     layer = module.get_submodule(head)
-    _put(module, head, nn.Identity())
+    put_layer(module, head, nn.Identity())
     try:
         if torch.equal(features_along(route, module, probe), expected):
             return True
     except (RuntimeError, AttributeError, TypeError, ValueError):
         pass  # the network needs its head to run
-    _put(module, head, layer)
+    put_layer(module, head, layer)
     return False
 
 
-def _put(module: nn.Module, name: str, layer: nn.Module) -> None:
+def put_layer(module: nn.Module, name: str, layer: nn.Module) -> None:
+    """Put ``layer`` in the place of the layer called ``name``."""
     parent, _, attribute = name.rpartition(".")
     setattr(module.get_submodule(parent), attribute, layer)
 

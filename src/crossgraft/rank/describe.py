@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from crossgraft.models import Backbone
-from crossgraft.models.describe import describe_preprocessing
+from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.records import ModelRecord, Reference, Role, ScoreRecord
 from crossgraft.scores import SCORES, AnyScore
 

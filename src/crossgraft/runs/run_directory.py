@@ -22,17 +22,21 @@ from pydantic import ValidationError
 from crossgraft.compute import available_cores
 from crossgraft.config import config_hash
 from crossgraft.errors import DataError, OtherRunError, RunDirectoryError, StorageError
-from crossgraft.paths import read_whole, shortened
+from crossgraft.paths import shortened
 from crossgraft.progress import Reporter
 from crossgraft.records import Record, RunRecord, StageRecord
-from crossgraft.storage.atomic import describe_os_error, write_atomically
+from crossgraft.runs.written_files import (
+    WRITTEN,
+    is_of_a_beginning,
+    is_without_result,
+    remove_written,
+    written_files,
+)
+from crossgraft.storage.atomic import write_atomically
 from crossgraft.storage.temporaries import remove_leftovers
 from crossgraft.version import __version__
 
 R = TypeVar("R", bound=Record)
-
-WRITTEN = ".files"
-"""Names of the files that the run wrote, so that --overwrite removes those only."""
 
 RECORDED_PACKAGES = ("torch", "torchvision", "timm", "numpy", "scipy", "scikit-learn", "pillow")
 
@@ -54,7 +58,7 @@ class RunDirectory:
 
     def write(self, name: str, content: str | bytes) -> Path:
         """Write one file of the run, whole or not at all, and remember that it is ours."""
-        known = _written(self.path)
+        known = written_files(self.path)
         if name not in known:
             write_atomically(self.path / WRITTEN, "\n".join([*known, name]) + "\n")
         return write_atomically(self.path / name, content)
@@ -205,10 +209,10 @@ def _enter(
 ) -> RunDirectory:
     holds_run = (path / "run.json").is_file()
     earlier = _read_run(path) if holds_run and not overwrite else None
-    if holds_run and (earlier is None or _is_without_result(path, earlier)):
-        _clear(path)
+    if holds_run and (earlier is None or is_without_result(path, earlier)):
+        remove_written(path)
         earlier = None
-    elif earlier is None and not all(_is_of_a_beginning(entry.name) for entry in path.iterdir()):
+    elif earlier is None and not all(is_of_a_beginning(entry.name) for entry in path.iterdir()):
         raise OtherRunError(f"{path} holds files that are not a crossgraft run. Choose an empty folder with --out.")
     digest = config_hash({"command": command, "seed": seed, **config})
     if earlier is not None and earlier.config_hash != digest:
@@ -241,59 +245,6 @@ def _read_run(path: Path) -> RunRecord:
         raise DataError(
             f"{file} is not a record of this version of crossgraft. Use --overwrite to replace that run, or another --out."
         ) from error
-
-
-def _is_of_a_beginning(name: str) -> bool:
-    """Whether a run leaves a file of this name that is stopped before its first ``run.json``: disk full, power cut."""
-    return name in (".lock", WRITTEN) or name.startswith((f".{WRITTEN}.", ".run.json."))
-
-
-def _is_without_result(path: Path, record: RunRecord) -> bool:
-    """Whether the run stopped before it wrote anything that could be gone on with, for example at a typo."""
-    return record.state != "done" and {entry.name for entry in path.iterdir()} <= {".lock", WRITTEN, "run.json"}
-
-
-def _clear(path: Path) -> None:
-    """Remove what the earlier run wrote, and nothing that somebody put beside it.
-
-    Raises:
-        DataError: The list of its files names one outside of the folder; nothing was removed.
-        StorageError: A file cannot be removed.
-    """
-    files = [_inside(path, name) for name in _written(path)]
-    for file in [*files, path / "report.html", path / "run.json", path / WRITTEN]:
-        try:
-            file.unlink(missing_ok=True)
-        except OSError as error:  # on Windows a file that a program has open cannot be removed
-            raise StorageError(f"Cannot remove {file}: {describe_os_error(error)}.") from error
-
-
-def _written(path: Path) -> list[str]:
-    """The names in the list of what a run wrote; empty lines are none."""
-    listing = path / WRITTEN
-    try:
-        return [name for name in read_whole(listing).decode("utf-8").splitlines() if name]
-    except FileNotFoundError:
-        return []
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"Cannot read {listing}: {error}. Remove the folder by hand, or choose another --out."
-        ) from error
-
-
-def _inside(path: Path, name: str) -> Path:
-    """The file of this name in the folder; the list is data, which may have come with the folder from anywhere."""
-    file = path / name
-    try:
-        stays = file.parent.resolve().is_relative_to(path.resolve()) and file.name != ".." and "\0" not in name
-    except (OSError, ValueError, RuntimeError):  # a loop of links, a NUL
-        stays = False
-    if not stays:
-        raise DataError(
-            f"{path / WRITTEN} lists {name!r}, which is not in the folder of the run, so nothing was removed. A run lists its "
-            "own files only: somebody changed the list. Remove the folder by hand, or choose another --out."
-        )
-    return file
 
 
 def _differences(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:

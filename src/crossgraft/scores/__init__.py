@@ -9,115 +9,53 @@ from __future__ import annotations
 
 from crossgraft.registry import Registry
 from crossgraft.scores._inputs import ScoreInputs as ScoreInputs
-from crossgraft.scores._score import Parts as Parts
 from crossgraft.scores._score import Score as Score
 from crossgraft.scores._score import ScoreValue as ScoreValue
 from crossgraft.scores._score import ZooOption as ZooOption
-from crossgraft.scores._score import ZooScore as ZooScore
-from crossgraft.scores._score import scale_over_zoo as scale_over_zoo
 from crossgraft.scores._score import score as score
-from crossgraft.scores._score import zoo_score as zoo_score
 from crossgraft.scores._statistics import FeatureStatistics as FeatureStatistics
 from crossgraft.scores._statistics import Statistics as Statistics
+from crossgraft.scores._zoo_score import Parts as Parts
+from crossgraft.scores._zoo_score import ZooScore as ZooScore
+from crossgraft.scores._zoo_score import scale_over_zoo as scale_over_zoo
+from crossgraft.scores._zoo_score import zoo_score as zoo_score
+
+# One line exports a score and registers it; tables have the order of these lines.
+# isort: off
+from crossgraft.scores.nce import nce as nce
+from crossgraft.scores.leep import leep as leep
+from crossgraft.scores.nleep import nleep as nleep
+from crossgraft.scores.logme import logme as logme
+from crossgraft.scores.h_score import h_score as h_score
+from crossgraft.scores.regularized_h_score import regularized_h_score as regularized_h_score
+from crossgraft.scores.gbc import gbc as gbc
+from crossgraft.scores.parc import parc as parc
+from crossgraft.scores.sfda import sfda as sfda
 from crossgraft.scores.energy import energy as energy
 from crossgraft.scores.etran import etran as etran
-from crossgraft.scores.gbc import gbc as gbc
-from crossgraft.scores.gradient_ratio import gradient_ratio as gradient_ratio
-from crossgraft.scores.h_score import h_score as h_score
-from crossgraft.scores.itm import adaptive_etas as adaptive_etas
-from crossgraft.scores.itm import itm as itm
-from crossgraft.scores.itm import itm_dispersion as itm_dispersion
-from crossgraft.scores.knn_probe import knn_probe as knn_probe
-from crossgraft.scores.lead import lead as lead
-from crossgraft.scores.leep import leep as leep
-from crossgraft.scores.lfc import lfc as lfc
-from crossgraft.scores.linear_probe import linear_probe as linear_probe
-from crossgraft.scores.logme import logme as logme
-from crossgraft.scores.nca_gradient import nca_gradient as nca_gradient
-from crossgraft.scores.nca_score import nca_score as nca_score
-from crossgraft.scores.nce import nce as nce
-from crossgraft.scores.ncti import ncti as ncti
-from crossgraft.scores.nleep import nleep as nleep
-from crossgraft.scores.pactran import pactran as pactran
-from crossgraft.scores.parc import parc as parc
 from crossgraft.scores.ped import ped as ped
-from crossgraft.scores.regularized_h_score import regularized_h_score as regularized_h_score
-from crossgraft.scores.sfda import sfda as sfda
+from crossgraft.scores.ncti import ncti as ncti
 from crossgraft.scores.transrate import transrate as transrate
+from crossgraft.scores.lfc import lfc as lfc
+from crossgraft.scores.itm import itm as itm
+from crossgraft.scores.itm import adaptive_etas as adaptive_etas
+from crossgraft.scores.itm import itm_dispersion as itm_dispersion
+from crossgraft.scores.nca_score import nca_score as nca_score
+from crossgraft.scores.lead import lead as lead
+from crossgraft.scores.pactran import pactran as pactran
+from crossgraft.scores.gradient_ratio import gradient_ratio as gradient_ratio
+from crossgraft.scores.nca_gradient import nca_gradient as nca_gradient
+from crossgraft.scores.knn_probe import knn_probe as knn_probe
+from crossgraft.scores.linear_probe import linear_probe as linear_probe
+# isort: on
 
 AnyScore = Score[...]
 """A score, whatever its options."""
 
 SCORES: Registry[AnyScore] = Registry("score", group="crossgraft.scores", plugin_type=Score)
 """Every score that is installed."""
-for _score in (
-    nce,
-    leep,
-    nleep,
-    logme,
-    h_score,
-    regularized_h_score,
-    gbc,
-    parc,
-    sfda,
-    energy,
-    etran,
-    ped,
-    ncti,
-    transrate,
-    lfc,
-    itm,
-    nca_score,
-    lead,
-    pactran,
-    gradient_ratio,
-    nca_gradient,
-    knn_probe,
-    linear_probe,
-):
+for _score in [exported for exported in globals().values() if isinstance(exported, Score)]:
     SCORES.add(_score.name, _score)
 
 DEFAULT_SCORES = ("leep", "nleep", "logme", "regularized_h_score", "knn_probe")
 """What a ranking computes when nothing is asked for; the linear probe costs more and is asked for by name."""
-
-__all__ = [
-    "nce",
-    "leep",
-    "nleep",
-    "logme",
-    "h_score",
-    "regularized_h_score",
-    "gbc",
-    "parc",
-    "sfda",
-    "energy",
-    "etran",
-    "ped",
-    "ncti",
-    "transrate",
-    "lfc",
-    "itm",
-    "nca_score",
-    "lead",
-    "pactran",
-    "gradient_ratio",
-    "nca_gradient",
-    "knn_probe",
-    "linear_probe",
-    "adaptive_etas",
-    "itm_dispersion",
-    "SCORES",
-    "DEFAULT_SCORES",
-    "ScoreInputs",
-    "ScoreValue",
-    "Score",
-    "AnyScore",
-    "Parts",
-    "ZooScore",
-    "ZooOption",
-    "score",
-    "zoo_score",
-    "scale_over_zoo",
-    "Statistics",
-    "FeatureStatistics",
-]

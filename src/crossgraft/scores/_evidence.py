@@ -18,7 +18,7 @@ _EPSILON = 1e-5
 PerTarget = Float64[np.ndarray, " num_targets"]
 
 
-class Evidence(NamedTuple):
+class MaximisedEvidence(NamedTuple):
     """The maximised evidence of each target column.
 
     Attributes:
@@ -44,7 +44,7 @@ def maximise_evidence(
     *,
     max_iterations: int = 11,
     tolerance: float = 1e-3,
-) -> Evidence:
+) -> MaximisedEvidence:
     """Fixed-point iteration of You et al. (JMLR 2022, algorithm 3), on all columns at once.
 
     Args:
@@ -71,7 +71,7 @@ def maximise_evidence(
         ratio[column] = new_ratio
         if not active.any():
             break
-    return Evidence(log_evidence, log_alpha, ratio, num_iterations, ~active)
+    return MaximisedEvidence(log_evidence, log_alpha, ratio, num_iterations, ~active)
 
 
 def _fixed_point_step(

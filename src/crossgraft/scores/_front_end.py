@@ -80,7 +80,7 @@ def map_labels(labels: ArrayLike) -> MappedLabels:
         _require_whole_numbers(raw)
     elif raw.dtype.kind not in "iubUSO":
         raise DataError(f"`labels` must be integers, strings or booleans, got dtype {raw.dtype}.")
-    names, indices = _sorted_unique(raw)
+    names, indices = _sorted_unique("labels", raw)
     if len(names) < 2:
         raise DataError(
             f"All {len(raw)} labels are {names[0]!r}; a score needs at least 2 classes. "
@@ -101,12 +101,12 @@ def _require_whole_numbers(labels: np.ndarray) -> None:
         )
 
 
-def _sorted_unique(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _sorted_unique(argument: str, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     try:
-        names, indices = np.unique(labels, return_inverse=True)
+        names, indices = np.unique(values, return_inverse=True)
     except TypeError as error:
-        kinds = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))
-        raise DataError(f"`labels` mixes types that do not sort together ({kinds}). Use one type.") from error
+        kinds = ", ".join(sorted({type(value).__name__ for value in values.tolist()}))
+        raise DataError(f"`{argument}` mixes types that do not sort together ({kinds}). Use one type.") from error
     return names, indices
 
 
@@ -119,10 +119,7 @@ def map_groups(groups: ArrayLike) -> np.ndarray:
     raw = np.asarray(groups)
     if raw.ndim != 1:
         raise DataError(f"`groups` must have one axis, one group per row, got shape {raw.shape}.")
-    try:
-        return np.unique(raw, return_inverse=True)[1]
-    except TypeError as error:
-        raise DataError("`groups` mixes types that do not sort together. Use one type.") from error
+    return _sorted_unique("groups", raw)[1]
 
 
 def require_equal_rows(lengths: dict[str, int]) -> None:

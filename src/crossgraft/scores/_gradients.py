@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from crossgraft.errors import NotApplicable, UsageError
+from crossgraft.features.passes import run_pass
 from crossgraft.models.backbone import Backbone
-from crossgraft.models.modes import modes_kept
 from crossgraft.models.taps import named_layer
 from crossgraft.scores._inputs import ImageRows
 from crossgraft.scores._triplets import count_triplets
@@ -23,17 +23,17 @@ IMAGES_AT_ONCE = 32
 """Images of a larger batch at a time; at 224 pixels the activations of this many take a gigabyte or two."""
 
 
-class Network(NamedTuple):
+class EmbeddingNetwork(NamedTuple):
     """A module, and how to get features out of it with gradients."""
 
     module: nn.Module
     embed: Callable[[Tensor], object]
 
     @classmethod
-    def of(cls, model: object) -> Network:
-        """Network of a backbone (its penultimate features) or of a module (its output)."""
+    def of(cls, model: object) -> EmbeddingNetwork:
+        """That of a backbone (its penultimate features) or of a module (its output)."""
         if isinstance(model, Backbone):
-            return cls(model.module, lambda images: model._read_out(model.module, images).features)
+            return cls(model.module, lambda images: model.read_out(images).features)
         if isinstance(model, nn.Module):
             return cls(model, model)
         raise UsageError(f"`model` must be a Backbone or a torch module, got {type(model).__name__}.")
@@ -71,14 +71,13 @@ def two_layers(module: nn.Module, first: str | None, second: str | None) -> tupl
 
 
 @contextmanager
-def differentiable(module: nn.Module, layers: tuple[Layer, Layer]) -> Generator[None]:
-    """Eval mode, with gradients on and asked for by both layers; everything as before afterwards."""
+def differentiable(layers: tuple[Layer, Layer]) -> Generator[None]:
+    """Gradients on and asked for by both layers; everything as before afterwards."""
     asked = [(layer.weight, layer.weight.requires_grad) for layer in layers]
     try:
         for layer in layers:
             layer.weight.requires_grad_(True)
-        with modes_kept(module), torch.inference_mode(False), torch.enable_grad():
-            module.eval()
+        with torch.inference_mode(False), torch.enable_grad():
             yield
     finally:
         for weight, requires_grad in asked:
@@ -108,7 +107,7 @@ class TripletLoss(NamedTuple):
 
 
 def gradient_norms(
-    network: Network,
+    network: EmbeddingNetwork,
     layers: tuple[Layer, Layer],
     loss: TripletLoss,
     images: ImageRows,
@@ -127,49 +126,54 @@ def gradient_norms(
     weights = [layer.weight for layer in layers]
     pieces = [rows[start : start + IMAGES_AT_ONCE] for start in range(0, len(rows), IMAGES_AT_ONCE)]
     if len(pieces) == 1:
-        embedded = _embed(network, images, rows, layers)
+        (embedded,) = _embeddings(network, layers, images, pieces, graph=True)
         value = loss.of(embedded, labels)
         gradients = torch.autograd.grad(value, weights, materialize_grads=True)
     else:
-        with torch.no_grad():
-            embedded = torch.cat([_embed(network, images, piece, layers) for piece in pieces])
-        embedded.requires_grad_(True)
+        embedded = torch.cat(list(_embeddings(network, layers, images, pieces, graph=False))).requires_grad_(True)
         value = loss.of(embedded, labels)
         (at_embedded,) = torch.autograd.grad(value, embedded)
         gradients = [torch.zeros_like(weight) for weight in weights]
-        for piece, at_piece in zip(pieces, at_embedded.split(IMAGES_AT_ONCE), strict=True):
-            again = _embed(network, images, piece, layers)
-            of_piece = torch.autograd.grad(again, weights, grad_outputs=at_piece, materialize_grads=True)
+        again = _embeddings(network, layers, images, pieces, graph=True)
+        for embedded, at_piece in zip(again, at_embedded.split(IMAGES_AT_ONCE), strict=True):
+            of_piece = torch.autograd.grad(embedded, weights, grad_outputs=at_piece, materialize_grads=True)
             gradients = [total + part for total, part in zip(gradients, of_piece, strict=True)]
     at_first, at_second = (float(torch.linalg.vector_norm(gradient)) for gradient in gradients)
     return float(value.detach()), at_first, at_second
 
 
-def _embed(network: Network, images: ImageRows, rows: np.ndarray, layers: tuple[Layer, Layer]) -> Tensor:
-    """Features (m, d) of some images, with gradients where they are on.
+def _embeddings(
+    network: EmbeddingNetwork,
+    layers: tuple[Layer, Layer],
+    images: ImageRows,
+    pieces: Sequence[np.ndarray],
+    *,
+    graph: bool,
+) -> Generator[Tensor]:
+    """Features (m, d) of each piece, with gradients or without.
 
     Raises:
         UsageError: The output is no (m, d) features, or does not depend on a layer.
     """
-    embedded = network.embed(_as_batch(images, rows, layers[0].weight))
-    if not isinstance(embedded, Tensor) or embedded.ndim != 2 or len(embedded) != len(rows):
-        found = tuple(embedded.shape) if isinstance(embedded, Tensor) else type(embedded).__name__
-        raise UsageError(
-            f"`model` must return features (n, d), got {found}. Wrap it in a Backbone, or cut off its head."
-        )
-    if torch.is_grad_enabled() and not embedded.requires_grad:
-        raise UsageError(
-            f"The features do not depend on the layers {layers[0].name} and {layers[1].name}. Name others."
-        )
-    return embedded
+    batches = (_as_batch(images, rows) for rows in pieces)
+    said = run_pass(network.module, batches, read=network.embed, like=layers[0].weight, graph=graph)
+    for rows, embedded in zip(pieces, said, strict=True):
+        if not isinstance(embedded, Tensor) or embedded.ndim != 2 or len(embedded) != len(rows):
+            found = tuple(embedded.shape) if isinstance(embedded, Tensor) else type(embedded).__name__
+            raise UsageError(
+                f"`model` must return features (n, d), got {found}. Wrap it in a Backbone, or cut off its head."
+            )
+        if graph and not embedded.requires_grad:
+            raise UsageError(
+                f"The features do not depend on the layers {layers[0].name} and {layers[1].name}. Name others."
+            )
+        yield embedded
 
 
-def _as_batch(images: ImageRows, rows: np.ndarray, weight: Tensor) -> Tensor:
-    """The images of one batch, in dtype and on the device of the network; outside of inference mode."""
+def _as_batch(images: ImageRows, rows: np.ndarray) -> Tensor:
+    """The images of one batch; outside of inference mode."""
     if isinstance(images, torch.Tensor):
-        chosen = images[torch.from_numpy(rows).to(images.device)].clone()
-    elif isinstance(images, np.ndarray):
-        chosen = torch.from_numpy(images[rows])
-    else:
-        chosen = torch.stack([torch.as_tensor(images[int(row)]) for row in rows])
-    return chosen.to(device=weight.device, dtype=weight.dtype)
+        return images[torch.from_numpy(rows).to(images.device)].clone()
+    if isinstance(images, np.ndarray):
+        return torch.from_numpy(images[rows])
+    return torch.stack([torch.as_tensor(images[int(row)]) for row in rows])

@@ -162,11 +162,12 @@ def shrinkage_of(within: WithinClass) -> float:
     return max(math.exp(-5 * within.leading_variance()), SMALLEST_SHRINKAGE)
 
 
-def posterior_of(log_joint: np.ndarray) -> np.ndarray:
-    """Softmax over the columns."""
-    shifted = log_joint - log_joint.max(axis=1, keepdims=True)
-    np.exp(shifted, out=shifted)
-    return shifted / shifted.sum(axis=1, keepdims=True)
+def posterior_of(log_joint: np.ndarray, *, dtype: type[np.float64] | None = None) -> np.ndarray:
+    """Softmax over the columns, in one array, as logits of 21 000 source classes are large."""
+    posterior = np.subtract(log_joint, log_joint.max(axis=1, keepdims=True), dtype=dtype)
+    np.exp(posterior, out=posterior)
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    return posterior
 
 
 def _product_in_blocks(offsets: np.ndarray, directions: np.ndarray) -> np.ndarray:

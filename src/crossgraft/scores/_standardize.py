@@ -1,13 +1,18 @@
-"""Columns of mean 0 and variance 1, as both probes use them."""
+"""Columns of mean 0 and variance 1, as the probes, PARC and ITM use them."""
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float32, Float64
 
+from crossgraft.scores._moments import BLOCK_ROWS, ColumnMoments, shifted_blocks
 from crossgraft.types import Features
+
+_SMALLEST_DEVIATION = 1e-6
+"""Deviation of a feature relative to the typical one, below which it is not scaled up to variance 1."""
 
 
 class Standardization(NamedTuple):
@@ -33,3 +38,17 @@ class Standardization(NamedTuple):
         """The standardised rows, in their dtype."""
         dtype = features.dtype
         return (features - self.mean.astype(dtype)) * self.scale.astype(dtype)
+
+
+def unit_variance(features: Features) -> Float32[np.ndarray, "num_samples num_features"]:
+    """Columns of mean 0 and variance 1 (n − 1), as ITM wants them; constant ones are 0. Float32 whatever comes in."""
+    mean, deviations = ColumnMoments.of(features)
+    deviations *= math.sqrt(len(features) / (len(features) - 1))
+    deviations[deviations <= 1e2 * np.finfo(features.dtype).eps * np.abs(mean)] = 0
+    smallest = _SMALLEST_DEVIATION * np.sqrt(np.square(deviations).mean())
+    scale = np.divide(1, np.maximum(deviations, smallest), out=np.zeros_like(deviations), where=deviations > 0)
+    points = np.empty(features.shape, dtype=np.float32)
+    for index, block in enumerate(shifted_blocks(features, mean.astype(features.dtype))):
+        rows = slice(index * BLOCK_ROWS, index * BLOCK_ROWS + len(block))
+        np.multiply(block, scale.astype(features.dtype), out=points[rows], casting="same_kind")
+    return points

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from jaxtyping import Float64
@@ -22,6 +22,9 @@ from crossgraft.scores._reduction import reduce_when_large
 from crossgraft.types import ClassIndices, Features
 
 R = TypeVar("R")
+
+SHARED: Any = None
+"""Default of a score's parameter ``statistics``, in whose place it gets those that all scores of one model share."""
 
 _SUMMED_ROWS = 1024
 """Rows that are added up in the dtype of the features before the sum moves on to float64."""
@@ -150,6 +153,12 @@ class FeatureStatistics:
         values = np.maximum(self.scatter_spectrum.values[::-1], 0.0)
         share = np.cumsum(values) / values.sum()
         return self.leading_scores(int(np.searchsorted(share, variance_kept, side="right")) + 1)
+
+    def all_scores(self) -> Float64[np.ndarray, "num_samples num_components"]:
+        """All principal coordinates, at least one: the features in another orthonormal basis, around their mean."""
+        if self.is_constant:
+            return np.zeros((self.num_samples, 1))
+        return self.leading_scores(min(self.num_samples - 1, self.num_features))
 
     def leading_scores(self, num_components: int) -> Float64[np.ndarray, "num_samples num_components"]:
         """Coordinates along the first principal directions, at most ``num_components`` and at most min(n, d) of them.

@@ -9,8 +9,8 @@ import numpy as np
 
 from crossgraft.scores._energy import energy_of
 from crossgraft.scores._lda import WithinClass, posterior_of, shrinkage_of, with_enough_digits
-from crossgraft.scores._score import Parts, scale_over_zoo, zoo_score
-from crossgraft.scores._statistics import FeatureStatistics, Statistics
+from crossgraft.scores._statistics import SHARED, Statistics
+from crossgraft.scores._zoo_score import Parts, scale_over_zoo, zoo_score
 from crossgraft.types import Features, Labels
 
 ENERGY_WEIGHT = 0.15
@@ -40,7 +40,7 @@ def etran(
     *,
     lda: Literal["true", "released"] = "true",
     fraction: float = 0.005,
-    statistics: Statistics | None = None,
+    statistics: Statistics = SHARED,
 ) -> Parts:
     """Energy of the features and mean posterior of the true class, per model; ``combine`` mixes them over the zoo.
 
@@ -66,7 +66,6 @@ def etran(
         >>> [round(value, 2) for value in etran.combine(parts)]
         [1.0, 0.0]
     """
-    statistics = statistics or Statistics(FeatureStatistics(features), labels)
     posterior = with_enough_digits(_shrunk_posterior if lda == "true" else _nearest_mean, statistics)
     discriminant = posterior[np.arange(statistics.num_samples), statistics.targets].mean()
     lowest = energy_of(statistics.label_free.features, fraction=fraction).lowest

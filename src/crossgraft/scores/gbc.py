@@ -11,7 +11,7 @@ from jaxtyping import Float64
 
 from crossgraft.errors import UsageError
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._statistics import FeatureStatistics, Statistics
+from crossgraft.scores._statistics import SHARED, FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
 
 SMALLEST_VARIANCE = 1e-4
@@ -33,7 +33,7 @@ def gbc(
     n_dims: int | None = 64,
     strict: bool = False,
     log_sum: bool = False,
-    statistics: Statistics | None = None,
+    statistics: Statistics = SHARED,
 ) -> ScoreValue:
     """−Σ_{c≠c'} exp(−B_cc') with the Bhattacharyya distance B of two Gaussians.
 
@@ -66,7 +66,6 @@ def gbc(
     """
     if n_dims is not None and n_dims < 1:
         raise UsageError(f"`n_dims` must be at least 1 principal component, or None, got {n_dims}.")
-    statistics = statistics or Statistics(FeatureStatistics(features), labels)
     means, variances = _class_moments(_points(statistics.label_free, n_dims), statistics)
     if covariance == "spherical":
         variances = variances.mean(axis=1, keepdims=True)

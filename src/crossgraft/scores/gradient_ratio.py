@@ -70,7 +70,7 @@ def gradient_ratio(
     from crossgraft.scores import _gradients  # torch, which scores of arrays do without
 
     size = _batch_size(len(labels), batches, batch_size, margin)
-    network = _gradients.Network.of(model)
+    network = _gradients.EmbeddingNetwork.of(model)
     layers = _gradients.two_layers(network.module, first, second)
     rows = np.arange(len(labels))
     if order == "shuffled":
@@ -78,7 +78,7 @@ def gradient_ratio(
     all_batches = [rows[start : start + size] for start in range(0, len(rows), size)]
     used = [batch for batch in all_batches if _has_triplets(labels[batch])]
     loss = _gradients.TripletLoss(margin, normalize)
-    with _gradients.differentiable(network.module, layers):
+    with _gradients.differentiable(layers):
         norms = [_gradients.gradient_norms(network, layers, loss, images, batch, labels[batch]) for batch in used]
     if not norms:
         raise NotApplicable(

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._statistics import FeatureStatistics, Spectrum, Statistics
+from crossgraft.scores._statistics import SHARED, Spectrum, Statistics
 from crossgraft.types import Features, Labels
 
 
@@ -19,7 +19,7 @@ from crossgraft.types import Features, Labels
     invariances=("rotation", "scale", "shift"),
     cost="one Gram matrix and one eigendecomposition of size min(n, d)",
 )
-def h_score(features: Features, labels: Labels, *, statistics: Statistics | None = None) -> ScoreValue:
+def h_score(features: Features, labels: Labels, *, statistics: Statistics = SHARED) -> ScoreValue:
     """tr(cov(x)⁺ cov(E[x | y])) = Σ_c n_c (μ_c−m)ᵀ T⁺ (μ_c−m), T the centred scatter.
 
     Directions are taken as empty below σ_max·max(1e-15, 10·size·ε), size = min(n, d) and ε of float64.
@@ -42,7 +42,6 @@ def h_score(features: Features, labels: Labels, *, statistics: Statistics | None
         >>> 0 < h_score(features=X, labels=y) <= 1
         True
     """
-    statistics = statistics or Statistics(FeatureStatistics(features), labels)
     label_free = statistics.label_free
     if label_free.is_constant:
         reason = "All features are constant, so there is no covariance to compare with."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -13,9 +12,10 @@ from crossgraft import seeding
 from crossgraft.errors import UsageError
 from crossgraft.scores._adamw import AdamW
 from crossgraft.scores._lda import posterior_of
-from crossgraft.scores._moments import BLOCK_ROWS, ColumnMoments, shifted_blocks
+from crossgraft.scores._moments import BLOCK_ROWS
 from crossgraft.scores._score import ScoreValue, ZooOption, score
 from crossgraft.scores._split import split_four_to_one
+from crossgraft.scores._standardize import unit_variance
 from crossgraft.scores._statistics import sum_by_class
 from crossgraft.types import ClassIndices, Features, Groups, Labels
 
@@ -25,8 +25,6 @@ Validation = Literal["paper", "loo", "none"]
 _LEARNING_RATE = 5e-3
 _WEIGHT_DECAY = 0.01
 _VALIDATE_EVERY = 100
-_SMALLEST_DEVIATION = 1e-6
-"""Deviation of a feature relative to the typical one, below which it is not scaled up to variance 1."""
 _SMALLEST_LENGTH = 1e-12
 _ETA_RANGE = (0.05, 0.95)
 
@@ -100,8 +98,8 @@ def itm(
         raise UsageError(f"`eta` must lie in (0, 2), where the recursion is stable, got {eta}.")
     if min(recursions, iterations, batch_size, repeats) < 1 or lambda_pc < 0:
         raise UsageError("`recursions`, `iterations`, `batch_size` and `repeats` must be ≥ 1, and `lambda_pc` ≥ 0.")
-    points = _standardized(features) if standardize else features.astype(np.float32)
-    run = _Run(eta, recursions, val, lambda_pc, iterations, batch_size)
+    points = unit_variance(features) if standardize else features.astype(np.float32)
+    settings = _Settings(eta, recursions, val, lambda_pc, iterations, batch_size)
     curves: list[list[float]] = []
     warnings: tuple[str, ...] = ()
     for repeat in range(repeats):
@@ -109,10 +107,11 @@ def itm(
             seeding.generator(seed, "ITM", repeat, name) for name in ("split", "centres", "training")
         )
         train, test, warnings = split_four_to_one(labels, groups, split_rng)
-        targets = _pseudo_centres(centres, int(labels.max()) + 1, centres_rng)
-        curves.append(_accuracies(points, labels, targets, train, test, run, training_rng))
+        of_classes = _pseudo_centres(centres, int(labels.max()) + 1, centres_rng)
+        model = _LinearMaps(points.shape[1], of_classes, settings, training_rng)
+        curves.append(_accuracies(points, labels, train, test, model, training_rng))
     best = [max(curve) for curve in curves]
-    dispersion = _dispersion(points if standardize else _standardized(features), labels)
+    dispersion = _dispersion(points if standardize else unit_variance(features), labels)
     parts = {
         "last": np.mean([curve[-1] for curve in curves]),
         "spread": np.std(best),
@@ -130,7 +129,7 @@ def itm_dispersion(features: Features, labels: ClassIndices) -> float:
     >>> itm_dispersion(np.array([[0.0], [0.0], [1.0], [1.0]]), np.array([0, 0, 1, 1]))
     0.0
     """
-    return _dispersion(_standardized(features), labels)
+    return _dispersion(unit_variance(features), labels)
 
 
 def adaptive_etas(dispersions: Sequence[float], *, base: float = 0.5) -> list[float]:
@@ -154,7 +153,7 @@ def adaptive_etas(dispersions: Sequence[float], *, base: float = 0.5) -> list[fl
     return [min(max(1 - (1 - base) * ratio, low), high) if reference > 0 else base for ratio in ratios]
 
 
-class _Run(NamedTuple):
+class _Settings(NamedTuple):
     """The settings of one training."""
 
     eta: float
@@ -163,20 +162,6 @@ class _Run(NamedTuple):
     lambda_pc: float
     iterations: int
     batch_size: int
-
-
-def _standardized(features: Features) -> Float32[np.ndarray, "num_samples num_features"]:
-    """Mean 0 and variance 1 (n − 1) of each column; constant columns are 0. Float32 whatever comes in."""
-    mean, deviations = ColumnMoments.of(features)
-    deviations *= math.sqrt(len(features) / (len(features) - 1))
-    deviations[deviations <= 1e2 * np.finfo(features.dtype).eps * np.abs(mean)] = 0
-    smallest = _SMALLEST_DEVIATION * np.sqrt(np.square(deviations).mean())
-    scale = np.divide(1, np.maximum(deviations, smallest), out=np.zeros_like(deviations), where=deviations > 0)
-    points = np.empty(features.shape, dtype=np.float32)
-    for index, block in enumerate(shifted_blocks(features, mean.astype(features.dtype))):
-        rows = slice(index * BLOCK_ROWS, index * BLOCK_ROWS + len(block))
-        np.multiply(block, scale.astype(features.dtype), out=points[rows], casting="same_kind")
-    return points
 
 
 def _dispersion(points: np.ndarray, labels: ClassIndices) -> float:
@@ -211,41 +196,26 @@ def _pseudo_centres(
 def _accuracies(
     points: np.ndarray,
     labels: ClassIndices,
-    centres: np.ndarray,
     train: np.ndarray,
     test: np.ndarray,
-    run: _Run,
+    model: _LinearMaps,
     rng: np.random.Generator,
 ) -> list[float]:
     """Validation accuracies of one training."""
     if not len(test):
         return [0.0]
-    num_features, num_classes = points.shape[1], len(centres)
-    psi = _linear_start(num_features, num_classes, rng)
-    head = _linear_start(num_classes, num_classes, rng)
-    optimizer = AdamW([*psi, *head], learning_rate=_LEARNING_RATE, weight_decay=_WEIGHT_DECAY)
+    settings = model.settings
+    optimizer = AdamW([*model.psi, *model.head], learning_rate=_LEARNING_RATE, weight_decay=_WEIGHT_DECAY)
     curve: list[float] = []
-    batches = _batches(train, run.batch_size, rng)
-    for step in range(1, run.iterations + 1):
+    batches = _batches(train, settings.batch_size, rng)
+    for step in range(1, settings.iterations + 1):
         rows = next(batches)
-        optimizer.step(_gradients(points[rows], labels[rows], centres, psi, head, run))
-        if step % _VALIDATE_EVERY == 0 or step == run.iterations:
-            curve.append(_validate(points, labels, centres, test, psi, head, run))
+        optimizer.step(model.gradients(points[rows], labels[rows]))
+        if step % _VALIDATE_EVERY == 0 or step == settings.iterations:
+            chunks = [test[start : start + settings.batch_size] for start in range(0, len(test), settings.batch_size)]
+            num_hits = sum(model.num_hits(points[chunk], labels[chunk]) for chunk in chunks)
+            curve.append(num_hits / len(test))
     return curve
-
-
-class _Linear(NamedTuple):
-    """x ↦ x W + b, updated in place."""
-
-    weight: np.ndarray
-    bias: np.ndarray
-
-
-def _linear_start(fan_in: int, fan_out: int, rng: np.random.Generator) -> _Linear:
-    """Uniform in ±1/√fan_in, weights and bias."""
-    bound = 1 / np.sqrt(fan_in)
-    weight = rng.uniform(-bound, bound, (fan_in, fan_out)).astype(np.float32)
-    return _Linear(weight, rng.uniform(-bound, bound, fan_out).astype(np.float32))
 
 
 def _batches(rows: np.ndarray, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -256,11 +226,68 @@ def _batches(rows: np.ndarray, batch_size: int, rng: np.random.Generator) -> Ite
             yield order[start : start + batch_size]
 
 
-def _embed(points: np.ndarray, psi: _Linear) -> tuple[np.ndarray, np.ndarray]:
-    """Z, rows of length 1, and the lengths that they had."""
-    raw = points @ psi.weight + psi.bias
-    lengths = np.maximum(np.sqrt(np.einsum("ij,ij->i", raw, raw)), _SMALLEST_LENGTH)[:, None]
-    return raw / lengths, lengths
+class _Linear(NamedTuple):
+    """x ↦ x W + b, updated in place; drawn uniformly in ±1/√fan_in."""
+
+    weight: np.ndarray
+    bias: np.ndarray
+
+    @classmethod
+    def drawn(cls, fan_in: int, fan_out: int, rng: np.random.Generator) -> _Linear:
+        bound = 1 / np.sqrt(fan_in)
+        weight = rng.uniform(-bound, bound, (fan_in, fan_out)).astype(np.float32)
+        return cls(weight, rng.uniform(-bound, bound, fan_out).astype(np.float32))
+
+    def __call__(self, points: np.ndarray) -> np.ndarray:
+        return points @ self.weight + self.bias
+
+
+class _LinearMaps:
+    """ψ and h, and what becomes of a batch between them."""
+
+    def __init__(self, num_features: int, centres: np.ndarray, settings: _Settings, rng: np.random.Generator) -> None:
+        num_classes = len(centres)
+        self.psi = _Linear.drawn(num_features, num_classes, rng)
+        self.head = _Linear.drawn(num_classes, num_classes, rng)
+        self.centres, self.settings = centres, settings
+
+    def embed(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Z, rows of length 1, and the lengths that they had."""
+        raw = self.psi(points)
+        lengths = np.maximum(np.sqrt(np.einsum("ij,ij->i", raw, raw)), _SMALLEST_LENGTH)[:, None]
+        return raw / lengths, lengths
+
+    def evolve(self, embedded: np.ndarray, targets: np.ndarray, *, with_diagonal: bool = True) -> np.ndarray:
+        """E⁽ⁿ⁾, eq. 7: E⁽ⁿ⁺¹⁾ = E⁽ⁿ⁾ − K (E⁽ⁿ⁾ − Ê)."""
+        evolved = embedded
+        for _ in range(self.settings.recursions):
+            pull = _kernel_times(embedded, evolved - targets, self.settings.eta, with_diagonal=with_diagonal)
+            evolved = evolved - pull
+        return evolved
+
+    def gradients(self, points: np.ndarray, labels: np.ndarray) -> list[np.ndarray]:
+        """Gradients of eq. 8 for one batch: ∂/∂(ψ weight, ψ bias, h weight, h bias); K counts as a constant."""
+        embedded, lengths = self.embed(points)
+        targets = self.centres[labels]
+        evolved = self.evolve(embedded, targets)
+        at_logits = posterior_of(self.head(evolved))
+        at_logits[np.arange(len(points)), labels] -= 1
+        at_logits /= len(points)
+        backward = at_logits @ self.head.weight.T
+        if self.settings.lambda_pc:
+            backward += np.float32(2 * self.settings.lambda_pc / evolved.size) * (evolved - targets)
+        for _ in range(self.settings.recursions):  # Kᵀ = K, so the step back is (I − K) as well
+            backward -= _kernel_times(embedded, backward, self.settings.eta)
+        along = np.einsum("ij,ij->i", embedded, backward)[:, None]
+        at_raw = (backward - along * embedded) / lengths
+        return [points.T @ at_raw, at_raw.sum(axis=0), evolved.T @ at_logits, at_logits.sum(axis=0)]
+
+    def num_hits(self, points: np.ndarray, labels: np.ndarray) -> int:
+        """Images of one validation batch that h gives their own class."""
+        evolved, _ = self.embed(points)
+        if self.settings.val != "none":
+            evolved = self.evolve(evolved, self.centres[labels], with_diagonal=self.settings.val == "paper")
+        return int(np.sum(self.head(evolved).argmax(axis=1) == labels))
 
 
 def _kernel_times(embedded: np.ndarray, values: np.ndarray, eta: float, *, with_diagonal: bool = True) -> np.ndarray:
@@ -270,52 +297,3 @@ def _kernel_times(embedded: np.ndarray, values: np.ndarray, eta: float, *, with_
         product -= np.einsum("ij,ij->i", embedded, embedded)[:, None] * values
     product *= embedded.dtype.type(eta / len(embedded))
     return product
-
-
-def _evolve(embedded: np.ndarray, targets: np.ndarray, run: _Run, *, with_diagonal: bool = True) -> np.ndarray:
-    """E⁽ⁿ⁾, eq. 7: E⁽ⁿ⁺¹⁾ = E⁽ⁿ⁾ − K (E⁽ⁿ⁾ − Ê)."""
-    evolved = embedded
-    for _ in range(run.recursions):
-        evolved = evolved - _kernel_times(embedded, evolved - targets, run.eta, with_diagonal=with_diagonal)
-    return evolved
-
-
-def _gradients(
-    points: np.ndarray, labels: np.ndarray, centres: np.ndarray, psi: _Linear, head: _Linear, run: _Run
-) -> list[np.ndarray]:
-    """Gradients of eq. 8 for one batch: ∂/∂(ψ weight, ψ bias, h weight, h bias); K counts as a constant."""
-    size = len(points)
-    embedded, lengths = _embed(points, psi)
-    targets = centres[labels]
-    evolved = _evolve(embedded, targets, run)
-    at_logits = posterior_of(evolved @ head.weight + head.bias)
-    at_logits[np.arange(size), labels] -= 1
-    at_logits /= size
-    backward = at_logits @ head.weight.T
-    if run.lambda_pc:
-        backward += np.float32(2 * run.lambda_pc / evolved.size) * (evolved - targets)
-    for _ in range(run.recursions):  # Kᵀ = K, so the step back is (I − K) as well
-        backward -= _kernel_times(embedded, backward, run.eta)
-    along = np.einsum("ij,ij->i", embedded, backward)[:, None]
-    at_raw = (backward - along * embedded) / lengths
-    return [points.T @ at_raw, at_raw.sum(axis=0), evolved.T @ at_logits, at_logits.sum(axis=0)]
-
-
-def _validate(
-    points: np.ndarray,
-    labels: np.ndarray,
-    centres: np.ndarray,
-    test: np.ndarray,
-    psi: _Linear,
-    head: _Linear,
-    run: _Run,
-) -> float:
-    """Accuracy on the validation rows, batch by batch."""
-    num_hits = 0
-    for start in range(0, len(test), run.batch_size):
-        rows = test[start : start + run.batch_size]
-        evolved, _ = _embed(points[rows], psi)
-        if run.val != "none":
-            evolved = _evolve(evolved, centres[labels[rows]], run, with_diagonal=run.val == "paper")
-        num_hits += int(np.sum((evolved @ head.weight + head.bias).argmax(axis=1) == labels[rows]))
-    return num_hits / len(test)

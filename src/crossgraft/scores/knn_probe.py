@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from crossgraft.errors import NotApplicable, UsageError
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._standardize import Standardization
-from crossgraft.scores._statistics import FeatureStatistics, Statistics
+from crossgraft.scores._statistics import SHARED, Statistics
 from crossgraft.types import Features, Groups, Labels
 
 Metric = Literal["euclidean", "cosine"]
@@ -38,7 +38,7 @@ def knn_probe(
     *,
     k: int = 5,
     metric: Metric = "euclidean",
-    statistics: Statistics | None = None,
+    statistics: Statistics = SHARED,
 ) -> ScoreValue:
     """Accuracy of the k-nearest-neighbour rule, leaving out the image itself and all others of its group.
 
@@ -69,7 +69,6 @@ def knn_probe(
     """
     if k < 1:
         raise UsageError(f"`k` must be at least 1, got {k}.")
-    statistics = statistics or Statistics(FeatureStatistics(features), labels)
     left_out = np.arange(len(labels)) if groups is None else groups
     if (left_out == left_out[0]).all():
         raise NotApplicable("The k-NN probe needs images of at least two groups (patients).")

@@ -15,7 +15,7 @@ from crossgraft.errors import UsageError
 from crossgraft.scores._lda import posterior_of
 from crossgraft.scores._linear_maps import Loss, fit_linear_map
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._statistics import FeatureStatistics, Statistics
+from crossgraft.scores._statistics import SHARED, FeatureStatistics, Statistics
 from crossgraft.types import ClassIndices, Features, Labels
 
 _HIDDEN = (1024, 2048)
@@ -48,7 +48,7 @@ def lead(
     rate: float = 1.0,
     time: float = 1.0,
     seed: int = 0,
-    statistics: Statistics | None = None,
+    statistics: Statistics = SHARED,
 ) -> ScoreValue:
     """Mean log F_t(y_i | x_i), with F_t = (1 − e^{−ηλ̄t}) · one-hot + e^{−ηλ̄t} · F_0 for an image of a class of speed λ̄.
 
@@ -83,10 +83,9 @@ def lead(
     """
     if not (rate > 0 and time > 0):
         raise UsageError(f"`rate` and `time` must be positive, got {rate} and {time}.")
-    statistics = statistics or Statistics(FeatureStatistics(features), labels)
     label_free = statistics.label_free
     unit = _unit(label_free)
-    points = _points(label_free) / unit
+    points = label_free.all_scores() / unit
     if initial == "ridge":
         start = posterior_of(_ridge_scores(points, statistics))
     else:
@@ -108,12 +107,6 @@ def _unit(label_free: FeatureStatistics) -> float:
     if label_free.is_constant:
         return 1.0
     return float(np.sqrt(label_free.squared_norms.sum() / label_free.features.size))
-
-
-def _points(label_free: FeatureStatistics) -> Float64[np.ndarray, "num_samples num_directions"]:
-    if label_free.is_constant:
-        return np.zeros((label_free.num_samples, 1))
-    return label_free.leading_scores(min(label_free.num_samples - 1, label_free.num_features))
 
 
 def _ridge_scores(points: np.ndarray, statistics: Statistics) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crossgraft.scores._expected_prediction import empirical_prediction
+from crossgraft.scores._lda import posterior_of
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.types import Labels, SourceLogits
 
@@ -39,15 +40,6 @@ def leep(source_logits: SourceLogits, labels: Labels, *, log: bool = True) -> Sc
         >>> round(leep(source_logits=logits, labels=["benign", "benign", "malignant", "malignant"]), 4)
         -0.036
     """
-    posterior = _softmax(source_logits)
+    posterior = posterior_of(source_logits, dtype=np.float64)
     value = empirical_prediction(posterior, labels, log=log)
     return ScoreValue(value, parts={"source_classes": posterior.shape[1]})
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    """Rows of probabilities in float64; in place, as logits of 21 000 source classes are large."""
-    posterior = logits.astype(np.float64)
-    posterior -= posterior.max(axis=1, keepdims=True)
-    np.exp(posterior, out=posterior)
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    return posterior

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._statistics import FeatureStatistics, Statistics
+from crossgraft.scores._statistics import SHARED, Statistics
 from crossgraft.types import Features, Labels
 
 
@@ -24,7 +24,7 @@ def lfc(
     labels: Labels,
     *,
     centring: Literal["rows", "entries"] = "rows",
-    statistics: Statistics | None = None,
+    statistics: Statistics = SHARED,
 ) -> ScoreValue:
     """⟨K̃, L̃⟩ / (‖K̃‖ ‖L̃‖) with K = XXᵀ, L = 1 for two images of one class and −1 for two of different classes.
 
@@ -48,7 +48,6 @@ def lfc(
         >>> round(lfc(features=X, labels=y), 2)
         1.0
     """
-    statistics = statistics or Statistics(FeatureStatistics(features), labels)
     if statistics.label_free.is_constant:
         warnings = (*statistics.warnings, "All features are constant, so they correlate with nothing.")
         return ScoreValue(math.nan, warnings=warnings)

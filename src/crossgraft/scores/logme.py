@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from crossgraft.scores._evidence import Evidence, maximise_evidence
+from crossgraft.scores._evidence import MaximisedEvidence, maximise_evidence
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._statistics import FeatureStatistics, Statistics
+from crossgraft.scores._statistics import SHARED, Statistics
 from crossgraft.types import Features, Labels
 
 Variant = Literal["evidence", "released"]
@@ -24,7 +24,7 @@ _COARSE = 1e-4
     cost="one Gram matrix and one eigendecomposition of size min(n, d)",
 )
 def logme(
-    features: Features, labels: Labels, *, variant: Variant = "evidence", statistics: Statistics | None = None
+    features: Features, labels: Labels, *, variant: Variant = "evidence", statistics: Statistics = SHARED
 ) -> ScoreValue:
     """Maximum log evidence of Bayesian linear regression on each one-hot column, divided by n, mean over classes.
 
@@ -52,7 +52,6 @@ def logme(
         >>> logme(features=X, labels=y) > logme(features=X[:, 1:], labels=y)
         True
     """
-    statistics = statistics or Statistics(FeatureStatistics(features), labels)
     num_samples, num_features = statistics.num_samples, statistics.label_free.num_features
     result = _evidence(statistics)
     if _is_coarse(statistics, result):
@@ -71,13 +70,13 @@ def logme(
     return ScoreValue(per_class.mean(), parts=parts, warnings=warnings)
 
 
-def _evidence(statistics: Statistics) -> Evidence:
+def _evidence(statistics: Statistics) -> MaximisedEvidence:
     spectrum = statistics.label_free.gram_spectrum
     values = np.where(spectrum.values > spectrum.smallest, spectrum.values, 0.0)
     return maximise_evidence(values, _projections(statistics), statistics.class_counts, statistics.num_samples)
 
 
-def _is_coarse(statistics: Statistics, result: Evidence) -> bool:
+def _is_coarse(statistics: Statistics, result: MaximisedEvidence) -> bool:
     """Whether rounding of float32 products is seen in the evidence, ½ Σ ln(σ + α/β) / n and what else has σ + α/β."""
     label_free = statistics.label_free
     if label_free.features.dtype == np.float64:

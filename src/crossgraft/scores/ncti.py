@@ -11,8 +11,9 @@ from scipy.linalg import eigh
 
 from crossgraft.errors import UsageError
 from crossgraft.scores._lda import SMALLEST_SHRINKAGE, WithinClass, posterior_of
-from crossgraft.scores._score import Parts, ScoreValue, scale_over_zoo, zoo_score
-from crossgraft.scores._statistics import FeatureStatistics, Statistics
+from crossgraft.scores._score import ScoreValue
+from crossgraft.scores._statistics import SHARED, Statistics
+from crossgraft.scores._zoo_score import Parts, scale_over_zoo, zoo_score
 from crossgraft.types import Features, Labels
 
 _SHRINKING_COMPONENTS = 32
@@ -42,7 +43,7 @@ def combine(parts: Sequence[Mapping[str, float]], *, sign: int = -1) -> list[Sco
     "Dataset Informs their Transferability, ICCV 2023, eqs. 4–9",
     cost="one eigendecomposition of size min(n, d), then O(n·64²)",
 )
-def ncti(features: Features, labels: Labels, *, n_dims: int = 64, statistics: Statistics | None = None) -> Parts:
+def ncti(features: Features, labels: Labels, *, n_dims: int = 64, statistics: Statistics = SHARED) -> Parts:
     """Three distances from neural collapse, per model; ``combine`` adds them over the zoo.
 
     On the first 64 principal components, with a linear discriminant whose within-class scatter is shrunk by
@@ -72,7 +73,6 @@ def ncti(features: Features, labels: Labels, *, n_dims: int = 64, statistics: St
     """
     if n_dims < 1:
         raise UsageError(f"`n_dims` must be at least 1 principal component, got {n_dims}.")
-    statistics = statistics or Statistics(FeatureStatistics(features), labels)
     label_free = statistics.label_free
     if label_free.is_constant:
         return Parts(dict.fromkeys(("seli", "ncc", "vc"), math.nan))

@@ -13,7 +13,7 @@ from crossgraft.errors import UsageError
 from crossgraft.scores._expected_prediction import empirical_prediction
 from crossgraft.scores._mixture import RIDGE, CovarianceKind, Mixture, fit_mixture
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._statistics import FeatureStatistics, Statistics
+from crossgraft.scores._statistics import SHARED, FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
 
 
@@ -33,7 +33,7 @@ def nleep(
     covariance: CovarianceKind = "full",
     variance_kept: float = 0.8,
     seed: int = 0,
-    statistics: Statistics | None = None,
+    statistics: Statistics = SHARED,
 ) -> ScoreValue:
     """mean_i Σ_k r_ik p(y_i | k), with r the posterior of a Gaussian mixture on the leading principal components.
 
@@ -65,8 +65,10 @@ def nleep(
         >>> round(nleep(features=X, labels=y), 3)
         1.0
     """
-    _check_settings(ratio, variance_kept)
-    statistics = statistics or Statistics(FeatureStatistics(features), labels)
+    if ratio < 1:
+        raise UsageError(f"`ratio` must be at least 1 component for each class, got {ratio}.")
+    if not 0 < variance_kept < 1:
+        raise UsageError(f"`variance_kept` must lie between 0 and 1, got {variance_kept}.")
     num_components = min(ratio * statistics.num_classes, statistics.num_samples)
     mixture = _mixture(statistics.label_free, num_components, covariance, variance_kept, seed)
     notes = list(statistics.warnings)
@@ -84,13 +86,6 @@ def nleep(
     }
     value = empirical_prediction(mixture.posterior, statistics.targets, log=log)
     return ScoreValue(value, parts=parts, warnings=notes)
-
-
-def _check_settings(ratio: int, variance_kept: float) -> None:
-    if ratio < 1:
-        raise UsageError(f"`ratio` must be at least 1 component for each class, got {ratio}.")
-    if not 0 < variance_kept < 1:
-        raise UsageError(f"`variance_kept` must lie between 0 and 1, got {variance_kept}.")
 
 
 def _mixture(

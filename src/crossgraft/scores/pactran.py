@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from crossgraft.errors import UsageError
 from crossgraft.scores._linear_maps import fit_linear_map
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._statistics import FeatureStatistics, Statistics
+from crossgraft.scores._statistics import SHARED, Statistics
 from crossgraft.types import ClassIndices, Features, Labels
 
 _MAX_ITERATIONS = 500
@@ -31,7 +31,7 @@ def pactran(
     *,
     regularization: float = 10.0,
     prior_variance: float = 100.0,
-    statistics: Statistics | None = None,
+    statistics: Statistics = SHARED,
 ) -> ScoreValue:
     """Minus the bound L(θ*) + ‖W*‖² / (2 σ₀² λ) + (Cd / 2λ) · log(1 + λ σ₀² tr H(W*) / (Cd)).
 
@@ -63,14 +63,13 @@ def pactran(
     """
     if not (regularization > 0 and prior_variance > 0):
         raise UsageError(f"`regularization` and `prior_variance` must be positive: {regularization}, {prior_variance}.")
-    statistics = statistics or Statistics(FeatureStatistics(features), labels)
     label_free = statistics.label_free
     num_samples, num_classes = statistics.num_samples, statistics.num_classes
     width = num_classes * features.shape[1]
     precision = regularization * num_samples  # λ σ₀²
     weight_of_data = precision * features.shape[1] / prior_variance  # λ
     loss = _CrossEntropy(labels)
-    points = label_free.remember("all scores", lambda: _all_scores(label_free))
+    points = label_free.remember("all scores", label_free.all_scores)
     head = fit_linear_map(
         points,
         loss,
@@ -88,13 +87,6 @@ def pactran(
         warnings.append(f"The head did not converge in {_MAX_ITERATIONS} steps.")
     parts = {"cross_entropy": head.objective - prior, "prior": prior, "flatness": flatness}
     return ScoreValue(-(head.objective + flatness), parts=parts, warnings=warnings)
-
-
-def _all_scores(label_free: FeatureStatistics) -> np.ndarray:
-    """All principal coordinates: the head is the same in any orthonormal basis of the features."""
-    if label_free.is_constant:
-        return np.zeros((label_free.num_samples, 1))
-    return label_free.leading_scores(min(label_free.num_samples - 1, label_free.num_features))
 
 
 class _CrossEntropy:

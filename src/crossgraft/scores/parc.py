@@ -12,7 +12,7 @@ from crossgraft import seeding
 from crossgraft.errors import UsageError
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._standardize import Standardization
-from crossgraft.scores._statistics import FeatureStatistics, Statistics
+from crossgraft.scores._statistics import SHARED, FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
 
 MOST_IMAGES = 20_000
@@ -38,7 +38,7 @@ def parc(
     *,
     n_dims: int | None = None,
     seed: int = 0,
-    statistics: Statistics | None = None,
+    statistics: Statistics = SHARED,
 ) -> ScoreValue:
     """100 · Spearman correlation of image distances and label distances, over all pairs of images.
 
@@ -70,7 +70,6 @@ def parc(
     """
     if n_dims is not None and n_dims < 1:
         raise UsageError(f"`n_dims` must be at least 1 principal component, or None, got {n_dims}.")
-    statistics = statistics or Statistics(FeatureStatistics(features), labels)
     label_free = statistics.label_free
     warnings = list(statistics.warnings)
     if label_free.is_constant:

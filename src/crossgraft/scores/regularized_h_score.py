@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._statistics import FeatureStatistics, Spectrum, Statistics
+from crossgraft.scores._statistics import SHARED, FeatureStatistics, Spectrum, Statistics
 from crossgraft.types import Features, Labels
 
 _SMALLEST_RIDGE = 1e-12
@@ -23,7 +23,7 @@ _SMALLEST_RIDGE = 1e-12
     invariances=("rotation", "scale", "shift"),
     cost="one Gram matrix and one Cholesky factorisation of size min(n, d)",
 )
-def regularized_h_score(features: Features, labels: Labels, *, statistics: Statistics | None = None) -> ScoreValue:
+def regularized_h_score(features: Features, labels: Labels, *, statistics: Statistics = SHARED) -> ScoreValue:
     """(1−α) tr(A⁻¹ cov(E[x|y])) with A = (1−α) Σ + α tr(Σ)/d I and Ledoit–Wolf's α.
 
     Σ is the covariance with 1/n; cov(E[x|y]) = Σ_c n_c (μ_c−m)(μ_c−m)ᵀ / (n−1).
@@ -46,7 +46,6 @@ def regularized_h_score(features: Features, labels: Labels, *, statistics: Stati
         >>> 0 < regularized_h_score(features=X, labels=y) < 1.1
         True
     """
-    statistics = statistics or Statistics(FeatureStatistics(features), labels)
     label_free = statistics.label_free
     if label_free.is_constant:
         reason = "All features are constant, so there is no covariance to compare with."

@@ -8,7 +8,7 @@ import numpy as np
 
 from crossgraft.scores._lda import WithinClass, posterior_of, shrinkage_of, with_enough_digits
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._statistics import FeatureStatistics, Statistics
+from crossgraft.scores._statistics import SHARED, Statistics
 from crossgraft.types import Features, Labels
 
 SATURATED = 1e-9
@@ -23,7 +23,7 @@ _BLOCK_ROWS = 256
     invariances=("shift",),
     cost="two Gram matrices and two Cholesky factorisations of size min(n, d)",
 )
-def sfda(features: Features, labels: Labels, *, statistics: Statistics | None = None) -> ScoreValue:
+def sfda(features: Features, labels: Labels, *, statistics: Statistics = SHARED) -> ScoreValue:
     """Mean posterior of the true class under a shrunk linear discriminant, after self-challenging noise.
 
     Stage 1: A = (1−s) S_w + s tr(S_w)/d I with s = exp(−5λ), λ the leading eigenvalue of S_w; P = softmax_c of
@@ -50,7 +50,6 @@ def sfda(features: Features, labels: Labels, *, statistics: Statistics | None = 
         >>> round(sfda(features=X, labels=y), 3)
         1.0
     """
-    statistics = statistics or Statistics(FeatureStatistics(features), labels)
     stages = with_enough_digits(_stages, statistics)
     rows = np.arange(statistics.num_samples)
     hit = float(stages.second[rows, statistics.targets].mean())

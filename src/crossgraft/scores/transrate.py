@@ -10,7 +10,7 @@ from scipy.linalg import LinAlgError, cholesky
 
 from crossgraft.errors import UsageError
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._statistics import FeatureStatistics, Statistics
+from crossgraft.scores._statistics import SHARED, FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
 
 _LARGEST_ROUNDING = 1e-6
@@ -26,7 +26,7 @@ _COARSE = 5e-5
     cost="C + 1 determinants of size min(n_c, d)",
 )
 def transrate(
-    features: Features, labels: Labels, *, epsilon: float = 1e-4, statistics: Statistics | None = None
+    features: Features, labels: Labels, *, epsilon: float = 1e-4, statistics: Statistics = SHARED
 ) -> ScoreValue:
     """R(Z) − (1/C) Σ_c R(Z_c) with the coding rate R(A) = ½ log det(I + AᵀA / (n_A ε)).
 
@@ -54,7 +54,6 @@ def transrate(
     """
     if not epsilon > 0:
         raise UsageError(f"`epsilon` must be positive, got {epsilon}.")
-    statistics = statistics or Statistics(FeatureStatistics(features), labels)
     label_free = statistics.label_free
     whole = label_free.remember(
         ("coding rate", epsilon),

@@ -12,9 +12,9 @@ from crossgraft.statistics.permutation import permutation_p_value as permutation
 from crossgraft.statistics.permutation import shuffle_labels as shuffle_labels
 from crossgraft.statistics.rank_correlation import kendall as kendall
 from crossgraft.statistics.rank_correlation import spearman as spearman
+from crossgraft.statistics.rank_correlation import weighted_kendall as weighted_kendall
+from crossgraft.statistics.rank_correlation import weighted_kendall_itm as weighted_kendall_itm
 from crossgraft.statistics.rank_intervals import RankInterval as RankInterval
 from crossgraft.statistics.rank_intervals import rank_intervals as rank_intervals
 from crossgraft.statistics.selection_quality import relative_top_k_accuracy as relative_top_k_accuracy
 from crossgraft.statistics.selection_quality import top_1_regret as top_1_regret
-from crossgraft.statistics.weighted_kendall import weighted_kendall as weighted_kendall
-from crossgraft.statistics.weighted_kendall import weighted_kendall_itm as weighted_kendall_itm

@@ -73,21 +73,27 @@ def write_atomically(
     return path
 
 
-def replace_folder(folder: Path, content: Mapping[str, str | bytes]) -> None:
+def replace_folder(folder: Path, content: Mapping[str, str | bytes], *, what: str, advice: str) -> None:
     """Write everything into a new folder beside, then put that in the place of the old one.
 
     Args:
         folder: Replaced with all that is in it; folders above it are made.
         content: Name of each file → what is in it.
+        what: What the files are together, for the message.
+        advice: Advice for the case that a folder cannot be made or moved.
 
     Raises:
-        StorageError: A file cannot be written; an older ``folder`` stays as it was.
-        OSError: A folder cannot be made or moved.
+        StorageError: It cannot be written; an older ``folder`` stays as it was.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder_beside(folder) as fresh:
-        for name, text in content.items():
-            write_atomically(fresh / name, text)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with folder_beside(folder) as fresh:
+            for name, text in content.items():
+                write_atomically(fresh / name, text)
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"Cannot write {what} into {folder}: {describe_os_error(error)}. {advice}") from error
 
 
 @contextmanager

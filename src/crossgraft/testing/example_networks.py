@@ -22,7 +22,7 @@ SIZE, NUM_CLASSES, NUM_IMAGES = 16, 3, 6
 _WIDTH = 6
 
 
-class _Block(nn.Module):
+class _ConvolutionalBlock(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.convolution = nn.Conv2d(_WIDTH, _WIDTH, 3, padding=1, bias=False)
@@ -36,7 +36,7 @@ class _Network(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.stem = nn.Conv2d(3, _WIDTH, 4, 4)
-        self.blocks = nn.Sequential(_Block(), _Block(), _Block())
+        self.blocks = nn.Sequential(_ConvolutionalBlock(), _ConvolutionalBlock(), _ConvolutionalBlock())
         self.norm = nn.LayerNorm(_WIDTH)
         self.norm.bias.requires_grad_(False)  # an author may fix a part for good
         self.dropout = nn.Dropout(0.2)
@@ -58,7 +58,7 @@ class _Attention(nn.Module):
         return self.proj(nn.functional.scaled_dot_product_attention(queries, keys, values))
 
 
-class _TransformerBlock(nn.Module):
+class _PreNormBlock(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(_WIDTH), nn.LayerNorm(_WIDTH)
@@ -74,7 +74,7 @@ class _Transformer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.patches = nn.Conv2d(3, _WIDTH, 4, 4)
-        self.blocks = nn.Sequential(_TransformerBlock(), _TransformerBlock())
+        self.blocks = nn.Sequential(_PreNormBlock(), _PreNormBlock())
         self.norm = nn.LayerNorm(_WIDTH)
         self.dropout = nn.Dropout(0.2)
         self.fc = nn.Linear(_WIDTH, 5)

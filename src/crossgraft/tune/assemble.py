@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from crossgraft.data.describe import describe_dataset
-from crossgraft.models.describe import describe_preprocessing
+from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.records import (
     FoldRecord,
     MetricRecord,

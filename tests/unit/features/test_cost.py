@@ -3,7 +3,7 @@
 import pytest
 
 from crossgraft.features.batches import BatchLoader
-from crossgraft.features.cost import Estimate, estimate_cost
+from crossgraft.features.cost import CostEstimate, estimate_cost
 from crossgraft.progress import Reporter
 
 from .conftest import Images, Net, make_backbone
@@ -20,7 +20,7 @@ from .conftest import Images, Net, make_backbone
     ],
 )
 def test_in_words(seconds, num_bytes, words):
-    assert Estimate(seconds, num_bytes).describe() == words
+    assert CostEstimate(seconds, num_bytes).describe() == words
 
 
 @pytest.mark.parametrize(("number", "looked_at"), [(5, 1), (600, 2), (5000, 4)])

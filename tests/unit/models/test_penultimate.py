@@ -7,7 +7,7 @@ from timm.layers import Format
 from torch import nn
 
 from crossgraft.errors import UsageError
-from crossgraft.models.positions import Layout, average_positions, find_layout
+from crossgraft.models.positions import ChannelLayout, find_layout, mean_over_positions
 
 from .test_backbone import SMALL_SWIN, images_for, random_backbone, wrap
 from .test_families import ONE_BLOCK
@@ -130,9 +130,9 @@ def test_five_axes_are_refused():
 
 def test_the_average_is_over_everything_but_samples_and_channels():
     values = torch.arange(24.0).reshape(1, 2, 3, 4)
-    assert average_positions(values, Layout(1)).tolist() == [[5.5, 17.5]]
-    assert average_positions(values, Layout(3)).tolist() == [[10.0, 11.0, 12.0, 13.0]]
-    assert average_positions(values[:, 0], Layout(2, num_prefix_tokens=1)).tolist() == [[6.0, 7.0, 8.0, 9.0]]
+    assert mean_over_positions(values, ChannelLayout(1)).tolist() == [[5.5, 17.5]]
+    assert mean_over_positions(values, ChannelLayout(3)).tolist() == [[10.0, 11.0, 12.0, 13.0]]
+    assert mean_over_positions(values[:, 0], ChannelLayout(2, num_prefix_tokens=1)).tolist() == [[6.0, 7.0, 8.0, 9.0]]
 
 
 class Speaks(nn.Module):

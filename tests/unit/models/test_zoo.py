@@ -8,7 +8,7 @@ import yaml
 
 from crossgraft.errors import DataError, MissingWeightsError, UnknownNameError, UsageError
 from crossgraft.models import DEFAULT_ZOO, ModelSpec, random_weights_control, read_zoo
-from crossgraft.models.sources.timm_models import is_architecture
+from crossgraft.models.sources.libraries import library_of
 
 from .conftest import TINY, save_checkpoint, tiny_timm
 
@@ -272,4 +272,4 @@ def test_default_zoo_takes_what_is_here(tmp_path):
 
 def test_every_name_of_the_default_zoo_exists():
     assert 10 <= len(DEFAULT_ZOO) == len(set(DEFAULT_ZOO))
-    assert all(is_architecture(name) for name in DEFAULT_ZOO)
+    assert all(library_of(name).knows(name) for name in DEFAULT_ZOO)

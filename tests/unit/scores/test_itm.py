@@ -19,29 +19,29 @@ from .conftest import make_problem
 module = sys.modules["crossgraft.scores.itm"]  # the package exports the score under the name of its module
 
 
-def literal_loss(points, labels, centres, psi, head, run):
+def literal_loss(points, labels, centres, psi, head, settings):
     """Eqs. 7 and 8 as printed, with the B×B kernel and torch's gradients."""
     embedded = functional.normalize(points @ psi[0] + psi[1], dim=1)
-    kernel = (run.eta / len(points) * embedded @ embedded.T).detach()
+    kernel = (settings.eta / len(points) * embedded @ embedded.T).detach()
     evolved, targets = embedded, centres[labels]
-    for _ in range(run.recursions):
+    for _ in range(settings.recursions):
         evolved = (torch.eye(len(points)) - kernel) @ evolved + kernel @ targets
     logits = evolved @ head[0] + head[1]
-    return functional.cross_entropy(logits, labels) + run.lambda_pc * functional.mse_loss(evolved, targets)
+    return functional.cross_entropy(logits, labels) + settings.lambda_pc * functional.mse_loss(evolved, targets)
 
 
 @pytest.mark.parametrize("recursions", [1, 3])
 @pytest.mark.parametrize("lambda_pc", [0.0, 0.7])
 def test_gradient_is_that_of_the_printed_equations(recursions, lambda_pc):
     features, labels = make_problem(20, 6)
-    run = module._Run(0.5, recursions, "paper", lambda_pc, 1, 20)
+    settings = module._Settings(0.5, recursions, "paper", lambda_pc, 1, 20)
     rng = np.random.default_rng(0)
-    psi, head = module._linear_start(6, 3, rng), module._linear_start(3, 3, rng)
     points, centres = features.astype(np.float32), module._pseudo_centres("random", 3, rng)
-    ours = module._gradients(points, labels, centres, psi, head, run)
-    parameters = [torch.tensor(values, requires_grad=True) for values in (*psi, *head)]
+    model = module._LinearMaps(6, centres, settings, rng)
+    ours = model.gradients(points, labels)
+    parameters = [torch.tensor(values, requires_grad=True) for values in (*model.psi, *model.head)]
     loss = literal_loss(
-        torch.tensor(points), torch.tensor(labels), torch.tensor(centres), parameters[:2], parameters[2:], run
+        torch.tensor(points), torch.tensor(labels), torch.tensor(centres), parameters[:2], parameters[2:], settings
     )
     theirs = torch.autograd.grad(loss, parameters)
     for mine, other in zip(ours, theirs, strict=True):

@@ -50,11 +50,7 @@ def merged_copy(classifier: Classifier) -> Classifier:
     """
     twin = copy.deepcopy(classifier)
     merge_adapters(twin)
-    for name, (host, adapter) in adapters_of(twin).items():
-        adapter.merged = False  # it is taken out; the host keeps the weight
-        take_out_adapter(host, name.rpartition(".")[2])
-    twin.recipe = replace(twin.recipe, adapters=())
-    return twin
+    return _take_all_out(twin)  # hosts keep the weights that they have now
 
 
 def base_model(classifier: Classifier) -> Classifier:
@@ -65,13 +61,16 @@ def base_model(classifier: Classifier) -> Classifier:
 
     Cost: a second set of weights.
     """
-    twin = copy.deepcopy(classifier)
-    for name, (host, adapter) in adapters_of(twin).items():
-        if adapter.merged:
-            raise UsageError("The adapters are merged into the weights. Call unmerge_adapters first.")
+    if any(adapter.merged for _, adapter in adapters_of(classifier).values()):
+        raise UsageError("The adapters are merged into the weights. Call unmerge_adapters first.")
+    return _take_all_out(copy.deepcopy(classifier))
+
+
+def _take_all_out(classifier: Classifier) -> Classifier:
+    for name, (host, _) in adapters_of(classifier).items():
         take_out_adapter(host, name.rpartition(".")[2])
-    twin.recipe = replace(twin.recipe, adapters=())
-    return twin
+    classifier.recipe = replace(classifier.recipe, adapters=())
+    return classifier
 
 
 def called_modules(classifier: Classifier) -> set[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import safetensors.torch
 from torch import Tensor, nn
 
-from crossgraft.errors import RunDirectoryError, StorageError, UsageError
+from crossgraft.errors import RunDirectoryError, UsageError
 from crossgraft.models.adapters.insertion import adapters_of
 from crossgraft.models.adapters.lora import Convolution, LoraAdapter, LoraLinear
 from crossgraft.models.adapters.peft_format import (
@@ -25,7 +25,7 @@ from crossgraft.models.adapters.peft_format import (
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.head_place import with_head_in_place
 from crossgraft.models.spec import without_folders
-from crossgraft.storage.atomic import describe_os_error, replace_folder
+from crossgraft.storage.atomic import replace_folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,13 +73,11 @@ def write_peft_adapter(classifier: Classifier, folder: str | Path) -> Path:
         tensors |= {f"{head}.{name}": tensor for name, tensor in classifier.head.state_dict().items()}
     state = {f"{PREFIX}{name}": tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     config = _config(classifier.recipe.name, layers, heads, targets_of(layers, network))
-    _write_whole(
-        folder,
-        {
-            WEIGHTS_FILE: safetensors.torch.save(state, metadata={"format": "pt"}),
-            CONFIG_FILE: json.dumps(config, indent=2, ensure_ascii=False) + "\n",
-        },
-    )
+    content = {
+        WEIGHTS_FILE: safetensors.torch.save(state, metadata={"format": "pt"}),
+        CONFIG_FILE: json.dumps(config, indent=2, ensure_ascii=False) + "\n",
+    }
+    replace_folder(folder, content, what="the adapter", advice="Free some space or choose another folder.")
     return folder
 
 
@@ -191,14 +189,3 @@ def _refuse_other_files(folder: Path) -> None:
             raise RunDirectoryError(f"{folder} holds files that are no adapter ({others[0]}). Choose another folder.")
     elif folder.exists():
         raise RunDirectoryError(f"{folder} is a file. Choose another folder.")
-
-
-def _write_whole(folder: Path, content: Mapping[str, str | bytes]) -> None:
-    try:
-        replace_folder(folder, content)
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError(
-            f"Cannot write the adapter into {folder}: {describe_os_error(error)}. Free some space or choose another folder."
-        ) from error

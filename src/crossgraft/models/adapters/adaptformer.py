@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.adapters._adapter import Adapter, in_type_of
-from crossgraft.models.adapters.transformer_blocks import norm_of_mlp
+from crossgraft.models.adapters.transformer_blocks import norm_and_mlp
 
 Norm = Literal["none", "in", "out"]
 
@@ -60,10 +60,10 @@ class AdaptFormerAdapter(Adapter):
         Raises:
             UsageError: The block has no norm in front of an MLP.
         """
-        found = norm_of_mlp(host)
-        if found is None:
+        parts = norm_and_mlp(host)
+        if parts is None:
             raise UsageError(f"AdaptFormer cannot adapt {name}: it has no norm in front of an MLP.")
-        weight = next(iter(found[1].parameters()))
+        weight = next(iter(parts[0].parameters()))
         return cls(len(weight), **options).to(weight.device, weight.dtype)
 
     def draw(self, generator: torch.Generator) -> None:
@@ -76,10 +76,10 @@ class AdaptFormerAdapter(Adapter):
 
     def watch(self, host: nn.Module) -> None:
         """Take x₁ from the norm of the MLP, and add to what the block gives."""
-        found = norm_of_mlp(host)
-        if found is None:
+        parts = norm_and_mlp(host)
+        if parts is None:
             raise UsageError("AdaptFormer stands in a block without a norm in front of an MLP.")
-        found[1].register_forward_pre_hook(self._take)
+        parts[0].register_forward_pre_hook(self._take)
         host.register_forward_hook(self._add)
 
     def addition(self, x1: Tensor) -> Tensor:

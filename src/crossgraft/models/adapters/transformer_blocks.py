@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from crossgraft.models.taps import watch
 
 _NORMS, _MLPS = ("norm2", "ln_2", "norm_2", "layernorm_after"), ("mlp", "ffn")
 _TOLERANCE = 1e-3
@@ -15,64 +16,20 @@ _ROUNDING = 2.0
 """Rounding error of the sum, in units of its last place: a learned scale that begins at 1e-6 leaves nothing else."""
 
 
-def norm_of_mlp(block: nn.Module) -> tuple[str, nn.Module] | None:
-    """Name and module of the norm in front of the MLP; None where the block has no such part."""
+def norm_and_mlp(block: nn.Module) -> tuple[nn.Module, nn.Module] | None:
+    """The norm in front of the MLP, and the MLP; None where the block has no such parts."""
     parts = dict(block.named_children())
-    norm = next((name for name in _NORMS if name in parts), None)
-    if norm is None or not any(name in parts for name in _MLPS) or not any(True for _ in parts[norm].parameters()):
+    norm, mlp = (next((parts[name] for name in names if name in parts), None) for names in (_NORMS, _MLPS))
+    if norm is None or mlp is None or not any(True for _ in norm.parameters()):
         return None
-    return norm, parts[norm]
-
-
-class BlockWatch:
-    """Whether a block is ``x₂ = x₁ + g · MLP(norm(x₁))``, g one number per channel, found from one forward pass.
-
-    Args:
-        block: Block in eval mode, with a norm in front of an MLP.
-    """
-
-    def __init__(self, block: nn.Module) -> None:
-        parts = dict(block.named_children())
-        found = norm_of_mlp(block)
-        branch = next(parts[name] for name in _MLPS if name in parts)
-        self._x1: Tensor | None = None
-        self._branch: Tensor | None = None
-        self.is_pre_norm = False
-        self._handles = [
-            *([] if found is None else [found[1].register_forward_pre_hook(self._keep_x1)]),
-            branch.register_forward_hook(self._keep_branch),
-            block.register_forward_hook(self._compare),
-        ]
-
-    def _keep_x1(self, _norm: nn.Module, inputs: tuple[Any, ...]) -> None:
-        self._x1 = inputs[0].clone()  # a block may add in place
-
-    def _keep_branch(self, _mlp: nn.Module, _inputs: tuple[Any, ...], output: Tensor) -> None:
-        self._branch = output.clone()
-
-    def _compare(self, _block: nn.Module, _inputs: tuple[Any, ...], output: object) -> None:
-        if not isinstance(output, Tensor) or self._x1 is None or self._branch is None:
-            return
-        if self._x1.shape != self._branch.shape or self._x1.numel() != output.numel():
-            return
-        added = output.reshape(self._x1.shape) - self._x1
-        tokens = tuple(range(added.ndim - 1))
-        square = self._branch.square().sum(tokens)
-        scale = (self._branch * added).sum(tokens) / square.clamp_min(torch.finfo(square.dtype).tiny)
-        rounding = torch.finfo(output.dtype).eps * output.abs().max()
-        allowed = torch.maximum(_TOLERANCE * added.abs().max(), _ROUNDING * rounding)
-        self.is_pre_norm = bool((added - scale * self._branch).abs().max() <= allowed)
-
-    def stop(self) -> None:
-        """Look no longer."""
-        for handle in self._handles:
-            handle.remove()
-        self._x1 = self._branch = None
+    return norm, mlp
 
 
 @torch.no_grad()
 def pre_norm_blocks(network: nn.Module, names: Sequence[str], run: Callable[[], object]) -> dict[str, bool]:
-    """Name of each block that has a norm in front of an MLP → whether it is pre-norm.
+    """Name of each block that has a norm in front of an MLP → whether it is ``x₂ = x₁ + g · MLP(norm(x₁))``.
+
+    g is one number per channel.
 
     Args:
         network: Network in eval mode.
@@ -80,10 +37,37 @@ def pre_norm_blocks(network: nn.Module, names: Sequence[str], run: Callable[[], 
         run: Makes one forward pass of ``network``.
     """
     blocks = {name: network.get_submodule(name) for name in names}
-    watches = {name: BlockWatch(block) for name, block in blocks.items() if norm_of_mlp(block) is not None}
-    try:
+    parts = {name: found for name, block in blocks.items() if (found := norm_and_mlp(block)) is not None}
+    is_pre_norm = dict.fromkeys(parts, False)
+    x1: dict[str, Tensor] = {}
+    branch: dict[str, Tensor] = {}
+
+    def keep(kept: dict[str, Tensor], name: str, tensor: Tensor) -> None:
+        kept[name] = tensor.clone()  # a block may add in place
+
+    def compare(name: str, output: object) -> None:
+        if isinstance(output, Tensor) and name in x1 and name in branch:
+            is_pre_norm[name] = _is_scaled_sum(x1[name], branch[name], output)
+
+    with (
+        watch(
+            {name: norm for name, (norm, _) in parts.items()}, lambda name, args: keep(x1, name, args[0]), of="input"
+        ),
+        watch({name: mlp for name, (_, mlp) in parts.items()}, lambda name, output: keep(branch, name, output)),
+        watch({name: blocks[name] for name in parts}, compare),
+    ):
         run()
-    finally:
-        for watch in watches.values():
-            watch.stop()
-    return {name: watch.is_pre_norm for name, watch in watches.items()}
+    return is_pre_norm
+
+
+def _is_scaled_sum(x1: Tensor, branch: Tensor, output: Tensor) -> bool:
+    """Whether ``output`` is x₁ + g · branch, with g found by least squares in each channel."""
+    if x1.shape != branch.shape or x1.numel() != output.numel():
+        return False
+    added = output.reshape(x1.shape) - x1
+    tokens = tuple(range(added.ndim - 1))
+    square = branch.square().sum(tokens)
+    scale = (branch * added).sum(tokens) / square.clamp_min(torch.finfo(square.dtype).tiny)
+    rounding = torch.finfo(output.dtype).eps * output.abs().max()
+    allowed = torch.maximum(_TOLERANCE * added.abs().max(), _ROUNDING * rounding)
+    return bool((added - scale * branch).abs().max() <= allowed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crossgraft.models.sources.library import LibraryName, ModelLibrary
-from crossgraft.models.sources.timm_library import TimmLibrary
+from crossgraft.models.sources.timm_models import TimmLibrary
 from crossgraft.models.sources.torchvision_models import TorchvisionLibrary
 from crossgraft.models.spec import library_name
 

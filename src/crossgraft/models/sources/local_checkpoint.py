@@ -167,18 +167,8 @@ def read_state_dict(path: Path) -> StateDict:
 
 # What torch raises for damaged files, beside UnpicklingError.
 _READ_ERRORS = (
-    *(
-        OSError,
-        EOFError,
-        RuntimeError,
-        ValueError,
-        LookupError,
-        AttributeError,
-        TypeError,
-        AssertionError,
-        OverflowError,
-    ),
-    *(struct.error, zipfile.BadZipFile),
+    *(OSError, EOFError, RuntimeError, ValueError, LookupError, AttributeError),
+    *(TypeError, AssertionError, OverflowError, struct.error, zipfile.BadZipFile),
 )
 
 

@@ -5,18 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import torch
 from huggingface_hub import constants as hub_constants
 from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+from timm.models import get_pretrained_cfg
 
 from crossgraft.errors import MissingWeightsError
-from crossgraft.models.sources.timm_models import pretrained_config
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES
 from crossgraft.progress import Reporter
 
 _HUB_FILES = ("model.safetensors", "pytorch_model.bin")
+
+
+def pretrained_config(name: str) -> dict[str, object]:
+    """What timm says about the weights of ``name``: sizes, mean, where they are published. Builds nothing."""
+    config = get_pretrained_cfg(name)
+    return cast("dict[str, object]", config.to_dict()) if config is not None else {}
 
 
 def find_pretrained(name: str, weights_dir: Path | None = None) -> Path | None:

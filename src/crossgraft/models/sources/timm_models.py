@@ -1,138 +1,115 @@
-"""Architectures of timm: check names and arguments, build, load timm's own weights."""
+"""timm as a ``ModelLibrary``: ``resnet18``, ``resnet18.a1_in1k``."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import timm
 import torchvision
-from timm.models import get_pretrained_cfg, is_model, list_models, list_pretrained
-from torch import nn
+from timm.models import is_model, list_models, list_pretrained
+from torch import Tensor, nn
 from torchvision.models import list_models as list_torchvision_models
 
-from crossgraft.errors import CrossgraftError, UnknownNameError, UsageError, nearest_names
-from crossgraft.models.building_limits import building_limits, refuse_large_numbers
-from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, refuse_other_arguments
-from crossgraft.models.sources.local_checkpoint import check_fit, read_state_dict
+from crossgraft.errors import UnknownNameError, UsageError, nearest_names
+from crossgraft.models.building_limits import building_limits
+from crossgraft.models.sources.library import LibraryName, ModelLibrary
+from crossgraft.models.sources.local_checkpoint import check_fit, infer_num_classes, read_state_dict
+from crossgraft.models.sources.pretrained_files import pretrained_config, require_pretrained
 from crossgraft.models.spec import TORCHVISION_PREFIX
-from crossgraft.paths import shortened
+from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
 
 # What timm's interpolation of relative positions makes torch say; the result is right.
 _NOTHING_TO_DO = (r"torch\.searchsorted", "Using a non-tuple sequence for multidimensional indexing")
 
 
-def check_architecture(name: str) -> None:
-    """Whether ``name`` is an architecture of timm, with or without a tag of pretrained weights.
+class TimmLibrary(ModelLibrary):
+    """Ross Wightman's PyTorch image models."""
 
-    Raises:
-        UnknownNameError: With the nearest names.
-    """
-    architecture, _, tag = name.partition(".")
-    if not is_model(architecture):
-        in_torchvision = architecture in list_torchvision_models(module=torchvision.models)
-        stem, dot, suffix = name.rpartition(".")
-        is_file = bool(stem and nearest_names(dot + suffix, [".safetensors"]))
-        raise UnknownNameError(
-            "model",
-            name,
-            list_models(),
-            hint="`crossgraft list models` shows a start; timm has many more names.",
-            meant=f"{TORCHVISION_PREFIX}{name}" if in_torchvision else f"{stem}.safetensors" if is_file else None,
-        )
-    if tag and name not in (known := list_pretrained(f"{architecture}.*")):
-        raise UnknownNameError("pretrained model", name, known)
+    name: ClassVar[LibraryName] = "timm"
 
+    def knows(self, source: str) -> bool:
+        """Whether the architecture exists, whatever its tag."""
+        return is_model(source.partition(".")[0])
 
-def is_architecture(name: str) -> bool:
-    """Whether timm knows ``name`` without its tag."""
-    return is_model(name.partition(".")[0])
+    def check(self, source: str) -> None:
+        """Refuse unknown architectures and tags with the nearest names."""
+        architecture, _, tag = source.partition(".")
+        if not is_model(architecture):
+            in_torchvision = architecture in list_torchvision_models(module=torchvision.models)
+            stem, dot, suffix = source.rpartition(".")
+            is_file = bool(stem and nearest_names(dot + suffix, [".safetensors"]))
+            raise UnknownNameError(
+                "model",
+                source,
+                list_models(),
+                hint="`crossgraft list models` shows a start; timm has many more names.",
+                meant=f"{TORCHVISION_PREFIX}{source}" if in_torchvision else f"{stem}.safetensors" if is_file else None,
+            )
+        if tag and source not in (known := list_pretrained(f"{architecture}.*")):
+            raise UnknownNameError("pretrained model", source, known)
 
+    def describe(self, source: str, kwargs: Mapping[str, object]) -> dict[str, object]:
+        """The arguments ``img_size`` and ``in_chans`` of an architecture change the input that timm states."""
+        said = pretrained_config(source)
+        channels, height, width = cast("Sequence[int]", said.get("input_size", (3, 224, 224)))
+        size = kwargs.get("img_size", (height, width))
+        height, width = (size, size) if isinstance(size, int) else cast("Sequence[int]", size)
+        return {**said, "input_size": (kwargs.get("in_chans", channels), height, width)}
 
-def pretrained_config(name: str) -> dict[str, object]:
-    """What timm says about the weights of ``name``: sizes, mean, where they are published. Builds nothing."""
-    config = get_pretrained_cfg(name)
-    return cast("dict[str, object]", config.to_dict()) if config is not None else {}
+    def create(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
+        """The architecture without its tag's weights."""
+        return timm.create_model(source, **cast("dict[str, Any]", kwargs))
 
+    def build_pretrained(self, source: str, kwargs: Mapping[str, object], file: Path) -> nn.Module:
+        """The network with the published weights; timm adapts them to other classes or channels."""
+        self.refuse_arguments(source, kwargs)
+        state = read_state_dict(file)
+        overlay = {"state_dict": dict(state)}
+        try:
+            with building_limits(source):
+                arguments = cast("dict[str, Any]", kwargs)
+                module = timm.create_model(source, pretrained=True, pretrained_cfg_overlay=overlay, **arguments)
+        except TypeError as error:
+            raise self.cannot_build(source, kwargs, error) from error
+        except (RuntimeError, KeyError):
+            check_fit(self.build(source, kwargs), state, file=file.name, model=source)
+            raise
+        cast("dict[str, object]", module.pretrained_cfg).pop("state_dict", None)  # a second copy of all weights
+        return module
 
-def build_architecture(name: str, kwargs: Mapping[str, object]) -> nn.Module:
-    """The network with random weights.
+    def require_weights(
+        self, source: str, weights_dir: Path | None = None, *, allow_download: bool, reporter: Reporter | None
+    ) -> Path:
+        """The published weights, or the message that says where to get them."""
+        return require_pretrained(source, weights_dir, allow_download=allow_download, reporter=reporter)
 
-    Raises:
-        UsageError: The architecture does not take these arguments, or one of them would do more than shape it.
-    """
-    refuse_other_arguments(kwargs, where=f"the kwargs of {name}")
-    try:
-        return _create(name, kwargs)
-    except CrossgraftError:
-        raise
-    except WRONG_VALUES as error:
-        raise _can_not_build(name, kwargs, error) from error
+    def infer_num_classes(self, source: str, state: Mapping[str, Tensor]) -> int | None:
+        """Read off the shape of the head's weights."""
+        return infer_num_classes(state, pretrained_config(source).get("classifier"))
 
-
-def build_pretrained(name: str, kwargs: Mapping[str, object], file: Path) -> nn.Module:
-    """The network with timm's own weights from ``file``; timm adapts them to other classes or channels.
-
-    Raises:
-        UsageError: The architecture does not take these arguments.
-        WeightsMismatchError: The file does not fit; all keys are listed.
-    """
-    refuse_other_arguments(kwargs, where=f"the kwargs of {name}")
-    state = read_state_dict(file)
-    try:
-        module = _create(name, kwargs, pretrained=True, pretrained_cfg_overlay={"state_dict": dict(state)})
-    except (RuntimeError, KeyError):
-        check_fit(_create(name, kwargs), state, file=file.name, model=name)
-        raise
-    cast("dict[str, object]", module.pretrained_cfg).pop("state_dict", None)  # a second copy of all weights
-    return module
-
-
-def _create(name: str, kwargs: Mapping[str, object], **options: Any) -> nn.Module:
-    refuse_large_numbers(kwargs, where=f"the kwargs of {name}")
-    try:
-        with building_limits(name):
-            return timm.create_model(name, **options, **cast("dict[str, Any]", kwargs))
-    except TypeError as error:
-        raise _can_not_build(name, kwargs, error) from error
-
-
-def _can_not_build(name: str, kwargs: Mapping[str, object], error: Exception) -> UsageError:
-    given = shortened(", ".join(f"{key}={value!r}" for key, value in kwargs.items())) or "no arguments"
-    return UsageError(
-        f"timm cannot build {name} with {given}: {error}. Check kwargs, or give source: package.module:factory."
-    )
-
-
-def accept_input_size(module: nn.Module, preprocessing: Preprocessing, *, name: str, stated: tuple[int, int]) -> None:
-    """Fit a network whose input size is built in (a ViT's positions) to another size; others need nothing.
-
-    Args:
-        module: The network.
-        preprocessing: Says the size.
-        name: Name for messages.
-        stated: Height and width that the network was built for, if it does not say so itself.
-
-    Raises:
-        UsageError: The network cannot change its size.
-    """
-    config = cast("Mapping[str, Any]", getattr(module, "pretrained_cfg", {}))
-    if not config.get("fixed_input_size", False):
-        return
-    size = (preprocessing.height_pixels, preprocessing.width_pixels)
-    built_for = getattr(getattr(module, "patch_embed", None), "img_size", None) or stated
-    if tuple(built_for) == size:
-        return
-    set_input_size = getattr(module, "set_input_size", None)
-    if not callable(set_input_size):
-        raise UsageError(
-            f"{name} takes images of {built_for[0]}×{built_for[1]} pixels only. Leave --image-size out, or choose a "
-            "convolutional network."
-        )
-    with warnings.catch_warnings():
-        for message in _NOTHING_TO_DO:
-            warnings.filterwarnings("ignore", message=message, category=UserWarning)
-        set_input_size(img_size=size)
+    def accept_input_size(
+        self, module: nn.Module, preprocessing: Preprocessing, *, source: str, kwargs: Mapping[str, object]
+    ) -> None:
+        """Fit position embeddings to the size, or refuse it."""
+        config = cast("Mapping[str, Any]", getattr(module, "pretrained_cfg", {}))
+        if not config.get("fixed_input_size", False):
+            return
+        stated = cast("tuple[int, int, int]", self.describe(source, kwargs)["input_size"])
+        size = (preprocessing.height_pixels, preprocessing.width_pixels)
+        built_for = getattr(getattr(module, "patch_embed", None), "img_size", None) or stated[1:]
+        if tuple(built_for) == size:
+            return
+        set_input_size = getattr(module, "set_input_size", None)
+        if not callable(set_input_size):
+            raise UsageError(
+                f"{source} takes images of {built_for[0]}×{built_for[1]} pixels only. Leave --image-size out, or choose a "
+                "convolutional network."
+            )
+        with warnings.catch_warnings():
+            for message in _NOTHING_TO_DO:
+                warnings.filterwarnings("ignore", message=message, category=UserWarning)
+            set_input_size(img_size=size)

@@ -10,7 +10,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from timm.models import is_model
 from torch import Tensor, nn
@@ -18,14 +18,11 @@ from torchvision import models
 from torchvision.models.maxvit import MaxVit
 from torchvision.models.vision_transformer import VisionTransformer, interpolate_embeddings
 
-from crossgraft.errors import CrossgraftError, UnknownNameError, UsageError
-from crossgraft.models.building_limits import building_limits, refuse_large_numbers
-from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, refuse_other_arguments
-from crossgraft.models.sources.library import LibraryName
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.models.sources.library import LibraryName, ModelLibrary
 from crossgraft.models.sources.local_checkpoint import known_prefixes_removed, load_weights, read_state_dict
-from crossgraft.models.sources.torchvision_files import find_torchvision_weights, require_torchvision_weights
+from crossgraft.models.sources.torchvision_files import require_torchvision_weights
 from crossgraft.models.spec import TORCHVISION_PREFIX
-from crossgraft.paths import shortened
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
 
@@ -64,10 +61,10 @@ def split_source(source: str) -> tuple[str, str]:
     return architecture, tag
 
 
-class TorchvisionLibrary:
+class TorchvisionLibrary(ModelLibrary):
     """The classification networks of torchvision."""
 
-    name: LibraryName = "torchvision"
+    name: ClassVar[LibraryName] = "torchvision"
 
     def knows(self, source: str) -> bool:
         """Whether the architecture exists, whatever its tag."""
@@ -109,36 +106,22 @@ class TorchvisionLibrary:
 
     def build(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
         """The network with random weights."""
-        architecture, _ = split_source(source)
         if kwargs.get("num_classes") == 0:
             raise UsageError(
                 f"{source} always has a head: leave num_classes: 0 out. Features are taken in front of the head."
             )
-        refuse_other_arguments(kwargs, where=f"the kwargs of {source}")
-        refuse_large_numbers(kwargs, where=f"the kwargs of {source}")
-        arguments = {**BUILD_ARGUMENTS.get(architecture, {}), **kwargs}
-        try:
-            with building_limits(source):
-                return models.get_model(architecture, weights=None, **arguments)
-        except CrossgraftError:
-            raise
-        except WRONG_VALUES as error:
-            given = shortened(", ".join(f"{key}={value!r}" for key, value in kwargs.items())) or "no arguments"
-            raise UsageError(
-                f"torchvision cannot build {source} with {given}: {error}. Check kwargs, or give source: "
-                "package.module:factory."
-            ) from error
+        return super().build(source, kwargs)
+
+    def create(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
+        """Without auxiliary heads."""
+        architecture, _ = split_source(source)
+        return models.get_model(architecture, weights=None, **{**BUILD_ARGUMENTS.get(architecture, {}), **kwargs})
 
     def build_pretrained(self, source: str, kwargs: Mapping[str, object], file: Path) -> nn.Module:
         """The network with the published weights."""
         module = self.build(source, kwargs)
         load_weights(module, self.adapt_state(read_state_dict(file)), file=file.name, model=source)
         return module
-
-    def find_weights(self, source: str, weights_dir: Path | None = None) -> Path | None:
-        """The published weights on this machine."""
-        weights = find_weights_entry(source)
-        return None if weights is None else find_torchvision_weights(split_source(source)[0], weights, weights_dir)
 
     def require_weights(
         self, source: str, weights_dir: Path | None = None, *, allow_download: bool, reporter: Reporter | None

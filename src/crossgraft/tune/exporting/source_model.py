@@ -10,7 +10,7 @@ import torch
 from crossgraft.models.adapted import merged_copy
 from crossgraft.models.adapters.insertion import why_not_mergeable
 from crossgraft.models.classifier import Classifier
-from crossgraft.models.describe import describe_preprocessing
+from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.records import ExportedModelRecord, SavedModelRecord
 from crossgraft.tune.saving.inference import task_of, thresholds_of
 from crossgraft.tune.saving.saved_model import SavedModel

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import safetensors.torch
 
-from crossgraft.errors import StorageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.records import SavedModelRecord, TrainingDataRecord, TuningRecord
-from crossgraft.storage.atomic import describe_os_error, replace_folder
+from crossgraft.storage.atomic import replace_folder
 from crossgraft.tune.saving.checksums import checksums_of
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.tune.saving.saved_model import CARD_FILE, FACTS_FILE, WEIGHTS_FILE
@@ -103,12 +102,5 @@ def save_model(folder: str | Path, classifier: Classifier, facts: SavedModelReco
         CARD_FILE: model_card(facts),
         FACTS_FILE: facts.model_dump_json(indent=1),
     }
-    try:
-        replace_folder(folder, content)
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError(
-            f"Cannot write the model into {folder}: {describe_os_error(error)}. Free some space or choose another --out."
-        ) from error
+    replace_folder(folder, content, what="the model", advice="Free some space or choose another --out.")
     return facts
