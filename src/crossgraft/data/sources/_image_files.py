@@ -21,7 +21,7 @@ from crossgraft.data.medical.formats import medical_format
 from crossgraft.data.medical.patients import group_files
 from crossgraft.data.medical.slices import SlicePolicy, parse_slices
 from crossgraft.data.medical.windows import parse_window
-from crossgraft.data.sources._source import SourceRequest
+from crossgraft.data.sources._source import NO_LABEL, SourceRequest, SourceRows
 from crossgraft.errors import UsageError
 
 
@@ -92,6 +92,25 @@ def open_image_files(files: Sequence[Path], names: Sequence[str], request: Sourc
         groups_known=None if grouped.known is None else grouped.known[rows],
         notices=(*grouped.notices, *warn_of_reading(medical, policy)),
         reading=tuple(describe_reading(medical, policy, slices)),
+    )
+
+
+def rows_of_files(
+    files: Sequence[Path], names: Sequence[str], name: str, request: SourceRequest, labels: Sequence[str] | None = None
+) -> SourceRows:
+    """The images of ``files`` (a file of slices holds several), with a label per file or without any."""
+    images = open_image_files(files, names, request)
+    return SourceRows(
+        name=name,
+        labels=np.asarray([NO_LABEL] * len(files) if labels is None else labels)[images.rows],
+        image_names=images.names,
+        decode=images.decode,
+        groups=images.groups,
+        group_column=images.group_column,
+        groups_known=images.groups_known,
+        notices=images.notices,
+        reading=images.reading,
+        has_labels=labels is not None,
     )
 
 
