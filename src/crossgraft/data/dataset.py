@@ -9,8 +9,9 @@ import numpy as np
 
 from crossgraft.data._groups import refuse_missing_groups
 from crossgraft.data.class_names import name_classes
-from crossgraft.data.inspection import inspect_images
+from crossgraft.data.listing import look_at_rows
 from crossgraft.data.rows import ImageRows
+from crossgraft.data.sources import SourceRows
 from crossgraft.errors import DataError, UsageError
 
 _CLASSES_SHOWN = 10
@@ -104,24 +105,17 @@ def dataset_from_arrays(
     if group_array is not None:
         refuse_missing_groups(group_array.tolist(), where="groups", row_name=lambda row: f"row {row}")
     pixels = [_as_image(np.asarray(image), row) for row, image in enumerate(images)]
-    shown_names, targets, _ = name_classes(label_array, class_names, None)
-    inspected = inspect_images([f"{name} row {row}" for row in range(len(pixels))], pixels.__getitem__)
-    return Dataset(
+    rows = SourceRows(
         name=name,
-        source="arrays",
         labels=label_array,
-        class_names=shown_names,
-        targets=targets,
+        image_names=[f"{name} row {row}" for row in range(len(pixels))],
+        decode=pixels.__getitem__,
         groups=group_array,
         group_column=None if group_array is None else "groups",
-        splits=None,
-        attributes={},
-        rows_used="all rows (no split given)",
-        split_method="no split",
-        skipped_unreadable=(),
-        _images=inspected,
-        _image_rows=np.arange(len(pixels)),
     )
+    classes = name_classes(label_array, class_names, None)
+    used = "all rows (no split given)"
+    return look_at_rows("arrays", rows, np.arange(len(pixels)), classes=classes, rows_used=used).seen_as(Dataset)
 
 
 def _as_image(pixels: np.ndarray, row: int) -> np.ndarray:

@@ -19,11 +19,11 @@ from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SOURCES, DataSource, SourceRequest, SourceRows
 from crossgraft.data.sources._locations import location_error
 from crossgraft.data.sources.image_file import ONE_IMAGE
-from crossgraft.data.splits import Split
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options.data import SourceOptions
 from crossgraft.paths import refuse_impossible
 from crossgraft.progress import Reporter
+from crossgraft.records import Record
 from crossgraft.words.visible import storable
 
 
@@ -107,13 +107,13 @@ def look_at_rows(
     chosen: np.ndarray,
     *,
     classes: Classes | None,
-    drawn: Split | None,
+    split: Record | None = None,
     rows_used: str,
     ordinal: bool = False,
     skip_unreadable: bool = False,
     for_check: bool = False,
-    num_threads: int | None,
-    reporter: Reporter,
+    num_threads: int | None = None,
+    reporter: Reporter | None = None,
 ) -> ImageRows:
     """Decode the images of some rows, and put them together with what is known of them.
 
@@ -122,7 +122,7 @@ def look_at_rows(
         rows: All rows that it lists.
         chosen: Numbers of the rows to use, in the order in which they are used.
         classes: Classes of all rows; None: the labels mean nothing.
-        drawn: The split that was drawn or read, if any.
+        split: The split that was drawn or read, if any.
         rows_used: Description of the chosen rows.
         ordinal: Whether the user states an order of the classes.
         skip_unreadable: As in ``inspect_images``.
@@ -157,8 +157,8 @@ def look_at_rows(
         splits=None if rows.splits is None else rows.splits[chosen],
         attributes={name: values[chosen] for name, values in rows.attributes.items()},
         rows_used=rows_used,
-        split_method=rows.split_method if drawn is None else drawn.method,
-        split=drawn,
+        split_method=rows.split_method,
+        split=split,
         reading=rows.reading,
         ordinal=ordinal,
         skipped_unreadable=(),

@@ -121,8 +121,8 @@ def open_dataset(
     for notice in classes.notices:
         reporter.warn(notice)
     drawn = selection.make_split(rows, classes.targets, classes.names)
-    if drawn is not None and use_split is None:
-        rows = replace(rows, splits=drawn.part_names())
+    if drawn is not None:
+        rows = replace(rows, split_method=drawn.method, splits=drawn.part_names() if use_split is None else rows.splits)
     chosen = np.arange(len(rows.labels)) if drawn is None or use_split is None else drawn.rows("train")
     chosen = chosen[selection.fewer(classes.targets[chosen], classes.names)]
     dataset = look_at_rows(
@@ -130,7 +130,7 @@ def open_dataset(
         rows,
         chosen,
         classes=classes,
-        drawn=drawn,
+        split=drawn,
         rows_used=selection.describe(_rows_in_words(rows, use_split, drawn), len(rows.labels)),
         ordinal=ordinal,
         skip_unreadable=skip_unreadable,

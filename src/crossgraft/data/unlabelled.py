@@ -67,7 +67,6 @@ def open_images(
         rows,
         np.arange(len(rows.labels)),
         classes=name_classes(rows.labels, rows.label_names, None) if rows.has_labels else None,
-        drawn=None,
         rows_used="all rows" if options.use_split is None else f"split {options.use_split}",
         skip_unreadable=options.skip_unreadable,
         num_threads=num_threads,

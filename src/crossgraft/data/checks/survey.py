@@ -115,13 +115,13 @@ def survey_location(
     refuse_order_of_labels(classes.targets, ordinal=ordinal)
     drawn = selection.make_split(rows, classes.targets, classes.names)
     if drawn is not None:
-        rows = replace(rows, splits=drawn.part_names())
+        rows = replace(rows, split_method=drawn.method, splits=drawn.part_names())
     looked = look_at_rows(
         source,
         rows,
         np.arange(len(rows.labels)),
         classes=classes,
-        drawn=drawn,
+        split=drawn,
         rows_used="all rows" if rows.splits is None else "all rows of all splits",
         ordinal=ordinal,
         for_check=True,

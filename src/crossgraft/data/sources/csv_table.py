@@ -10,7 +10,7 @@ import numpy as np
 
 from crossgraft.data._groups import refuse_missing_groups
 from crossgraft.data.sources._column_names import LABEL_COLUMNS, PATH_COLUMNS, SPLIT_COLUMNS
-from crossgraft.data.sources._image_files import open_image_files, rows_of_files
+from crossgraft.data.sources._image_files import rows_of_files
 from crossgraft.data.sources._label_sets import label_set_from_cells, label_set_from_columns, separator_notices
 from crossgraft.data.sources._labels import labels_from_text
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows
@@ -40,28 +40,25 @@ class CsvTable(DataSource):
         if not request.needs_labels:
             request = _with_known_labels(table, request)
             if not request.label_columns and _find_label_column(table) is None:
-                return rows_of_files(
-                    *_image_files(table, _path_column(table, request), path, request), path.stem, request
-                )
+                files, names = _image_files(table, _path_column(table, request), path, request)
+                return rows_of_files(files, names, request, name=path.stem, labels=None)
         columns = _Columns(table, request)
         table, splits = _keep_split(table, columns.split, request.use_split)
-        images = open_image_files(*_image_files(table, columns.path, path, request), request)
-        labels, label_names, label_notices = _labels(table, columns.labels, request.label_separator)
-        groups = None if columns.group is None else _groups(table, columns.group)
-        return SourceRows(
+        files, names = _image_files(table, columns.path, path, request)
+        labels, label_names, notices = _labels(table, columns.labels, request.label_separator)
+        return rows_of_files(
+            files,
+            names,
+            request,
             name=_table_name(path),
-            labels=labels[images.rows],
-            image_names=images.names,
-            decode=images.decode,
+            labels=labels,
             label_names=label_names,
-            splits=None if splits is None else splits[images.rows],
+            splits=splits,
             split_method="no split" if columns.split is None else f"column {columns.split} of the table",
-            groups=images.groups if groups is None else groups[images.rows],
-            groups_known=images.groups_known if groups is None else None,
-            group_column=images.group_column if groups is None else columns.group,
-            attributes={name: _attribute(table.column(name))[images.rows] for name in columns.attributes},
-            notices=(*label_notices, *images.notices),
-            reading=images.reading,
+            groups=None if columns.group is None else _groups(table, columns.group),
+            group_column=columns.group,
+            attributes={name: _attribute(table.column(name)) for name in columns.attributes},
+            notices=notices,
         )
 
 

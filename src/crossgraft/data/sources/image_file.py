@@ -23,7 +23,7 @@ class ImageFile(DataSource):
     def open(self, location: str, request: SourceRequest) -> SourceRows:
         """List its slices."""
         path = Path(location)
-        return rows_of_files([path], [path.name], path.stem, request)
+        return rows_of_files([path], [path.name], request, name=path.stem, labels=None)
 
 
 ONE_IMAGE = ImageFile()

@@ -7,13 +7,11 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
-
 from crossgraft.data._letters import whole_letters
 from crossgraft.data.class_names import natural_key
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
 from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension, is_image_file
-from crossgraft.data.sources._image_files import open_image_files, rows_of_files
+from crossgraft.data.sources._image_files import rows_of_files
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import canonical_split, is_split_name, refuse_missing_split
 from crossgraft.errors import DataError
@@ -77,19 +75,15 @@ def _rows(root: Path, parts: Mapping[str, Path] | Mapping[None, Path], request: 
             splits += [split or ""] * len(paths)
     has_splits = None not in parts
     names = [whole_letters(path.relative_to(root).as_posix()) for path in files]
-    images = open_image_files(files, names, request)
-    return SourceRows(
+    return rows_of_files(
+        files,
+        names,
+        request,
         name=root.resolve().name,
-        labels=np.asarray(labels)[images.rows],
-        image_names=images.names,
-        decode=images.decode,
-        splits=np.asarray(splits)[images.rows] if has_splits else None,
+        labels=labels,
+        splits=splits if has_splits else None,
         split_method="folders of the data" if has_splits else "no split",
-        groups=images.groups,
-        group_column=images.group_column,
-        groups_known=images.groups_known,
-        notices=(*notices, *images.notices),
-        reading=images.reading,
+        notices=notices,
         problems=tuple(problems),
     )
 
@@ -112,7 +106,7 @@ def _rows_below(root: Path, request: SourceRequest) -> SourceRows:
     if not files:
         raise DataError(f"No images in the folder {root}. Give a folder of images, one image, or a table of paths.")
     known = set(labels) <= set(request.known_classes) and not request.several_labels
-    return rows_of_files(files, names, root.resolve().name, request, labels if known else None)
+    return rows_of_files(files, names, request, name=root.resolve().name, labels=labels if known else None)
 
 
 def _find_split_folders(root: Path) -> dict[str, str]:
