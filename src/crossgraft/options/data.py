@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.models import Download
+from crossgraft.options.running import Seed
 
 VAL_SHARE = 0.2
 """Share of the training images that picks the model where the data have no validation rows."""
@@ -112,3 +113,8 @@ class SourceOptions(Download, Volumes, TableOptions):
 @options
 class OpeningOptions(Splits, ClassOptions, SourceOptions):
     """What belongs to opening data, and means nothing for data that are open."""
+
+
+@options
+class DatasetOptions(Seed, Subsets, Unreadable, OpeningOptions):
+    """What may be said when a data set is opened."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from crossgraft.data.unlabelled import ImageSet
+from crossgraft.data.rows import ImageRows
 from crossgraft.metrics import evaluate_predictions
 from crossgraft.progress import Reporter
 from crossgraft.records import MetricRecord, SavedModelRecord
@@ -34,7 +34,7 @@ class KnownTargets(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def true_classes(images: ImageSet, model: SavedModel, reporter: Reporter) -> KnownTargets:
+def true_classes(images: ImageRows, model: SavedModel, reporter: Reporter) -> KnownTargets:
     """The labels of ``images`` as classes of the model, found by their names."""
     facts = model.facts
     if images.targets is None:
@@ -51,7 +51,7 @@ def true_classes(images: ImageSet, model: SavedModel, reporter: Reporter) -> Kno
     return found._replace(warnings=tuple(warnings))
 
 
-def _seen_before(images: ImageSet, model: SavedModel) -> str | None:
+def _seen_before(images: ImageRows, model: SavedModel) -> str | None:
     """How many of the images were seen; of the whole data set where the model was passed on without its run."""
     if model.known_images is None:
         same = images.fingerprint == model.facts.trained_on.fingerprint
@@ -64,7 +64,7 @@ def _seen_before(images: ImageSet, model: SavedModel) -> str | None:
     )
 
 
-def _classes(images: ImageSet, facts: SavedModelRecord) -> KnownTargets:
+def _classes(images: ImageRows, facts: SavedModelRecord) -> KnownTargets:
     targets = images.targets
     if targets is None or targets.ndim == 2:
         return KnownTargets(
@@ -87,7 +87,7 @@ def _classes(images: ImageSet, facts: SavedModelRecord) -> KnownTargets:
     return KnownTargets(mapped, names, (warning,))
 
 
-def _labels(images: ImageSet, facts: SavedModelRecord) -> KnownTargets:
+def _labels(images: ImageRows, facts: SavedModelRecord) -> KnownTargets:
     targets = images.targets
     missing = [name for name in facts.class_names if name not in images.class_names]
     if targets is None or targets.ndim == 1 or missing:

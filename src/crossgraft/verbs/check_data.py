@@ -8,12 +8,12 @@ from pathlib import Path
 from crossgraft.data.checks.assess import assess
 from crossgraft.data.checks.data_check import DataCheck
 from crossgraft.data.checks.picture_groups import show_groups
-from crossgraft.data.checks.survey import Survey, survey_dataset, survey_location, with_thumbnails
+from crossgraft.data.checks.survey import Survey, survey_again, survey_location
 from crossgraft.data.dataset import Dataset
-from crossgraft.data.opening import location_text, make_request
+from crossgraft.data.listing import location_text
 from crossgraft.data.selection import RowSelection
 from crossgraft.errors import UsageError
-from crossgraft.options import CheckOptions, configuration, options_of
+from crossgraft.options import CheckOptions, configuration, from_mapping, options_of
 from crossgraft.options.data import OpeningOptions, SourceOptions
 from crossgraft.progress import Reporter
 from crossgraft.records import DataCheckRecord
@@ -55,7 +55,6 @@ def check_data(data: str | Path | Dataset, options: CheckOptions, run: Run) -> D
 
 
 def _survey(data: str | Path | Dataset, options: CheckOptions, reporter: Reporter) -> Survey:
-    request = {name: getattr(options, name) for name in options_of(SourceOptions)}
     selection = RowSelection(
         split=None if options.split is None else Path(options.split),
         holdout=options.holdout,
@@ -65,8 +64,8 @@ def _survey(data: str | Path | Dataset, options: CheckOptions, reporter: Reporte
     )
     if not isinstance(data, Dataset):
         return survey_location(
-            location_text(data),
-            make_request(use_split=None, **request),
+            data,
+            from_mapping(SourceOptions, {name: getattr(options, name) for name in options_of(SourceOptions)}),
             selection,
             class_names=options.class_names,
             ordinal=options.ordinal,
@@ -78,7 +77,7 @@ def _survey(data: str | Path | Dataset, options: CheckOptions, reporter: Reporte
         raise UsageError(
             f"{said[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset."
         )
-    return with_thumbnails(survey_dataset(data), num_threads=options.workers, reporter=reporter)
+    return survey_again(data, num_threads=options.workers, reporter=reporter)
 
 
 def _name_files(survey: Survey, record: DataCheckRecord, reporter: Reporter) -> None:

@@ -9,13 +9,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
-from crossgraft.config import settings_model
-from crossgraft.data import Dataset, Split, limit_rows, open_dataset
+from crossgraft.config import CONSENTS, settings_model
+from crossgraft.data import DATA_OPTIONS, Dataset, Split, limit_rows, open_dataset
 from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsMismatchError
 from crossgraft.models import ModelSpec
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.models.trusted_code import NOTHING, trusted_code
 from crossgraft.options import TuneOptions, options_of
+from crossgraft.options.data import Splits
+from crossgraft.options.models import Download
 from crossgraft.paths import read_whole, real_path
 from crossgraft.progress import Reporter
 from crossgraft.records import RunRecord
@@ -27,11 +29,8 @@ from crossgraft.tune.planning.starting_model import find_model, load_start
 from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model, load_saved_model
 from crossgraft.types import AllowedCode
 
-_READING = (
-    "label_column", "label_separator", "class_names", "ordinal", "group_column", "path_column", "image_root", "window",
-    "slices", "skip_unreadable", "limit",
-)  # fmt: skip
-_FOLLOWED = (*_READING, "seed", "image_size", "resize_policy", "threshold_rule")
+_READING = {*DATA_OPTIONS} - {*CONSENTS, *options_of(Download), *options_of(Splits), "per_class"}
+_FOLLOWED = _READING | {"image_size", "resize_policy", "threshold_rule"}
 """Arguments of ``fine_tune`` that are taken over from a run; what only a person can allow is none of them."""
 
 
@@ -143,7 +142,7 @@ def _config(run: Path) -> Mapping[str, Any]:
             f"{file} is missing or cannot be read, so the options of the run are not known. Give the whole run directory."
         ) from error
     given = {name: value for name, value in record.config.items() if name in _FOLLOWED}
-    others = set(options_of(TuneOptions)) - set(_FOLLOWED)
+    others = set(options_of(TuneOptions)) - _FOLLOWED
     try:
         options = settings_model(TuneOptions, leave_out=others).model_validate({**given, "seed": record.seed})
     except ValidationError as error:
@@ -239,9 +238,7 @@ def _open(data: str | Path | Dataset, config: Mapping[str, Any], reporter: Repor
         limit = config.get("limit")
         return data if limit is None else data.take(limit_rows(data.targets, limit, seed=config["seed"]))
     options = {name: config[name] for name in _READING if config.get(name) is not None}
-    return open_dataset(
-        data, use_split=None, seed=config["seed"], allow_outside=allow_outside, reporter=reporter, **options
-    )
+    return open_dataset(data, use_split=None, allow_outside=allow_outside, reporter=reporter, **options)
 
 
 def _parts(dataset: Dataset, full: SavedModel, run: Path) -> FoldRows:

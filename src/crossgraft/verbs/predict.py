@@ -11,8 +11,9 @@ import numpy as np
 
 from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
 from crossgraft.data.dataset import Dataset
+from crossgraft.data.rows import ImageRows
 from crossgraft.data.thumbnails import thumbnail_png
-from crossgraft.data.unlabelled import ImageSet, images_of_arrays, images_of_dataset, open_images
+from crossgraft.data.unlabelled import images_of_arrays, open_images
 from crossgraft.errors import UsageError
 from crossgraft.options import PredictOptions, configuration, options_of
 from crossgraft.options.predicting import ImageOptions
@@ -72,9 +73,10 @@ def predict(run: str | Path | SavedModel, images: Images, options: PredictOption
             before=["MODEL" if isinstance(run, SavedModel) else str(run)],
         ) as directory:
             opened = _open(images, model, options, num_threads=threads, reporter=reporter)
-            known = true_classes(opened, model, reporter)
+            readable = opened.readable()
+            known = true_classes(readable, model, reporter)
             start = time.perf_counter()
-            logits = compute_logits(model.classifier, opened, batch_size=size, reporter=reporter)
+            logits = compute_logits(model.classifier, readable, batch_size=size, reporter=reporter)
             seconds = time.perf_counter() - start
             answers = answer(model.facts, logits)
             rows = _rows(opened, logits, answers, known)
@@ -92,44 +94,43 @@ def _location(images: object) -> str:
 
 def _open(
     images: Images, model: SavedModel, options: PredictOptions, *, num_threads: int, reporter: Reporter
-) -> ImageSet:
+) -> ImageRows:
     facts = model.facts
-    opening = {name: getattr(options, name) for name in options_of(ImageOptions)}
     if isinstance(images, str | Path):
         return open_images(
             images,
+            options,
             known_classes=facts.class_names,
             several_labels=facts.task == "multi-label",
             default_window=facts.trained_on.window,
             default_slices=facts.trained_on.slices,
             num_threads=num_threads,
             reporter=reporter,
-            **opening,
         )
-    said = [name for name, value in opening.items() if value]
+    said = [name for name in options_of(ImageOptions) if getattr(options, name)]
     if said:
         raise UsageError(f"{said[0]} belongs to opening the data, but images were given that are open already.")
-    return images_of_dataset(images) if isinstance(images, Dataset) else images_of_arrays(images)
+    return images if isinstance(images, Dataset) else images_of_arrays(images)
 
 
-def _rows(images: ImageSet, logits: np.ndarray, answers: Answers, known: KnownTargets) -> list[PredictionRow]:
+def _rows(images: ImageRows, logits: np.ndarray, answers: Answers, known: KnownTargets) -> list[PredictionRow]:
     """One row per image that was listed, in the order of the data; unreadable ones say why."""
     rows = [
         PredictionRow(
-            row=image.number + 1,
-            name=image.name,
+            row=number + 1,
+            name=images.image_name(number),
             predicted=[],
             decision=UNREADABLE,
             probabilities=[],
             certainty=None,
-            reason=image.reason,
+            reason=reason,
         )
-        for image in images.unreadable
+        for number, reason in images.unreadable.items()
     ]
     rows += [
         PredictionRow(
             row=int(number) + 1,
-            name=images.image_name(index),
+            name=images.image_name(int(number)),
             predicted=answers.decisions[index],
             decision=in_words(answers.decisions[index]),
             probabilities=answers.probabilities[index].tolist(),
@@ -137,14 +138,14 @@ def _rows(images: ImageSet, logits: np.ndarray, answers: Answers, known: KnownTa
             certainty=float(answers.certainty[index]),
             target=known.names[index] if known.names else None,
         )
-        for index, number in enumerate(images.numbers)
+        for index, number in enumerate(images.readable_rows)
     ]
     return sorted(rows, key=lambda row: row.row)
 
 
 def _record(
     model: SavedModel,
-    images: ImageSet,
+    images: ImageRows,
     rows: list[PredictionRow],
     known: KnownTargets,
     answers: Answers,
@@ -153,7 +154,7 @@ def _record(
     facts = model.facts
     decided = [name for row in rows if row.probabilities for name in row.predicted or [row.decision]]
     names = dict.fromkeys([*facts.class_names, *decided])
-    numbers = images.numbers[np.argsort(-answers.certainty, kind="stable")] + 1
+    numbers = images.readable_rows[np.argsort(-answers.certainty, kind="stable")] + 1
     return PredictionRecord(
         model=facts.model,
         model_trained_on=facts.trained_on.name,
@@ -161,7 +162,7 @@ def _record(
         task=facts.task,
         class_names=facts.class_names,
         data_name=images.name,
-        num_images=len(images),
+        num_images=len(images.readable_rows),
         num_unreadable=len(images.unreadable),
         temperature=facts.temperature,
         thresholds=facts.thresholds,
@@ -169,9 +170,9 @@ def _record(
         predicted_counts={name: decided.count(name) for name in names},
         most_certain=numbers[:_SHOWN].tolist(),
         least_certain=numbers[::-1][:_SHOWN].tolist(),
-        metrics=measure(answers.probabilities, known, facts, images.groups),
+        metrics=measure(answers.probabilities, known, facts, images.readable().groups),
         training_metrics=facts.metrics,
-        images_per_second=len(images) / max(seconds, 1e-9),
+        images_per_second=len(images.readable_rows) / max(seconds, 1e-9),
         seconds=seconds,
         warnings=list(known.warnings),
         notes=list(images.reading),
@@ -181,7 +182,7 @@ def _record(
 
 def _finish(
     record: PredictionRecord,
-    images: ImageSet,
+    images: ImageRows,
     run: RunDirectory | None,
     reporter: Reporter,
     *,
@@ -195,7 +196,8 @@ def _finish(
     if run is None:
         return predictions
     # The same folder is predicted again when images were added, so another fingerprint is no reason to refuse the run.
-    run.update(data_fingerprint=images.fingerprint, weights_fingerprints={record.model.name: record.model_fingerprint})
+    data_fingerprint = images.readable().fingerprint
+    run.update(data_fingerprint=data_fingerprint, weights_fingerprints={record.model.name: record.model_fingerprint})
     page = publish(
         run,
         record,
@@ -206,8 +208,7 @@ def _finish(
     return replace(predictions, out=run.path, report=page)
 
 
-def _thumbnails(record: PredictionRecord, images: ImageSet) -> list[Thumbnail]:
+def _thumbnails(record: PredictionRecord, images: ImageRows) -> list[Thumbnail]:
     """Thumbnails of the most and the least certain images, each under the number of its row."""
-    place = {int(number) + 1: index for index, number in enumerate(images.numbers)}
     shown = dict.fromkeys([*record.most_certain, *record.least_certain])
-    return [Thumbnail(class_name=str(row), png_base64=thumbnail_png(images.read(place[row]))) for row in shown]
+    return [Thumbnail(class_name=str(row), png_base64=thumbnail_png(images.read(row - 1))) for row in shown]

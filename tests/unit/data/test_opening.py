@@ -1,14 +1,17 @@
 """From a location to a data set: the right source, the right rows, and nothing else opened."""
 
 import hashlib
+from inspect import signature
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from crossgraft.data import SOURCES, Split, open_dataset
+from crossgraft.data import DATA_OPTIONS, SOURCES, Split, open_dataset
 from crossgraft.data.sources import DataSource, SourceRows
 from crossgraft.errors import DataError, UnreadableImageError, UsageError
+from crossgraft.options import options_of
+from crossgraft.options.data import DatasetOptions
 
 
 def summary(dataset):
@@ -19,6 +22,13 @@ def summary(dataset):
     groups = None if dataset.groups is None else dataset.groups.tolist()
     facts = (dataset.class_names, dataset.targets.tolist(), dataset.fingerprint, dataset.image_kinds, dataset.rows_used)
     return facts, attributes, images, names, groups, dataset.split_method, dataset.group_column
+
+
+def test_every_option_about_data_is_an_argument_with_its_default():
+    arguments = signature(open_dataset).parameters
+    assert {*arguments} == {*DATA_OPTIONS, "location", "use_split", "num_threads", "reporter"}
+    defaults = {name: arguments[name].default for name in DATA_OPTIONS}
+    assert defaults == {name: each.default for name, each in options_of(DatasetOptions).items()} | {"fold": 0}
 
 
 def test_poisoned_test_folders_change_nothing(make_folder):

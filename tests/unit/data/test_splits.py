@@ -51,6 +51,26 @@ def test_no_group_is_in_two_parts_and_every_class_is_in_every_part(data):
         assert set(targets[split.rows(part)]) == set(targets)
 
 
+@pytest.mark.parametrize(("seed", "num_groups"), [(386, 12), (15, 12), (212, 13)])
+def test_groups_of_several_classes_leave_no_part_without_a_class(seed, num_groups):
+    rng = np.random.default_rng(seed)
+    group_of_row = np.repeat(np.arange(num_groups), rng.integers(1, 6, num_groups))
+    own = rng.permutation(np.arange(num_groups) % 4)[group_of_row]
+    targets = np.where(rng.random(len(own)) < 0.3, rng.permutation(own), own)
+    groups = np.array([f"patient {group}" for group in group_of_row])
+    assert all(len(np.unique(groups[targets == index])) >= 3 for index in range(4))
+    for fractions in (FRACTIONS, {"train": 0.6, "val": 0.2, "test": 0.2}):
+        split = make_split(targets, groups, fractions=fractions, seed=seed)
+        assert all(set(targets[split.rows(part)]) == {0, 1, 2, 3} for part in PARTS)
+
+
+def test_where_no_cut_gives_every_part_every_class_one_is_drawn_all_the_same():
+    targets, groups = np.array([0, 1, 1, 2, 2, 0]), np.array([0, 0, 1, 1, 2, 2])
+    split = make_split(targets, groups, fractions={"train": 0.5, "test": 0.5}, seed=0)
+    missing = [set(targets) - set(targets[split.rows(part)]) for part in ("train", "test")]
+    assert sum(map(len, missing)) == 1
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_with_many_groups_the_class_shares_are_near(seed):
     rng = np.random.default_rng(seed)

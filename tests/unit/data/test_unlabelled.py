@@ -5,8 +5,9 @@ import pytest
 from PIL import Image
 
 from crossgraft.data import dataset_from_arrays, open_dataset
-from crossgraft.data.unlabelled import images_of_arrays, images_of_dataset, open_images
+from crossgraft.data.unlabelled import images_of_arrays
 from crossgraft.errors import DataError, UnreadableImageError, UsageError
+from support.unlabelled import open_images
 
 
 def save(path, level=100, mode="L"):
@@ -91,10 +92,15 @@ def test_an_unreadable_image_is_named_or_left_out(folder):
     with pytest.raises(UnreadableImageError, match=r"benign/2\.png"):
         open_images(folder)
     images = open_images(folder, known_classes=["benign", "malignant"], skip_unreadable=True)
-    assert [(image.number, image.name) for image in images.unreadable] == [(0, "benign/2.png")]
-    assert images.numbers.tolist() == [1, 2]
-    assert names(images) == ["benign/10.png", "malignant/1.png"]
-    assert images.targets.tolist() == [0, 1]
+    assert images.unreadable == {0: "it is a text file"}
+    assert images.readable_rows.tolist() == [1, 2]
+    assert names(images) == ["benign/2.png", "benign/10.png", "malignant/1.png"]
+    readable = images.readable()
+    assert names(readable) == ["benign/10.png", "malignant/1.png"]
+    assert readable.skipped_unreadable == ("benign/2.png",)
+    assert readable.rows_used == "all rows, 1 unreadable left out"
+    assert readable.targets.tolist() == [0, 1]
+    assert readable.readable() is readable
     for name in ("benign/10.png", "malignant/1.png"):
         (folder / name).write_bytes(b"no picture")
     with pytest.raises(DataError, match="None of the 3 images"):
@@ -109,12 +115,15 @@ def test_nothing_to_open_and_options_without_meaning_are_refused(tmp_path, folde
         open_images(folder, label_column="label")
 
 
-def test_arrays_and_open_data_are_images_too(folder):
+def test_images_with_labels_are_the_same_data_as_a_data_set(folder):
     dataset = open_dataset(folder)
-    images = images_of_dataset(dataset)
+    images = open_images(folder, known_classes=["benign", "malignant"])
     assert images.fingerprint == dataset.fingerprint
-    assert images.fingerprint == open_images(folder, known_classes=["benign", "malignant"]).fingerprint
     assert images.targets.tolist() == dataset.targets.tolist()
+
+
+def test_arrays_are_images_too(folder):
+    dataset = open_dataset(folder)
     pixels = [dataset.read(row) for row in range(3)]
     bare = images_of_arrays(pixels)
     assert bare.targets is None

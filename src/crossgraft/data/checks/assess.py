@@ -18,8 +18,9 @@ from crossgraft.data.checks.label_leakage import check_label_leakage, measure_co
 from crossgraft.data.checks.near_duplicates import check_near_duplicates
 from crossgraft.data.checks.ordered_classes import check_ordered_classes
 from crossgraft.data.checks.readable_images import check_readable_images
-from crossgraft.data.checks.survey import Survey, survey_dataset
+from crossgraft.data.checks.survey import Survey, survey_rows
 from crossgraft.data.dataset import Dataset
+from crossgraft.data.describe import describe_dataset
 from crossgraft.records import DataCheckRecord, FindingRecord, Reference, Severity
 from crossgraft.words.formatting import counted
 
@@ -63,9 +64,9 @@ def assess(survey: Survey, *, show_names: bool) -> DataCheckRecord:
     findings = _ordered([*found, *check_label_leakage(survey, columns)])
     mentioned = {row for finding in findings for group in finding.images for row in group}
     return DataCheckRecord(
-        dataset=survey.describe(show_names=show_names),
+        dataset=describe_dataset(survey, show_names=show_names),
         split_names=survey.split_names,
-        split_counts=[survey.class_counts(split) for split in survey.split_names],
+        split_counts=[survey.counts_in(split) for split in survey.split_names],
         is_sound=not any(finding.severity == "unsound" for finding in findings),
         verdict=write_verdict(findings),
         findings=findings,
@@ -77,14 +78,14 @@ def assess(survey: Survey, *, show_names: bool) -> DataCheckRecord:
 
 def findings_of_rows(dataset: Dataset) -> list[FindingRecord]:
     """What can be said about the rows of an open data set alone; opens no other row and decodes no image again."""
-    survey = survey_dataset(dataset)
+    survey = survey_rows(dataset)
     found = [finding for check in _CHECKS_OF_ROWS for finding in check(survey)]
     return _ordered([*found, *check_label_leakage(survey, measure_columns(survey))])
 
 
 def findings_across_splits(dataset: Dataset) -> list[FindingRecord]:
     """Which groups and which pictures of an open data set are in more than one of its ``splits``."""
-    survey = survey_dataset(dataset)
+    survey = survey_rows(dataset)
     return _ordered([*check_groups_across_splits(survey), *check_identical_across(survey)])
 
 

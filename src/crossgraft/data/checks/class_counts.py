@@ -15,7 +15,7 @@ def check_class_counts(survey: Survey) -> list[FindingRecord]:
     """Empty classes and fewer than two classes are unsound, classes of one image a warning, of few a notice."""
     found = [finding(_NAME, "Unusable rows", "unsound", problem) for problem in survey.problems]
     found += _too_few_classes(survey)
-    counts = dict(zip(survey.class_names, survey.class_counts(), strict=True))
+    counts = dict(zip(survey.class_names, survey.class_counts, strict=True))
     what = "label" if survey.is_multi_label else "class"
     ranges: list[tuple[int, int, Severity, str, str]] = [
         (0, 0, "unsound", f"No image of the {what}", "Add images or remove it."),
@@ -45,7 +45,7 @@ def _absent_from_splits(survey: Survey, counts: dict[str, int]) -> list[FindingR
     """A class that is not in train cannot be learnt; one that is not in another split is not tested there."""
     found: list[FindingRecord] = []
     for split in survey.split_names:
-        in_split = survey.class_counts(split)
+        in_split = survey.counts_in(split)
         absent = [name for name, here in zip(survey.class_names, in_split, strict=True) if counts[name] and not here]
         if absent:
             severity = "unsound" if split == "train" else "warning"

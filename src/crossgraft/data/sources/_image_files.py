@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Required, TypedDict, Unpack
 
 import numpy as np
 
-from crossgraft.data._confidential import Confidential
 from crossgraft.data.decoding import decode_file
 from crossgraft.data.medical.files import (
     MedicalFile,
@@ -18,45 +17,48 @@ from crossgraft.data.medical.files import (
     warn_of_reading,
 )
 from crossgraft.data.medical.formats import medical_format
-from crossgraft.data.medical.patients import group_files
+from crossgraft.data.medical.patients import FileGroups, group_files
 from crossgraft.data.medical.slices import SlicePolicy, parse_slices
 from crossgraft.data.medical.windows import parse_window
-from crossgraft.data.sources._source import SourceRequest
+from crossgraft.data.sources._source import NO_LABEL, SourceRequest, SourceRows
 from crossgraft.errors import UsageError
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ImageFiles(Confidential):
-    """Images in files: one per file, or several where a file holds slices.
+class OtherFields(TypedDict, total=False):
+    """Fields of ``SourceRows`` that are the same whether a file holds one image or several; ``name`` is needed."""
 
-    Attributes:
-        names: One per image, for messages; no absolute path.
-        rows: (num_images,) the file that each image comes from, as a place in the list that was given.
-        decode: Pixels of image i; raises UnreadableImageError.
-        groups: (num_images,) the patient that each file names in its own header, as a number, or None.
-        group_column: Description of the groups.
-        groups_known: (num_images,) does the file name its patient? None: there are no groups.
-        notices: Notices to the user, one sentence each.
-        reading: Description of how files of scanners are read, one sentence each.
-    """
-
-    names: Sequence[str]
-    rows: np.ndarray
-    decode: Callable[[int], np.ndarray]
-    groups: np.ndarray | None = None
-    group_column: str | None = None
-    groups_known: np.ndarray | None = None
-    notices: tuple[str, ...] = ()
-    reading: tuple[str, ...] = ()
+    name: Required[str]
+    label_names: Sequence[str] | None
+    split_method: str
+    problems: tuple[str, ...]
 
 
-def open_image_files(files: Sequence[Path], names: Sequence[str], request: SourceRequest) -> ImageFiles:
-    """List the images of ``files``; reads headers at most.
+def rows_of_files(
+    files: Sequence[Path],
+    names: Sequence[str],
+    request: SourceRequest,
+    *,
+    labels: Sequence[str] | np.ndarray | None,
+    splits: Sequence[str] | np.ndarray | None = None,
+    groups: np.ndarray | None = None,
+    group_column: str | None = None,
+    attributes: Mapping[str, np.ndarray] | None = None,
+    notices: Sequence[str] = (),
+    **others: Unpack[OtherFields],
+) -> SourceRows:
+    """The images of ``files``: one per file, or several where a file holds slices; reads headers at most.
 
     Args:
         files: Files, each of which exists.
         names: Name of each file in messages.
         request: Says which slices and which window.
+        labels: One per file, or a row of 0 and 1; None: there are none.
+        splits: One per file.
+        groups: One per file; None: those that the files name in their own headers, as numbers.
+        group_column: Column that the groups come from.
+        attributes: Further columns, one entry per file.
+        notices: Notices to the user about the data, before those about the files.
+        others: Fields of ``SourceRows`` that are no columns.
 
     Raises:
         MissingExtraError: There are DICOM or NIfTI files, and the package that reads them is not installed.
@@ -81,17 +83,22 @@ def open_image_files(files: Sequence[Path], names: Sequence[str], request: Sourc
         file = listed[row]
         return decode_file(files[row], name=names[row]) if file is None else reader.read(file, place)
 
-    return ImageFiles(
-        names=[
+    grouping = FileGroups(groups, None, group_column, grouped.notices) if groups is not None else grouped
+    return SourceRows(
+        labels=np.asarray([NO_LABEL] * len(files) if labels is None else labels)[rows],
+        has_labels=labels is not None,
+        image_names=[
             name for row, file in enumerate(listed) for name in ([names[row]] if file is None else file.image_names)
         ],
-        rows=rows,
         decode=decode,
-        groups=None if grouped.groups is None else grouped.groups[rows],
-        group_column=grouped.group_column,
-        groups_known=None if grouped.known is None else grouped.known[rows],
-        notices=(*grouped.notices, *warn_of_reading(medical, policy)),
+        splits=None if splits is None else np.asarray(splits)[rows],
+        groups=None if grouping.groups is None else grouping.groups[rows],
+        group_column=grouping.group_column,
+        groups_known=None if grouping.known is None else grouping.known[rows],
+        attributes={column: values[rows] for column, values in (attributes or {}).items()},
+        notices=(*notices, *grouped.notices, *warn_of_reading(medical, policy)),
         reading=tuple(describe_reading(medical, policy, slices)),
+        **others,
     )
 
 

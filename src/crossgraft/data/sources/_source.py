@@ -12,6 +12,9 @@ import numpy as np
 from crossgraft.data._confidential import Confidential
 from crossgraft.errors import UsageError
 
+NO_LABEL = ""
+"""The label of every row where the data have none."""
+
 
 @dataclass(frozen=True)
 class SourceRequest:
@@ -32,6 +35,10 @@ class SourceRequest:
         allow_download: Whether the source may use the network.
         default_window: Default of ``window``, where that is not given; ignored where it has no meaning.
         default_slices: Default of ``slices``, where that is not given; ignored where it has no meaning.
+        needs_labels: Whether images without labels are refused. If not, labels are what the data hold of ``known_classes``,
+            and ``SourceRows.has_labels`` says whether they hold any.
+        known_classes: Classes of the model that is to look at the images.
+        several_labels: Whether an image may have several of them.
     """
 
     use_split: str | None = "train"
@@ -46,6 +53,9 @@ class SourceRequest:
     allow_download: bool = False
     default_window: str | None = None
     default_slices: str | None = None
+    needs_labels: bool = True
+    known_classes: tuple[str, ...] = ()
+    several_labels: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,6 +81,7 @@ class SourceRows(Confidential):
             nothing in it names a file or a patient.
         problems: What makes the rows unusable as they are, one sentence each: opening raises the first, checking lists
             all.
+        has_labels: Whether ``labels`` mean something; False only where the request needs none.
     """
 
     name: str
@@ -87,6 +98,7 @@ class SourceRows(Confidential):
     notices: tuple[str, ...] = ()
     reading: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    has_labels: bool = True
 
 
 class DataSource(ABC):

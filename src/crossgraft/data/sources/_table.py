@@ -21,20 +21,42 @@ _DELIMITERS = (",", "\t", ";")
 
 
 @dataclass(frozen=True, repr=False)
-class TextTable(Confidential):
-    """Cells as text, without leading and trailing blanks.
+class Header(Confidential):
+    """What columns there are.
 
     Attributes:
-        name: File name.
+        name: Name of the data that have them.
         columns: Column names as written.
-        rows: One tuple of cells per row.
-        line_numbers: Line of the file in which each row ends; the header is line 1.
     """
 
     name: str
     columns: tuple[str, ...]
+
+    def listed(self) -> str:
+        """All columns, for a message."""
+        return f"Columns: {', '.join(self.columns)}."
+
+
+@dataclass(frozen=True, repr=False)
+class TextTable(Header):
+    """Cells as text, without leading and trailing blanks.
+
+    Attributes:
+        rows: One tuple of cells per row.
+        line_numbers: Line of the file in which each row ends; the header is line 1.
+    """
+
     rows: tuple[tuple[str, ...], ...]
     line_numbers: tuple[int, ...]
+
+    def listed(self) -> str:
+        """All columns, for a message.
+
+        Raises:
+            DataError: The first line looks like something else than their names.
+        """
+        _refuse_data_as_header(self.name, self.columns)
+        return super().listed()
 
     def column(self, name: str) -> list[str]:
         """The cells of one column."""
@@ -43,12 +65,8 @@ class TextTable(Confidential):
 
     def keep(self, rows: Sequence[int]) -> TextTable:
         """Only these rows."""
-        return TextTable(
-            self.name,
-            self.columns,
-            tuple(self.rows[i] for i in rows),
-            tuple(self.line_numbers[i] for i in rows),
-        )
+        kept, numbers = tuple(self.rows[i] for i in rows), tuple(self.line_numbers[i] for i in rows)
+        return TextTable(self.name, self.columns, kept, numbers)
 
     def row_name(self, row: int) -> str:
         """How to call a row in a message, so that it is found in an editor."""
@@ -80,13 +98,11 @@ def read_table(path: Path) -> TextTable:
     return TextTable(path.name, columns, tuple(row for row, _ in numbered), tuple(number for _, number in numbered))
 
 
-def find_column(
-    table: TextTable, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str
-) -> str | None:
+def find_column(table: Header, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str) -> str | None:
     """The column called ``wanted``, or else the one column with a usual name.
 
     Args:
-        table: Table that is searched.
+        table: Columns that are searched.
         wanted: Name that the user gave, if any.
         kind: Content of the column, for messages.
         usual_names: Names that are recognised, in lower case.
@@ -102,22 +118,22 @@ def find_column(
     if wanted is not None:
         if wanted in table.columns:
             return wanted
-        listed = _listed_columns(table)
+        listed = table.listed()
         near = nearest_names(wanted, table.columns)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise DataError(f"The table {table.name} has no column {wanted}.{hint} {listed}")
     found = [column for column in table.columns if column.casefold().replace(" ", "_") in usual_names]
     if len(found) > 1:
-        listed = _listed_columns(table)
+        listed = table.listed()
         raise DataError(f"Several columns of {table.name} could hold the {kind}: {', '.join(found)}. {choose} {listed}")
     return found[0] if found else None
 
 
-def find_group_column(table: TextTable, wanted: str | None, *, taken: Collection[str | None]) -> str | None:
+def find_group_column(table: Header, wanted: str | None, *, taken: Collection[str | None]) -> str | None:
     """The column of patients; None where there is none, or where the user says so.
 
     Args:
-        table: Table that is searched.
+        table: Columns that are searched.
         wanted: Name that the user gave, if any.
         taken: Columns that hold something else.
 
@@ -131,7 +147,7 @@ def find_group_column(table: TextTable, wanted: str | None, *, taken: Collection
     return find_groups(table.columns, taken=taken, holder=table.name, kind="columns")
 
 
-def require_column(table: TextTable, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str) -> str:
+def require_column(table: Header, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str) -> str:
     """Like ``find_column``, for a column that must be there.
 
     Raises:
@@ -139,16 +155,9 @@ def require_column(table: TextTable, wanted: str | None, *, kind: str, usual_nam
     """
     column = find_column(table, wanted, kind=kind, usual_names=usual_names, choose=choose)
     if column is None:
-        listed, usual = _listed_columns(table), ", ".join(usual_names)
+        listed, usual = table.listed(), ", ".join(usual_names)
         raise DataError(f"No column of {table.name} holds the {kind} (looked for {usual}). {choose} {listed}")
     return column
-
-
-def _listed_columns(table: TextTable) -> str:
-    """All columns, for a message; only a file has a first line that may be something else than their names."""
-    if table.line_numbers:
-        _refuse_data_as_header(table.name, table.columns)
-    return f"Columns: {', '.join(table.columns)}."
 
 
 def _refuse_data_as_header(name: str, columns: Sequence[str]) -> None:

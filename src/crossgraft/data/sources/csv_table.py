@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path, PurePath
 
 import numpy as np
 
 from crossgraft.data._groups import refuse_missing_groups
 from crossgraft.data.sources._column_names import LABEL_COLUMNS, PATH_COLUMNS, SPLIT_COLUMNS
-from crossgraft.data.sources._image_files import open_image_files
+from crossgraft.data.sources._image_files import rows_of_files
 from crossgraft.data.sources._label_sets import label_set_from_cells, label_set_from_columns, separator_notices
 from crossgraft.data.sources._labels import labels_from_text
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows
@@ -36,28 +37,28 @@ class CsvTable(DataSource):
         """Read the table, keep the rows of the split, then check those rows and nothing else."""
         path = Path(location)
         table = read_table(path)
+        if not request.needs_labels:
+            request = _with_known_labels(table, request)
+            if not request.label_columns and _find_label_column(table) is None:
+                files, names = _image_files(table, _path_column(table, request), path, request)
+                return rows_of_files(files, names, request, name=path.stem, labels=None)
         columns = _Columns(table, request)
         table, splits = _keep_split(table, columns.split, request.use_split)
-        root = request.image_root if request.image_root is not None else path.parent
-        cells = table.column(columns.path)
-        files = find_image_files(cells, root, allow_outside=request.allow_outside, row_name=table.row_name)
-        images = open_image_files(files, [display_name(cell) for cell in cells], request)
-        labels, label_names, label_notices = _labels(table, columns.labels, request.label_separator)
-        groups = None if columns.group is None else _groups(table, columns.group)
-        return SourceRows(
+        files, names = _image_files(table, columns.path, path, request)
+        labels, label_names, notices = _labels(table, columns.labels, request.label_separator)
+        return rows_of_files(
+            files,
+            names,
+            request,
             name=_table_name(path),
-            labels=labels[images.rows],
-            image_names=images.names,
-            decode=images.decode,
+            labels=labels,
             label_names=label_names,
-            splits=None if splits is None else splits[images.rows],
+            splits=splits,
             split_method="no split" if columns.split is None else f"column {columns.split} of the table",
-            groups=images.groups if groups is None else groups[images.rows],
-            groups_known=images.groups_known if groups is None else None,
-            group_column=images.group_column if groups is None else columns.group,
-            attributes={name: _attribute(table.column(name))[images.rows] for name in columns.attributes},
-            notices=(*label_notices, *images.notices),
-            reading=images.reading,
+            groups=None if columns.group is None else _groups(table, columns.group),
+            group_column=columns.group,
+            attributes={name: _attribute(table.column(name)) for name in columns.attributes},
+            notices=notices,
         )
 
 
@@ -65,13 +66,7 @@ class _Columns:
     """Which column holds what."""
 
     def __init__(self, table: TextTable, request: SourceRequest) -> None:
-        self.path = require_column(
-            table,
-            request.path_column,
-            kind="image files",
-            usual_names=PATH_COLUMNS,
-            choose="Name it with --path-column.",
-        )
+        self.path = _path_column(table, request)
         self.labels = [
             require_column(
                 table, wanted, kind="labels", usual_names=LABEL_COLUMNS, choose="Name it with --label-column."
@@ -82,6 +77,29 @@ class _Columns:
         self.split = find_column(table, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one.")
         taken = (self.path, *self.labels, self.group, self.split)
         self.attributes = [name for name in table.columns if name not in taken]
+
+
+def _path_column(table: TextTable, request: SourceRequest) -> str:
+    choose = "Name it with --path-column."
+    return require_column(table, request.path_column, kind="image files", usual_names=PATH_COLUMNS, choose=choose)
+
+
+def _find_label_column(table: TextTable) -> str | None:
+    return find_column(table, None, kind="labels", usual_names=LABEL_COLUMNS, choose="Name it with --label-column.")
+
+
+def _with_known_labels(table: TextTable, request: SourceRequest) -> SourceRequest:
+    """Ask for one column per label where the table has them all and the user named none."""
+    wanted = request.several_labels and not request.label_columns and set(request.known_classes) <= set(table.columns)
+    return replace(request, label_columns=request.known_classes) if wanted else request
+
+
+def _image_files(table: TextTable, column: str, path: Path, request: SourceRequest) -> tuple[list[Path], list[str]]:
+    """The file that each row names, and how it is shown."""
+    root = request.image_root if request.image_root is not None else path.parent
+    cells = table.column(column)
+    files = find_image_files(cells, root, allow_outside=request.allow_outside, row_name=table.row_name)
+    return files, [_display_name(cell) for cell in cells]
 
 
 def _keep_split(table: TextTable, column: str | None, use_split: str | None) -> tuple[TextTable, np.ndarray | None]:
@@ -147,7 +165,7 @@ def _table_name(path: Path) -> str:
     return folder if path.stem.casefold() in _NAMES_THAT_SAY_NOTHING and folder else path.stem
 
 
-def display_name(cell: str) -> str:
+def _display_name(cell: str) -> str:
     """The cell, or the file name alone where the cell is an absolute path."""
     path = PurePath(cell.replace("\\", "/"))
     return path.name if path.is_absolute() else cell

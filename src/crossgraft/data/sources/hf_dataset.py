@@ -5,8 +5,7 @@ Images are decoded here and not by ``datasets``, whose pictures of 16-bit files 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,7 @@ import numpy as np
 
 from crossgraft.data._confidential import Confidential
 from crossgraft.data.decoding import decode_bytes, decode_file
-from crossgraft.data.sources._column_names import LABEL_COLUMNS, SPLIT_COLUMNS
 from crossgraft.data.sources._hf_columns import (
-    GROUP_KINDS,
     HfLabels,
     kind_of,
     read_attribute,
@@ -24,6 +21,7 @@ from crossgraft.data.sources._hf_columns import (
     read_indicators,
     read_labels,
 )
+from crossgraft.data.sources._hf_roles import find_columns
 from crossgraft.data.sources._hf_tables import (
     HUB_PREFIX,
     ArrowRows,
@@ -37,11 +35,8 @@ from crossgraft.data.sources._image_root import ImageRoot, refuse_outside
 from crossgraft.data.sources._label_sets import label_set_from_cells
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
-from crossgraft.data.sources._table import TextTable, find_column, find_group_column
 from crossgraft.errors import DataError, UnreadableImageError, UsageError
 from crossgraft.paths import is_link
-
-_LABEL_KINDS = ("class", "list of class")
 
 
 class HfDataset(DataSource):
@@ -95,16 +90,6 @@ def _without_splits(splits: ArrowSplits, request: SourceRequest) -> SourceRows:
     return _source_rows(rows)
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """Which column holds what."""
-
-    image: str
-    labels: tuple[str, ...]
-    group: str | None
-    split: str | None
-
-
 class _Rows(Confidential):
     """The rows that are used, and what their columns are.
 
@@ -125,7 +110,7 @@ class _Rows(Confidential):
         if not len(split_of_row):
             raise DataError(f"The dataset {dataset.name} has no rows to use. Save it with some.")
         self.features = self._arrow.features
-        self.columns = _find_columns(dataset.name, self.features, request, with_split=None in used)
+        self.columns = find_columns(dataset.name, self.features, request, with_split=None in used)
         self.splits = None if None in used else np.asarray(used)[split_of_row]
         self.places = np.arange(len(split_of_row))
         self._place_in_split = self.places - np.searchsorted(split_of_row, split_of_row)
@@ -228,67 +213,6 @@ class _Rows(Confidential):
         if "://" in path:
             raise UnreadableImageError(name, "only its address on the internet is stored, not the image")
         return decode_file(Path(path), name=name)
-
-
-def _find_columns(name: str, features: Mapping[str, Any], request: SourceRequest, *, with_split: bool) -> _Columns:
-    header = TextTable(name, tuple(features), (), ())
-    image = _image_column(header, features, request.path_column)
-    labels = _label_columns(header, features, request.label_columns)
-    usable = [column for column, feature in features.items() if kind_of(feature) in GROUP_KINDS]
-    wanted = request.group_column
-    group = find_group_column(header if wanted else TextTable(name, tuple(usable), (), ()), wanted, taken=labels)
-    split = find_column(header, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one.")
-    return _Columns(
-        image=image,
-        labels=labels,
-        group=group,
-        split=split if with_split else None,
-    )
-
-
-def _image_column(header: TextTable, features: Mapping[str, Any], wanted: str | None) -> str:
-    images = [column for column, feature in features.items() if kind_of(feature) == "image"]
-    if wanted is not None:
-        column = find_column(header, wanted, kind="images", usual_names=(), choose="")
-        if column is not None and column not in images:
-            raise DataError(
-                f"The column {column} of {header.name} holds {features[column]}, not images (--path-column)."
-            )
-    if len(images) == 1 or wanted is not None:
-        return wanted or images[0]
-    if images:
-        listed = ", ".join(images)
-        raise DataError(f"Several columns of {header.name} hold images: {listed}. Choose one with --path-column.")
-    listed = "; ".join(f"{column}: {feature}" for column, feature in features.items())
-    raise DataError(
-        f"No column of {header.name} is declared as one image per row. Declare it with dataset.cast_column(NAME, "
-        f"datasets.Image()), and save the dataset again. Columns: {listed}."
-    )
-
-
-def _label_columns(header: TextTable, features: Mapping[str, Any], wanted: tuple[str, ...]) -> tuple[str, ...]:
-    choose = "Name it with --label-column."
-    if wanted:
-        for column in wanted:
-            find_column(header, column, kind="labels", usual_names=(), choose=choose)
-        return wanted
-    usual = (*LABEL_COLUMNS, "labels")
-    found = find_column(header, None, kind="labels", usual_names=usual, choose=choose)
-    if found is not None:
-        return (found,)
-    declared = [column for column, feature in features.items() if kind_of(feature) in _LABEL_KINDS]
-    if len(declared) == 1:
-        return (declared[0],)
-    listed = ", ".join(header.columns)
-    if declared:
-        several = ", ".join(declared)
-        raise DataError(
-            f"Several columns of {header.name} could hold the labels: {several}. {choose} Columns: {listed}."
-        )
-    raise DataError(
-        f"No column of {header.name} holds the labels (looked for a ClassLabel, or {', '.join(usual)}). {choose} "
-        f"Columns: {listed}."
-    )
 
 
 def _source_rows(rows: _Rows, *, notices: tuple[str, ...] = ()) -> SourceRows:

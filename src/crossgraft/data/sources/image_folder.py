@@ -7,13 +7,11 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
-
 from crossgraft.data._letters import whole_letters
 from crossgraft.data.class_names import natural_key
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
 from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension, is_image_file
-from crossgraft.data.sources._image_files import open_image_files
+from crossgraft.data.sources._image_files import rows_of_files
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import canonical_split, is_split_name, refuse_missing_split
 from crossgraft.errors import DataError
@@ -40,15 +38,18 @@ class ImageFolder(DataSource):
         return Path(location).is_dir()
 
     def open(self, location: str, request: SourceRequest) -> SourceRows:
-        """List the image files of each class."""
+        """List the image files of each class; where no labels are needed, those of every folder."""
+        advice = "Write a table with the columns path, label and patient, and give that instead."
         refuse_options(
             request,
             "a folder of images",
             unused=("label_columns", "label_separator", "group_column", "path_column", "image_root"),
-            advice="Write a table with the columns path, label and patient, and give that instead.",
+            advice=advice if request.needs_labels else "Give a table instead.",
         )
         root = Path(location)
-        split_folders = find_split_folders(root)
+        if not request.needs_labels:
+            return _rows_below(root, request)
+        split_folders = _find_split_folders(root)
         if not split_folders:
             if request.use_split not in (None, "train"):
                 refuse_missing_split(request.use_split, [], f"The folder {root}")
@@ -74,24 +75,41 @@ def _rows(root: Path, parts: Mapping[str, Path] | Mapping[None, Path], request: 
             splits += [split or ""] * len(paths)
     has_splits = None not in parts
     names = [whole_letters(path.relative_to(root).as_posix()) for path in files]
-    images = open_image_files(files, names, request)
-    return SourceRows(
+    return rows_of_files(
+        files,
+        names,
+        request,
         name=root.resolve().name,
-        labels=np.asarray(labels)[images.rows],
-        image_names=images.names,
-        decode=images.decode,
-        splits=np.asarray(splits)[images.rows] if has_splits else None,
+        labels=labels,
+        splits=splits if has_splits else None,
         split_method="folders of the data" if has_splits else "no split",
-        groups=images.groups,
-        group_column=images.group_column,
-        groups_known=images.groups_known,
-        notices=(*notices, *images.notices),
-        reading=images.reading,
+        notices=notices,
         problems=tuple(problems),
     )
 
 
-def find_split_folders(root: Path) -> dict[str, str]:
+def _rows_below(root: Path, request: SourceRequest) -> SourceRows:
+    """Every image below; the folders of the first level are labels if each of them is the name of a known class."""
+    split_of = {name: split for split, name in _find_split_folders(root).items()}
+    if request.use_split is not None:
+        refuse_missing_split(request.use_split, list(split_of.values()), f"The folder {root}")
+    files: list[Path] = []
+    names: list[str] = []
+    labels: list[str] = []
+    for file in _images_below(root):
+        parts = file.relative_to(root).parts
+        split = split_of.get(parts[0])
+        if request.use_split in (None, split):
+            files.append(file)
+            names.append(whole_letters("/".join(parts)))
+            labels.append(whole_letters(parts[0 if split is None else 1]))
+    if not files:
+        raise DataError(f"No images in the folder {root}. Give a folder of images, one image, or a table of paths.")
+    known = set(labels) <= set(request.known_classes) and not request.several_labels
+    return rows_of_files(files, names, request, name=root.resolve().name, labels=labels if known else None)
+
+
+def _find_split_folders(root: Path) -> dict[str, str]:
     """Split name → folder name; empty if the folders are classes.
 
     ``train`` is a split if it holds folders of its own, and then so is every folder beside it (none of which
@@ -117,7 +135,7 @@ def _files_by_class(folder: Path, notices: list[str], problems: list[str]) -> di
     """Class name → its image files, both in natural order."""
     loose = [path for path in _files(folder) if is_image_file(path)]
     files = {
-        path.name: images_below(path) for path in sorted(_folders(folder), key=lambda path: natural_key(path.name))
+        path.name: _images_below(path) for path in sorted(_folders(folder), key=lambda path: natural_key(path.name))
     }
     if not any(files.values()):
         _raise_without_images(folder, loose)
@@ -173,7 +191,7 @@ def _raise_without_images(folder: Path, loose: list[Path]) -> None:
     )
 
 
-def images_below(folder: Path) -> list[Path]:
+def _images_below(folder: Path) -> list[Path]:
     """All image files of ``folder`` and its folders, in natural order."""
     return sorted(
         (path for path in _walk(folder) if is_image_file(path)), key=lambda path: natural_key(path.as_posix())

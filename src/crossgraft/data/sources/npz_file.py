@@ -17,11 +17,11 @@ from crossgraft.data.sources._label_sets import label_set_from_numbers
 from crossgraft.data.sources._labels import labels_from_numbers, labels_from_text
 from crossgraft.data.sources._npz_arrays import NpzArrays
 from crossgraft.data.sources._pixel_arrays import image_in_row, images_in_rows
-from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
+from crossgraft.data.sources._source import NO_LABEL, DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
 from crossgraft.errors import DataError
 
-SPLITS = ("train", "val", "test")
+_SPLITS = ("train", "val", "test")
 _SPLIT_KEYS = ("splits", "split")
 _CLASS_KEYS = ("classes", "class_names")
 
@@ -39,6 +39,8 @@ class NpzFile(DataSource):
 
     def open(self, location: str, request: SourceRequest) -> SourceRows:
         """Read the arrays of the split; other arrays stay on disk."""
+        if not request.needs_labels and (images := _images_alone(NpzArrays(Path(location)), request)) is not None:
+            return images
         refuse_options(
             request,
             "an .npz file",
@@ -46,13 +48,36 @@ class NpzFile(DataSource):
             advice="Its images are arrays, not files.",
         )
         arrays = NpzArrays(Path(location))
-        official = [split for split in SPLITS if f"{split}_images" in arrays.keys]
+        official = [split for split in _SPLITS if f"{split}_images" in arrays.keys]
         if not official:
             return _source_rows(arrays, [_plain_block(arrays, request)])
         if request.use_split is None:
             return _source_rows(arrays, [_official_block(arrays, split, request) for split in official])
         refuse_missing_split(request.use_split, official, f"The file {arrays.name}")
         return _source_rows(arrays, [_official_block(arrays, request.use_split, request)])
+
+
+def _images_alone(arrays: NpzArrays, request: SourceRequest) -> SourceRows | None:
+    """The images of a file without labels; None where it has labels."""
+    splits = [split for split in _SPLITS if f"{split}_images" in arrays.keys]
+    if request.use_split is not None:
+        refuse_missing_split(request.use_split, splits, f"The file {arrays.name}")
+        splits = [request.use_split]
+    keys = [f"{split}_images" for split in splits] or [key for key in ("images",) if key in arrays.keys]
+    if request.label_columns or not keys or all(key.replace("images", "labels") in arrays.keys for key in keys):
+        return None
+    blocks = [images_in_rows(arrays.read(key), f"array {key} of {arrays.name}") for key in keys]
+    places = [(block, row) for block in blocks for row in range(len(block))]
+    prefixes = [key.removesuffix("images").replace("_", " ") for key in keys]
+    return SourceRows(
+        name=arrays.path.stem,
+        labels=np.full(len(places), NO_LABEL),
+        image_names=[
+            f"{prefix}row {row}" for prefix, block in zip(prefixes, blocks, strict=True) for row in range(len(block))
+        ],
+        decode=lambda row: image_in_row(*places[row]),
+        has_labels=False,
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from crossgraft.data import open_dataset
-from crossgraft.data.opening import location_text
+from crossgraft.data.listing import location_text
 from crossgraft.data.sources import SOURCES, SourceRequest
 from crossgraft.errors import DataError, MissingError, MissingExtraError, UnreadableImageError, UsageError
 from crossgraft.progress import Reporter

@@ -1,0 +1,182 @@
+"""From a location to rows: the way that everything takes that opens data, with labels or without.
+
+A source lists rows before any image is opened; which of them are used is decided then; and each of these is decoded once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from crossgraft.data._groups import NO_GROUPS
+from crossgraft.data.class_names import Classes
+from crossgraft.data.inspection import inspect_images
+from crossgraft.data.rows import ImageRows
+from crossgraft.data.sources import SOURCES, DataSource, SourceRequest, SourceRows
+from crossgraft.data.sources._locations import location_error
+from crossgraft.data.sources.image_file import ONE_IMAGE
+from crossgraft.errors import DataError, UsageError
+from crossgraft.options.data import SourceOptions
+from crossgraft.paths import refuse_impossible
+from crossgraft.progress import Reporter
+from crossgraft.records import Record
+from crossgraft.words.visible import storable
+
+
+def make_request(options: SourceOptions, *, use_split: str | None) -> SourceRequest:
+    """What the user says about data, as sources understand it.
+
+    Raises:
+        DataError: There is no folder ``image_root``.
+    """
+    root = None if options.image_root is None else Path(options.image_root)
+    if root is not None:
+        refuse_impossible(root, what="--image-root", kind=DataError)
+    if root is not None and not root.is_dir():
+        raise DataError(f"No such folder: {root} (--image-root).")
+    return SourceRequest(
+        use_split=use_split,
+        label_columns=_column_names(options.label_column),
+        label_separator=options.label_separator,
+        group_column=options.group_column,
+        path_column=options.path_column,
+        image_root=root,
+        allow_outside=options.allow_outside,
+        window=options.window,
+        slices=options.slices,
+        allow_download=options.allow_download,
+    )
+
+
+def location_text(location: object) -> str:
+    """What the user wrote.
+
+    Raises:
+        UsageError: It is an object of another library.
+        DataError: No file or folder can have such a path.
+    """
+    if isinstance(location, str | os.PathLike):
+        text = os.fspath(location)
+        refuse_impossible(text, what="The path of the data", kind=DataError)
+        return text
+    kind = type(location).__name__
+    advice = "Give a folder, a table or an .npz file, or make a data set of arrays with dataset_from_arrays."
+    if type(location).__module__.startswith("datasets."):
+        advice = "Write it to a folder with save_to_disk, and give that folder."
+    if "Iterable" in kind:
+        advice = "It is streamed and can be read only once. Load it without streaming, and save it with save_to_disk."
+    article = "an" if kind[0] in "AEIOU" else "a"
+    raise UsageError(f"Data cannot be {article} {kind}. {advice}")
+
+
+def _column_names(label_column: str | Sequence[str] | None) -> tuple[str, ...]:
+    columns = label_column.split(",") if isinstance(label_column, str) else (label_column or ())
+    return tuple(column.strip() for column in columns if column.strip())
+
+
+def list_rows(location: object, request: SourceRequest, reporter: Reporter) -> tuple[str, SourceRows]:
+    """The name of the source that opens ``location``, and the rows that it lists; their notices are shown.
+
+    Raises:
+        DataError: The data are missing, empty or badly shaped. Problems of single classes are in ``SourceRows.problems``.
+        UsageError: ``location`` is an object of another library, or an option has no meaning for this kind of data.
+    """
+    text = location_text(location)
+    source = _find_source(text, request)
+    try:
+        rows = source.open(text, request)
+    except PermissionError as error:
+        raise DataError(f"Permission denied: {error.filename}.") from error
+    for sentence in rows.reading:
+        reporter.say(sentence)
+    for notice in rows.notices:
+        reporter.warn(notice)
+    rows = replace(rows, name=storable(rows.name))
+    if request.group_column == NO_GROUPS:
+        rows = replace(rows, groups=None, group_column=None, groups_known=None)
+    return source.name, rows
+
+
+def look_at_rows(
+    source: str,
+    rows: SourceRows,
+    chosen: np.ndarray,
+    *,
+    classes: Classes | None,
+    split: Record | None = None,
+    rows_used: str,
+    ordinal: bool = False,
+    skip_unreadable: bool = False,
+    for_check: bool = False,
+    num_threads: int | None = None,
+    reporter: Reporter | None = None,
+) -> ImageRows:
+    """Decode the images of some rows, and put them together with what is known of them.
+
+    Args:
+        source: Name of the source.
+        rows: All rows that it lists.
+        chosen: Numbers of the rows to use, in the order in which they are used.
+        classes: Classes of all rows; None: the labels mean nothing.
+        split: The split that was drawn or read, if any.
+        rows_used: Description of the chosen rows.
+        ordinal: Whether the user states an order of the classes.
+        skip_unreadable: As in ``inspect_images``.
+        for_check: As in ``inspect_images``.
+        num_threads: Threads that decode; by default one per core, at most 8.
+        reporter: Reporter of progress.
+
+    Returns:
+        The chosen rows, unreadable ones among them.
+
+    Raises:
+        UnreadableImageError: An image cannot be decoded, and neither ``skip_unreadable`` nor ``for_check`` is on.
+    """
+    decode = rows.decode  # alone: what is kept to read images with holds no other column
+    inspected = inspect_images(
+        [rows.image_names[int(row)] for row in chosen],
+        lambda index: decode(int(chosen[index])),
+        skip_unreadable=skip_unreadable,
+        for_check=for_check,
+        num_threads=num_threads,
+        reporter=reporter,
+    )
+    return ImageRows(
+        name=rows.name,
+        source=source,
+        labels=rows.labels[chosen],
+        class_names=() if classes is None else classes.names,
+        targets=None if classes is None else classes.targets[chosen],
+        groups=None if rows.groups is None else rows.groups[chosen],
+        group_column=rows.group_column,
+        groups_known=None if rows.groups_known is None else rows.groups_known[chosen],
+        splits=None if rows.splits is None else rows.splits[chosen],
+        attributes={name: values[chosen] for name, values in rows.attributes.items()},
+        rows_used=rows_used,
+        split_method=rows.split_method,
+        split=split,
+        reading=rows.reading,
+        ordinal=ordinal,
+        skipped_unreadable=(),
+        _images=inspected,
+        _image_rows=np.arange(len(chosen)),
+    )
+
+
+def warn_of_unreadable(rows: ImageRows, reporter: Reporter) -> None:
+    """Say how many images are left out, if any."""
+    if number := len(rows.unreadable):
+        reporter.warn(f"{number} of {len(rows)} images cannot be read and {'is' if number == 1 else 'are'} left out.")
+
+
+def _find_source(location: str, request: SourceRequest) -> DataSource:
+    if not request.needs_labels and ONE_IMAGE.accepts(location):
+        return ONE_IMAGE
+    for _, source in SOURCES:
+        if source.accepts(location):
+            return source
+    raise location_error(location, [source.description for _, source in SOURCES])
