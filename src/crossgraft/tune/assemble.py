@@ -12,6 +12,7 @@ from crossgraft.models.describe import describe_preprocessing
 from crossgraft.records import (
     FoldRecord,
     MetricRecord,
+    PlanRecord,
     PluginRecord,
     Reference,
     TunedModelRecord,
@@ -42,22 +43,26 @@ _STATISTICS = (
 
 def assemble_record(
     prepared: Preparation,
+    plan: PlanRecord,
     outcomes: Sequence[TrainingOutcome],
     picked: Sequence[Trained],
     evaluation: Evaluation,
     *,
     of_folds: Mapping[int, Evaluation],
+    similarity: dict[str, float],
 ) -> TuningRecord:
     """Put the pieces together.
 
     Args:
         prepared: What the trainings started from.
+        plan: What was planned.
         outcomes: Outcomes of all jobs.
         picked: One of them a fold.
         evaluation: Evaluation of all of them together.
-        of_folds: Each fold alone.
+        of_folds: Each fold alone; empty without folds.
+        similarity: Of features before and after.
     """
-    rows, dataset, options = prepared.rows, prepared.rows.dataset, prepared.request.options
+    rows, dataset, options = prepared.rows, prepared.rows.dataset, prepared.options
     names = {trained.training.name for trained in picked}
     is_folded = rows.num_folds is not None
     plugins = prepared.plugins.describe()
@@ -69,7 +74,7 @@ def assemble_record(
         leakage_checked=dataset.groups is not None,
         model=describe_model(prepared),
         plugins=plugins,
-        plan=prepared.plan.record,
+        plan=plan,
         selection_rule=selection_in_words(prepared),
         selection_metric=prepared.rule.metric,
         grid=[row.model_copy(update={"picked": row.job in names}) for row in rows_of_grid],
@@ -82,6 +87,7 @@ def assemble_record(
         calibration=evaluation.calibration,
         calibration_reason=evaluation.calibration_reason,
         thresholds=evaluation.thresholds,
+        similarity=similarity,
         saved_model=None,
         seconds=sum(row.seconds for row in rows_of_grid),  # also those of earlier attempts
         num_processes=prepared.settings.num_processes,
@@ -89,7 +95,7 @@ def assemble_record(
         precision=prepared.settings.precision,
         checks=prepared.checks,
         warnings=[f"The training {row.job} failed: {row.reason}" for row in rows_of_grid if row.state == "failed"],
-        notes=prepared.plan.record.notes,
+        notes=plan.notes,
         references=references_of(plugins),
     )
 

@@ -26,9 +26,9 @@ from crossgraft.tune.comparing.trainings import DoneTraining, train_all
 from crossgraft.tune.comparing.variants import Entry, Variant, read_variants
 from crossgraft.tune.planning.fold_data import task_of
 from crossgraft.tune.planning.grid import point_name, read_grid
-from crossgraft.tune.planning.preparation import checks_of_rows, open_rows_of
+from crossgraft.tune.planning.preparation import checks_of_rows
 from crossgraft.tune.planning.request import Request, as_typed, refuse_unknown_names
-from crossgraft.tune.planning.rows import columns_of
+from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.planning.starting_model import find_model
 from crossgraft.tune.result_rows import look_at_known_results
 from crossgraft.tune.tracking import open_tracking
@@ -96,8 +96,7 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
         look_at_known_results(run.reporter)
     location = data.name if isinstance(data, Dataset) else data
     with _directory(run, request, options, variants, location) as directory:
-        rows = open_rows_of(data, options, run.reporter)
-        columns_of(rows.dataset, options.subgroups)
+        rows = open_rows(data, options, run.reporter)
         if directory is not None:
             directory.describe_data(rows.dataset.fingerprint)
         checks = checks_of_rows(rows, strict=options.strict, reporter=run.reporter)

@@ -173,7 +173,7 @@ def test_terminal_and_trackers_are_told(cka, words):
     notes = []
     with progress.stage(Training(None, {}), data, TrainerSettings(epochs=2, batch_size=8)):
         progress._stage.note = notes.append
-        progress.on_epoch(Training(None, {}))(TrainedEpoch("all", 0, 0.1, {"loss": 1.0}, metrics, 1.0, True))
+        progress.on_epoch(TrainedEpoch("all", 0, 0.1, {"loss": 1.0}, metrics, 1.0, True))
     assert words in notes[0]
     assert ("CKA" in notes[0]) == bool(words)
     assert ("val/cka" in tracker.values) == ("val/cka_debiased" in tracker.values) == bool(words)

@@ -51,11 +51,6 @@ def _in_words(method: object) -> str:
     return method.strip() if isinstance(method, str) else spell(method)
 
 
-def start_of_adapters(files: PeftFiles | None) -> dict[str, str]:
-    """What decides the result beside the seed, for the key of each training; nothing where adapters are drawn."""
-    return {} if files is None else {"adapter": files.fingerprint}
-
-
 def put_first_adapters_in(classifier: Classifier, method: Any, files: PeftFiles | None, *, seed: int) -> list[str]:
     """Put the method's adapters into ``classifier``, nothing for a method without; notes for the plan.
 
