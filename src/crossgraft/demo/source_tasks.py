@@ -43,9 +43,7 @@ class SourceTask:
 def make_source_tasks(digits: Dataset, *, seed: int) -> list[SourceTask]:
     """Digits, their rotation, photo patches, their rotation, and digits with shuffled labels.
 
-    Args:
-        digits: The images of the source digits; nothing else of the digits is used.
-        seed: Random seed for the places of the patches and for the shuffled labels.
+    Nothing else of the digits is used than the images of ``digits``.
     """
     scans = _prepare([digits.read(row) for row in range(len(digits))])
     labels = digits.targets.astype(np.int64)

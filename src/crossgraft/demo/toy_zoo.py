@@ -54,24 +54,17 @@ def model_name(family: Family, source: str) -> str:
 
 def build_zoo(
     tasks: Sequence[SourceTask],
+    families: Sequence[Family] = FAMILIES,
+    recipe: TrainingRecipe = PRETRAINING,
     *,
     pool: Executor,
     cache_dir: Path,
     reporter: Reporter,
     seed: int = 0,
-    families: Sequence[Family] = FAMILIES,
-    recipe: TrainingRecipe = PRETRAINING,
 ) -> Path:
     """Pretrain what is not in the cache yet, and write the zoo file.
 
-    Args:
-        tasks: What to pretrain on.
-        pool: Workers.
-        cache_dir: The zoo lies in ``demo-zoo/<hash>`` below it.
-        reporter: Reporter of progress.
-        seed: Random seed of all weights.
-        families: Architectures.
-        recipe: Recipe for pretraining.
+    The zoo lies in ``demo-zoo/<hash>`` below ``cache_dir``; ``seed`` is that of all weights.
 
     Returns:
         A YAML file for ``read_zoo``.

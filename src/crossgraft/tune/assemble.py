@@ -53,14 +53,7 @@ def assemble_record(
 ) -> TuningRecord:
     """Put the pieces together.
 
-    Args:
-        prepared: What the trainings started from.
-        plan: What was planned.
-        outcomes: Outcomes of all jobs.
-        picked: One of them a fold.
-        evaluation: Evaluation of all of them together.
-        of_folds: Each fold alone; empty without folds.
-        similarity: Of features before and after.
+    ``picked`` is one of the outcomes a fold; ``evaluation`` is of all of them together, ``of_folds`` of each alone.
     """
     rows, dataset, options = prepared.rows, prepared.rows.dataset, prepared.options
     names = {trained.training.name for trained in picked}

@@ -19,11 +19,7 @@ from crossgraft.words.formatting import duration
 class JobProgress:
     """Shows one training at a time.
 
-    Args:
-        reporter: Reporter that shows it.
-        tracker: Tracker of epochs.
-        rule: Its metric is shown.
-        num_jobs: Number of all jobs.
+    The metric of ``rule`` is the one that is shown.
     """
 
     def __init__(self, reporter: Reporter, tracker: Tracker, *, rule: SelectionRule, num_jobs: int) -> None:

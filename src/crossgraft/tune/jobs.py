@@ -200,9 +200,7 @@ def pick(trained: Sequence[Trained], rule: SelectionRule) -> Trained:
 def trained_network(start: Classifier, trained: Trained) -> Classifier:
     """The start with the weights of a training, in their number type.
 
-    Args:
-        start: A copy, which is changed.
-        trained: Gives the weights.
+    ``start`` is a copy, which is changed.
 
     Raises:
         DataError: Its weights are gone or damaged.

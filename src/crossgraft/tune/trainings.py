@@ -58,13 +58,7 @@ def train_and_evaluate(
 ) -> FineTuningResult:
     """Everything after the plan.
 
-    Args:
-        prepared: What the trainings start from.
-        plan: Plan of all trainings.
-        run: Run directory, or None: then nothing is written.
-        tracking: Tracker that logs every epoch.
-        publish: Ends the run and makes its page.
-        reporter: Where progress goes.
+    Without ``run`` nothing is written; ``publish`` ends the run and makes its page.
 
     Raises:
         DataError: No training ended with a model.

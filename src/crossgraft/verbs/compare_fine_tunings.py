@@ -19,9 +19,8 @@ from crossgraft.tune.assemble import PRIMARY_METRICS
 from crossgraft.tune.comparing.comparison import FineTuningComparison
 from crossgraft.tune.comparing.curves import draw_curves
 from crossgraft.tune.comparing.differences import MeasuredImages
-from crossgraft.tune.comparing.limits import intervals_in_words, notes_on
 from crossgraft.tune.comparing.study import Study, plan_all, variant_options
-from crossgraft.tune.comparing.summary import measure_variants, summarise
+from crossgraft.tune.comparing.summary import intervals_in_words, measure_variants, notes_on, summarise
 from crossgraft.tune.comparing.trainings import DoneTraining, train_all
 from crossgraft.tune.comparing.variants import Entry, Variant, read_variants
 from crossgraft.tune.planning.fold_data import task_of

@@ -20,10 +20,6 @@ from crossgraft.words.formatting import counted, short_fingerprint
 def open_adapter(folder: str | Path | None, method: object) -> PeftFiles | None:
     """The files of ``--adapter``, read before anything else is.
 
-    Args:
-        folder: Folder as PEFT saved it.
-        method: Method as requested.
-
     Raises:
         UsageError: The method trains no LoRA, or has options that the adapter decides about.
         DataError: There is no adapter, or it is damaged.

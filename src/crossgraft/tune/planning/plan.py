@@ -72,11 +72,6 @@ class Plan:
 def make_plan(prepared: Preparation, *, run: RunDirectory | None, reporter: Reporter) -> Plan:
     """The plan of all trainings, with the time of a step measured on this machine; a resumed run keeps its own.
 
-    Args:
-        prepared: What the trainings start from.
-        run: Where the plan is kept.
-        reporter: Given warnings, and the progress of the measurement.
-
     Raises:
         OutOfMemoryError: Not even one step fits into memory.
     """

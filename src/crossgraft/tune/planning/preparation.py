@@ -128,12 +128,7 @@ def prepare(
 ) -> Preparation:
     """Load the model, choose what was left open, and refuse contradictions.
 
-    Args:
-        rows: Open, each with its part.
-        request: Requested fine-tuning.
-        run: Run that records data and machine.
-        reporter: Reporter of progress.
-        checks: Checks of these rows, if they were made before.
+    ``run`` records data and machine; ``checks`` are those of these rows, if they were made before.
     """
     options, dataset, train = request.options, rows.dataset, rows.parts[0].train
     if run is not None:

@@ -70,11 +70,7 @@ def training_rows(dataset: Dataset, *, val_fraction: float = VAL_SHARE, seed: in
     """All rows train, except a random share that selects the model; none is set aside as test.
 
     For somebody who has split the images already, and measures the result by their own means.
-
-    Args:
-        dataset: Without a split.
-        val_fraction: Share that becomes val; whole groups stay together. 0: no val rows.
-        seed: Random seed.
+    Whole groups stay together; with a share of 0 there are no val rows.
 
     Raises:
         DataError: Too few rows are left for a part.

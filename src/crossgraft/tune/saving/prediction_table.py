@@ -14,10 +14,7 @@ from crossgraft.tune.planning.preparation import Preparation
 def prediction_table(folds: Sequence[FoldPredictions], prepared: Preparation, *, show_names: bool) -> pd.DataFrame:
     """One row per image, in the order of the data: number from 1, part, truth, decision, probabilities, logits.
 
-    Args:
-        folds: Folds of the selected models.
-        prepared: Data and task.
-        show_names: Whether to include names of files, which may identify patients.
+    Names of files may identify patients, and are in it only with ``show_names``.
     """
     dataset, names = prepared.rows.dataset, prepared.rows.dataset.class_names
     parts: list[pd.DataFrame] = []
