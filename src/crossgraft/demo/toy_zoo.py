@@ -19,8 +19,7 @@ import yaml
 
 from crossgraft.config import config_hash
 from crossgraft.demo.pretrain import PRETRAINING, Pretraining, PretrainJob
-from crossgraft.demo.source_tasks import SourceTask
-from crossgraft.demo.training import TrainingRecipe
+from crossgraft.demo.training import SourceTask, TrainingRecipe
 from crossgraft.progress import Reporter
 from crossgraft.runs import write_atomically
 from crossgraft.runs.jobs import Executor, Job, run_jobs
@@ -79,15 +78,7 @@ def build_zoo(
     jobs = [
         Job(
             model_name(family, task.name),
-            PretrainJob(
-                factory=family.factory,
-                images=task.images,
-                labels=task.labels,
-                num_classes=task.num_classes,
-                recipe=recipe,
-                seed=seed,
-                path=folder / _file_name(family, task),
-            ),
+            PretrainJob(family.factory, task, recipe, seed, folder / _file_name(family, task)),
         )
         for family in families
         for task in tasks

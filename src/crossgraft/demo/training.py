@@ -35,6 +35,26 @@ class TrainingRecipe:
     weight_decay: float = 0.05
 
 
+@dataclass(frozen=True)
+class SourceTask:
+    """Images and labels to pretrain on.
+
+    Attributes:
+        name: For tables.
+        images: Prepared for the toy backbones.
+        labels: Class index of each image.
+    """
+
+    name: str
+    images: ToyImages
+    labels: ToyLabels
+
+    @property
+    def num_classes(self) -> int:
+        """Classes of the source."""
+        return int(self.labels.max()) + 1
+
+
 @contextmanager
 def seeded_initialisation(seed: int, *names: object) -> Generator[None]:
     """Layers built inside draw their weights from the stream ``names``; torch's global state is kept."""

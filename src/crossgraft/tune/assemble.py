@@ -1,4 +1,4 @@
-"""All that was found, as one record."""
+"""All that was found, as one record and a table of what was predicted."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from crossgraft.data.describe import describe_dataset
 from crossgraft.models.describe import describe_preprocessing
@@ -20,7 +21,7 @@ from crossgraft.records import (
 )
 from crossgraft.runs.jobs import results_of
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
-from crossgraft.tune.measuring.evaluation import Evaluation
+from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.types import Task
 from crossgraft.words.formatting import counted
@@ -175,3 +176,31 @@ def record_of_fold(record: TuningRecord, alone: Evaluation) -> TuningRecord:
             "thresholds": alone.thresholds,
         }
     )
+
+
+def prediction_table(folds: Sequence[FoldPredictions], prepared: Preparation, *, show_names: bool) -> pd.DataFrame:
+    """One row per image, in the order of the data: number from 1, part, truth, decision, probabilities, logits.
+
+    Names of files may identify patients, and are in it only with ``show_names``.
+    """
+    dataset, names = prepared.rows.dataset, prepared.rows.dataset.class_names
+    parts: list[pd.DataFrame] = []
+    for fold in folds:
+        rows = fold.parts.test
+        probabilities, decisions = fold.test_probabilities(prepared.task), fold.decisions(prepared.task)
+        table: dict[str, object] = {"row": rows + 1}
+        if show_names:
+            table["name"] = [dataset.image_name(int(row)) for row in rows]
+        table["split"] = "test" if fold.parts.fold is None else f"fold {fold.parts.fold}"
+        table["target"] = _in_words(dataset.targets[rows], names)
+        table["decision"] = _in_words(decisions, names)
+        table |= {f"probability {name}": probabilities[:, column] for column, name in enumerate(names)}
+        table |= {f"logit {name}": fold.test_logits[:, column] for column, name in enumerate(names)}
+        parts.append(pd.DataFrame(table))
+    return pd.concat(parts).sort_values("row", ignore_index=True)
+
+
+def _in_words(classes: np.ndarray, names: Sequence[str]) -> list[str]:
+    if classes.ndim == 1:
+        return [names[int(index)] for index in classes]
+    return ["; ".join(name for name, has in zip(names, row, strict=True) if has) for row in classes]

@@ -12,10 +12,10 @@ from crossgraft.data.describe import make_thumbnails
 from crossgraft.errors import DataError
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
-from crossgraft.records import MetricRecord, TuningRecord
+from crossgraft.records import TuningRecord
 from crossgraft.runs import Publish, RunDirectory
 from crossgraft.runs.jobs import num_read_back, results_of, run_jobs
-from crossgraft.tune.assemble import assemble_record, record_of_fold
+from crossgraft.tune.assemble import assemble_record, prediction_table, record_of_fold
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Trained, TrainingOutcome, TrainingWork, pick, trained_network
 from crossgraft.tune.measuring.drift import similarity_to_source
@@ -26,11 +26,11 @@ from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import columns_of
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.result_rows import keep_known_result
-from crossgraft.tune.saving.prediction_table import prediction_table
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import IMAGES_FILE, MODEL_FOLDER
 from crossgraft.tune.tracking import Tracker
 from crossgraft.words.formatting import counted
+from crossgraft.words.metric_words import overall
 
 FOLD_MODELS = (
     "with folds there is one model a fold, in folds/fold-0/model and so on; for one model of all images, run again "
@@ -78,13 +78,13 @@ def train_and_evaluate(
                 raise DataError(f"No training ended with a model. The first one: {outcomes[0][0].reason}")
             finished = [_finish_fold(prepared, of_fold, reporter) for of_fold in done]
             similarity = _similarity(prepared, finished, reporter)
-        of_folds = _of_folds(prepared, finished)
+        evaluation, of_folds = _evaluation(prepared, finished), _of_folds(prepared, finished)
         record = assemble_record(
             prepared,
             plan.record,
             [outcome for of_fold in outcomes for outcome in of_fold],
             [fold.trained for fold in finished],
-            _evaluation(prepared, finished),
+            evaluation,
             of_folds=of_folds,
             similarity=similarity,
         )
@@ -93,7 +93,8 @@ def train_and_evaluate(
             tuned = _write(prepared, tuned, finished, of_folds, run, publish, reporter)
         if prepared.options.store:
             _keep_result(prepared, tuned.record, num_done=len(finished), reporter=reporter)
-        tracking.log({row.metric: row.value for row in _overall(record) if row.value is not None}, step=0)
+        unseen = [row for row in overall(evaluation.metrics) if row.split == evaluation.split]
+        tracking.log({row.metric: row.value for row in unseen if row.value is not None}, step=0)
         failed = False
     finally:
         tracking.end(failed=failed)
@@ -163,11 +164,6 @@ def _of_folds(prepared: Preparation, finished: Sequence[_Finished]) -> dict[int,
     dataset, task = prepared.rows.dataset, prepared.task
     folds = [] if prepared.rows.num_folds is None else [fold.predictions for fold in finished]
     return {fold.parts.fold or 0: evaluate_alone(fold, dataset, task=task) for fold in folds}
-
-
-def _overall(record: TuningRecord) -> list[MetricRecord]:
-    first = record.metrics[0].split
-    return [row for row in record.metrics if row.class_name is None and row.attribute is None and row.split == first]
 
 
 def _write(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import safetensors.torch
@@ -17,22 +16,17 @@ from crossgraft.tune.exporting.timm_layout import timm_layout
 from crossgraft.tune.exporting.torchvision_layout import torchvision_layout
 from crossgraft.tune.exporting.weights_layout import FILE, Layout
 from crossgraft.tune.exporting.whole_network import refuse_adapters
-from crossgraft.tune.exporting.written import Written
+from crossgraft.tune.exporting.written import Format, Written
 
 _OF_LIBRARY = {"timm": timm_layout, "torchvision": torchvision_layout}
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _LIBRARIES = ("timm",)  # names that the hub knows
 
 
-@dataclass(frozen=True)
-class SafetensorsLayout:
+class SafetensorsLayout(Format):
     """For timm, torchvision, or whoever has the code of the network."""
 
-    name: str = "safetensors"
-    as_graph: bool = False
-
-    def require(self) -> None:
-        """All of the libraries are always there."""
+    name = "safetensors"
 
     def write(self, source: SourceModel, folder: Path) -> Written:
         """Weights under their original names, what the library needs beside them, and a network loaded from both."""

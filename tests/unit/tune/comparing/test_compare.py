@@ -134,12 +134,12 @@ def test_a_stopped_comparison_goes_on_with_what_is_missing(squares, tmp_path, mo
     trained = []
     train = module.train_and_evaluate
 
-    def stops_at_the_third(prepared, **others):
+    def stops_at_the_third(prepared, plan, **others):
         options = prepared.request.options
         trained.append("l2_sp" if options.regularizer else options.method)
         if len(trained) == 3:
             raise KeyboardInterrupt
-        return train(prepared, **others)
+        return train(prepared, plan, **others)
 
     monkeypatch.setattr(module, "train_and_evaluate", stops_at_the_third)
     with pytest.raises(KeyboardInterrupt):
