@@ -31,8 +31,8 @@ from crossgraft.records import (
 )
 from crossgraft.runs import write_atomically
 from crossgraft.seeding import generator
-from crossgraft.tune.comparing.trainings import read_finished
 from crossgraft.tune.predictions import Predictions
+from crossgraft.tune.variants.trainings import read_finished
 from crossgraft.verbs.compare_fine_tunings import compare_fine_tunings
 from crossgraft.verbs.predict import predict
 from crossgraft.words.metric_words import overall

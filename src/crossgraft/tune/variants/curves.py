@@ -17,14 +17,14 @@ from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import DifferenceRecord, InterpolationRecord
 from crossgraft.runs import RunDirectory
-from crossgraft.tune.comparing.differences import MeasuredImages, Replicated, difference
-from crossgraft.tune.comparing.study import Study
-from crossgraft.tune.comparing.trainings import Answers, DoneTraining
 from crossgraft.tune.interpolation import ALPHAS, interpolation_curve, with_body_of
 from crossgraft.tune.measuring.evaluation import FoldPredictions
 from crossgraft.tune.planning.fold_data import task_of
 from crossgraft.tune.planning.starting_model import load_start
 from crossgraft.tune.saving.saved_model import load_saved_model
+from crossgraft.tune.variants.differences import MeasuredImages, Replicated, difference
+from crossgraft.tune.variants.study import Study
+from crossgraft.tune.variants.trainings import Answers, DoneTraining
 
 _TOLERANCE = 1e-6
 """Tolerance of a similarity: two networks with the same weights may differ in the last digits."""

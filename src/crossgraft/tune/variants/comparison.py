@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from crossgraft.errors import UsageError
 from crossgraft.records import ComparisonPlanRecord, FineTuningComparisonRecord
-from crossgraft.tune.comparing.study import plans_in_words
+from crossgraft.tune.variants.study import plans_in_words
 from crossgraft.words.comparison_words import answer_in_words
 from crossgraft.words.visible import visible
 

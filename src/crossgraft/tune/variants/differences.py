@@ -19,7 +19,7 @@ from crossgraft.errors import DataError, NotApplicable
 from crossgraft.metrics import auc, balanced_accuracy
 from crossgraft.records import DifferenceRecord
 from crossgraft.statistics import jackknife_blocks, jackknife_interval
-from crossgraft.tune.comparing.trainings import Answers
+from crossgraft.tune.variants.trainings import Answers
 
 Replicated = Float[np.ndarray, " num_replicates"]
 """A metric on all test images, then without each block of them; nan where it has no meaning."""

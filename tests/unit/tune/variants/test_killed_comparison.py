@@ -12,7 +12,7 @@ import pytest
 
 from crossgraft import compare_fine_tunings
 from crossgraft.records import TuningRecord
-from unit.tune.comparing.test_compare import FAST, without_time
+from unit.tune.variants.test_compare import FAST, without_time
 
 pytestmark = [
     pytest.mark.slow,
@@ -23,7 +23,7 @@ pytestmark = [
 KILLS_ITSELF = """
 import os, signal, sys
 from crossgraft import compare_fine_tunings
-from crossgraft.tune.comparing import trainings
+from crossgraft.tune.variants import trainings
 
 train = trainings.train_and_evaluate
 

@@ -5,10 +5,10 @@ import pytest
 
 from crossgraft.data import dataset_from_arrays
 from crossgraft.records import ComparedTrainingRecord
-from crossgraft.tune.comparing.curves import MixedCurve, above_curve
-from crossgraft.tune.comparing.differences import MeasuredImages
-from crossgraft.tune.comparing.trainings import DoneTraining
-from crossgraft.tune.comparing.variants import Variant
+from crossgraft.tune.variants.curves import MixedCurve, above_curve
+from crossgraft.tune.variants.differences import MeasuredImages
+from crossgraft.tune.variants.trainings import DoneTraining
+from crossgraft.tune.variants.variant import Variant
 from support.comparison_records import comparison_record
 
 TARGETS = np.arange(80) % 2

@@ -12,11 +12,11 @@ from scipy import stats
 from crossgraft.records import ComparedVariantRecord, DifferenceRecord, MetricRecord, ValueRecord
 from crossgraft.statistics import jackknife_interval
 from crossgraft.tune.choice import spell
-from crossgraft.tune.comparing.curves import MixedCurve, above_curve
-from crossgraft.tune.comparing.differences import MeasuredImages, Replicated, difference
-from crossgraft.tune.comparing.study import Study
-from crossgraft.tune.comparing.trainings import DoneTraining
-from crossgraft.tune.comparing.variants import Variant
+from crossgraft.tune.variants.curves import MixedCurve, above_curve
+from crossgraft.tune.variants.differences import MeasuredImages, Replicated, difference
+from crossgraft.tune.variants.study import Study
+from crossgraft.tune.variants.trainings import DoneTraining
+from crossgraft.tune.variants.variant import Variant
 from crossgraft.words.formatting import counted
 
 ENOUGH_SEEDS = 3

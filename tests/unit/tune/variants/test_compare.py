@@ -10,7 +10,7 @@ import crossgraft
 from crossgraft import compare_fine_tunings, fine_tune
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.records import FineTuningComparisonRecord, RunRecord, TuningRecord
-from crossgraft.tune.comparing import trainings as module
+from crossgraft.tune.variants import trainings as module
 
 pytestmark = pytest.mark.usefixtures("tiny_models")
 FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu", "store": False, "no_images": True}

@@ -12,10 +12,10 @@ from typing import Any
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.tune.choice import choose, spell
-from crossgraft.tune.comparing.variant_files import read_variant_file, settings_of_entry
 from crossgraft.tune.methods import METHODS, Method
 from crossgraft.tune.planning.choices import split_choices
 from crossgraft.tune.regularizers import REGULARIZERS
+from crossgraft.tune.variants.variant_files import read_variant_file, settings_of_entry
 
 Entry = str | Path | Mapping[str, object]
 

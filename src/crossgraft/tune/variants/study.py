@@ -13,11 +13,11 @@ from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord, ComparedPlan, ComparisonPlanRecord, PlanRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.names import portable_name
-from crossgraft.tune.comparing.variants import Variant
 from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.plan import Plan, make_plan, settings_table
 from crossgraft.tune.planning.preparation import Preparation, prepare
 from crossgraft.tune.planning.request import Request
+from crossgraft.tune.variants.variant import Variant
 from crossgraft.words.formatting import count, counted, duration
 from crossgraft.words.visible import visible
 
