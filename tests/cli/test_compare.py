@@ -3,7 +3,7 @@ import json
 import pytest
 
 from crossgraft.records import ComparisonPlanRecord, FineTuningComparisonRecord, RunRecord
-from crossgraft.tune.comparing import curves
+from crossgraft.tune.variants import curves
 from support.few_pages import leave_out_pages
 
 FAST = ("--model", "tiny_models:tiny", "--epochs", "1", "--workers", "1", "--no-store")

@@ -18,8 +18,9 @@ from crossgraft.data.rows import ImageRows
 from crossgraft.errors import DataError, UsageError
 from crossgraft.metrics.evaluation import _Evidence
 from crossgraft.progress import Reporter
-from crossgraft.tune.planning.rows import columns_of, open_rows
+from crossgraft.tune.planning.rows import columns_of
 from support.medical import ct_slice, write_ct
+from support.rows import rows_of
 from support.tiny import make_images
 
 IMAGES = np.random.default_rng(0).integers(0, 255, (24, 8, 8), dtype=np.uint8)
@@ -311,7 +312,7 @@ def test_no_object_of_ours_shows_a_patient(tmp_path, source, monkeypatch):
     path = source(tmp_path, {name: values.astype(str) for name, values in planted_columns().items()})
     dataset = open_dataset(path, reporter=reporter)
     check_data(path, reporter=reporter)
-    rows = open_rows(dataset, seed=1)
+    rows = rows_of(dataset, seed=1)
     made = check_data(dataset, out=tmp_path / "run", reporter=reporter)
     reporter.look()
     assert {"Dataset", "SourceRows", "TuningRows", "DataCheck", "InspectedImages"} <= reporter.seen

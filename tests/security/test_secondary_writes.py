@@ -16,7 +16,7 @@ from crossgraft.errors import CrossgraftWarning
 from crossgraft.records import FineTuningComparisonRecord, RankingRecord
 from crossgraft.runs import known_results_file, read_known_results
 from crossgraft.storage import atomic
-from crossgraft.tune.comparing import curves
+from crossgraft.tune.variants import curves
 from crossgraft.verbs import publish as finish
 from support.tiny import make_workspace
 

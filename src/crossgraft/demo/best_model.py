@@ -31,8 +31,8 @@ from crossgraft.records import (
 )
 from crossgraft.runs import write_atomically
 from crossgraft.seeding import generator
-from crossgraft.tune.comparing.trainings import read_finished
 from crossgraft.tune.predictions import Predictions
+from crossgraft.tune.variants.trainings import read_finished
 from crossgraft.verbs.compare_fine_tunings import compare_fine_tunings
 from crossgraft.verbs.predict import predict
 from crossgraft.words.metric_words import overall
@@ -81,12 +81,7 @@ def tune_best_model(
 ) -> BestModelRecord:
     """Fine-tune ``spec`` on the training writers, measure it on the unseen ones, and predict one digit of each of those.
 
-    Args:
-        spec: A toy backbone with a file of weights.
-        data: Its ``train`` trains and picks the epoch, its ``test`` measures.
-        options: Options of the fine-tunings.
-        folder: The run directory of the demo; ``compare`` and ``predict`` in it become run directories of their own.
-        reporter: Where progress goes.
+    ``compare`` and ``predict`` in ``folder``, the run directory of the demo, become run directories of their own.
 
     Raises:
         DataError: The whole network could not be trained.

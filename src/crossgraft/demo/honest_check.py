@@ -48,24 +48,17 @@ def check_zoo(
     specs: Sequence[ModelSpec],
     train: Dataset,
     test: Dataset,
+    recipe: TrainingRecipe = FINE_TUNING,
+    num_seeds: int = NUM_SEEDS,
     *,
     pool: Executor,
     reporter: Reporter,
     seed: int = 0,
-    num_seeds: int = NUM_SEEDS,
-    recipe: TrainingRecipe = FINE_TUNING,
 ) -> HonestCheck:
     """Fine-tune all models, a linear layer and the whole network, on ``train``, and test them on ``test``.
 
-    Args:
-        specs: The zoo, of toy backbones.
-        train: The images that were ranked on.
-        test: Images of other writers.
-        pool: Workers.
-        reporter: Reporter of progress, model by model.
-        seed: Random seed of heads, order of images, and random weights; the ranking must use the same one.
-        num_seeds: Times that the whole network is tuned.
-        recipe: Recipe for tuning the whole network.
+    ``train`` are the images that were ranked on, ``test`` those of other writers; the ranking must use the same ``seed``, because
+    of random weights.
 
     Cost:
         About 0.4 seconds of one core for each model and seed.

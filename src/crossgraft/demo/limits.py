@@ -14,13 +14,7 @@ from crossgraft.records import AgreementRecord, RankingRecord
 
 
 def limits_of(ranking: RankingRecord, check: HonestCheck, train: Dataset) -> list[str]:
-    """From what holds for any run to what these numbers leave open.
-
-    Args:
-        ranking: With the agreement of each score with ``check``.
-        check: Real fine-tuning.
-        train: The images that were ranked and fine-tuned on.
-    """
+    """From what holds for any run to what these numbers leave open."""
     return [
         _toy_models(ranking),
         _writers(check, train),

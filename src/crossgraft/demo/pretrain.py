@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save
 
 from crossgraft.demo.toy_models import TOY_MODELS
-from crossgraft.demo.training import ToyImages, ToyLabels, TrainingRecipe, seeded_initialisation, train
+from crossgraft.demo.training import SourceTask, TrainingRecipe, seeded_initialisation, train
 from crossgraft.runs.jobs import Job, Work
 from crossgraft.storage.atomic import write_atomically
 
@@ -22,18 +22,14 @@ class PretrainJob:
 
     Attributes:
         factory: Its function in ``toy_models``.
-        images: Images of the source task.
-        labels: Labels of the source task.
-        num_classes: Number of classes of the source task.
+        task: What it learns.
         recipe: Training recipe.
         seed: Random seed of the demo.
         path: The ``.safetensors`` file to write.
     """
 
     factory: str
-    images: ToyImages
-    labels: ToyLabels
-    num_classes: int
+    task: SourceTask
     recipe: TrainingRecipe
     seed: int
     path: Path
@@ -51,7 +47,7 @@ class Pretraining(Work[PretrainJob, Path]):
         spec = job.spec
         stream = f"demo pretraining {spec.path.stem}"
         with seeded_initialisation(spec.seed, stream):
-            module = TOY_MODELS[spec.factory](num_classes=spec.num_classes)
-        images, labels = torch.from_numpy(spec.images), torch.from_numpy(spec.labels)
+            module = TOY_MODELS[spec.factory](num_classes=spec.task.num_classes)
+        images, labels = torch.from_numpy(spec.task.images), torch.from_numpy(spec.task.labels)
         train(module, images, labels, spec.recipe, seed=spec.seed, stream=stream)
         return write_atomically(spec.path, save(module.state_dict()))

@@ -70,15 +70,17 @@ def write_demo(
     path = Path(out)
     reporter = reporter or Reporter(quiet=True)
     config: dict[str, object] = {"seed": seed, "fast": fast, "no_images": no_images}
+    named = path.name if path.is_absolute() else str(path)
     words = [
         "crossgraft",
         "demo",
         "--out",
-        path.name if path.is_absolute() else str(path),
+        named,
         "--seed",
         str(seed),
+        *["--fast"] * fast,
+        *["--no-images"] * no_images,
     ]
-    words += ["--fast"] * fast + ["--no-images"] * no_images
     with open_run(
         path, command="demo", command_line=shlex.join(words), config=config, seed=seed, overwrite=overwrite
     ) as run:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn.datasets import load_sample_images
 
 from crossgraft.data import Dataset, prepare_batch
 from crossgraft.demo.toy_models import PREPROCESSING
-from crossgraft.demo.training import ToyImages, ToyLabels
+from crossgraft.demo.training import SourceTask, ToyImages, ToyLabels
 from crossgraft.seeding import generator
 
 SHUFFLED_LABELS = "shuffled labels"
@@ -20,32 +19,10 @@ PATCH_PIXELS = 96
 """A patch of 96×96 pixels becomes an input of 8×8: enough of the photograph to tell sky from ground."""
 
 
-@dataclass(frozen=True)
-class SourceTask:
-    """Images and labels to pretrain on.
-
-    Attributes:
-        name: For tables.
-        images: Prepared for the toy backbones.
-        labels: Class index of each image.
-    """
-
-    name: str
-    images: ToyImages
-    labels: ToyLabels
-
-    @property
-    def num_classes(self) -> int:
-        """Classes of the source."""
-        return int(self.labels.max()) + 1
-
-
 def make_source_tasks(digits: Dataset, *, seed: int) -> list[SourceTask]:
     """Digits, their rotation, photo patches, their rotation, and digits with shuffled labels.
 
-    Args:
-        digits: The images of the source digits; nothing else of the digits is used.
-        seed: Random seed for the places of the patches and for the shuffled labels.
+    Nothing else of the digits is used than the images of ``digits``.
     """
     scans = _prepare([digits.read(row) for row in range(len(digits))])
     labels = digits.targets.astype(np.int64)

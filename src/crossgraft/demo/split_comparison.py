@@ -25,10 +25,6 @@ def compare_splits(digits: Dataset, *, seed: int) -> SplitComparison:
     Both intervals, and that of the difference, count writers rather than images: images of one writer are
     alike.
 
-    Args:
-        digits: With the writer of each image.
-        seed: Random seed of the folds.
-
     Raises:
         DataError: The images have no writers, or too few for the folds.
     """

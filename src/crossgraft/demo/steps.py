@@ -11,19 +11,18 @@ from crossgraft.compute import limit_threads
 from crossgraft.data import open_dataset
 from crossgraft.demo.best_model import BestModelOptions, best_candidate, tune_best_model
 from crossgraft.demo.fine_tuning import FINE_TUNING
-from crossgraft.demo.honest_check import NUM_SEEDS, HonestCheck, check_zoo
+from crossgraft.demo.honest_check import NUM_SEEDS, check_zoo
 from crossgraft.demo.limits import limits_of
 from crossgraft.demo.pretrain import PRETRAINING
 from crossgraft.demo.source_tasks import make_source_tasks
 from crossgraft.demo.split_comparison import compare_splits
-from crossgraft.demo.target_task import DemoData, divide_digits
+from crossgraft.demo.target_task import divide_digits
 from crossgraft.demo.toy_zoo import FAMILIES, Family, build_zoo, default_cache_dir, factory_of
 from crossgraft.demo.training import TrainingRecipe
-from crossgraft.models import ModelSpec, read_zoo
+from crossgraft.models import read_zoo
 from crossgraft.progress import Reporter
 from crossgraft.records import DemoRecord, FineTunedRow
 from crossgraft.runs import write_atomically
-from crossgraft.runs.jobs import Executor
 from crossgraft.runs.workers import worker_pool
 from crossgraft.storage.temporaries import scratch_folder
 from crossgraft.verbs.rank_models import rank_models
@@ -94,9 +93,15 @@ def run_demo(
         with timed("compare splits"), reporter.stage("Comparing shuffled folds with folds of whole writers"):
             comparison = compare_splits(digits, seed=seed)
         with timed("pretrain the toy zoo"):
-            specs = _make_zoo(data, plan, pool=pool, cache=cache, seed=seed, reporter=reporter)
+            tasks = make_source_tasks(data.source, seed=seed)
+            zoo_file = build_zoo(
+                tasks, plan.families, plan.pretraining, pool=pool, cache_dir=cache, reporter=reporter, seed=seed
+            )
+            specs = read_zoo(zoo_file, allow_code=[factory_of(family) for family in plan.families])
         with timed("fine-tune"):
-            check = _check(specs, data, plan, pool=pool, seed=seed, reporter=reporter)
+            check = check_zoo(
+                specs, data.train, data.test, plan.fine_tuning, plan.num_seeds, pool=pool, reporter=reporter, seed=seed
+            )
     if out is not None:
         write_atomically(Path(out) / "fine_tuned.csv", _as_csv(check.rows))
     with timed("rank"):
@@ -131,42 +136,6 @@ def _folder(out: str | Path | None) -> Generator[Path]:
         return
     with scratch_folder("demo") as folder:
         yield folder
-
-
-def _make_zoo(
-    data: DemoData, plan: DemoPlan, *, pool: Executor, cache: Path, seed: int, reporter: Reporter
-) -> list[ModelSpec]:
-    zoo_file = build_zoo(
-        make_source_tasks(data.source, seed=seed),
-        pool=pool,
-        cache_dir=cache,
-        reporter=reporter,
-        seed=seed,
-        families=plan.families,
-        recipe=plan.pretraining,
-    )
-    return read_zoo(zoo_file, allow_code=[factory_of(family) for family in plan.families])
-
-
-def _check(
-    specs: Sequence[ModelSpec],
-    data: DemoData,
-    plan: DemoPlan,
-    *,
-    pool: Executor,
-    seed: int,
-    reporter: Reporter,
-) -> HonestCheck:
-    return check_zoo(
-        specs,
-        data.train,
-        data.test,
-        pool=pool,
-        reporter=reporter,
-        seed=seed,
-        num_seeds=plan.num_seeds,
-        recipe=plan.fine_tuning,
-    )
 
 
 def _as_csv(rows: Sequence[FineTunedRow]) -> str:

@@ -33,10 +33,6 @@ class DemoData:
 def divide_digits(digits: Dataset, *, seed: int) -> DemoData:
     """Half of the writers train, the other half tests.
 
-    Args:
-        digits: ``open_dataset("digits")``.
-        seed: Random seed for the choice of writers and of training images.
-
     Raises:
         DataError: The images have no writers.
     """

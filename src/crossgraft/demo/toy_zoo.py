@@ -19,8 +19,7 @@ import yaml
 
 from crossgraft.config import config_hash
 from crossgraft.demo.pretrain import PRETRAINING, Pretraining, PretrainJob
-from crossgraft.demo.source_tasks import SourceTask
-from crossgraft.demo.training import TrainingRecipe
+from crossgraft.demo.training import SourceTask, TrainingRecipe
 from crossgraft.progress import Reporter
 from crossgraft.runs import write_atomically
 from crossgraft.runs.jobs import Executor, Job, run_jobs
@@ -54,24 +53,17 @@ def model_name(family: Family, source: str) -> str:
 
 def build_zoo(
     tasks: Sequence[SourceTask],
+    families: Sequence[Family] = FAMILIES,
+    recipe: TrainingRecipe = PRETRAINING,
     *,
     pool: Executor,
     cache_dir: Path,
     reporter: Reporter,
     seed: int = 0,
-    families: Sequence[Family] = FAMILIES,
-    recipe: TrainingRecipe = PRETRAINING,
 ) -> Path:
     """Pretrain what is not in the cache yet, and write the zoo file.
 
-    Args:
-        tasks: What to pretrain on.
-        pool: Workers.
-        cache_dir: The zoo lies in ``demo-zoo/<hash>`` below it.
-        reporter: Reporter of progress.
-        seed: Random seed of all weights.
-        families: Architectures.
-        recipe: Recipe for pretraining.
+    The zoo lies in ``demo-zoo/<hash>`` below ``cache_dir``; ``seed`` is that of all weights.
 
     Returns:
         A YAML file for ``read_zoo``.
@@ -86,15 +78,7 @@ def build_zoo(
     jobs = [
         Job(
             model_name(family, task.name),
-            PretrainJob(
-                factory=family.factory,
-                images=task.images,
-                labels=task.labels,
-                num_classes=task.num_classes,
-                recipe=recipe,
-                seed=seed,
-                path=folder / _file_name(family, task),
-            ),
+            PretrainJob(family.factory, task, recipe, seed, folder / _file_name(family, task)),
         )
         for family in families
         for task in tasks

@@ -35,6 +35,26 @@ class TrainingRecipe:
     weight_decay: float = 0.05
 
 
+@dataclass(frozen=True)
+class SourceTask:
+    """Images and labels to pretrain on.
+
+    Attributes:
+        name: For tables.
+        images: Prepared for the toy backbones.
+        labels: Class index of each image.
+    """
+
+    name: str
+    images: ToyImages
+    labels: ToyLabels
+
+    @property
+    def num_classes(self) -> int:
+        """Classes of the source."""
+        return int(self.labels.max()) + 1
+
+
 @contextmanager
 def seeded_initialisation(seed: int, *names: object) -> Generator[None]:
     """Layers built inside draw their weights from the stream ``names``; torch's global state is kept."""
@@ -52,16 +72,7 @@ def train(
     seed: int,
     stream: str,
 ) -> None:
-    """Train all parameters of ``module`` in place with cross-entropy, and leave it in eval mode.
-
-    Args:
-        module: From images to logits.
-        images: Prepared images.
-        labels: Class index of each image.
-        recipe: How long and how fast.
-        seed: Random seed for the order of the images.
-        stream: Name of the random stream.
-    """
+    """Train all parameters of ``module`` in place with cross-entropy, and leave it in eval mode."""
     optimizer = torch.optim.AdamW(module.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, recipe.learning_rate, total_steps=recipe.steps)
     batches = _shuffled_batches(len(images), recipe.batch_size, torch_generator(seed, stream))

@@ -1,6 +1,6 @@
 """What the numbers support, in one or two sentences, and what was checked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -14,17 +14,11 @@ FEW_IMAGES_PER_CLASS = 10
 MOST_CLASSES = 8
 MOST_NAMES = 3
 """More names than this make no advice."""
+_MOST_LABELS = 20
 
 
 def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell], models: Sequence[ModelRecord]) -> str:
-    """One or two sentences of advice, derived from intervals and controls only.
-
-    Args:
-        title: Title of the score, for example ``LogME``.
-        ranking: The order by this score.
-        cells: Cells of this score, one per model.
-        models: All models of the ranking.
-    """
+    """One or two sentences of advice, derived from intervals and controls only."""
     ranked = [row for row in ranking.rows if row.rank is not None]
     if not ranked:
         return f"{title} gives no value for any model here, so there is no ranking."
@@ -93,6 +87,30 @@ def write_checks(
         _check_random_weights(title, cells, models),
         _check_separable(title, ranking),
     ]
+
+
+def check_targets(dataset: Dataset, labels_left_out: Mapping[str, str]) -> list[CheckRecord]:
+    """Labels that were not scored, and classes whose order no score uses."""
+    checks: list[CheckRecord] = []
+    if dataset.is_multi_label:
+        checks.append(_check_labels(dataset, labels_left_out))
+    if dataset.ordinal:
+        text = (
+            "The classes were said to be in an order, and the scores do not use it: to them a mistake by one grade is as bad "
+            "as any other."
+        )
+        checks.append(CheckRecord(title="Order of the classes", severity="notice", text=text))
+    return checks
+
+
+def _check_labels(dataset: Dataset, left_out: Mapping[str, str]) -> CheckRecord:
+    number = len(dataset.class_names)
+    text = f"Scores are computed for one label at a time; shown is the mean over {number - len(left_out)} of {number} labels."
+    if not left_out:
+        return CheckRecord(title="Labels that were scored", severity="passed", text=text)
+    listed = "; ".join(f"{label}: {why.rstrip('.')}" for label, why in list(left_out.items())[:_MOST_LABELS])
+    more = f"; and {len(left_out) - _MOST_LABELS} more" if len(left_out) > _MOST_LABELS else ""
+    return CheckRecord(title="Labels that were scored", severity="notice", text=f"{text} Not scored: {listed}{more}.")
 
 
 def _check_groups(dataset: Dataset) -> CheckRecord:

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from crossgraft.data import Dataset
 from crossgraft.data.describe import describe_dataset
-from crossgraft.rank.advice import write_advice, write_checks
+from crossgraft.rank.advice import check_targets, write_advice, write_checks
 from crossgraft.rank.cells import build_cells
-from crossgraft.rank.check_targets import check_targets
 from crossgraft.rank.describe import cite, describe_score
 from crossgraft.rank.evaluate import ModelEvaluation
 from crossgraft.rank.ground_truth import agreement
@@ -41,18 +40,7 @@ def assemble_record(
 ) -> RankingRecord:
     """Cells with intervals, the order by each score, advice, checks and agreement with fine-tuned results.
 
-    Args:
-        dataset: The images that were used.
-        scores: Scores in the order in which they are shown.
-        primary: Name of the score that orders the ranking.
-        evaluations: One per model: candidates first, then controls.
-        truth: Fine-tuned results, if the user gave some.
-        primary_reason: Reason for that score.
-        history: Known results of the candidates on other targets, in their order.
-        findings: Findings about the data.
-        labels_left_out: Labels that were not scored, and why.
-        seed: Random seed of the permutation test.
-        show_names: Write names of image files into the record.
+    ``evaluations`` are candidates first, then controls; ``history`` is of the candidates, in their order.
     """
     models = [evaluation.model for evaluation in evaluations]
     cells = {score.name: build_cells(score, evaluations) for score in scores}

@@ -53,11 +53,7 @@ class DefaultEvidence(NamedTuple):
 
 @cache
 def default_evidence(default: str = DEFAULT_PRIMARY) -> DefaultEvidence:
-    """Judge the plain scores on the shipped tables; half a second, once.
-
-    Args:
-        default: The score that the others are compared with.
-    """
+    """Judge the plain scores on the shipped tables; half a second, once."""
     benchmarks = (thesis_datasets(), thesis_architectures())
     groups = [group for benchmark in benchmarks for group in benchmark.groups]
     taus = {name: np.concatenate([_taus(benchmark, name) for benchmark in benchmarks]) for name in PLAIN_SCORES}

@@ -101,11 +101,8 @@ def evaluate_scores(
 class _Run:
     """One score while it is evaluated: first on all images, then without each block, then with shuffled labels.
 
-    Args:
-        score: Name of the score.
-        views: All images, once for each label.
-        seed: The same for every model and round, so that differences are paired.
-        options: Values of the score's zoo option in every round; None leaves it alone.
+    ``views`` are all images, once for each label. ``seed`` is the same for every model and round, so that differences are
+    paired; ``options`` are the values of the score's zoo option in every round, and None leaves it alone.
     """
 
     def __init__(self, score: AnyScore, views: Sequence[ScoreInputs], seed: int, options: Rounds | None) -> None:

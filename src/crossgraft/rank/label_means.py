@@ -21,11 +21,6 @@ def mean_over_labels(
     """One evaluation a model: every value is the mean over the same labels for all models, so that they compare.
 
     A label for which some candidate has no finite value is left out for all models, and a warning says so.
-
-    Args:
-        models: Candidates and controls.
-        evaluations: Evaluations of the score, one per model; a model without values of single labels stays as it is.
-        by_label: Label → evaluations of the score for that label, one per model.
     """
     why_not = {label: _why_left_out(models, evaluations, column) for label, column in by_label.items()}
     used = [label for label, why in why_not.items() if why is None]

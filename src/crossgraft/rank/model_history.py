@@ -25,12 +25,6 @@ def find_history(
 
     Own results are found by the fingerprint of the weights, published ones by what the zoo says (``known_as``), or by the
     weights themselves where the publication names them: those of torchvision.
-
-    Args:
-        models: Candidates.
-        specs: Specs of at least these models.
-        dataset: The target at hand, known by its fingerprint, or by a name that a published target has.
-        rows: Rows of the results store.
     """
     by_name = {spec.name: spec for spec in specs}
     wanted = [
@@ -44,10 +38,6 @@ def look_up_known_results(
     specs: Sequence[ModelSpec], reporter: Reporter
 ) -> tuple[list[KnownResult], list[CheckRecord]]:
     """Own and shipped results, which are a control of the ranking: where the own ones are damaged it does without them.
-
-    Args:
-        specs: Specs of the zoo.
-        reporter: Warned of damage.
 
     Returns:
         The results, and what the report says of damage.

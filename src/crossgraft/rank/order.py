@@ -35,10 +35,7 @@ def separable(first: ScoreCell, second: ScoreCell) -> bool:
 def order_models(score: str, cells: Sequence[ScoreCell], roles: Mapping[str, Role]) -> RankingByScore:
     """Rank the candidates by one score, best first; ties keep the order of the zoo.
 
-    Args:
-        score: Name of the score.
-        cells: One for each model.
-        roles: Role of each model; controls are listed after the candidates and get no rank.
+    Controls are listed after the candidates and get no rank.
     """
     ranked = sorted(
         (cell for cell in cells if roles[cell.model] == "candidate" and cell.value is not None),

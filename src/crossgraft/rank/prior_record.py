@@ -46,15 +46,7 @@ def describe_prior(
     *,
     seed: int,
 ) -> PriorRecord | None:
-    """Prior and posterior of every candidate; None when no other target has results of two of them.
-
-    Args:
-        history: History of the candidates, in their order.
-        candidates: The models that are ranked.
-        cells: Score → cells of all models.
-        titles: Score → its name in print.
-        seed: Random seed of the draws behind the probabilities.
-    """
+    """Prior and posterior of every candidate; None when no other target has results of two of them."""
     if not history.targets:
         return None
     prior = static_prior(history.results)
@@ -102,9 +94,7 @@ def check_prior(prior: PriorRecord | None) -> CheckRecord:
 def fitted_parameters(scenario: Scenario, scores: tuple[str, ...]) -> Parameters:
     """How much prior and evidence count, fitted on a published benchmark with the same scores as they are.
 
-    Args:
-        scenario: Whether the models differ in the source data of one architecture, or in architecture.
-        scores: The evidence; none: the slope is 0.
+    Without scores the slope is 0.
     """
     benchmark = thesis_datasets() if scenario == "datasets" else thesis_architectures()
     if not scores:

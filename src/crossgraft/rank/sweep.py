@@ -110,7 +110,7 @@ class Evaluating(_ZooWork[ModelEvaluation]):
                 zoo.scores,
                 inputs,
                 zoo.resampling,
-                all_intervals=zoo.settings.all_intervals,
+                all_intervals=zoo.options.all_intervals,
                 stage=stage,
                 options=turn.options,
             )

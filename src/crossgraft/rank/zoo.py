@@ -7,7 +7,6 @@ import json
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -17,33 +16,18 @@ from crossgraft.data.transforms import prepare_batch
 from crossgraft.features import FeatureSet, extract_features
 from crossgraft.models import Backbone, ModelSpec, load_backbone, random_weights_control
 from crossgraft.models.spec import RANDOM
+from crossgraft.options import RankOptions
 from crossgraft.progress import Reporter, Stage
 from crossgraft.rank.resampling import Resampling
 from crossgraft.rank.zoo_options import Options
 from crossgraft.records import Role
 from crossgraft.runs import RunDirectory
 from crossgraft.scores import AnyScore, ScoreInputs
-from crossgraft.types import Preprocessing, ResizePolicy
+from crossgraft.types import Preprocessing
 from crossgraft.version import __version__
 
 KEPT_BYTES = 256 * 2**20
 """Bytes of prepared images to keep, so that 26 evaluations of a score that looks at images need not decode them again."""
-
-
-@dataclass(frozen=True)
-class ZooSettings:
-    """How backbones are loaded and run; the same for every member."""
-
-    seed: int
-    device: str
-    num_threads: int
-    batch_size: int | None
-    image_size: int | None
-    resize_policy: ResizePolicy | None
-    weights_dir: Path | None
-    cache_dir: Path | None
-    allow_download: bool
-    all_intervals: bool
 
 
 @dataclass(frozen=True)
@@ -74,7 +58,9 @@ class Zoo:
         dataset: Labelled images.
         scores: All that are wanted.
         resampling: The rounds of each score.
-        settings: How backbones are loaded and run.
+        options: How backbones are loaded and run; the same for every member.
+        device: Where they run.
+        num_threads: Number of threads that read images and compute.
         run: Run directory, or None: then nothing is kept.
         reporter: Reporter of progress.
     """
@@ -82,7 +68,9 @@ class Zoo:
     dataset: Dataset
     scores: Sequence[AnyScore]
     resampling: Resampling
-    settings: ZooSettings
+    options: RankOptions
+    device: str
+    num_threads: int
     run: RunDirectory | None
     reporter: Reporter
 
@@ -105,15 +93,15 @@ class Zoo:
 
     def load(self, spec: ModelSpec) -> Backbone:
         """The network of one member."""
-        settings = self.settings
+        options = self.options
         return load_backbone(
             spec,
-            seed=settings.seed,
-            device=settings.device,
-            weights_dir=settings.weights_dir,
-            allow_download=settings.allow_download,
-            image_size=settings.image_size,
-            resize_policy=settings.resize_policy,
+            seed=options.seed,
+            device=self.device,
+            weights_dir=options.weights_dir,
+            allow_download=options.allow_download,
+            image_size=options.image_size,
+            resize_policy=options.resize_policy,
         )
 
     def extract(self, backbone: Backbone, position: str, *, quiet: bool = False) -> FeatureSet:
@@ -121,9 +109,9 @@ class Zoo:
         return extract_features(
             self.dataset,
             backbone,
-            cache_dir=self.settings.cache_dir,
-            batch_size=self.settings.batch_size,
-            num_threads=self.settings.num_threads,
+            cache_dir=self.options.cache_dir,
+            batch_size=self.options.batch_size,
+            num_threads=self.num_threads,
             reporter=Reporter(quiet=True) if quiet else self.reporter,
             title=f"Looking at {len(self.dataset)} images with {backbone.name} ({position})",
         )
@@ -133,14 +121,13 @@ class Zoo:
         """Shows how all rounds of one member go."""
         total = 1 + len(self.resampling.blocks) + len(self.resampling.shuffled_labels)
         with (
-            limit_threads(self.settings.num_threads),
+            limit_threads(self.num_threads),
             self.reporter.stage(title, total=total, unit="rounds") as stage,
         ):
             yield stage
 
     def key(self, backbone: Backbone, options: Options) -> str:
         """Hash of everything that decides the scores of one member."""
-        settings = self.settings
         facts = [
             __version__,
             self.dataset.fingerprint,
@@ -151,8 +138,8 @@ class Zoo:
             backbone.weights_fingerprint,
             backbone.preprocessing.describe(),
             [score.name for score in self.scores],
-            settings.seed,
-            settings.all_intervals,
+            self.options.seed,
+            self.options.all_intervals,
             {name: rounds.model_dump() for name, rounds in options.items()},
         ]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]

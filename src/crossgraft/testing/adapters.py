@@ -6,6 +6,7 @@ A method without adapters keeps all of it.
 from __future__ import annotations
 
 import copy
+import functools
 
 import torch
 from torch import Tensor
@@ -23,6 +24,17 @@ _ROUNDING = 1e-5
 """Error of logits of about 1, after the weights were rounded once to float32."""
 
 
+def _of_adapters(contract: Contract) -> Contract:
+    """``contract``, which a method without adapters keeps."""
+
+    @functools.wraps(contract)
+    def checked(method: Method, *, classifier: Classifier | None = None) -> None:
+        if isinstance(method, AddsAdapters):
+            contract(method, classifier=classifier)
+
+    return checked
+
+
 def network_for(method: Method, classifier: Classifier | None = None) -> Classifier:
     """A copy of ``classifier``, or the first example that has a place for the method's adapters, with these in it."""
     if classifier is not None:
@@ -33,10 +45,9 @@ def network_for(method: Method, classifier: Classifier | None = None) -> Classif
     return _example(method)[1]
 
 
+@_of_adapters
 def adds_nothing_at_first(method: Method, *, classifier: Classifier | None = None) -> None:
     """With its first weights a network gives the same bits as without; with others it gives something else."""
-    if not isinstance(method, AddsAdapters):
-        return
     network = network_for(method, classifier)
     images = _images(network)
     with without_adapters(network):
@@ -46,10 +57,9 @@ def adds_nothing_at_first(method: Method, *, classifier: Classifier | None = Non
     require(not torch.equal(network(images), before), method, "other weights of its adapters change nothing")
 
 
+@_of_adapters
 def is_switched_off(method: Method, *, classifier: Classifier | None = None) -> None:
     """With its adapters off, whatever their weights, the network gives the bits that it gave without them."""
-    if not isinstance(method, AddsAdapters):
-        return
     bare = copy.deepcopy(classifier) if classifier is not None else example_classifier(_example(method)[0])
     network = network_for(method, classifier)
     _move_adapters(network)
@@ -61,10 +71,9 @@ def is_switched_off(method: Method, *, classifier: Classifier | None = None) -> 
     require(not torch.equal(network(images), off), method, "its adapters stay off")
 
 
+@_of_adapters
 def merges_or_says_why_not(method: Method, *, classifier: Classifier | None = None) -> None:
     """Merged weights give the same up to rounding, unmerging gives the same bits back; or there is a reason."""
-    if not isinstance(method, AddsAdapters):
-        return
     network = network_for(method, classifier)
     _move_adapters(network)
     images, before = _images(network), copy.deepcopy(network.state_dict())
@@ -89,10 +98,9 @@ def _merged_copy_of(network: Classifier) -> Classifier:
     return merged_copy(twin)
 
 
+@_of_adapters
 def comes_back_from_its_recipe(method: Method, *, classifier: Classifier | None = None) -> None:
     """The recipe builds the network again, and its weights fit and give the same bits; a copy, too."""
-    if not isinstance(method, AddsAdapters):
-        return
     network = network_for(method, classifier)
     _move_adapters(network)
     images = _images(network)
@@ -104,10 +112,9 @@ def comes_back_from_its_recipe(method: Method, *, classifier: Classifier | None 
         require(torch.equal(again(images), expected), method, "what its recipe builds gives something else")
 
 
+@_of_adapters
 def trains_adapters_and_head_alone(method: Method, *, classifier: Classifier | None = None) -> None:
     """Nothing else of the network is trained or in train mode, so that it is always there with adapters off."""
-    if not isinstance(method, AddsAdapters):
-        return
     network = network_for(method, classifier)
     selection = method.select(network)
     others = [name for name in selection.trained if not name.startswith("head.")]

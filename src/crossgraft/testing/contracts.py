@@ -25,7 +25,7 @@ from crossgraft import seeding
 from crossgraft.errors import DataError
 from crossgraft.scores import Score as _Score
 from crossgraft.scores import ScoreInputs, ZooScore
-from crossgraft.testing.promises import Contract, ContractError
+from crossgraft.testing.promises import Contract, ContractError, require
 
 Score = _Score[...]
 
@@ -46,21 +46,21 @@ def declares_its_facts(score: Score, **extra: Any) -> None:
     del extra
     facts = {"title": score.title, "reference": score.reference, "docstring": score.__doc__}
     missing = [name for name, fact in facts.items() if not (fact or "").strip()]
-    _require(not missing, score, f"it has no {', no '.join(missing)}")
-    _require(bool(score.inputs), score, "it declares no input")
-    _require(score.name.isidentifier() and score.name == score.name.lower(), score, "its name is not in snake_case")
+    require(not missing, score, f"it has no {', no '.join(missing)}")
+    require(bool(score.inputs), score, "it declares no input")
+    require(score.name.isidentifier() and score.name == score.name.lower(), score, "its name is not in snake_case")
 
 
 def gives_a_finite_value(score: Score, **extra: Any) -> None:
     """On harmless inputs the value is finite."""
     numbers = _numbers(score, _example(score, extra))
-    _require(all(np.isfinite(list(numbers.values()))), score, f"harmless inputs give {numbers}")
+    require(all(np.isfinite(list(numbers.values()))), score, f"harmless inputs give {numbers}")
 
 
 def is_repeatable(score: Score, **extra: Any) -> None:
     """The same inputs give the same value, to the last bit."""
     first, second = (_numbers(score, _example(score, extra)) for _ in range(2))
-    _require(first == second, score, f"the same inputs give {first}, then {second}")
+    require(first == second, score, f"the same inputs give {first}, then {second}")
 
 
 def leaves_its_inputs_alone(score: Score, **extra: Any) -> None:
@@ -69,7 +69,7 @@ def leaves_its_inputs_alone(score: Score, **extra: Any) -> None:
     before = {name: np.copy(array) for name, array in arrays.items() if isinstance(array, np.ndarray)}
     _numbers(score, arrays)
     changed = [name for name, array in before.items() if not np.array_equal(array, arrays[name])]
-    _require(not changed, score, f"it overwrites {', '.join(changed)}")
+    require(not changed, score, f"it overwrites {', '.join(changed)}")
 
 
 def ignores_the_order_of_rows(score: Score, **extra: Any) -> None:
@@ -104,7 +104,7 @@ def prefers_classes_that_separate(score: Score, **extra: Any) -> None:
         return
     shuffled = {**arrays, "labels": seeding.generator(0, "shuffle").permutation(arrays["labels"])}
     true_value, shuffled_value = _values(score, [arrays, shuffled])
-    _require(
+    require(
         true_value > shuffled_value, score, f"true labels give {true_value:.4g}, shuffled labels {shuffled_value:.4g}"
     )
 
@@ -248,9 +248,4 @@ def _require_same(
 ) -> None:
     before, after = _numbers(score, given), _numbers(score, changed)
     far = [name for name, value in before.items() if abs(after[name] - value) > tolerance * max(1.0, abs(value))]
-    _require(not far, score, f"{change} turns {before} into {after} (allowed: {tolerance:g})")
-
-
-def _require(kept: bool, score: Score, what: str) -> None:
-    if not kept:
-        raise ContractError(f"{score.name}: {what}.")
+    require(not far, score, f"{change} turns {before} into {after} (allowed: {tolerance:g})")

@@ -3,8 +3,6 @@
 from crossgraft.moved import moved
 from crossgraft.tune.augmentations import AUGMENTATIONS as AUGMENTATIONS
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS as BATCH_TRANSFORMS
-from crossgraft.tune.comparing import FineTuningComparison as FineTuningComparison
-from crossgraft.tune.comparing import Variant as Variant
 from crossgraft.tune.engine.settings import TrainerSettings as TrainerSettings
 from crossgraft.tune.engine.trainer import train as train
 from crossgraft.tune.estimator import FineTunedClassifier as FineTunedClassifier
@@ -17,6 +15,8 @@ from crossgraft.tune.regularizers import REGULARIZERS as REGULARIZERS
 from crossgraft.tune.result import FineTuningResult as FineTuningResult
 from crossgraft.tune.saving.saved_model import SavedModel as SavedModel
 from crossgraft.tune.saving.saved_model import load_saved_model as load_saved_model
+from crossgraft.tune.variants import FineTuningComparison as FineTuningComparison
+from crossgraft.tune.variants import Variant as Variant
 
 _MOVED = ["fine_tune", "predict", "compare_fine_tunings", "export_model", "interpolate_runs"]
 __getattr__ = moved("crossgraft.tune", _MOVED, renamed={"Tuned": "FineTuningResult"})

@@ -1,4 +1,4 @@
-"""All that was found, as one record."""
+"""All that was found, as one record and a table of what was predicted."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from crossgraft.data.describe import describe_dataset
 from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.records import (
     FoldRecord,
     MetricRecord,
+    PlanRecord,
     PluginRecord,
     Reference,
     TunedModelRecord,
@@ -19,7 +21,7 @@ from crossgraft.records import (
 )
 from crossgraft.runs.jobs import results_of
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
-from crossgraft.tune.measuring.evaluation import Evaluation
+from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.types import Task
 from crossgraft.words.formatting import counted
@@ -42,22 +44,19 @@ _STATISTICS = (
 
 def assemble_record(
     prepared: Preparation,
+    plan: PlanRecord,
     outcomes: Sequence[TrainingOutcome],
     picked: Sequence[Trained],
     evaluation: Evaluation,
     *,
     of_folds: Mapping[int, Evaluation],
+    similarity: dict[str, float],
 ) -> TuningRecord:
     """Put the pieces together.
 
-    Args:
-        prepared: What the trainings started from.
-        outcomes: Outcomes of all jobs.
-        picked: One of them a fold.
-        evaluation: Evaluation of all of them together.
-        of_folds: Each fold alone.
+    ``picked`` is one of the outcomes a fold; ``evaluation`` is of all of them together, ``of_folds`` of each alone.
     """
-    rows, dataset, options = prepared.rows, prepared.rows.dataset, prepared.request.options
+    rows, dataset, options = prepared.rows, prepared.rows.dataset, prepared.options
     names = {trained.training.name for trained in picked}
     is_folded = rows.num_folds is not None
     plugins = prepared.plugins.describe()
@@ -69,7 +68,7 @@ def assemble_record(
         leakage_checked=dataset.groups is not None,
         model=describe_model(prepared),
         plugins=plugins,
-        plan=prepared.plan.record,
+        plan=plan,
         selection_rule=selection_in_words(prepared),
         selection_metric=prepared.rule.metric,
         grid=[row.model_copy(update={"picked": row.job in names}) for row in rows_of_grid],
@@ -82,6 +81,7 @@ def assemble_record(
         calibration=evaluation.calibration,
         calibration_reason=evaluation.calibration_reason,
         thresholds=evaluation.thresholds,
+        similarity=similarity,
         saved_model=None,
         seconds=sum(row.seconds for row in rows_of_grid),  # also those of earlier attempts
         num_processes=prepared.settings.num_processes,
@@ -89,7 +89,7 @@ def assemble_record(
         precision=prepared.settings.precision,
         checks=prepared.checks,
         warnings=[f"The training {row.job} failed: {row.reason}" for row in rows_of_grid if row.state == "failed"],
-        notes=prepared.plan.record.notes,
+        notes=plan.notes,
         references=references_of(plugins),
     )
 
@@ -176,3 +176,31 @@ def record_of_fold(record: TuningRecord, alone: Evaluation) -> TuningRecord:
             "thresholds": alone.thresholds,
         }
     )
+
+
+def prediction_table(folds: Sequence[FoldPredictions], prepared: Preparation, *, show_names: bool) -> pd.DataFrame:
+    """One row per image, in the order of the data: number from 1, part, truth, decision, probabilities, logits.
+
+    Names of files may identify patients, and are in it only with ``show_names``.
+    """
+    dataset, names = prepared.rows.dataset, prepared.rows.dataset.class_names
+    parts: list[pd.DataFrame] = []
+    for fold in folds:
+        rows = fold.parts.test
+        probabilities, decisions = fold.test_probabilities(prepared.task), fold.decisions(prepared.task)
+        table: dict[str, object] = {"row": rows + 1}
+        if show_names:
+            table["name"] = [dataset.image_name(int(row)) for row in rows]
+        table["split"] = "test" if fold.parts.fold is None else f"fold {fold.parts.fold}"
+        table["target"] = _in_words(dataset.targets[rows], names)
+        table["decision"] = _in_words(decisions, names)
+        table |= {f"probability {name}": probabilities[:, column] for column, name in enumerate(names)}
+        table |= {f"logit {name}": fold.test_logits[:, column] for column, name in enumerate(names)}
+        parts.append(pd.DataFrame(table))
+    return pd.concat(parts).sort_values("row", ignore_index=True)
+
+
+def _in_words(classes: np.ndarray, names: Sequence[str]) -> list[str]:
+    if classes.ndim == 1:
+        return [names[int(index)] for index in classes]
+    return ["; ".join(name for name, has in zip(names, row, strict=True) if has) for row in classes]

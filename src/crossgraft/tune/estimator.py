@@ -20,11 +20,12 @@ from crossgraft.options import FitOptions, TuneOptions, from_mapping, options_of
 from crossgraft.options.data import VAL_SHARE
 from crossgraft.progress import Reporter
 from crossgraft.runs.jobs import results_of, run_jobs
+from crossgraft.tune.jobs import TrainingWork, pick, trained_network
 from crossgraft.tune.logits import compute_logits
 from crossgraft.tune.measuring.calibration import to_probabilities
 from crossgraft.tune.measuring.evaluation import calibrate
-from crossgraft.tune.picking import pick, trained_network, work_of
-from crossgraft.tune.planning.preparation import Preparation, prepare_rows
+from crossgraft.tune.planning.plan import make_plan
+from crossgraft.tune.planning.preparation import Preparation, prepare
 from crossgraft.tune.planning.request import Request
 from crossgraft.tune.planning.rows import training_rows
 from crossgraft.tune.result import epoch_frame
@@ -111,7 +112,9 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         request = Request.of(self._options())
         dataset = self._dataset(X, np.asarray(y), groups)
         rows = training_rows(dataset, val_fraction=float(self.val_fraction), seed=self.seed)
-        prepared = prepare_rows(rows, request, run=None, reporter=Reporter(quiet=True))
+        quiet = Reporter(quiet=True)
+        prepared = prepare(rows, request, run=None, reporter=quiet)
+        make_plan(prepared, run=None, reporter=quiet)  # tells before the training whether a step fits into memory
         with limit_threads(prepared.num_threads), reuse_freed_memory():
             self._train(prepared)
         return self
@@ -160,7 +163,7 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
 
     def _train(self, prepared: Preparation) -> None:
         (parts,) = prepared.rows.parts
-        work = work_of(prepared, prepared.fold_data(parts))
+        work = TrainingWork(prepared, prepared.fold_data(parts))
         outcomes = run_jobs([work.job(point) for point in prepared.request.points], work, keep_going=False)
         chosen = pick(results_of(outcomes), prepared.rule)
         classifier = trained_network(prepared.new_classifier(), chosen)

@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import safetensors.torch
@@ -24,13 +24,11 @@ from crossgraft.runs.jobs import Job, Outcome, Work
 from crossgraft.runs.names import portable_name
 from crossgraft.tune.engine.contract import TrainedEpoch, TrainingResult
 from crossgraft.tune.engine.selection_rule import SelectionRule
-from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.trainer import train
 from crossgraft.tune.job_progress import JobProgress
-from crossgraft.tune.methods._method import Selection
-from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.fold_data import FoldData, make_feed
 from crossgraft.tune.planning.grid import GridPoint, Training
+from crossgraft.tune.planning.preparation import Preparation
 
 
 class JobRecord(Record):
@@ -80,25 +78,15 @@ class TrainingWork(Work[Training, Trained]):
     """Trains on the rows of one fold, every time from the same start.
 
     Attributes:
+        prepared: Start, plug-ins, settings and rule; stays as it is.
         data: Data of the fold.
-        classifier: The start; stays as it is.
-        selection: What is trained.
-        plugins: Plugins in the slots.
-        settings: Settings without the grid.
-        rule: What picks epoch and point.
         run: Run directory, or None: then nothing is written, and weights stay in memory.
-        facts: What else decides the result, for the key of each job.
         progress: Shows each training.
     """
 
+    prepared: Preparation
     data: FoldData
-    classifier: Classifier
-    selection: Selection
-    plugins: Plugins
-    settings: TrainerSettings
-    rule: SelectionRule
     run: RunDirectory | None = None
-    facts: Mapping[str, object] = field(default_factory=dict[str, object])
     progress: JobProgress | None = None
 
     def job(self, point: GridPoint) -> Job[Training]:
@@ -108,7 +96,9 @@ class TrainingWork(Work[Training, Trained]):
 
     def around(self, job: Job[Training]) -> AbstractContextManager[object]:
         """Shown as a stage."""
-        return nullcontext() if self.progress is None else self.progress.stage(job.spec, self.data, self.settings)
+        return (
+            nullcontext() if self.progress is None else self.progress.stage(job.spec, self.data, self.prepared.settings)
+        )
 
     def read_back(self, job: Job[Training]) -> Trained | None:
         """The training of an earlier attempt, whose weights are read when they are needed."""
@@ -130,23 +120,24 @@ class TrainingWork(Work[Training, Trained]):
         folder = None if self.run is None else self.run.path / _folder(job) / "checkpoint"
         if folder is not None and self.run is not None and not self.run.resumed:
             shutil.rmtree(folder, ignore_errors=True)  # of a run that --overwrite has replaced
-        settings = replace(self.settings, **job.spec.point)
-        classifier = copy.deepcopy(self.classifier)
+        prepared, plugins = self.prepared, self.prepared.plugins
+        settings = replace(prepared.settings, **job.spec.point)
+        classifier = prepared.new_classifier()
         start = time.perf_counter()
         result = train(
             classifier,
-            make_feed(self.data, self.plugins, settings),
-            self.selection,
+            make_feed(self.data, plugins, settings),
+            prepared.selection,
             loss=self.data.loss,
             evaluate=self.data.evaluate,
-            rule=self.rule,
+            rule=prepared.rule,
             settings=settings,
-            regularizers=copy.deepcopy(self.plugins.regularizers),
-            features_are_fixed=self.plugins.method.features_are_fixed,
+            regularizers=copy.deepcopy(plugins.regularizers),
+            features_are_fixed=plugins.method.features_are_fixed,
             checkpoint_folder=folder,
             configuration={"key": job.key},
-            on_step=None if self.progress is None else self.progress.on_step(job.spec),
-            on_epoch=None if self.progress is None else self.progress.on_epoch(job.spec),
+            on_step=None if self.progress is None else self.progress.on_step,
+            on_epoch=None if self.progress is None else self.progress.on_epoch,
         )
         trained = self._keep(job, self._record(job, result, time.perf_counter() - start), classifier)
         if folder is not None:
@@ -155,21 +146,20 @@ class TrainingWork(Work[Training, Trained]):
 
     def _record(self, job: Job[Training], result: TrainingResult, seconds: float) -> JobRecord:
         main = [row for row in result.history if row.phase == "all"]
-        best = main[result.best_epoch]
-        metric = best.metrics.get(self.rule.metric)
+        best, metric = main[result.best_epoch], self.prepared.rule.metric
         point = GridPointRecord(
             job=job.name,
             fold=job.spec.fold,
             values=dict(job.spec.point),
             state="done",
-            val_metric=_number(metric),
+            val_metric=_number(best.metrics.get(metric)),
             val_loss=_number(best.metrics.get("loss")),
             best_epoch=result.best_epoch + 1,
             num_epochs=len(main),
             stopped_early=result.stopped_early,
             seconds=seconds,
         )
-        history = epoch_rows(job.spec, result.history, metric=self.rule.metric, best_epoch=result.best_epoch)
+        history = epoch_rows(job.spec, result.history, metric=metric, best_epoch=result.best_epoch)
         return JobRecord(key=job.key, point=point, history=history, resumed=result.resumed)
 
     def _keep(self, job: Job[Training], record: JobRecord, classifier: Classifier) -> Trained:
@@ -181,11 +171,48 @@ class TrainingWork(Work[Training, Trained]):
         return Trained(job.spec, record, load=lambda: read_weights(path))
 
     def _key(self, point: GridPoint) -> str:
-        plugins = [plugin.spelling for plugin in self.plugins.describe()]
-        decisive = {**self.facts, "data": self.data.fingerprint, "plugins": plugins, "rule": repr(self.rule)}
-        decisive |= {"sampler": self.plugins.sampler, "flip": self.plugins.augmentation.flip}
-        decisive |= {"settings": repr(_without_machine(replace(self.settings, **point)))}
+        """Hash of everything that decides the result; where a run computes and how often it saves is not meant to."""
+        prepared, plugins, request = self.prepared, self.prepared.plugins, self.prepared.request
+        on_any_machine = {"device": "cpu", "num_processes": 1, "checkpoint_every_steps": None}
+        decisive = {
+            "model": request.spec.describe(),
+            "seed": request.options.seed,
+            **({} if request.adapter is None else {"adapter": request.adapter.fingerprint}),
+            "data": self.data.fingerprint,
+            "plugins": [plugin.spelling for plugin in plugins.describe()],
+            "rule": repr(prepared.rule),
+            "sampler": plugins.sampler,
+            "flip": plugins.augmentation.flip,
+            "settings": repr(replace(prepared.settings, **point, **on_any_machine)),
+        }
         return hashlib.sha256(json.dumps(decisive, sort_keys=True, default=str).encode()).hexdigest()[:20]
+
+
+def pick(trained: Sequence[Trained], rule: SelectionRule) -> Trained:
+    """The point of a grid with the best value of the rule's metric on the validation rows, the first of equal ones."""
+    best = trained[0]
+    for each in trained[1:]:
+        if rule.is_better(_comparable(each), _comparable(best)):
+            best = each
+    return best
+
+
+def trained_network(start: Classifier, trained: Trained) -> Classifier:
+    """The start with the weights of a training, in their number type.
+
+    ``start`` is a copy, which is changed.
+
+    Raises:
+        DataError: Its weights are gone or damaged.
+    """
+    state = trained.load()
+    start.to(state["head.weight"].dtype).load_state_dict(state)
+    return start
+
+
+def _comparable(trained: Trained) -> float:
+    value = trained.record.point.val_metric
+    return float("nan") if value is None else value
 
 
 def _folder(job: Job[Training]) -> str:
@@ -233,8 +260,3 @@ def _number(value: float | None) -> float | None:
 
 def _why_none(metrics: Mapping[str, float]) -> str:
     return "not defined on the validation rows" if metrics else "there are no validation rows"
-
-
-def _without_machine(settings: TrainerSettings) -> TrainerSettings:
-    """Where a run computes and how often it saves is not meant to change a number."""
-    return replace(settings, device="cpu", num_processes=1, checkpoint_every_steps=None)

@@ -41,12 +41,6 @@ def known_result(record: TuningRecord, spec: ModelSpec, rows: TuningRows, option
 
     Only equal protocols are compared, so the protocol says everything that differs between two ways to tune one model, and
     nothing that differs between models.
-
-    Args:
-        record: Record of the fine-tuning.
-        spec: Spec of the model that it started from.
-        rows: What it was trained and tested on.
-        options: Options of ``fine_tune``.
     """
     found = record.metric(record.primary_metric)
     if found is None or found.value is None or record.model.from_scratch:
@@ -72,9 +66,7 @@ def known_result(record: TuningRecord, spec: ModelSpec, rows: TuningRows, option
 def protocol_of(record: TuningRecord, options: TuneOptions) -> str:
     """How a model was tuned and tested, in words that are the same for every model of one study.
 
-    Args:
-        record: Record of the fine-tuning.
-        options: Options of ``fine_tune``; settings that were asked for belong to the protocol.
+    Settings that were asked for belong to the protocol.
     """
     slots = [plugin.spelling for plugin in record.plugins]
     head_first = ["head first"] if any(row.stage == "head" for row in record.history) else []

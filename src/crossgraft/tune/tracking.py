@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from crossgraft.errors import UnknownNameError
 from crossgraft.optional import require
@@ -12,37 +12,20 @@ from crossgraft.progress import Reporter
 TRACKERS = ("mlflow", "wandb")
 
 
-@runtime_checkable
-class Tracker(Protocol):
-    """Where a run is also logged."""
+class Tracker:
+    """Where a run is also logged; this one logs nowhere."""
 
     def begin(self, name: str, settings: Mapping[str, object]) -> None:
         """A run begins."""
-        ...
 
     def log(self, values: Mapping[str, float], *, step: int) -> None:
         """Numbers of one epoch, or of the end."""
-        ...
 
     def end(self, *, failed: bool) -> None:
         """The run is over."""
-        ...
 
 
-class NoTracker:
-    """Logs nowhere."""
-
-    def begin(self, name: str, settings: Mapping[str, object]) -> None:
-        """Nothing to do."""
-
-    def log(self, values: Mapping[str, float], *, step: int) -> None:
-        """Nothing to do."""
-
-    def end(self, *, failed: bool) -> None:
-        """Nothing to do."""
-
-
-class MlflowTracker:
+class MlflowTracker(Tracker):
     """Logs to MLflow, as its own environment variables say where."""
 
     def __init__(self, mlflow: Any) -> None:
@@ -62,7 +45,7 @@ class MlflowTracker:
         self._mlflow.end_run(status="FAILED" if failed else "FINISHED")
 
 
-class WandbTracker:
+class WandbTracker(Tracker):
     """Logs to Weights & Biases, as its own environment variables say where."""
 
     def __init__(self, wandb: Any) -> None:
@@ -82,14 +65,8 @@ class WandbTracker:
         self._run.finish(exit_code=int(failed))
 
 
-class GuardedTracker:
-    """Passes on to a tracker until that fails; then says so, and the training goes on without it.
-
-    Args:
-        tracker: Tracker of a package that reaches a server or a disk of its own.
-        name: As it was asked for.
-        reporter: Warned once a training.
-    """
+class GuardedTracker(Tracker):
+    """Passes on to a tracker until that fails; then says so, and the training goes on without it."""
 
     def __init__(self, tracker: Tracker, name: str, reporter: Reporter) -> None:
         self._tracker, self._name, self._reporter = tracker, name, reporter
@@ -132,7 +109,7 @@ def open_tracking(name: str | None, reporter: Reporter) -> Tracker:
         MissingExtraError: Its package is not installed.
     """
     if name is None:
-        return NoTracker()
+        return Tracker()
     if name not in TRACKERS:
         raise UnknownNameError("tracker", name, TRACKERS)
     module = require(name, extra="track", needed_for=f"--track {name}")

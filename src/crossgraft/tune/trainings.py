@@ -4,37 +4,33 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.data.describe import make_thumbnails
 from crossgraft.errors import DataError
 from crossgraft.models.classifier import Classifier
-from crossgraft.options import TuneOptions
 from crossgraft.progress import Reporter
-from crossgraft.records import MetricRecord, SavedModelRecord, TuningRecord
+from crossgraft.records import TuningRecord
 from crossgraft.runs import Publish, RunDirectory
 from crossgraft.runs.jobs import num_read_back, results_of, run_jobs
-from crossgraft.tune.assemble import assemble_record, record_of_fold
+from crossgraft.tune.assemble import assemble_record, prediction_table, record_of_fold
 from crossgraft.tune.job_progress import JobProgress
-from crossgraft.tune.jobs import Trained, TrainingOutcome
+from crossgraft.tune.jobs import Trained, TrainingOutcome, TrainingWork, pick, trained_network
 from crossgraft.tune.measuring.drift import similarity_to_source
-from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate, evaluate_alone, predict_fold
+from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions, evaluate, evaluate_alone, predict_fold
 from crossgraft.tune.parts import FoldRows
-from crossgraft.tune.picking import pick, trained_network, work_of
-from crossgraft.tune.planning.first_adapter import start_of_adapters
+from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import columns_of
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.result_rows import keep_known_result
-from crossgraft.tune.saving.prediction_table import prediction_table
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import IMAGES_FILE, MODEL_FOLDER
 from crossgraft.tune.tracking import Tracker
 from crossgraft.words.formatting import counted
+from crossgraft.words.metric_words import overall
 
 FOLD_MODELS = (
     "with folds there is one model a fold, in folds/fold-0/model and so on; for one model of all images, run again "
@@ -53,6 +49,7 @@ class _Finished:
 
 def train_and_evaluate(
     prepared: Preparation,
+    plan: Plan,
     *,
     run: RunDirectory | None,
     tracking: Tracker,
@@ -61,37 +58,43 @@ def train_and_evaluate(
 ) -> FineTuningResult:
     """Everything after the plan.
 
-    Args:
-        prepared: What the trainings start from.
-        run: Run directory, or None: then nothing is written.
-        tracking: Tracker that logs every epoch.
-        publish: Ends the run and makes its page.
-        reporter: Where progress goes.
+    Without ``run`` nothing is written; ``publish`` ends the run and makes its page.
 
     Raises:
         DataError: No training ended with a model.
         CrossgraftError: The only training failed.
     """
-    attributes = columns_of(prepared.rows.dataset, prepared.request.options.subgroups)
     if run is not None and not run.resumed:
         for folder in ("jobs", MODEL_FOLDER, "folds"):  # of a run that --overwrite has replaced
             shutil.rmtree(run.path / folder, ignore_errors=True)
-    tracking.begin(f"{prepared.request.spec.name} on {prepared.rows.dataset.name}", prepared.plan.record.settings)
+    tracking.begin(f"{prepared.request.spec.name} on {prepared.rows.dataset.name}", plan.record.settings)
     failed = True
     try:
         with limit_threads(prepared.num_threads), reuse_freed_memory():
-            outcomes = _run_jobs(prepared, run=run, tracking=tracking, reporter=reporter)
+            progress = JobProgress(reporter, tracking, rule=prepared.rule, num_jobs=plan.record.num_jobs)
+            outcomes = _run_jobs(prepared, plan.record.num_jobs, run, progress, reporter)
             done = [trained for of_fold in outcomes if (trained := results_of(of_fold))]
             if not done:
                 raise DataError(f"No training ended with a model. The first one: {outcomes[0][0].reason}")
             finished = [_finish_fold(prepared, of_fold, reporter) for of_fold in done]
             similarity = _similarity(prepared, finished, reporter)
-        record = _record(prepared, outcomes, finished, attributes)
-        record = record.model_copy(update={"similarity": similarity})
-        tuned = _write(prepared, record, finished, run, publish, reporter)
-        if prepared.request.options.store:
-            _keep_result(prepared, record, finished, reporter)
-        tracking.log({row.metric: row.value for row in _overall(record) if row.value is not None}, step=0)
+        evaluation, of_folds = _evaluation(prepared, finished), _of_folds(prepared, finished)
+        record = assemble_record(
+            prepared,
+            plan.record,
+            [outcome for of_fold in outcomes for outcome in of_fold],
+            [fold.trained for fold in finished],
+            evaluation,
+            of_folds=of_folds,
+            similarity=similarity,
+        )
+        tuned = FineTuningResult(record, plan=plan, classifier=None if of_folds else finished[0].classifier)
+        if run is not None:
+            tuned = _write(prepared, tuned, finished, of_folds, run, publish, reporter)
+        if prepared.options.store:
+            _keep_result(prepared, tuned.record, num_done=len(finished), reporter=reporter)
+        unseen = [row for row in overall(evaluation.metrics) if row.split == evaluation.split]
+        tracking.log({row.metric: row.value for row in unseen if row.value is not None}, step=0)
         failed = False
     finally:
         tracking.end(failed=failed)
@@ -99,12 +102,9 @@ def train_and_evaluate(
 
 
 def _run_jobs(
-    prepared: Preparation, *, run: RunDirectory | None, tracking: Tracker, reporter: Reporter
+    prepared: Preparation, num_jobs: int, run: RunDirectory | None, progress: JobProgress, reporter: Reporter
 ) -> list[list[TrainingOutcome]]:
     """Outcomes of each fold; the only training raises its error, one of several becomes a row with a reason."""
-    request, num_jobs = prepared.request, prepared.plan.record.num_jobs
-    progress = JobProgress(reporter, tracking, rule=prepared.rule, num_jobs=num_jobs)
-    facts = {"model": request.spec.describe(), "seed": request.options.seed, **start_of_adapters(request.adapter)}
 
     def tell(outcome: TrainingOutcome) -> None:
         if outcome.reason:
@@ -112,8 +112,8 @@ def _run_jobs(
 
     outcomes: list[list[TrainingOutcome]] = []
     for parts in prepared.rows.parts:
-        work = replace(work_of(prepared, prepared.fold_data(parts)), run=run, facts=facts, progress=progress)
-        jobs = [work.job(point) for point in request.points]
+        work = TrainingWork(prepared, prepared.fold_data(parts), run, progress)
+        jobs = [work.job(point) for point in prepared.request.points]
         outcomes.append(run_jobs(jobs, work, keep_going=num_jobs > 1, told=tell))
     if before := sum(map(num_read_back, outcomes)):
         reporter.say(f"{before} of {num_jobs} trainings were done before.")
@@ -132,7 +132,7 @@ def _finish_fold(prepared: Preparation, trained: Sequence[Trained], reporter: Re
             prepared.rows.dataset,
             parts,
             task=prepared.task,
-            threshold_rule=prepared.request.options.threshold_rule,
+            threshold_rule=prepared.options.threshold_rule,
             device=prepared.settings.device,
             num_threads=prepared.num_threads,
         )
@@ -152,107 +152,79 @@ def _similarity(prepared: Preparation, finished: Sequence[_Finished], reporter: 
         )
 
 
-def _record(
-    prepared: Preparation,
-    outcomes: Sequence[Sequence[TrainingOutcome]],
-    finished: Sequence[_Finished],
-    attributes: dict[str, np.ndarray],
-) -> TuningRecord:
-    dataset, task = prepared.rows.dataset, prepared.task
-    is_folded = prepared.rows.num_folds is not None
+def _evaluation(prepared: Preparation, finished: Sequence[_Finished]) -> Evaluation:
+    dataset, is_folded = prepared.rows.dataset, prepared.rows.num_folds is not None
+    attributes = columns_of(dataset, prepared.options.subgroups)
     folds = [fold.predictions for fold in finished]
-    evaluation = evaluate(folds, dataset, task=task, attributes=attributes, is_folded=is_folded)
-    return assemble_record(
-        prepared,
-        [outcome for of_fold in outcomes for outcome in of_fold],
-        [fold.trained for fold in finished],
-        evaluation,
-        of_folds={fold.parts.fold or 0: evaluate_alone(fold, dataset, task=task) for fold in folds}
-        if is_folded
-        else {},
-    )
+    return evaluate(folds, dataset, task=prepared.task, attributes=attributes, is_folded=is_folded)
 
 
-def _overall(record: TuningRecord) -> list[MetricRecord]:
-    first = record.metrics[0].split
-    return [row for row in record.metrics if row.class_name is None and row.attribute is None and row.split == first]
+def _of_folds(prepared: Preparation, finished: Sequence[_Finished]) -> dict[int, Evaluation]:
+    """Each fold alone; empty without folds."""
+    dataset, task = prepared.rows.dataset, prepared.task
+    folds = [] if prepared.rows.num_folds is None else [fold.predictions for fold in finished]
+    return {fold.parts.fold or 0: evaluate_alone(fold, dataset, task=task) for fold in folds}
 
 
 def _write(
     prepared: Preparation,
-    record: TuningRecord,
+    tuned: FineTuningResult,
     finished: Sequence[_Finished],
-    run: RunDirectory | None,
+    of_folds: Mapping[int, Evaluation],
+    run: RunDirectory,
     publish: Publish,
     reporter: Reporter,
 ) -> FineTuningResult:
     """Models, tables, record; then the run is done, and its page follows."""
-    is_folded, options = prepared.rows.num_folds is not None, prepared.request.options
-    classifier = None if is_folded else finished[0].classifier
-    if run is None:
-        return FineTuningResult(record, plan=prepared.plan, classifier=classifier)
-    record = _save_models(prepared, record, finished, run)
+    options, rows = prepared.options, prepared.rows
+    _save_models(prepared, tuned.record, finished, of_folds, run)
+    where = {"saved_model_reason": FOLD_MODELS} if of_folds else {"saved_model": MODEL_FOLDER}
+    record = tuned.record.model_copy(update=where)
     run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
-    tuned = FineTuningResult(record, plan=prepared.plan, classifier=classifier)
     table = prediction_table([fold.predictions for fold in finished], prepared, show_names=options.show_names)
-    images = prepared.rows.dataset.take(prepared.rows.parts[0].train)
+    images = rows.dataset.take(rows.parts[0].train)
     page = publish(
         run,
         record,
         reporter,
         tables={"history.csv": tuned.history(), "metrics.csv": tuned.to_frame(), "predictions.csv": table},
-        split=prepared.rows.split_record(),
+        split=rows.split_record(),
         thumbnails=None if options.no_images else lambda: make_thumbnails(images),
     )
-    return replace(tuned, out=run.path, report=page)
+    return replace(tuned, found=record, out=run.path, report=page)
 
 
-def _keep_result(
-    prepared: Preparation,
-    record: TuningRecord,
-    finished: Sequence[_Finished],
-    reporter: Reporter,
-) -> None:
+def _keep_result(prepared: Preparation, record: TuningRecord, *, num_done: int, reporter: Reporter) -> None:
     """As a known result; one of some folds is none of the data set."""
-    missing = len(prepared.rows.parts) - len(finished)
-    if missing:
+    num_folds = len(prepared.rows.parts)
+    if num_done < num_folds:
         reporter.warn(
-            f"{missing} of {counted(len(prepared.rows.parts), 'fold')} left no model, so the numbers are of the other images "
+            f"{num_folds - num_done} of {counted(num_folds, 'fold')} left no model, so the numbers are of the other images "
             "only and nothing was added to the known results."
         )
     else:
-        keep_known_result(record, prepared.request.spec, prepared.rows, prepared.request.options, reporter)
+        keep_known_result(record, prepared.request.spec, prepared.rows, prepared.options, reporter)
 
 
 def _save_models(
     prepared: Preparation,
     record: TuningRecord,
     finished: Sequence[_Finished],
+    of_folds: Mapping[int, Evaluation],
     run: RunDirectory,
-) -> TuningRecord:
+) -> None:
     """The model as ``model``; with folds one per fold, because the metrics are of all of them and of none alone."""
-    if prepared.rows.num_folds is None:
-        record = record.model_copy(update={"saved_model": MODEL_FOLDER})
-        classifier = finished[0].classifier
-        save_model(run.path / MODEL_FOLDER, classifier, _facts(record, classifier, prepared.request.options))
-        run.write(IMAGES_FILE, _known_images(prepared, finished[0].predictions.parts))
-        return record
+    options = prepared.options
     for fold in finished:
         parts, classifier = fold.predictions.parts, fold.classifier
-        alone = evaluate_alone(fold.predictions, prepared.rows.dataset, task=prepared.task)
-        of_fold = record_of_fold(record, alone)
-        folder = run.path / "folds" / parts.name / MODEL_FOLDER
-        save_model(folder, classifier, _facts(of_fold, classifier, prepared.request.options))
-        run.write(f"folds/{parts.name}/{IMAGES_FILE}", _known_images(prepared, parts))
-    return record.model_copy(update={"saved_model_reason": FOLD_MODELS})
+        folder = f"folds/{parts.name}/" if of_folds else ""
+        own = record_of_fold(record, of_folds[parts.fold or 0]) if of_folds else record
+        facts = describe_saved_model(own, classifier, seed=options.seed, window=options.window, slices=options.slices)
+        save_model(run.path / folder / MODEL_FOLDER, classifier, facts)
+        run.write(f"{folder}{IMAGES_FILE}", _known_images(prepared, parts))
 
 
 def _known_images(prepared: Preparation, parts: FoldRows) -> str:
     """Digests of the images that had a part in the fine-tuning, in an order that says nothing."""
     digests = prepared.rows.dataset.image_digests
     return json.dumps(sorted({digests[row].hex() for row in (*parts.train, *parts.val)}))
-
-
-def _facts(record: TuningRecord, classifier: Classifier, options: TuneOptions) -> SavedModelRecord:
-    """What is saved beside the weights."""
-    return describe_saved_model(record, classifier, seed=options.seed, window=options.window, slices=options.slices)

@@ -16,22 +16,21 @@ from crossgraft.runs import RunDirectory
 from crossgraft.runs.command_line import display_value
 from crossgraft.storage.temporaries import scratch_folder
 from crossgraft.tune.assemble import PRIMARY_METRICS
-from crossgraft.tune.comparing.comparison import FineTuningComparison
-from crossgraft.tune.comparing.curves import draw_curves
-from crossgraft.tune.comparing.differences import MeasuredImages
-from crossgraft.tune.comparing.limits import intervals_in_words, notes_on
-from crossgraft.tune.comparing.study import Study, plan_all, variant_options
-from crossgraft.tune.comparing.summary import measure_variants, summarise
-from crossgraft.tune.comparing.trainings import DoneTraining, train_all
-from crossgraft.tune.comparing.variants import Entry, Variant, read_variants
 from crossgraft.tune.planning.fold_data import task_of
 from crossgraft.tune.planning.grid import point_name, read_grid
-from crossgraft.tune.planning.preparation import checks_of_rows, open_rows_of
+from crossgraft.tune.planning.preparation import checks_of_rows
 from crossgraft.tune.planning.request import Request, as_typed, refuse_unknown_names
-from crossgraft.tune.planning.rows import columns_of
+from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.planning.starting_model import find_model
 from crossgraft.tune.result_rows import look_at_known_results
 from crossgraft.tune.tracking import open_tracking
+from crossgraft.tune.variants.comparison import FineTuningComparison
+from crossgraft.tune.variants.curves import draw_curves
+from crossgraft.tune.variants.differences import MeasuredImages
+from crossgraft.tune.variants.study import Study, plan_all, variant_options
+from crossgraft.tune.variants.summary import intervals_in_words, measure_variants, notes_on, summarise
+from crossgraft.tune.variants.trainings import DoneTraining, train_all
+from crossgraft.tune.variants.variant import Entry, Variant, read_variants
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
 
@@ -58,7 +57,7 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
 
     A variant is a method, or a regulariser that is added to ``full``; ``partial:3+l2_sp`` is both, and a number repeats the
     plug-in before it with another value of its first option. ``ablations.yaml`` is a list of mappings with a ``name`` and any
-    settings of ``fine_tune``; see ``tune.comparing.variants.read_variants``. What variants say themselves (``method``,
+    settings of ``fine_tune``; see ``tune.variants.variant.read_variants``. What variants say themselves (``method``,
     ``regularizer``) cannot be given for all of them, nor can ``adapter`` and folds. From three ``seeds`` on, intervals are those
     of seeds.
 
@@ -96,8 +95,7 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
         look_at_known_results(run.reporter)
     location = data.name if isinstance(data, Dataset) else data
     with _directory(run, request, options, variants, location) as directory:
-        rows = open_rows_of(data, options, run.reporter)
-        columns_of(rows.dataset, options.subgroups)
+        rows = open_rows(data, options, run.reporter)
         if directory is not None:
             directory.describe_data(rows.dataset.fingerprint)
         checks = checks_of_rows(rows, strict=options.strict, reporter=run.reporter)

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from crossgraft.data import Dataset
 from crossgraft.options import TuneOptions
+from crossgraft.tune.planning.plan import make_plan
 from crossgraft.tune.planning.preparation import prepare
 from crossgraft.tune.planning.request import Request
+from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.result_rows import look_at_known_results
 from crossgraft.tune.tracking import open_tracking
@@ -55,7 +57,11 @@ def fine_tune(data: str | Path | Dataset, options: TuneOptions, run: Run) -> Fin
     location = data.name if isinstance(data, Dataset) else data
     out = None if options.plan else options.out
     with run.directory(location, typed=request.typed(), resolved=request.resolved(), out=out) as directory:
-        prepared = prepare(data, request, run=directory, reporter=run.reporter)
+        rows = open_rows(data, options, run.reporter)
+        prepared = prepare(rows, request, run=directory, reporter=run.reporter)
+        plan = make_plan(prepared, run=directory, reporter=run.reporter)
         if options.plan:
-            return FineTuningResult(plan=prepared.plan)
-        return train_and_evaluate(prepared, run=directory, tracking=tracking, publish=publish, reporter=run.reporter)
+            return FineTuningResult(plan=plan)
+        return train_and_evaluate(
+            prepared, plan, run=directory, tracking=tracking, publish=publish, reporter=run.reporter
+        )

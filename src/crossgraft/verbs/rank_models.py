@@ -22,7 +22,7 @@ from crossgraft.rank.model_history import find_history, look_up_known_results
 from crossgraft.rank.ranking import Ranking
 from crossgraft.rank.resampling import plan_resampling
 from crossgraft.rank.sweep import evaluate_zoo
-from crossgraft.rank.zoo import Zoo, ZooSettings
+from crossgraft.rank.zoo import Zoo
 from crossgraft.records import RankingRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
@@ -66,7 +66,7 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
     if options.ground_truth is not None:
         names = [spec.name for spec in specs]
         truth = read_ground_truth(options.ground_truth, names, column=options.ground_truth_column)
-    settings = _zoo_settings(options)
+    device, threads = resolve_device(options.device), options.workers or available_cores()
     resolved = {
         "models": [spec.describe() for spec in specs],
         "scores": [score.name for score in chosen],
@@ -78,12 +78,13 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
         dataset = _open(data, options, reporter)
         if directory:
             directory.describe_data(dataset.fingerprint)
-            directory.describe_machine(reporter, threads=settings.num_threads, device=settings.device)
+            directory.describe_machine(reporter, threads=threads, device=device)
         findings = check_rows(dataset, strict=options.strict, reporter=reporter)
         resampling = plan_resampling(
             dataset.targets, dataset.groups, seed=options.seed, label_names=dataset.class_names
         )
-        evaluations = evaluate_zoo(Zoo(dataset, chosen, resampling, settings, run=directory, reporter=reporter), specs)
+        zoo = Zoo(dataset, chosen, resampling, options, device, threads, run=directory, reporter=reporter)
+        evaluations = evaluate_zoo(zoo, specs)
         candidates = [evaluation.model for evaluation in evaluations if evaluation.model.role == "candidate"]
         record = assemble_record(
             dataset,
@@ -99,21 +100,6 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
             show_names=options.show_names,
         )
         return _finish(record, dataset, directory, reporter, no_images=options.no_images)
-
-
-def _zoo_settings(options: RankOptions) -> ZooSettings:
-    return ZooSettings(
-        seed=options.seed,
-        device=resolve_device(options.device),
-        num_threads=options.workers or available_cores(),
-        batch_size=options.batch_size,
-        image_size=options.image_size,
-        resize_policy=options.resize_policy,
-        weights_dir=Path(options.weights_dir) if options.weights_dir else None,
-        cache_dir=Path(options.cache_dir) if options.cache_dir else None,
-        allow_download=options.allow_download,
-        all_intervals=options.all_intervals,
-    )
 
 
 def _as_typed(options: RankOptions) -> dict[str, object]:

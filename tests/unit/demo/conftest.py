@@ -8,7 +8,7 @@ from crossgraft.demo import steps
 from crossgraft.demo.source_tasks import make_source_tasks
 from crossgraft.demo.target_task import divide_digits
 from crossgraft.runs.jobs import Executor
-from crossgraft.tune.comparing import curves
+from crossgraft.tune.variants import curves
 
 
 class InProcessPool(Executor):

@@ -18,6 +18,7 @@ from crossgraft.records import TuningRecord
 from crossgraft.runs import read_known_results
 from crossgraft.tune import jobs
 from crossgraft.tune.saving.saved_model import load_saved_model
+from support.rows import rows_of
 
 FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu"}
 
@@ -123,9 +124,7 @@ def test_test_rows_change_nothing_but_their_own_numbers():
 
 
 def first_test_rows(data):
-    from crossgraft.tune.planning.rows import open_rows
-
-    return open_rows(data).parts[0].test
+    return rows_of(data).parts[0].test
 
 
 def test_only_a_plan_takes_no_step_and_writes_nothing(tmp_path):

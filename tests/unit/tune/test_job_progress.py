@@ -29,7 +29,7 @@ def said(*reports):
     data = FoldData(None, build_data(16)[0], torch.zeros(16, 2), CrossEntropy(), lambda _: {}, "")
     with progress.stage(JOB, data, TrainerSettings(epochs=20, batch_size=8)):
         for each in reports:
-            progress.on_step(JOB)(each)
+            progress.on_step(each)
     return stream.getvalue()
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from crossgraft.errors import DataError, DivergedError
 from crossgraft.losses import CrossEntropy
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import make_classifier
+from crossgraft.options import TuneOptions
 from crossgraft.records import GridPointRecord
 from crossgraft.runs import open_run
 from crossgraft.runs.jobs import run_jobs
@@ -19,12 +21,21 @@ from crossgraft.tune.engine.contract import TrainedEpoch
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.jobs import JobRecord, Trained, TrainingWork, epoch_rows, point_of, read_weights
+from crossgraft.tune.jobs import (
+    JobRecord,
+    Trained,
+    TrainingWork,
+    epoch_rows,
+    pick,
+    point_of,
+    read_weights,
+    trained_network,
+)
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
-from crossgraft.tune.picking import pick, trained_network
 from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.tune.planning.fold_data import FoldData
 from crossgraft.tune.planning.grid import Training
+from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.types import Preprocessing
 
 RULE = SelectionRule("loss", "min")
@@ -66,20 +77,19 @@ def data(classifier):
 
 
 def work_of(classifier, data, run=None, **changes):
-    plugins = choose_plugins(
-        task="binary",
-        method=changes.pop("method", "full"),
-        regularizer=changes.pop("regularizer", ()),
-        batch_transform=(),
-        augmentation=None,
-        flip=True,
-        loss=None,
-        class_weights=None,
-        sampler="shuffle",
+    slots = {name: changes.pop(name) for name in ("method", "regularizer") if name in changes}
+    plugins = choose_plugins(TuneOptions(model="small", **slots), "binary")
+    prepared = Mock(
+        spec=Preparation,
+        selection=plugins.method.select(classifier),
+        plugins=plugins,
+        settings=TrainerSettings(**{"epochs": 2, "batch_size": 8, "device": "cpu", **changes}),
+        rule=RULE,
+        request=Mock(options=Mock(seed=0), adapter=None),
     )
-    settings = TrainerSettings(**{"epochs": 2, "batch_size": 8, "device": "cpu", **changes})
-    selection = plugins.method.select(classifier)
-    return TrainingWork(data, classifier, selection, plugins, settings, RULE, run=run)
+    prepared.new_classifier.side_effect = lambda: copy.deepcopy(classifier)
+    prepared.request.spec.describe.return_value = "small"
+    return TrainingWork(prepared, data, run)
 
 
 def train(classifier, data, run=None, *, point=None, **changes):

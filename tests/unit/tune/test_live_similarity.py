@@ -23,7 +23,7 @@ from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.planning.fold_data import FoldData
 from crossgraft.tune.planning.grid import Training
-from crossgraft.tune.tracking import NoTracker
+from crossgraft.tune.tracking import Tracker
 from support.training import build_classifier, build_data, same_bits, train_one
 
 FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu", "store": False}
@@ -154,7 +154,7 @@ def test_where_nothing_moves_or_nothing_is_left_out_there_is_none(options):
     assert of_history(fine_tune(squares(), **FAST, **options).record) == [(None, None)] * 2
 
 
-class Listener(NoTracker):
+class Listener(Tracker):
     """A tracker that keeps what it is told."""
 
     def __init__(self):
@@ -173,7 +173,7 @@ def test_terminal_and_trackers_are_told(cka, words):
     notes = []
     with progress.stage(Training(None, {}), data, TrainerSettings(epochs=2, batch_size=8)):
         progress._stage.note = notes.append
-        progress.on_epoch(Training(None, {}))(TrainedEpoch("all", 0, 0.1, {"loss": 1.0}, metrics, 1.0, True))
+        progress.on_epoch(TrainedEpoch("all", 0, 0.1, {"loss": 1.0}, metrics, 1.0, True))
     assert words in notes[0]
     assert ("CKA" in notes[0]) == bool(words)
     assert ("val/cka" in tracker.values) == ("val/cka_debiased" in tracker.values) == bool(words)

@@ -55,6 +55,13 @@ def test_a_class_that_was_renamed_is_found_under_its_old_name(package, old, new)
         assert getattr(home, old) is getattr(home, new)
 
 
+def test_what_comparisons_give_is_found_where_it_was():
+    old = importlib.import_module("crossgraft.tune.comparing")
+    for name in ("FineTuningComparison", "Variant"):
+        with pytest.warns(DeprecationWarning, match=f"from crossgraft.tune import {name}"):
+            assert getattr(old, name) is getattr(crossgraft.tune, name)
+
+
 def test_fixed_names_of_plugins():
     from crossgraft.tune import METHODS, REGULARIZERS
 

@@ -14,12 +14,7 @@ _TWO = NumberFormat(decimals=2)
 
 
 def conclusion(methods: Sequence[MethodRecord], groups: Sequence[str]) -> str:
-    """Whether anything beats a ranking that ignores the target, and whether the fitted one earns its place.
-
-    Args:
-        methods: All contenders; one is the static prior.
-        groups: Group of each target.
-    """
+    """Whether anything beats a ranking that ignores the target, and whether the fitted one earns its place."""
     return " ".join(sentence for sentence in (_against_prior(methods), _fitted(methods, groups)) if sentence)
 
 

@@ -30,12 +30,7 @@ class FeatureBatch:
 
 
 class FeatureFeed:
-    """The batches of ``feed`` with features in the place of images.
-
-    Args:
-        feed: Gives the plan and the targets.
-        features: One row for each of its images.
-    """
+    """The batches of ``feed`` with features in the place of images."""
 
     def __init__(self, feed: BatchMaker, features: Float[Tensor, "num_samples num_features"]) -> None:
         self._feed = feed
@@ -82,13 +77,7 @@ def features_of(
 
 
 class EvaluationLogits:
-    """Logits of a fixed list of images, again and again while the network is trained.
-
-    Args:
-        images: Images of the rows to evaluate.
-        batch_size: Images that go through the network at once.
-        device: Where the network is.
-    """
+    """Logits of a fixed list of images, again and again while the network is trained."""
 
     def __init__(self, images: TrainingImages, *, batch_size: int, device: str = "cpu") -> None:
         self._images = images

@@ -67,11 +67,7 @@ def check_agreement(source: SourceModel, answer: Answer, *, checked_with: str) -
 
     The largest logit differences may be 1e-5 times the largest logit (at least 1e-5), those of probabilities 1e-5 times the
     largest logit after the temperature: no change of a softmax or sigmoid is larger than that of its logits.
-
-    Args:
-        source: Its ``reference`` is what is compared with.
-        answer: Output of the exported model, written and loaded again.
-        checked_with: For the record and the message.
+    ``answer`` is the output of the exported model, written and loaded again.
 
     Raises:
         ExportError: A difference is larger, or an output is NaN; the message says by how much.

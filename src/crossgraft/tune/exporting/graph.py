@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 import torch
+from jaxtyping import Float
+from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from crossgraft.errors import ExportError
 from crossgraft.tune.exporting.checking import example_images
 from crossgraft.tune.exporting.quietly import quietly
-from crossgraft.tune.exporting.served_network import ServedNetwork
 from crossgraft.tune.exporting.source_model import SourceModel
 
 INPUT, OUTPUTS = "images", ("logits", "probabilities")
 _TRACED_BATCH = 2  # of 0 and 1 torch makes constants
 _PLACES = ("stack_trace", "from_node", "source_fn_stack")
+
+
+class ServedNetwork(nn.Module):
+    """Normalisation, network, head, temperature and softmax or sigmoid."""
+
+    scale: Tensor
+    shift: Tensor
+
+    def __init__(self, source: SourceModel) -> None:
+        super().__init__()
+        preprocessing = source.classifier.preprocessing
+        mean = torch.tensor(preprocessing.mean).view(1, -1, 1, 1)
+        std = torch.tensor(preprocessing.std).view(1, -1, 1, 1)
+        # the same two operations as crossgraft.data.transforms.normalise_images
+        self.register_buffer("scale", 1 / std)
+        self.register_buffer("shift", mean / std)
+        self.classifier = source.classifier
+        self.temperature = source.temperature
+        self.several_labels = source.several_labels
+
+    def forward(
+        self, images: Float[Tensor, "batch channels height width"]
+    ) -> tuple[Float[Tensor, "batch num_outputs"], Float[Tensor, "batch num_outputs"]]:
+        """Logits before the temperature, and probabilities after it, of images in [0, 1]."""
+        logits = self.classifier(images * self.scale - self.shift)
+        scaled = logits / self.temperature
+        return logits, scaled.sigmoid() if self.several_labels else scaled.softmax(dim=1)
 
 
 def trace(source: SourceModel) -> ExportedProgram:

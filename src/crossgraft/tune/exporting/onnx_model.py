@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from crossgraft.tune.exporting.checking import Outputs
 from crossgraft.tune.exporting.graph import INPUT, OUTPUTS, refusal, trace
 from crossgraft.tune.exporting.quietly import quietly
 from crossgraft.tune.exporting.source_model import SourceModel
-from crossgraft.tune.exporting.written import Written, python_block
+from crossgraft.tune.exporting.written import Format, Written, python_block
 
 FILE = "model.onnx"
 OPSET = 20
@@ -23,7 +22,6 @@ METADATA_KEY = "crossgraft"
 """Under which the description lies in the metadata of the model."""
 LARGEST_FILE_BYTES = 1_800_000_000
 """A file of ONNX ends at 2 GB; weights of larger models lie in a second file beside it."""
-_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 _ERRORS_ONLY = 3
 _HOW_TO_LOAD = f'onnxruntime.InferenceSession("{FILE}")'
 _HOW_TO_USE = f"""
@@ -36,17 +34,12 @@ logits, probabilities = session.run(None, {{"{INPUT}": images}})
 """
 
 
-@dataclass(frozen=True)
-class OnnxModel:
+class OnnxModel(Format):
     """For onnxruntime, on servers, in browsers and on devices."""
 
-    name: str = "onnx"
-    as_graph: bool = True
-
-    def require(self) -> None:
-        """Two packages write, onnxruntime checks."""
-        for package in _PACKAGES:
-            optional.require(package, extra="export", needed_for="--format onnx")
+    name = "onnx"
+    as_graph = True
+    packages = ("onnx", "onnxscript", "onnxruntime")  # two write, onnxruntime checks
 
     def write(self, source: SourceModel, folder: Path) -> Written:
         """Trace, translate, save with the description in the metadata, load again."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +17,19 @@ from crossgraft.tune.exporting.checking import logits_of_network
 from crossgraft.tune.exporting.quietly import quietly
 from crossgraft.tune.exporting.source_model import SourceModel
 from crossgraft.tune.exporting.weights_layout import probabilities_line
-from crossgraft.tune.exporting.written import Written, python_block
+from crossgraft.tune.exporting.written import Format, Written, python_block
 from crossgraft.version import __version__
 
 _HOW_TO_LOAD = 'peft.PeftModel.from_pretrained(network, "FOLDER")'
 
 
-@dataclass(frozen=True)
-class PeftAdapterFiles:
-    """A few per cent of the weights; whoever loads them has the pretrained network already."""
+class PeftAdapterFiles(Format):
+    """A few per cent of the weights; whoever loads them has the pretrained network already.
 
-    name: str = "peft"
-    as_graph: bool = False
+    PEFT is not needed to write its files; where it is installed, it loads them for the check.
+    """
 
-    def require(self) -> None:
-        """PEFT is not needed to write its files; where it is installed, it loads them for the check."""
+    name = "peft"
 
     def write(self, source: SourceModel, folder: Path) -> Written:
         """``adapter_model.safetensors`` and ``adapter_config.json``, loaded into the network without adapters.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 from pathlib import Path
 
 import safetensors.torch
@@ -10,27 +10,23 @@ import safetensors.torch
 from crossgraft.models.spec import is_factory_source, library_name
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune.exporting.checking import logits_of_network
-from crossgraft.tune.exporting.hub_card import hub_header
 from crossgraft.tune.exporting.own_layout import own_layout
 from crossgraft.tune.exporting.source_model import SourceModel
 from crossgraft.tune.exporting.timm_layout import timm_layout
 from crossgraft.tune.exporting.torchvision_layout import torchvision_layout
 from crossgraft.tune.exporting.weights_layout import FILE, Layout
 from crossgraft.tune.exporting.whole_network import refuse_adapters
-from crossgraft.tune.exporting.written import Written
+from crossgraft.tune.exporting.written import Format, Written
 
 _OF_LIBRARY = {"timm": timm_layout, "torchvision": torchvision_layout}
+_IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9.-]*")
+_LIBRARIES = ("timm",)  # names that the hub knows
 
 
-@dataclass(frozen=True)
-class SafetensorsLayout:
+class SafetensorsLayout(Format):
     """For timm, torchvision, or whoever has the code of the network."""
 
-    name: str = "safetensors"
-    as_graph: bool = False
-
-    def require(self) -> None:
-        """All of the libraries are always there."""
+    name = "safetensors"
 
     def write(self, source: SourceModel, folder: Path) -> Written:
         """Weights under their original names, what the library needs beside them, and a network loaded from both."""
@@ -57,3 +53,20 @@ def _layout(source: SourceModel) -> Layout:
     if recipe is None or is_factory_source(recipe.source):
         return own_layout(source)
     return _OF_LIBRARY[library_name(recipe.source)](source, recipe)
+
+
+def hub_header(source: SourceModel, *, library: str) -> str:
+    """YAML between dashes; a licence only where that of the pretrained weights is known and is one word, as the hub has them."""
+    licence = source.licence
+    lines = [
+        "---",
+        *([f"library_name: {library}"] if library in _LIBRARIES else []),
+        "pipeline_tag: image-classification",
+        *([f"license: {licence}"] if licence is not None and _IDENTIFIER.fullmatch(licence) else []),
+        "tags:",
+        "- image-classification",
+        *([f"- {library}"] if library in ("timm", "torchvision") else []),
+        "- crossgraft",
+        "---",
+    ]
+    return "\n".join(lines) + "\n\n"

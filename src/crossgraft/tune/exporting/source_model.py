@@ -57,8 +57,7 @@ class SourceModel:
     def describe(self, *, as_graph: bool) -> ExportedModelRecord:
         """``description.json``.
 
-        Args:
-            as_graph: Normalisation and probabilities are inside; otherwise it is the bare network.
+        ``as_graph``: normalisation and probabilities are inside; otherwise it is the bare network.
         """
         facts, preprocessing = self.facts, self.classifier.preprocessing
         output = _GRAPH_OUTPUT if as_graph else _NETWORK_OUTPUT

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -14,7 +13,7 @@ from crossgraft.tune.exporting.checking import Outputs
 from crossgraft.tune.exporting.graph import trace
 from crossgraft.tune.exporting.quietly import quietly
 from crossgraft.tune.exporting.source_model import SourceModel
-from crossgraft.tune.exporting.written import DESCRIPTION, Written, python_block
+from crossgraft.tune.exporting.written import DESCRIPTION, Format, Written, python_block
 
 FILE = "model.pt2"
 _HOW_TO_LOAD = f'torch.export.load("{FILE}").module()'
@@ -28,15 +27,11 @@ logits, probabilities = model(images)  # float32 (batch, channels, height, width
 """
 
 
-@dataclass(frozen=True)
-class TorchProgram:
+class TorchProgram(Format):
     """For PyTorch, C++ and what else reads exported programs."""
 
-    name: str = "torch"
-    as_graph: bool = True
-
-    def require(self) -> None:
-        """PyTorch is always there."""
+    name = "torch"
+    as_graph = True
 
     def write(self, source: SourceModel, folder: Path) -> Written:
         """Trace, save with the description inside, load again."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple
 
+from crossgraft import optional
 from crossgraft.tune.exporting.checking import Answer
 from crossgraft.tune.exporting.source_model import SourceModel
 
@@ -38,19 +40,18 @@ class Written(NamedTuple):
     holds_adapters: bool = False
 
 
-@runtime_checkable
-class Format(Protocol):
-    """One way to write a model."""
+class Format(ABC):
+    """One way to write a model.
 
-    @property
-    def name(self) -> str:
-        """As ``--format`` takes it."""
-        ...
+    Attributes:
+        name: As ``--format`` takes it.
+        as_graph: Whether the file includes normalisation and probabilities.
+        packages: Packages that are needed and may be missing.
+    """
 
-    @property
-    def as_graph(self) -> bool:
-        """Whether the file includes normalisation and probabilities."""
-        ...
+    name: ClassVar[str]
+    as_graph: ClassVar[bool] = False
+    packages: ClassVar[tuple[str, ...]] = ()
 
     def require(self) -> None:
         """Import what is needed before any work is done.
@@ -58,8 +59,10 @@ class Format(Protocol):
         Raises:
             MissingExtraError: A package is not installed.
         """
-        ...
+        for package in self.packages:
+            optional.require(package, extra="export", needed_for=f"--format {self.name}")
 
+    @abstractmethod
     def write(self, source: SourceModel, folder: Path) -> Written:
         """Write the model into ``folder`` and load it again.
 
@@ -67,7 +70,6 @@ class Format(Protocol):
             ExportError: It cannot be written in this format; the message says why.
             StorageError: Disk full, no permission …
         """
-        ...
 
 
 def python_block(code: str) -> str:

@@ -140,11 +140,6 @@ def evaluation_batches(
 ) -> Iterator[Float32[Tensor, "batch channels height width"]]:
     """All rows in order, neither augmented nor mixed; the last batch may be smaller.
 
-    Args:
-        images: Images of the rows to evaluate.
-        batch_size: Images a batch.
-        device: Where images are normalised.
-
     Raises:
         UsageError: The batch size is below 1.
         UnreadableImageError: An image cannot be decoded (any more).

@@ -28,12 +28,8 @@ def similarity_to_source(
 ) -> dict[str, float]:
     """Linear CKA of penultimate features, in eval mode and without augmentation; with folds the mean over them.
 
-    Args:
-        source: The pretrained network; None where its weights are not here.
-        tuned: Each fine-tuned one with its test rows.
-        dataset: All rows.
-        device: Where the networks run.
-        num_threads: For images.
+    ``source`` is the pretrained network, None where its weights are not here; ``tuned`` is each fine-tuned
+    one with its test rows.
 
     Returns:
         ``cka`` (biased, of the paper) and ``cka_debiased``; empty where there are too few rows, or nothing to compare with.

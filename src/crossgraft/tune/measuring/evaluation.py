@@ -97,14 +97,7 @@ def predict_fold(
 ) -> FoldPredictions:
     """Fit temperature and thresholds on the validation rows, then look at the test rows for the first time.
 
-    Args:
-        classifier: The picked model.
-        dataset: All rows.
-        parts: Rows of the fold.
-        task: What the targets are.
-        threshold_rule: As ``parse_threshold_rule`` reads it; None: Youden.
-        device: Where the network runs.
-        num_threads: Number of threads that read images.
+    ``threshold_rule`` is as ``parse_threshold_rule`` reads it, Youden where it is None.
     """
     val_logits, temperature = calibrate(classifier, dataset, parts, task=task, device=device, num_threads=num_threads)
     thresholds = []
@@ -156,13 +149,7 @@ def evaluate(
     """Measure the predictions of all folds together; every row was predicted by the model that had not seen it.
 
     With folds each row has temperature and threshold of its own fold: those of another fold may be fitted to this very row.
-
-    Args:
-        folds: One, or all that are done.
-        dataset: All rows.
-        task: What the targets are.
-        attributes: Further columns, one value per row of ``dataset``.
-        is_folded: Whether these are folds of a cross-validation.
+    ``attributes`` are further columns, one value per row of ``dataset``.
     """
     split = "out of fold" if is_folded else "test"
     rows = np.concatenate([fold.parts.test for fold in folds])

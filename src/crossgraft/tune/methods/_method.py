@@ -74,11 +74,6 @@ class AddsAdapters(Protocol):
 def put_adapters_in(method: Method, classifier: Classifier, *, seed: int) -> None:
     """Put the method's adapters into ``classifier``; nothing for a method without.
 
-    Args:
-        method: Any.
-        classifier: Classifier, changed in place; its outputs stay the same.
-        seed: Random seed of the first weights of adapters.
-
     Raises:
         UsageError: The network has no place for them.
     """

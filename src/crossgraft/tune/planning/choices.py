@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.losses import LOSSES, Loss
+from crossgraft.options import TuneOptions
 from crossgraft.records import PluginRecord
 from crossgraft.registry import Registry
 from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation
@@ -21,10 +22,6 @@ from crossgraft.tune.methods._method import Method
 from crossgraft.tune.regularizers import REGULARIZERS
 from crossgraft.tune.regularizers._regularizer import Regularizer
 from crossgraft.types import Task
-
-T = TypeVar("T")
-Choice = str | Mapping[str, object] | T
-"""How a plug-in is asked for: ``name``, ``name:option=value``, a mapping with the key ``name``, or an object."""
 
 NO_PLUGIN = ("none", "")
 SAMPLERS: tuple[Sampler, ...] = ("shuffle", "balanced")
@@ -81,18 +78,7 @@ class Plugins:
         ]
 
 
-def choose_plugins(
-    *,
-    task: Task,
-    method: Choice[Method],
-    regularizer: Choice[Regularizer] | Sequence[Choice[Regularizer]],
-    batch_transform: Choice[BatchTransform] | Sequence[Choice[BatchTransform]],
-    augmentation: Choice[Augmentation] | None,
-    flip: bool,
-    loss: Choice[Loss] | None,
-    class_weights: str | Sequence[float | int] | None,
-    sampler: str,
-) -> Plugins:
+def choose_plugins(options: TuneOptions, task: Task) -> Plugins:
     """Build what was asked for.
 
     Left open: the loss is cross-entropy, or binary cross-entropy summed over labels where an image may have several; the
@@ -102,23 +88,25 @@ def choose_plugins(
         UnknownNameError: With the nearest names.
         UsageError: An option of a plug-in is wrong.
     """
-    if sampler not in SAMPLERS:
-        raise UnknownNameError("sampler", sampler, SAMPLERS)
-    chosen = choose(METHODS, method)
+    if options.sampler not in SAMPLERS:
+        raise UnknownNameError("sampler", options.sampler, SAMPLERS)
+    method: Method = choose(METHODS, options.method)
+    augmentation = options.augmentation
     if augmentation is None:
-        augmentation = "none" if chosen.features_are_fixed else "light"
+        augmentation = "none" if method.features_are_fixed else "light"
     pixels: Any = choose(AUGMENTATIONS, augmentation)
-    if not flip:
+    if not options.flip:
         pixels = dataclasses.replace(pixels, flip=False)
+    loss = options.loss
     if loss is None:
         loss = "multi_label" if task == "multi-label" else "cross_entropy"
     return Plugins(
-        method=chosen,
-        regularizers=tuple(_several(REGULARIZERS, regularizer)),
-        batch_transforms=tuple(_several(BATCH_TRANSFORMS, batch_transform)),
+        method=method,
+        regularizers=tuple(_several(REGULARIZERS, options.regularizer)),
+        batch_transforms=tuple(_several(BATCH_TRANSFORMS, options.batch_transform)),
         augmentation=pixels,
-        loss=_with_weights(choose(LOSSES, loss), class_weights),
-        sampler=sampler,
+        loss=_with_weights(choose(LOSSES, loss), options.class_weights),
+        sampler=options.sampler,
     )
 
 

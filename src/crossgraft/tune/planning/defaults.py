@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
 
+from crossgraft.compute import resolve_device
+from crossgraft.errors import UnknownNameError
+from crossgraft.options import TuneOptions, options_of
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods._method import AddsAdapters
 from crossgraft.tune.planning.choices import Plugins
@@ -26,6 +30,32 @@ _SMALL_NETWORK, _LARGE_NETWORK = 10_000_000, 50_000_000
 _ADAMW_RATES = {"head": 3e-3, "scratch": 1e-3, "small": 1e-3, "medium": 3e-4, "large": 1e-4, "adapter": 1e-3}
 _SGD_FACTOR = 10.0
 """SGD needs steps about this much larger than AdamW, which divides by the size of the gradient."""
+
+PRECISIONS = {"32": "32-true", "64": "64-true", "bf16": "bf16-mixed", "16": "16-mixed"}
+"""Short names of number types."""
+
+
+def trainer_settings(options: TuneOptions, plugins: Plugins, *, num_train: int, num_parameters: int) -> TrainerSettings:
+    """What was given, and a choice for what was left open.
+
+    Raises:
+        UnknownNameError: No number type has that name.
+        UsageError: A value has no meaning, or the device is not there.
+    """
+    known = options_of(type(options))
+    given = {
+        each.name: getattr(options, each.name) for each in dataclasses.fields(TrainerSettings) if each.name in known
+    }
+    precision = str(options.precision)
+    if precision not in PRECISIONS and precision not in PRECISIONS.values():
+        raise UnknownNameError("precision", precision, PRECISIONS)
+    given |= {
+        "precision": PRECISIONS.get(precision, precision),
+        "device": resolve_device(options.device),
+        "num_processes": options.devices,
+        "checkpoint_every_steps": options.checkpoint_every,
+    }
+    return choose_settings(given, plugins, num_train=num_train, num_parameters=num_parameters)
 
 
 def choose_settings(

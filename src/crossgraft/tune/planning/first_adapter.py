@@ -20,10 +20,6 @@ from crossgraft.words.formatting import counted, short_fingerprint
 def open_adapter(folder: str | Path | None, method: object) -> PeftFiles | None:
     """The files of ``--adapter``, read before anything else is.
 
-    Args:
-        folder: Folder as PEFT saved it.
-        method: Method as requested.
-
     Raises:
         UsageError: The method trains no LoRA, or has options that the adapter decides about.
         DataError: There is no adapter, or it is damaged.
@@ -49,11 +45,6 @@ def _in_words(method: object) -> str:
         options = [f"{name}={value}" for name, value in method.items() if name != "name"]
         return f"{method.get('name', '')}{':' if options else ''}{','.join(options)}"
     return method.strip() if isinstance(method, str) else spell(method)
-
-
-def start_of_adapters(files: PeftFiles | None) -> dict[str, str]:
-    """What decides the result beside the seed, for the key of each training; nothing where adapters are drawn."""
-    return {} if files is None else {"adapter": files.fingerprint}
 
 
 def put_first_adapters_in(classifier: Classifier, method: Any, files: PeftFiles | None, *, seed: int) -> list[str]:

@@ -6,17 +6,26 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.models.adapters import adapters_of
 from crossgraft.models.classifier import Classifier
+from crossgraft.progress import Reporter
 from crossgraft.records import PlanRecord, PlanRow
+from crossgraft.runs import RunDirectory
+from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods._method import Selection
-from crossgraft.tune.planning.grid import GridPoint
-from crossgraft.tune.planning.step_cost import StepCost
+from crossgraft.tune.planning.choices import Plugins
+from crossgraft.tune.planning.contradictions import notes_on, warnings_on
+from crossgraft.tune.planning.fold_data import make_feed
+from crossgraft.tune.planning.preparation import Preparation
+from crossgraft.tune.planning.step_cost import StepCost, measure_step
 from crossgraft.words.formatting import count, counted, duration
 from crossgraft.words.plan_words import adapters_in_words, memory_in_words
 from crossgraft.words.visible import visible
 
+PLAN_FILE = "plan.json"
+"""In a run directory; a resumed run keeps the plan that it was started with."""
 _SHOWN_NAMES = 3
 _EVALUATION_SHARE = 1 / 3
 """A forward pass without gradients costs about a third of a step."""
@@ -60,36 +69,48 @@ class Plan:
         return self.summary()
 
 
-def make_plan(
-    classifier: Classifier,
-    selection: Selection,
-    settings: TrainerSettings,
-    *,
-    described: Mapping[str, str],
-    points: Sequence[GridPoint],
-    num_folds: int,
-    num_train: int,
-    num_val: int,
-    cost: StepCost,
-    own_parameters: int = 0,
-    notes: Sequence[str] = (),
-) -> Plan:
-    """Count parameters, steps and seconds.
+def make_plan(prepared: Preparation, *, run: RunDirectory | None, reporter: Reporter) -> Plan:
+    """The plan of all trainings, with the time of a step measured on this machine; a resumed run keeps its own.
 
-    Args:
-        classifier: Classifier that is trained.
-        selection: Selection of what is trained.
-        settings: Settings of the trainer, without the grid.
-        described: Choices in words, shown as they are.
-        points: Points of the grid; one empty point without one.
-        num_folds: Folds that are trained; 1 without folds.
-        num_train: Training rows of one job.
-        num_val: Validation rows of one job.
-        cost: Measured cost of one step.
-        own_parameters: Parameters of regularisers.
-        notes: Notes to the user.
+    Raises:
+        OutOfMemoryError: Not even one step fits into memory.
     """
-    rows = plan_rows(classifier, selection)
+    record = None if run is None else run.read_record(PLAN_FILE, PlanRecord)
+    if record is None:
+        situation, rows = prepared.situation(), prepared.rows
+        warnings = warnings_on(situation)
+        for warning in warnings:
+            reporter.warn(warning)
+        leakage = [rows.leakage] if rows.dataset.groups is None else []
+        notes = [*warnings, *notes_on(situation), *prepared.notes, *leakage]
+        record = plan_record(prepared, _measure(prepared, reporter), notes)
+    if run is not None:
+        run.write_record(PLAN_FILE, record)
+    return Plan(record)
+
+
+def _measure(prepared: Preparation, reporter: Reporter) -> StepCost:
+    plugins, settings = prepared.plugins, prepared.settings
+    data = prepared.fold_data(prepared.rows.parts[0])
+    with limit_threads(prepared.num_threads), reuse_freed_memory(), reporter.stage("Timing a step"):
+        return measure_step(
+            prepared.classifier,
+            make_feed(data, plugins, settings),
+            prepared.selection,
+            loss=data.loss,
+            regularizers=plugins.regularizers,
+            settings=settings,
+            features_are_fixed=plugins.features_are_fixed,
+        )
+
+
+def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()) -> PlanRecord:
+    """Count parameters, steps and seconds."""
+    classifier, settings, points = prepared.classifier, prepared.settings, prepared.request.points
+    parts, num_folds = prepared.rows.parts[0], len(prepared.rows.parts)
+    num_train, num_val = len(parts.train), len(parts.val)
+    rows = plan_rows(classifier, prepared.selection)
+    own_parameters = _own_parameters(prepared.plugins, classifier)
     adapters = [part for _, adapter in adapters_of(classifier).values() for part in adapter.parameters()]
     steps, seconds = 0, 0.0
     for point in points:
@@ -103,7 +124,7 @@ def make_plan(
             seconds += cost.seconds_per_image * once + cost.seconds_of_head_step * in_epoch * epochs
     is_known = cost.seconds_per_image is not None
     per_step = cost.seconds_per_image * settings.batch_size if cost.seconds_per_image is not None else None
-    record = PlanRecord(
+    return PlanRecord(
         rows=rows,
         num_trained=sum(row.num_parameters for row in rows if row.trained) + own_parameters,
         num_frozen=sum(row.num_parameters for row in rows if not row.trained),
@@ -117,7 +138,7 @@ def make_plan(
         steps_per_epoch=steps_per_epoch(num_train, settings.batch_size),
         num_steps=steps * num_folds,
         batch_size=settings.batch_size,
-        settings=dict(described),
+        settings=settings_in_words(prepared.plugins, settings, prepared.rule),
         seconds_per_step=cost.seconds_of_head_step if cost.features_once else per_step,
         expected_seconds=seconds * num_folds if is_known else None,
         expected_reason=cost.time_reason,
@@ -125,7 +146,6 @@ def make_plan(
         peak_reason=cost.memory_reason,
         notes=list(notes),
     )
-    return Plan(record)
 
 
 def plan_rows(classifier: Classifier, selection: Selection) -> list[PlanRow]:
@@ -147,6 +167,18 @@ def plan_rows(classifier: Classifier, selection: Selection) -> list[PlanRow]:
             for reason, names in by_reason.items()
         ]
     return sorted(rows, key=lambda row: (not row.trained, -row.num_parameters))
+
+
+def _own_parameters(plugins: Plugins, classifier: Classifier) -> int:
+    """Parameters that regularisers bring along, after a look at the network."""
+    total = 0
+    for regularizer in plugins.regularizers:
+        regularizer.attach(classifier)
+        try:
+            total += sum(p.numel() for module in regularizer.modules() for p in module.parameters())
+        finally:
+            regularizer.detach()
+    return total
 
 
 def steps_per_epoch(num_train: int, batch_size: int) -> int:
@@ -186,3 +218,33 @@ def _time(record: PlanRecord) -> str:
     if math.isclose(record.expected_seconds, 0):
         return "nearly none"
     return f"about {duration(record.expected_seconds)} at most ({record.expected_reason})"
+
+
+def settings_in_words(plugins: Plugins, settings: TrainerSettings, rule: SelectionRule) -> dict[str, str]:
+    """What is chosen → how, in the order of a report; what is off is left out."""
+    slots: dict[str, str] = {}
+    for plugin in plugins.describe():
+        slots[plugin.kind] = f"{slots[plugin.kind]} + {plugin.spelling}" if plugin.kind in slots else plugin.spelling
+    if plugins.augmentation.name != "none":
+        slots["mirroring"] = "yes" if plugins.augmentation.flip else "no"
+    head = settings.head_learning_rate
+    described = {
+        **slots,
+        "sampler": plugins.sampler,
+        "optimizer": settings.optimizer,
+        "learning rate": f"{settings.learning_rate:g}" + ("" if head is None else f" (head {head:g})"),
+        "schedule": f"{settings.schedule} after {settings.warmup_epochs:g} epochs of warm-up",
+        "weight decay": f"{settings.weight_decay:g}",
+        "precision": settings.precision,
+        "device": settings.device + (f" × {settings.num_processes}" if settings.num_processes > 1 else ""),
+        "picked by": rule.name,
+    }
+    if settings.layer_decay != 1:
+        described["layer decay"] = f"{settings.layer_decay:g}"
+    if settings.head_first:
+        described["head first"] = f"at most {settings.head_epochs} epochs, patience {settings.head_patience}"
+    if settings.accumulate > 1:
+        described["accumulate"] = str(settings.accumulate)
+    if settings.patience is not None:
+        described["patience"] = str(settings.patience)
+    return described

@@ -1,15 +1,13 @@
-"""Everything before the first step: rows, network, choices, contradictions, the plan."""
+"""Everything before the plan: network, choices, contradictions, and which rows decide what."""
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import torch
 
 from crossgraft.compute import available_cores
-from crossgraft.data import DATA_OPTIONS, Dataset
 from crossgraft.data.checks import check_rows, check_splits
 from crossgraft.errors import MissingError
 from crossgraft.models import Backbone
@@ -17,7 +15,7 @@ from crossgraft.models.adapted import base_model
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.options import TuneOptions, given
 from crossgraft.progress import Reporter
-from crossgraft.records import CheckRecord, PlanRecord
+from crossgraft.records import CheckRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.engine.selection_rule import SelectionRule
@@ -25,22 +23,16 @@ from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.measuring.selection_metrics import choose_rule
 from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.parts import FoldRows, TuningRows
-from crossgraft.tune.planning.choices import Plugins
-from crossgraft.tune.planning.contradictions import notes_on, refuse_contradictions, warnings_on
+from crossgraft.tune.planning.choices import Plugins, choose_plugins
+from crossgraft.tune.planning.contradictions import refuse_contradictions
+from crossgraft.tune.planning.defaults import trainer_settings
 from crossgraft.tune.planning.first_adapter import put_first_adapters_in
 from crossgraft.tune.planning.fold_data import FoldData, make_fold_data, task_of
 from crossgraft.tune.planning.grid import GridPoint
-from crossgraft.tune.planning.plan import Plan
-from crossgraft.tune.planning.request import Request, plugins_of
-from crossgraft.tune.planning.rows import columns_of, open_rows
+from crossgraft.tune.planning.request import Request
 from crossgraft.tune.planning.situation import Situation
 from crossgraft.tune.planning.starting_model import load_start
-from crossgraft.tune.planning.timed_plan import make_timed_plan
-from crossgraft.tune.planning.trainer_settings import trainer_settings
 from crossgraft.types import Task
-
-PLAN_FILE = "plan.json"
-"""In a run directory; a resumed run keeps the plan that it was started with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +51,7 @@ class Preparation:
         selection: Selection of what is trained.
         rule: Rule that selects epoch and grid point.
         num_threads: Number of threads that read images.
-        plan: Plan of all trainings.
+        notes: What the plan says about the start.
     """
 
     rows: TuningRows
@@ -73,7 +65,30 @@ class Preparation:
     selection: Selection
     rule: SelectionRule
     num_threads: int
-    plan: Plan
+    notes: list[str]
+
+    @property
+    def options(self) -> TuneOptions:
+        """Options of ``fine_tune``."""
+        return self.request.options
+
+    def situation(self, point: GridPoint | None = None) -> Situation:
+        """What contradictions are looked for in, at one point of the grid."""
+        points = self.request.points
+        return Situation(
+            plugins=self.plugins,
+            settings=replace(self.settings, **(point or {})),
+            task=self.task,
+            num_train=len(self.rows.parts[0].train),
+            num_classes=len(self.rows.dataset.class_names),
+            has_val=self.rows.has_val,
+            device=torch.device(self.settings.device).type,
+            num_jobs=len(points) * len(self.rows.parts),
+            num_points=len(points),
+            trained_batch_norms=tuple(training_batch_norms(self.classifier, self.selection)),
+            given=given(self.options),
+            grid_settings=frozenset(points[0]),
+        )
 
     def new_classifier(self) -> Classifier:
         """A copy of the start."""
@@ -84,7 +99,7 @@ class Preparation:
         if not self.plugins.method.starts_from_scratch:
             return base_model(self.classifier) if self.request.adapter is not None else self.new_classifier()
         try:
-            backbone = load_start(self.request.spec, self.request.options, scratch=False, reporter=Reporter(quiet=True))
+            backbone = load_start(self.request.spec, self.options, scratch=False, reporter=Reporter(quiet=True))
         except MissingError:
             return None
         return make_classifier(backbone, self.classifier.num_outputs, seed=self.settings.seed)
@@ -104,15 +119,6 @@ class Preparation:
 
 
 def prepare(
-    data: str | Path | Dataset, request: Request, *, run: RunDirectory | None, reporter: Reporter
-) -> Preparation:
-    """Open the rows, then ``prepare_rows``; ``data`` as in ``fine_tune``."""
-    rows = open_rows_of(data, request.options, reporter)
-    columns_of(rows.dataset, request.options.subgroups)  # a column that is not there comes to light before the plan
-    return prepare_rows(rows, request, run=run, reporter=reporter)
-
-
-def prepare_rows(
     rows: TuningRows,
     request: Request,
     *,
@@ -120,52 +126,23 @@ def prepare_rows(
     reporter: Reporter,
     checks: list[CheckRecord] | None = None,
 ) -> Preparation:
-    """Load the model, choose what was left open, refuse contradictions, and make the plan.
+    """Load the model, choose what was left open, and refuse contradictions.
 
-    Args:
-        rows: Open, each with its part.
-        request: Requested fine-tuning.
-        run: Run that records data and machine.
-        reporter: Reporter of progress.
-        checks: Checks of these rows, if they were made before.
+    ``run`` records data and machine; ``checks`` are those of these rows, if they were made before.
     """
-    options, points = request.options, request.points
-    num_threads = options.workers or available_cores()
-    dataset = rows.dataset
+    options, dataset, train = request.options, rows.dataset, rows.parts[0].train
     if run is not None:
         run.describe_data(dataset.fingerprint)
     if checks is None:
         checks = checks_of_rows(rows, strict=options.strict, reporter=reporter)
     task = task_of(dataset)
-    plugins = plugins_of(options, task)
+    plugins = choose_plugins(options, task)
     backbone = load_start(request.spec, options, scratch=plugins.method.starts_from_scratch, reporter=reporter)
     classifier = make_classifier(backbone, len(dataset.class_names), seed=options.seed)
-    adapter_notes = put_first_adapters_in(classifier, plugins.method, request.adapter, seed=options.seed)
-    parts = rows.parts[0]
-    settings = trainer_settings(options, plugins, num_train=len(parts.train), num_parameters=backbone.num_parameters)
-    selection = plugins.method.select(classifier)
-    situation = _situation(rows, plugins, settings, points, classifier, selection, task, given(options))
-    for point in points:  # what has no meaning comes to light before the first training
-        refuse_contradictions(replace(situation, settings=replace(settings, **point)))
+    notes = put_first_adapters_in(classifier, plugins.method, request.adapter, seed=options.seed)
+    settings = trainer_settings(options, plugins, num_train=len(train), num_parameters=backbone.num_parameters)
     val_targets = [dataset.targets[of_fold.val] for of_fold in rows.parts]
-    rule = choose_rule(options.select_by, val_targets, len(dataset.class_names))
-    if run is not None:
-        run.describe_machine(reporter, threads=num_threads, device=settings.device, processes=settings.num_processes)
-    plan = None if run is None else run.read_record(PLAN_FILE, PlanRecord)
-    if plan is None:
-        warnings = warnings_on(situation)
-        for warning in warnings:
-            reporter.warn(warning)
-        notes = [
-            *warnings,
-            *notes_on(situation),
-            *adapter_notes,
-            *([] if dataset.groups is not None else [rows.leakage]),
-        ]
-        plan = make_timed_plan(rows, classifier, selection, situation, rule, points, notes, num_threads, reporter)
-    if run is not None:
-        run.write_record(PLAN_FILE, plan)
-    return Preparation(
+    prepared = Preparation(
         rows=rows,
         checks=checks,
         task=task,
@@ -174,44 +151,17 @@ def prepare_rows(
         classifier=classifier,
         plugins=plugins,
         settings=settings,
-        selection=selection,
-        rule=rule,
-        num_threads=num_threads,
-        plan=Plan(plan),
+        selection=plugins.method.select(classifier),
+        rule=choose_rule(options.select_by, val_targets, len(dataset.class_names)),
+        num_threads=options.workers or available_cores(),
+        notes=notes,
     )
-
-
-def _situation(
-    rows: TuningRows,
-    plugins: Plugins,
-    settings: TrainerSettings,
-    points: list[GridPoint],
-    classifier: Classifier,
-    selection: Selection,
-    task: Task,
-    given_names: frozenset[str],
-) -> Situation:
-    """What contradictions are looked for in."""
-    return Situation(
-        plugins=plugins,
-        settings=settings,
-        task=task,
-        num_train=len(rows.parts[0].train),
-        num_classes=len(rows.dataset.class_names),
-        has_val=rows.has_val,
-        device=torch.device(settings.device).type,
-        num_jobs=len(points) * len(rows.parts),
-        num_points=len(points),
-        trained_batch_norms=tuple(training_batch_norms(classifier, selection)),
-        given=given_names,
-        grid_settings=frozenset(points[0]),
-    )
-
-
-def open_rows_of(data: str | Path | Dataset, options: TuneOptions, reporter: Reporter) -> TuningRows:
-    """Open the data and give every row its part; ``data`` as in ``fine_tune``."""
-    reading = {name: getattr(options, name) for name in DATA_OPTIONS}
-    return open_rows(data, val_fraction=options.val_fraction, reporter=reporter, **reading)
+    for point in request.points:  # what has no meaning comes to light before the first training
+        refuse_contradictions(prepared.situation(point))
+    if run is not None:
+        processes = settings.num_processes
+        run.describe_machine(reporter, threads=prepared.num_threads, device=settings.device, processes=processes)
+    return prepared
 
 
 def checks_of_rows(rows: TuningRows, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:

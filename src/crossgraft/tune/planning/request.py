@@ -11,11 +11,10 @@ from crossgraft.models.adapters.peft_format import PeftFiles
 from crossgraft.options import TuneOptions, configuration
 from crossgraft.tune.choice import spell
 from crossgraft.tune.measuring.thresholds import parse_threshold_rule
-from crossgraft.tune.planning.choices import Plugins, choose_plugins
+from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.tune.planning.first_adapter import open_adapter
 from crossgraft.tune.planning.grid import GridPoint, point_name, read_grid
 from crossgraft.tune.planning.starting_model import find_model
-from crossgraft.types import Task
 
 _PLUGIN_OPTIONS = ("method", "regularizer", "batch_transform", "augmentation", "loss")
 
@@ -62,7 +61,7 @@ class Request:
 
     def resolved(self) -> dict[str, Any]:
         """What options were resolved to."""
-        plugins = plugins_of(self.options, "multi-class")
+        plugins = choose_plugins(self.options, "multi-class")
         return {
             "model": self.spec.describe(),
             "method": spell(plugins.method),
@@ -74,23 +73,8 @@ class Request:
 
 def refuse_unknown_names(options: TuneOptions) -> None:
     """Raise for a misspelled plug-in, an option of one, or a threshold rule."""
-    plugins_of(options, "multi-class")
+    choose_plugins(options, "multi-class")
     parse_threshold_rule(options.threshold_rule or "youden")
-
-
-def plugins_of(options: TuneOptions, task: Task) -> Plugins:
-    """The plug-ins that the options ask for."""
-    return choose_plugins(
-        task=task,
-        method=options.method,
-        regularizer=options.regularizer,
-        batch_transform=options.batch_transform,
-        augmentation=options.augmentation,
-        flip=options.flip,
-        loss=options.loss,
-        class_weights=options.class_weights,
-        sampler=options.sampler,
-    )
 
 
 def as_typed(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from crossgraft.data import Dataset, Split, k_folds, limit_rows, make_split, open_dataset, take_per_class
+from crossgraft.data import DATA_OPTIONS, Dataset, Split, k_folds, limit_rows, make_split, open_dataset, take_per_class
 from crossgraft.data.selection import RowSelection
 from crossgraft.data.splits import PARTS
 from crossgraft.errors import DataError, UsageError
+from crossgraft.options import TuneOptions
 from crossgraft.options.data import VAL_SHARE
 from crossgraft.progress import Reporter
 from crossgraft.seeding import derive_seed
@@ -22,64 +22,47 @@ TEST_SHARE = 0.2
 """Share of the images that is set aside as test where the data have no test rows; the rest are train and val."""
 
 GIVEN = "given with the data"
+_OF_ROWS = ("split", "holdout", "folds", "fold", "limit", "per_class", "seed")
+"""Of the options that open data, those that choose rows."""
 
 
-def open_rows(
-    data: str | Path | Dataset,
-    *,
-    split: str | Path | None = None,
-    holdout: float | None = None,
-    folds: int | None = None,
-    fold: int | None = None,
-    val_fraction: float = VAL_SHARE,
-    limit: int | None = None,
-    per_class: int | None = None,
-    seed: int = 0,
-    reporter: Reporter | None = None,
-    **options: Any,
-) -> TuningRows:
+def open_rows(data: str | Path | Dataset, options: TuneOptions, reporter: Reporter) -> TuningRows:
     """Open the data and give every row its part.
 
     Parts that come with the data (or a saved split) are used. A missing test part is taken from the training rows at
     random, then a missing val part; whole groups stay together, and classes keep their shares. With folds, every row is a
-    test row once, and each fold takes its val rows from the others.
+    test row once, and each fold takes its val rows from the others. ``per_class`` leaves val and test whole.
 
     Args:
         data: Location as in ``open_dataset``, or an open ``Dataset``.
-        split: JSON file of a saved split.
-        holdout: Share of the images that a new split sets aside as test.
-        folds: Number of folds instead of one split.
-        fold: Number of the only fold, from 0; None: all folds.
-        val_fraction: Share of the training rows that becomes val where there is none; 0: no val rows.
-        limit: Use at most this many images in all, with the class shares kept.
-        per_class: Train on this many images of each class; val and test stay whole.
-        seed: Random seed.
+        options: Options of ``fine_tune``.
         reporter: Reporter of notices about the data.
-        options: Other arguments of ``open_dataset``.
 
     Raises:
         DataError: The data are wrong, or too few rows are left for a part; the message names it.
-        UsageError: Options contradict each other, or the data have a split already.
+        UsageError: Options contradict each other, the data have a split already, or have no column of the subgroups.
     """
     RowSelection(
-        split=None if split is None else Path(split),
-        holdout=holdout,
-        folds=folds,
-        fold=fold or 0,
-        limit=limit,
-        per_class=per_class,
-        seed=seed,
+        split=None if options.split is None else Path(options.split),
+        holdout=options.holdout,
+        folds=options.folds,
+        fold=options.fold or 0,
+        limit=options.limit,
+        per_class=options.per_class,
+        seed=options.seed,
     )
-    if not 0 <= val_fraction < 1:
-        raise UsageError(f"--val-fraction must lie between 0 and 1 (0: no validation rows), not {val_fraction:g}.")
-    dataset = _open(data, split=split, holdout=holdout, limit=limit, seed=seed, reporter=reporter, **options)
-    rows = _folds(dataset, folds, fold, val_fraction, seed) if folds else _one_split(dataset, val_fraction, seed)
+    share, seed, per_class = options.val_fraction, options.seed, options.per_class
+    if not 0 <= share < 1:
+        raise UsageError(f"--val-fraction must lie between 0 and 1 (0: no validation rows), not {share:g}.")
+    dataset = _open(data, options, reporter)
+    rows = _folds(dataset, options.folds, options) if options.folds else _one_split(dataset, share, seed)
     if per_class is not None:
         rows = replace(rows, parts=tuple(_fewer(dataset, parts, per_class, seed) for parts in rows.parts))
         rows.origins["train"] += f", {per_class} images of each class"
     for parts in rows.parts:
         _refuse_missing_classes(dataset, parts)
         _refuse_empty_test(dataset, parts)
+    columns_of(dataset, options.subgroups)
     return rows
 
 
@@ -87,11 +70,7 @@ def training_rows(dataset: Dataset, *, val_fraction: float = VAL_SHARE, seed: in
     """All rows train, except a random share that selects the model; none is set aside as test.
 
     For somebody who has split the images already, and measures the result by their own means.
-
-    Args:
-        dataset: Without a split.
-        val_fraction: Share that becomes val; whole groups stay together. 0: no val rows.
-        seed: Random seed.
+    Whole groups stay together; with a share of 0 there are no val rows.
 
     Raises:
         DataError: Too few rows are left for a part.
@@ -109,22 +88,15 @@ def training_rows(dataset: Dataset, *, val_fraction: float = VAL_SHARE, seed: in
     return TuningRows(named, (parts,), {"train": "all other rows", "val": origin, "test": "none"})
 
 
-def _open(
-    data: str | Path | Dataset,
-    *,
-    split: str | Path | None,
-    holdout: float | None,
-    limit: int | None,
-    seed: int,
-    reporter: Reporter | None,
-    **options: Any,
-) -> Dataset:
+def _open(data: str | Path | Dataset, options: TuneOptions, reporter: Reporter) -> Dataset:
     """All rows, with ``splits`` where there are parts already."""
+    split, holdout, limit, seed = options.split, options.holdout, options.limit, options.seed
+    reading = {name: getattr(options, name) for name in DATA_OPTIONS if name not in _OF_ROWS}
     if not isinstance(data, Dataset):
         return open_dataset(
-            data, use_split=None, split=split, holdout=holdout, limit=limit, seed=seed, reporter=reporter, **options
+            data, use_split=None, split=split, holdout=holdout, limit=limit, seed=seed, reporter=reporter, **reading
         )
-    given = [name for name, value in options.items() if value and name != "allow_download"]
+    given = [name for name, value in reading.items() if value and name != "allow_download"]
     if given:
         raise UsageError(
             f"{given[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset."
@@ -166,13 +138,14 @@ def _one_split(dataset: Dataset, val_fraction: float, seed: int) -> TuningRows:
     return TuningRows(named, (parts,), {part: origins[part] for part in PARTS}, ranked=ranked)
 
 
-def _folds(dataset: Dataset, num_folds: int, fold: int | None, val_fraction: float, seed: int) -> TuningRows:
+def _folds(dataset: Dataset, num_folds: int, options: TuneOptions) -> TuningRows:
+    val_fraction, seed = options.val_fraction, options.seed
     if dataset.splits is not None:
         raise UsageError(f"{dataset.name} has a split of its own, which is kept. Leave out --folds.")
     drawn = k_folds(dataset.targets, dataset.groups, num_folds=num_folds, seed=seed, class_names=dataset.class_names)
     parts: list[FoldRows] = []
     for number, split in enumerate(drawn):
-        if fold is not None and number != fold:
+        if options.fold not in (None, number):
             continue
         train, val = split.rows("train"), _NO_ROWS
         if val_fraction > 0:

@@ -24,10 +24,6 @@ class OrthogonalMap(nn.Module):
     ``move`` then puts that into Q, exp to second order, and returns ``skew`` to zero. Moments of the optimiser live in the
     same coordinates from step to step. Weight decay has nothing to shrink.
 
-    Args:
-        size: d.
-        like: Its device and number type.
-
     Cost: two d × d matrices; a ``move`` is four matrix products of size d.
 
     Reference: Lezcano-Casado, *Trivializations for Gradient-Based Optimization on Manifolds*, NeurIPS 2019 (dynamic

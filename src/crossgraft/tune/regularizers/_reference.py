@@ -52,13 +52,7 @@ def frozen_copy(classifier: Classifier) -> Classifier:
 def features_of_batches(
     network: Reference, batches: Iterable[Images], *, like: Tensor
 ) -> Iterator[Float[Tensor, "batch num_features"]]:
-    """The penultimate features of each batch, in eval mode, without a gradient and without autocast.
-
-    Args:
-        network: The starting network.
-        batches: Prepared images.
-        like: A weight of the network, for device and number type.
-    """
+    """The penultimate features of each batch, in eval mode, without a gradient and without autocast."""
     return run_pass(network, batches, read=network.features, like=like, full_precision=True)
 
 

@@ -12,11 +12,12 @@ from torch import Tensor, nn
 
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
+from crossgraft.tune.regularizers._nothing_learned import NothingLearned
 from crossgraft.tune.regularizers._regularizer import StepContext, StepUpdate, TrainingSet
 
 
 @dataclass
-class L2SP:
+class L2SP(NothingLearned):
     """Two terms, over the parameters that are trained at that step.
 
         body = α/2 · Σ_body ‖w − w⁰‖²        head = β/2 · Σ_head ‖w‖²
@@ -109,14 +110,6 @@ class L2SP:
     def detach(self) -> None:
         """Forget the starting point; nothing was left on the network."""
         self._start = {}
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        """None."""
-        return []
-
-    def modules(self) -> list[nn.Module]:
-        """None."""
-        return []
 
     def state_dict(self) -> dict[str, Tensor]:
         """The starting point: a resumed run may attach to weights that have moved already."""

@@ -19,12 +19,7 @@ _MARKS = re.compile(r"([\\`*_\[\]<>|#])")
 
 
 def model_card(facts: SavedModelRecord, *, how_to_use: str = _WITH_CROSSGRAFT) -> str:
-    """The card in Markdown; the same facts give the same text.
-
-    Args:
-        facts: Content of ``model.json``.
-        how_to_use: Its last paragraph, in Markdown.
-    """
+    """The card in Markdown, with ``how_to_use`` as its last paragraph; the same facts give the same text."""
     parts = [
         f"# {_text(facts.model.name)}, fine-tuned on {_text(facts.trained_on.name)}",
         "**Research use, not a medical device.** The model has not been tested for any clinical use. Its output is a "

@@ -10,8 +10,8 @@ from crossgraft.data import dataset_from_arrays
 from crossgraft.options import TuneOptions
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.parts import FoldRows
+from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.tune.planning.fold_data import make_feed, make_fold_data, target_matrix, task_of
-from crossgraft.tune.planning.request import plugins_of
 from support.training import build_classifier
 
 SETTINGS = TrainerSettings(batch_size=8, device="cpu", epochs=1)
@@ -24,7 +24,7 @@ def dataset(labels=None):
 
 
 def plugins(task="multi-class", **choices):
-    return plugins_of(TuneOptions(model="test_resnet", **choices), task)
+    return choose_plugins(TuneOptions(model="test_resnet", **choices), task)
 
 
 def fold_data(data=None, parts=PARTS, **choices):

@@ -1,5 +1,7 @@
 from dataclasses import replace
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -8,13 +10,17 @@ from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.losses import CrossEntropy
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import make_classifier
+from crossgraft.options import TuneOptions
+from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.batch_plan import BatchPlan
-from crossgraft.tune.methods import Full, Linear
+from crossgraft.tune.methods import Linear
+from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.choices import choose_plugins, split_choices
 from crossgraft.tune.planning.contradictions import REFUSED, SAID, WARNED, notes_on, refuse_contradictions, warnings_on
 from crossgraft.tune.planning.defaults import choose_settings
-from crossgraft.tune.planning.plan import make_plan, plan_rows, steps_per_epoch
+from crossgraft.tune.planning.plan import Plan, plan_record, plan_rows, settings_in_words, steps_per_epoch
+from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.situation import Situation
 from crossgraft.tune.planning.step_cost import UNKNOWN_COST, StepCost
 from crossgraft.types import Preprocessing
@@ -22,30 +28,20 @@ from crossgraft.types import Preprocessing
 SAID_BY_PLUGINS = {"conflicts": 1, "remarks": 6}
 """Cases of hcs alone, and of hcs (3), repsim (2) and focal (1)."""
 
-ALONE = {
-    "task": "multi-class",
-    "method": "full",
-    "regularizer": (),
-    "batch_transform": (),
-    "augmentation": None,
-    "flip": True,
-    "loss": None,
-    "class_weights": None,
-    "sampler": "shuffle",
-}
+SLOTS = ("method", "regularizer", "batch_transform", "augmentation", "flip", "loss", "class_weights", "sampler")
 
 
-def plugins(**choices):
-    return choose_plugins(**{**ALONE, **choices})
+def plugins(task="multi-class", **choices):
+    return choose_plugins(TuneOptions(model="test_resnet", **choices), task)
 
 
 def situation(*, settings=None, given=(), **fields):
-    slots = {name: fields.pop(name) for name in tuple(fields) if name in ALONE}
-    slots.setdefault("task", "multi-class")
+    slots = {name: fields.pop(name) for name in tuple(fields) if name in SLOTS}
+    task = fields.pop("task", "multi-class")
     base = Situation(
-        plugins=plugins(**slots),
+        plugins=plugins(task, **slots),
         settings=TrainerSettings(**(settings or {})),
-        task=slots["task"],
+        task=task,
         num_train=100,
         num_classes=3,
         has_val=True,
@@ -217,41 +213,47 @@ def test_steps_are_those_of_the_batches(num_train):
     assert steps_per_epoch(num_train, 8) == plan.steps_per_epoch
 
 
-def planned(classifier, method, **changes):
-    values = {
-        "described": {"method": method.name},
-        "points": [{}],
-        "num_folds": 1,
-        "num_train": 100,
-        "num_val": 30,
-        "cost": StepCost(seconds_per_image=0.01, peak_bytes=2**20, time_reason="from one timed step"),
-    }
-    settings = TrainerSettings(epochs=10, batch_size=20)
-    return make_plan(classifier, method.select(classifier), settings, **{**values, **changes})
+def planned(classifier, method, *, points=({},), num_folds=1, notes=(), cost=None, **choices):
+    """The record of a plan for 100 training and 30 validation rows."""
+    chosen = plugins(method=method, **choices)
+    prepared = Mock(
+        spec=Preparation,
+        classifier=classifier,
+        plugins=chosen,
+        selection=chosen.method.select(classifier),
+        settings=TrainerSettings(epochs=10, batch_size=20),
+        rule=SelectionRule(),
+        request=Mock(points=points),
+        rows=Mock(parts=[FoldRows(*map(np.arange, (100, 30, 10)))] * num_folds),
+    )
+    measured = StepCost(seconds_per_image=0.01, peak_bytes=2**20, time_reason="from one timed step")
+    return plan_record(prepared, cost or measured, notes)
 
 
 def test_rows_group_parameters_by_reason_and_count_all_of_them(classifier):
     rows = plan_rows(classifier, Linear().select(classifier))
     assert [(row.trained, row.num_parameters) for row in rows] == [(True, 15), (False, 112)]
     assert rows[1].reason == "only the head is trained"
-    plan = planned(classifier, Linear()).record
+    plan = planned(classifier, "linear")
     assert (plan.num_trained, plan.num_frozen) == (15, 112)
-    assert planned(classifier, Full(), own_parameters=7).record.num_trained == 134
+    with_own = planned(classifier, "full", regularizer="repsim:reference=dataset")
+    assert with_own.num_own_parameters >= 4 * 4  # an orthogonal map of its four features
+    assert with_own.num_trained == 127 + with_own.num_own_parameters
 
 
 def test_steps_and_time_count_every_job(classifier):
-    one = planned(classifier, Full()).record
+    one = planned(classifier, "full")
     assert (one.num_steps, one.num_jobs) == (50, 1)
     assert one.expected_seconds == pytest.approx(10 * (100 + 10) * 0.01)
-    many = planned(classifier, Full(), points=[{"batch_size": 10}, {"epochs": 5}], num_folds=3).record
+    many = planned(classifier, "full", points=[{"batch_size": 10}, {"epochs": 5}], num_folds=3)
     assert many.num_steps == 3 * (10 * 10 + 5 * 5)
     assert many.num_jobs == 6
     once = StepCost(seconds_per_image=0.01, features_once=True, seconds_of_head_step=0.001)
-    assert planned(classifier, Linear(), cost=once).record.expected_seconds == pytest.approx(1.1 + 0.05)
+    assert planned(classifier, "linear", cost=once).expected_seconds == pytest.approx(1.1 + 0.05)
 
 
 def test_the_summary_says_what_trains_what_is_frozen_and_why(classifier):
-    text = planned(classifier, Linear(), notes=["Know this."]).summary()
+    text = Plan(planned(classifier, "linear", notes=["Know this."])).summary()
     assert "Trained: 15 parameters. Frozen: 112." in text
     assert "only the head is trained" in text
     assert "10 epochs × 5 steps of 20 images = 50 at most" in text
@@ -260,8 +262,44 @@ def test_the_summary_says_what_trains_what_is_frozen_and_why(classifier):
     assert len({len(line) - len(line.split("  ", 2)[2].lstrip()) for line in settings}) == 1  # values are lined up
     assert "about 11 s at most (from one timed step)" in text
     assert text.endswith("Note: Know this.")
-    assert "not measured" in planned(classifier, Linear(), cost=UNKNOWN_COST).summary()
+    assert "not measured" in Plan(planned(classifier, "linear", cost=UNKNOWN_COST)).summary()
 
 
 def test_losses_of_the_plan_are_those_that_were_asked_for():
     assert isinstance(plugins().loss, CrossEntropy)
+
+
+def words(settings=None, augmentation="none", **choices):
+    chosen = plugins(augmentation=augmentation, **choices)
+    return settings_in_words(chosen, TrainerSettings(**(settings or {})), SelectionRule("auc", "max"))
+
+
+def test_what_is_off_is_left_out():
+    plain = words()
+    assert plain["learning rate"] == "0.0001"
+    assert plain["schedule"] == "cosine after 5 epochs of warm-up"
+    assert not {"mirroring", "regularizer", "layer decay", "head first", "accumulate", "patience"} & set(plain)
+
+
+def test_several_plugins_of_a_slot_stand_together():
+    assert words(batch_transform="mixup:0.2,cutmix")["batch transform"].count(" + ") == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "line", "text"),
+    [
+        ({"head_learning_rate": 0.01}, "learning rate", "0.0001 (head 0.01)"),
+        ({"num_processes": 2, "device": "cuda"}, "device", "cuda × 2"),
+        ({"layer_decay": 0.8}, "layer decay", "0.8"),
+        ({"head_first": True, "head_epochs": 7}, "head first", "at most 7 epochs, patience 10"),
+        ({"accumulate": 4}, "accumulate", "4"),
+        ({"patience": 3}, "patience", "3"),
+    ],
+)
+def test_what_is_on_has_a_line(settings, line, text):
+    assert words(settings)[line] == text
+
+
+def test_mirroring_is_said_where_images_are_changed():
+    assert words(augmentation="light")["mirroring"] == "yes"
+    assert words(augmentation="light", flip=False)["mirroring"] == "no"

@@ -5,7 +5,8 @@ import pytest
 
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import DataError, UsageError
-from crossgraft.tune.planning.rows import columns_of, open_rows
+from crossgraft.tune.planning.rows import columns_of
+from support.rows import rows_of
 
 
 def dataset(n=60, *, groups=None, splits=None, labels=None):
@@ -21,7 +22,7 @@ def is_partition(parts, n):
 
 def test_parts_that_are_given_are_kept():
     splits = np.array(["train", "val", "test"])[np.arange(60) // 20]
-    rows = open_rows(dataset(splits=splits))
+    rows = rows_of(dataset(splits=splits))
     (parts,) = rows.parts
     assert parts.train.tolist() == list(range(20))
     assert parts.val.tolist() == list(range(20, 40))
@@ -31,24 +32,24 @@ def test_parts_that_are_given_are_kept():
 
 def test_missing_val_and_test_come_from_train_alone_and_keep_class_shares():
     splits = np.where(np.arange(60) < 45, "train", "test")
-    parts = open_rows(dataset(splits=splits)).parts[0]
+    parts = rows_of(dataset(splits=splits)).parts[0]
     assert parts.test.tolist() == list(range(45, 60))
     assert parts.val.max() < 45
     assert np.bincount(parts.val % 3).tolist() == [3, 3, 3]
-    of_train_only = open_rows(dataset(splits=["train"] * 60)).parts[0]
+    of_train_only = rows_of(dataset(splits=["train"] * 60)).parts[0]
     assert is_partition(of_train_only, 60)
     assert np.bincount(of_train_only.test % 3).tolist() == [4, 4, 4]
 
 
 def test_every_row_has_one_part_and_the_seed_decides_which():
-    one, same, other = (open_rows(dataset(), seed=seed).parts[0] for seed in (0, 0, 1))
+    one, same, other = (rows_of(dataset(), seed=seed).parts[0] for seed in (0, 0, 1))
     assert is_partition(one, 60)
     assert one.test.tolist() == same.test.tolist() != other.test.tolist()
 
 
 def test_groups_stay_together_and_this_is_said():
     groups = np.arange(60) // 4
-    rows = open_rows(dataset(groups=groups))
+    rows = rows_of(dataset(groups=groups))
     parts = rows.parts[0]
     assert not set(groups[parts.train]) & set(groups[parts.val])
     assert not set(groups[np.concatenate([parts.train, parts.val])]) & set(groups[parts.test])
@@ -58,45 +59,45 @@ def test_groups_stay_together_and_this_is_said():
 
 def test_shared_groups_of_a_given_split_are_counted_and_missing_groups_are_said():
     splits = np.array(["train", "val", "test"])[np.random.default_rng(0).permutation(60) % 3]
-    rows = open_rows(dataset(groups=np.arange(60) // 4, splits=splits))
+    rows = rows_of(dataset(groups=np.arange(60) // 4, splits=splits))
     assert rows.num_shared_groups == 15
     assert rows.leakage.startswith("Leakage: of the 15 groups of column groups, 15 have images")
-    assert open_rows(dataset()).leakage.startswith("Patient leakage not checked")
+    assert rows_of(dataset()).leakage.startswith("Patient leakage not checked")
 
 
 def test_folds_test_every_row_once_and_take_val_from_the_others():
     groups = np.arange(60) // 2
-    rows = open_rows(dataset(groups=groups), folds=3)
+    rows = rows_of(dataset(groups=groups), folds=3)
     assert np.array_equal(np.sort(np.concatenate([parts.test for parts in rows.parts])), np.arange(60))
     assert all(is_partition(parts, 60) and parts.val.size for parts in rows.parts)
     assert rows.num_shared_groups == 0
     assert rows.split_record() is None
-    (second,) = open_rows(dataset(groups=groups), folds=3, fold=1).parts
+    (second,) = rows_of(dataset(groups=groups), folds=3, fold=1).parts
     assert second.test.tolist() == rows.parts[1].test.tolist()
     assert second.name == "fold-1"
 
 
 def test_fewer_training_images_leave_val_and_test_whole():
-    whole, fewer = open_rows(dataset()), open_rows(dataset(), per_class=5)
+    whole, fewer = rows_of(dataset()), rows_of(dataset(), per_class=5)
     assert fewer.parts[0].test.tolist() == whole.parts[0].test.tolist()
     assert np.bincount(fewer.parts[0].train % 3).tolist() == [5, 5, 5]
     assert set(fewer.parts[0].train) < set(whole.parts[0].train)
-    assert len(open_rows(dataset(), limit=30).dataset) == 30
+    assert len(rows_of(dataset(), limit=30).dataset) == 30
 
 
 def test_a_saved_split_gives_the_same_rows_again(tmp_path):
-    rows = open_rows(dataset())
+    rows = rows_of(dataset())
     rows.split_record().save(tmp_path / "split.json")
-    again = open_rows(dataset(), split=tmp_path / "split.json", seed=5)
+    again = rows_of(dataset(), split=tmp_path / "split.json", seed=5)
     assert again.parts[0].train.tolist() == rows.parts[0].train.tolist()
     assert again.parts[0].test.tolist() == rows.parts[0].test.tolist()
     with pytest.raises(DataError, match="other images"):
-        open_rows(dataset(57), split=tmp_path / "split.json")
+        rows_of(dataset(57), split=tmp_path / "split.json")
 
 
 def test_several_labels_keep_their_shares():
     labels = (np.random.default_rng(1).random((60, 2)) < 0.5).astype(int)
-    rows = open_rows(dataset(labels=labels), holdout=0.3)
+    rows = rows_of(dataset(labels=labels), holdout=0.3)
     parts = rows.parts[0]
     assert is_partition(parts, 60)
     assert abs(labels[parts.test].mean() - labels.mean()) < 0.1
@@ -104,7 +105,7 @@ def test_several_labels_keep_their_shares():
 
 
 def test_without_val_there_is_none():
-    rows = open_rows(dataset(), val_fraction=0.0)
+    rows = rows_of(dataset(), val_fraction=0.0)
     assert not rows.has_val
     assert rows.parts[0].val.size == 0
 
@@ -121,17 +122,17 @@ def test_without_val_there_is_none():
 )
 def test_contradicting_options(options, kind, said):
     with pytest.raises(kind, match=said):
-        open_rows(dataset(), **options)
+        rows_of(dataset(), **options)
 
 
 def test_data_that_can_not_be_tuned_on_are_named():
     with pytest.raises(DataError, match="no split train"):
-        open_rows(dataset(splits=["test"] * 60))
+        rows_of(dataset(splits=["test"] * 60))
     with pytest.raises(UsageError, match="split of its own, which is kept"):
-        open_rows(dataset(splits=["train", "test"] * 30), folds=3)
+        rows_of(dataset(splits=["train", "test"] * 30), folds=3)
     of_two = np.where(np.arange(60) % 3 == 2, "test", "train")
     with pytest.raises(DataError, match="no image has the class 2"):
-        open_rows(dataset(splits=of_two))
+        rows_of(dataset(splits=of_two))
 
 
 def test_columns_of_subgroups_must_exist():
@@ -139,16 +140,16 @@ def test_columns_of_subgroups_must_exist():
     assert list(columns_of(made, " sex ")) == ["sex"]
     assert columns_of(made, None) == {}
     with pytest.raises(UsageError, match=r"no such further column \(it has: sex\)"):
-        columns_of(made, ["age"])
+        rows_of(made, subgroups=["age"])
 
 
 def test_what_rank_would_have_opened_is_known():
     splits = np.where(np.arange(60) < 45, "train", "test")
     made = dataset(splits=splits)
-    assert open_rows(made).ranked_fingerprint == made.take(splits == "train").fingerprint
-    assert open_rows(dataset()).ranked_fingerprint == dataset().fingerprint
+    assert rows_of(made).ranked_fingerprint == made.take(splits == "train").fingerprint
+    assert rows_of(dataset()).ranked_fingerprint == dataset().fingerprint
 
 
 def test_one_class_is_refused():
     with pytest.raises(DataError, match="All 60 images of arrays have the class 0, so there is nothing to tell apart"):
-        open_rows(dataset(labels=np.zeros(60, dtype=int)))
+        rows_of(dataset(labels=np.zeros(60, dtype=int)))

@@ -17,21 +17,21 @@ from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import DifferenceRecord, InterpolationRecord
 from crossgraft.runs import RunDirectory
-from crossgraft.tune.comparing.differences import MeasuredImages, Replicated, difference
-from crossgraft.tune.comparing.study import Study
-from crossgraft.tune.comparing.trainings import Answers, DoneTraining
 from crossgraft.tune.interpolation import ALPHAS, interpolation_curve, with_body_of
 from crossgraft.tune.measuring.evaluation import FoldPredictions
 from crossgraft.tune.planning.fold_data import task_of
 from crossgraft.tune.planning.starting_model import load_start
 from crossgraft.tune.saving.saved_model import load_saved_model
+from crossgraft.tune.variants.differences import MeasuredImages, Replicated, difference
+from crossgraft.tune.variants.study import Study
+from crossgraft.tune.variants.trainings import Answers, DoneTraining
 
 _TOLERANCE = 1e-6
 """Tolerance of a similarity: two networks with the same weights may differ in the last digits."""
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class MixedCurve:
     """The way from the pretrained network to full, of one seed.
 
     Attributes:
@@ -69,7 +69,7 @@ class Curve:
 
 def draw_curves(
     study: Study, done: Sequence[DoneTraining], metric: str, run: RunDirectory
-) -> tuple[list[Curve], str | None]:
+) -> tuple[list[MixedCurve], str | None]:
     """One curve a seed whose full training is done, and the reason where there is none.
 
     Cost: one forward pass of the val and test images for each of eleven networks a seed.
@@ -77,7 +77,7 @@ def draw_curves(
     fulls = [each for each in done if each.variant.is_full and each.record is not None]
     if not fulls:
         return [], "full is not among the variants that were trained, so there is nothing to mix weights with"
-    curves: list[Curve] = []
+    curves: list[MixedCurve] = []
     for full in fulls:
         linear = next(
             (each for each in done if each.variant.is_linear and each.seed == full.seed and each.record), None
@@ -91,10 +91,10 @@ def draw_curves(
     return curves, None
 
 
-def _curve(study: Study, full: DoneTraining, linear: DoneTraining | None, metric: str, run: RunDirectory) -> Curve:
+def _curve(study: Study, full: DoneTraining, linear: DoneTraining | None, metric: str, run: RunDirectory) -> MixedCurve:
     kept = _read_back(run, full.seed)
     if kept is not None:
-        return Curve(full.seed, *kept, linear is not None)
+        return MixedCurve(full.seed, *kept, linear is not None)
     dataset, parts = study.rows.dataset, study.rows.parts[0]
 
     def load(training: DoneTraining) -> Classifier:
@@ -127,7 +127,7 @@ def _curve(study: Study, full: DoneTraining, linear: DoneTraining | None, metric
         )
     run.write(_answers_file(full.seed), safetensors.numpy.save({"answers": np.stack(answers)}))
     run.write_record(_record_file(full.seed), record)
-    return Curve(full.seed, record, answers, linear is not None)
+    return MixedCurve(full.seed, record, answers, linear is not None)
 
 
 def _pretrained(study: Study, seed: int, num_outputs: int) -> Classifier:
@@ -158,19 +158,14 @@ def _answers_file(seed: int) -> str:
 def above_curve(
     trainings: Sequence[DoneTraining],
     measured: Sequence[Replicated],
-    curves: Sequence[Curve],
+    curves: Sequence[MixedCurve],
     images: MeasuredImages,
 ) -> DifferenceRecord | None:
     """A variant minus the network between pretrained and full with the same CKA; None for the ends of the curve.
 
     The similarity counts as known: the interval has the chance of test images and of seeds, not that of the CKA. There is
     no value unless every seed has such a network: the seeds that have one are not drawn by chance.
-
-    Args:
-        trainings: Trainings of one variant, one per seed.
-        measured: The metric of each.
-        curves: One a seed.
-        images: What all of them were measured on.
+    ``trainings`` are those of one variant, one per seed, with the metric of each in ``measured``.
     """
     by_seed = {curve.seed: curve for curve in curves}
     pairs = [

@@ -19,7 +19,7 @@ from crossgraft.errors import DataError, NotApplicable
 from crossgraft.metrics import auc, balanced_accuracy
 from crossgraft.records import DifferenceRecord
 from crossgraft.statistics import jackknife_blocks, jackknife_interval
-from crossgraft.tune.comparing.trainings import Answers
+from crossgraft.tune.variants.trainings import Answers
 
 Replicated = Float[np.ndarray, " num_replicates"]
 """A metric on all test images, then without each block of them; nan where it has no meaning."""
@@ -43,12 +43,7 @@ class MeasuredImages:
 
     @classmethod
     def of(cls, data: Dataset, metric: str) -> MeasuredImages:
-        """Cut ``data`` into blocks.
-
-        Args:
-            data: The test images.
-            metric: The primary metric.
-        """
+        """Cut ``data`` into blocks."""
         classes = data.targets if data.targets.ndim == 1 else np.zeros(len(data), dtype=np.int64)
         try:
             return cls(data, metric, jackknife_blocks(classes, data.groups))
@@ -80,11 +75,7 @@ def difference(ones: Sequence[Replicated], others: Sequence[Replicated], images:
 
     SE² = SE²(jackknife of the mean difference) + s²/S over S seeds; with one seed the interval is that of test images alone.
     The quantile is Student's t with Welch and Satterthwaite's degrees of freedom.
-
-    Args:
-        ones: Metric of one variant, for each seed.
-        others: Metric of the other variant, for the same seeds.
-        images: What they were measured on.
+    ``ones`` and ``others`` are the metric of two variants for the same seeds.
     """
     if not ones:
         return DifferenceRecord(value=None, reason="no seed was trained in both")

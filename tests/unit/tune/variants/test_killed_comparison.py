@@ -12,7 +12,7 @@ import pytest
 
 from crossgraft import compare_fine_tunings
 from crossgraft.records import TuningRecord
-from unit.tune.comparing.test_compare import FAST, without_time
+from unit.tune.variants.test_compare import FAST, without_time
 
 pytestmark = [
     pytest.mark.slow,
@@ -23,14 +23,14 @@ pytestmark = [
 KILLS_ITSELF = """
 import os, signal, sys
 from crossgraft import compare_fine_tunings
-from crossgraft.tune.comparing import trainings
+from crossgraft.tune.variants import trainings
 
 train = trainings.train_and_evaluate
 
-def kills(prepared, **others):
+def kills(prepared, plan, **others):
     if prepared.request.options.method == "linear":
         os.kill(os.getpid(), signal.SIGKILL)
-    return train(prepared, **others)
+    return train(prepared, plan, **others)
 
 trainings.train_and_evaluate = kills
 compare_fine_tunings("squares.npz", compare="full,linear", out="run", **FAST)

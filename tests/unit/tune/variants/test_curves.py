@@ -5,10 +5,10 @@ import pytest
 
 from crossgraft.data import dataset_from_arrays
 from crossgraft.records import ComparedTrainingRecord
-from crossgraft.tune.comparing.curves import Curve, above_curve
-from crossgraft.tune.comparing.differences import MeasuredImages
-from crossgraft.tune.comparing.trainings import DoneTraining
-from crossgraft.tune.comparing.variants import Variant
+from crossgraft.tune.variants.curves import MixedCurve, above_curve
+from crossgraft.tune.variants.differences import MeasuredImages
+from crossgraft.tune.variants.trainings import DoneTraining
+from crossgraft.tune.variants.variant import Variant
 from support.comparison_records import comparison_record
 
 TARGETS = np.arange(80) % 2
@@ -20,7 +20,7 @@ def curve(seed, low, high):
     """From a network that is right everywhere to one that always says the same; ``high`` and ``low`` are their CKA."""
     record = comparison_record().interpolation[0]
     points = [record.points[0].model_copy(update={"similarity": {"cka": cka}}) for cka in (high, low)]
-    return Curve(seed, record.model_copy(update={"points": points}), [TARGETS, HALF_RIGHT], starts_at_linear=False)
+    return MixedCurve(seed, record.model_copy(update={"points": points}), [TARGETS, HALF_RIGHT], starts_at_linear=False)
 
 
 def trained(seed, cka):

@@ -1,4 +1,4 @@
-"""Rows of variants from their trainings: means over seeds, intervals, differences, order."""
+"""Rows of variants from their trainings: means over seeds, intervals, differences, order; and what limits them, in words."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from scipy import stats
 from crossgraft.records import ComparedVariantRecord, DifferenceRecord, MetricRecord, ValueRecord
 from crossgraft.statistics import jackknife_interval
 from crossgraft.tune.choice import spell
-from crossgraft.tune.comparing.curves import Curve, above_curve
-from crossgraft.tune.comparing.differences import MeasuredImages, Replicated, difference
-from crossgraft.tune.comparing.trainings import DoneTraining
-from crossgraft.tune.comparing.variants import Variant
+from crossgraft.tune.variants.curves import MixedCurve, above_curve
+from crossgraft.tune.variants.differences import MeasuredImages, Replicated, difference
+from crossgraft.tune.variants.study import Study
+from crossgraft.tune.variants.trainings import DoneTraining
+from crossgraft.tune.variants.variant import Variant
+from crossgraft.words.formatting import counted
 
 ENOUGH_SEEDS = 3
 """From so many on the interval of a mean is that of seeds; the spread of two says next to nothing."""
@@ -54,7 +56,7 @@ def measure_variants(done: Sequence[DoneTraining], images: MeasuredImages) -> li
 
 
 def summarise(
-    measured: Sequence[Measured], curves: Sequence[Curve], images: MeasuredImages
+    measured: Sequence[Measured], curves: Sequence[MixedCurve], images: MeasuredImages
 ) -> list[ComparedVariantRecord]:
     """Every variant with its intervals and differences, the best first, those that failed last."""
     full = next((each for each in measured if each.variant.is_full and each.trainings), None)
@@ -79,7 +81,7 @@ def _row(
     each: Measured,
     full: Measured | None,
     pairs: Mapping[tuple[str, str], DifferenceRecord],
-    curves: Sequence[Curve],
+    curves: Sequence[MixedCurve],
     images: MeasuredImages,
 ) -> ComparedVariantRecord:
     variant, rows = each.variant, [one.row for one in each.trainings]
@@ -155,3 +157,38 @@ def _in_words(value: object) -> str:
     if isinstance(value, list | tuple):
         return ",".join(_in_words(each) for each in value)  # pyright: ignore[reportUnknownVariableType]
     return value if isinstance(value, str) else spell(value) if hasattr(value, "name") else str(value)
+
+
+def intervals_in_words(num_seeds: int) -> str:
+    """What would have to be drawn anew for the intervals of the variants to say how much it changes."""
+    if num_seeds >= ENOUGH_SEEDS:
+        return (
+            f"Intervals of a variant are those of its mean over {num_seeds} seeds (Student's t): how much other seeds would "
+            "change it, on these test images. Intervals of differences count test images and seeds."
+        )
+    runs = "is one training each" if num_seeds == 1 else "are two trainings each, too few to see how much seeds change"
+    return f"There {runs}, so intervals are those of test images; another seed may change more than they say."
+
+
+def notes_on(study: Study, curves: Sequence[MixedCurve]) -> list[str]:
+    """What a reader of differences and of the curve should know."""
+    notes = [
+        "Every difference has its own 95 % interval: of those that are truly 0, about one in twenty looks like more by chance.",
+        "Which variant is best was seen on the test images. The value of the best of many is a little too high; new images say "
+        "how it really is.",
+    ]
+    if any(each.starts_from_scratch for each in study.variants):
+        notes.append("Scratch starts from random weights; its similarity, too, is to the pretrained network.")
+    if curves:
+        layers = curves[0].record.num_batch_norms
+        own = (
+            f" The statistics of {counted(layers, 'BatchNorm layer')} were estimated anew on the training images."
+            if layers
+            else ""
+        )
+        notes.append(
+            "The curve mixes the weights of the pretrained network and of full, without any training (WiSE-FT)."
+            f"{own} A variant is compared with the network on the curve that is equally similar by the biased CKA, which "
+            "counts as known; between two measured networks the curve is taken as straight."
+        )
+    return notes

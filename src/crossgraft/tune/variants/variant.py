@@ -12,10 +12,10 @@ from typing import Any
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.tune.choice import choose, spell
-from crossgraft.tune.comparing.variant_files import read_variant_file, settings_of_entry
-from crossgraft.tune.methods import METHODS
+from crossgraft.tune.methods import METHODS, Method
 from crossgraft.tune.planning.choices import split_choices
 from crossgraft.tune.regularizers import REGULARIZERS
+from crossgraft.tune.variants.variant_files import read_variant_file, settings_of_entry
 
 Entry = str | Path | Mapping[str, object]
 
@@ -42,25 +42,34 @@ class Variant:
     strength: float | None = None
 
     @property
-    def method(self) -> str:
-        """Name of what is trained."""
-        return str(choose(METHODS, self.settings["method"]).name)
+    def method(self) -> Method:
+        """What is trained."""
+        return choose(METHODS, self.settings["method"])
+
+    @property
+    def plugins(self) -> list[Any]:
+        """Method and regularisers, in the order in which they were written."""
+        return [self.method, *(choose(REGULARIZERS, each) for each in self.settings["regularizer"])]
+
+    @property
+    def further(self) -> dict[str, Any]:
+        """Its settings but for these plug-ins."""
+        return {name: value for name, value in self.settings.items() if name not in _PLUGIN_SLOTS}
 
     @property
     def is_full(self) -> bool:
         """Whether the whole network is trained, with nothing added and every setting as for the others."""
-        rest = {name for name in self.settings if name not in _PLUGIN_SLOTS}
-        return self.method == "full" and not self.settings["regularizer"] and not rest
+        return self.method.name == "full" and not self.settings["regularizer"] and not self.further
 
     @property
     def is_linear(self) -> bool:
         """Whether the head is trained alone."""
-        return self.method == "linear"
+        return self.method.name == "linear"
 
     @property
     def starts_from_scratch(self) -> bool:
         """Whether training starts from random weights."""
-        return bool(choose(METHODS, self.settings["method"]).starts_from_scratch)
+        return self.method.starts_from_scratch
 
 
 def read_variants(compare: Entry | Sequence[Entry]) -> list[Variant]:
@@ -183,17 +192,10 @@ def _refuse_equal(variants: Sequence[Variant]) -> None:
         if variant.name.casefold() in names:
             raise UsageError(f"--compare: the variant {variant.name} is given twice. Give each name once.")
         names.add(variant.name.casefold())
-        twin = by_meaning.setdefault(_meaning(variant), variant.name)
+        meaning = json.dumps([list(map(spell, variant.plugins)), variant.further], sort_keys=True, default=str)
+        twin = by_meaning.setdefault(meaning, variant.name)
         if twin != variant.name:
             raise UsageError(f"--compare: {twin} and {variant.name} are the same fine-tuning. Leave one of them out.")
-
-
-def _meaning(variant: Variant) -> str:
-    """Equal for two variants that are trained alike."""
-    plugins = [choose(METHODS, variant.settings["method"])]
-    plugins += [choose(REGULARIZERS, each) for each in variant.settings["regularizer"]]
-    rest = {name: value for name, value in variant.settings.items() if name not in _PLUGIN_SLOTS}
-    return json.dumps([[spell(plugin) for plugin in plugins], rest], sort_keys=True, default=str)
 
 
 def _with_sweeps(variants: Iterable[Variant]) -> list[Variant]:
@@ -208,17 +210,14 @@ def _with_sweeps(variants: Iterable[Variant]) -> list[Variant]:
 
 def _sweep_of(variant: Variant) -> tuple[str | None, float | None]:
     """What a variant shares with others of its sweep, and its strength; None where its last plug-in has no number."""
-    chain = [choose(METHODS, variant.settings["method"])]
-    chain += [choose(REGULARIZERS, each) for each in variant.settings["regularizer"]]
-    last = chain[-1]
+    *before, last = variant.plugins
     fields = [field for field in dataclasses.fields(last) if field.init]
     value = getattr(last, fields[0].name) if fields else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None, None
     others = {field.name: getattr(last, field.name) for field in fields[1:]}
-    rest = {name: value for name, value in variant.settings.items() if name not in _PLUGIN_SLOTS}
-    before = [spell(plugin) for plugin in chain[:-1]]
-    return json.dumps([before, last.name, others, rest], sort_keys=True, default=str), float(value)
+    shared = [list(map(spell, before)), last.name, others, variant.further]
+    return json.dumps(shared, sort_keys=True, default=str), float(value)
 
 
 def _is_file(part: str) -> bool:

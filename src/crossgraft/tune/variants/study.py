@@ -13,11 +13,11 @@ from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord, ComparedPlan, ComparisonPlanRecord, PlanRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.names import portable_name
-from crossgraft.tune.comparing.variants import Variant
 from crossgraft.tune.parts import TuningRows
-from crossgraft.tune.planning.plan import Plan, settings_table
-from crossgraft.tune.planning.preparation import Preparation, prepare_rows
+from crossgraft.tune.planning.plan import Plan, make_plan, settings_table
+from crossgraft.tune.planning.preparation import Preparation, prepare
 from crossgraft.tune.planning.request import Request
+from crossgraft.tune.variants.variant import Variant
 from crossgraft.words.formatting import count, counted, duration
 from crossgraft.words.visible import visible
 
@@ -57,10 +57,11 @@ class Study:
         store = options.store and seed == self.seeds[0]
         return variant_options(options, variant, seed=seed, store=store)
 
-    def prepare(self, variant: Variant, seed: int, run: RunDirectory | None, reporter: Reporter) -> Preparation:
+    def prepare(self, variant: Variant, seed: int, run: RunDirectory | None) -> tuple[Preparation, Plan]:
         """Everything before the first step of one training."""
         request = self.request.with_options(self.options_of(variant, seed))
-        return prepare_rows(self.rows, request, run=run, reporter=reporter, checks=self.checks)
+        prepared = prepare(self.rows, request, run=run, reporter=self.reporter, checks=self.checks)
+        return prepared, make_plan(prepared, run=run, reporter=self.reporter)
 
     def folder_of(self, variant: Variant, seed: int) -> str:
         """Where one training lies in the run directory; two variants never share it."""
@@ -102,7 +103,7 @@ def plan_all(study: Study, run: RunDirectory | None) -> ComparisonPlanRecord:
 def _plan_one(study: Study, variant: Variant) -> PlanRecord:
     study.reporter.say(f"Planning {variant.name}.")
     try:
-        return study.prepare(variant, study.seeds[0], None, study.reporter).plan.record
+        return study.prepare(variant, study.seeds[0], None)[1].record
     except UsageError as error:
         raise UsageError(f"The variant {variant.name}: {error}") from error
 

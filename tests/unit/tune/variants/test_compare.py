@@ -10,7 +10,7 @@ import crossgraft
 from crossgraft import compare_fine_tunings, fine_tune
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.records import FineTuningComparisonRecord, RunRecord, TuningRecord
-from crossgraft.tune.comparing import trainings as module
+from crossgraft.tune.variants import trainings as module
 
 pytestmark = pytest.mark.usefixtures("tiny_models")
 FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu", "store": False, "no_images": True}
@@ -134,12 +134,12 @@ def test_a_stopped_comparison_goes_on_with_what_is_missing(squares, tmp_path, mo
     trained = []
     train = module.train_and_evaluate
 
-    def stops_at_the_third(prepared, **others):
+    def stops_at_the_third(prepared, plan, **others):
         options = prepared.request.options
         trained.append("l2_sp" if options.regularizer else options.method)
         if len(trained) == 3:
             raise KeyboardInterrupt
-        return train(prepared, **others)
+        return train(prepared, plan, **others)
 
     monkeypatch.setattr(module, "train_and_evaluate", stops_at_the_third)
     with pytest.raises(KeyboardInterrupt):

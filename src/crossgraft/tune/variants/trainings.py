@@ -25,13 +25,13 @@ from crossgraft.runs import PAGE_FILE, THUMBNAILS_FILE, Publish, RunDirectory
 from crossgraft.runs.command_line import display_value
 from crossgraft.runs.jobs import Job, Outcome, Work, results_of, run_jobs
 from crossgraft.runs.run_directory import open_run
-from crossgraft.tune.comparing.study import TRAININGS_FOLDER, Study
-from crossgraft.tune.comparing.variants import Variant
-from crossgraft.tune.planning.preparation import PLAN_FILE
+from crossgraft.tune.planning.plan import PLAN_FILE
 from crossgraft.tune.planning.request import as_typed
 from crossgraft.tune.result_rows import keep_known_result
 from crossgraft.tune.tracking import Tracker
 from crossgraft.tune.trainings import train_and_evaluate
+from crossgraft.tune.variants.study import TRAININGS_FOLDER, Study
+from crossgraft.tune.variants.variant import Variant
 from crossgraft.words.csv_cells import csv_rows
 from crossgraft.words.metric_words import overall
 
@@ -112,9 +112,9 @@ class _Trainings(Work[_Turn, TuningRecord]):
         ) as own:
             if own.read_record(PLAN_FILE, PlanRecord) is None:
                 own.write_record(PLAN_FILE, self.plans[variant.name])
-            prepared = study.prepare(variant, seed, own, study.reporter)
+            prepared, plan = study.prepare(variant, seed, own)
             return train_and_evaluate(
-                prepared, run=own, tracking=self.tracking, publish=self.publish, reporter=study.reporter
+                prepared, plan, run=own, tracking=self.tracking, publish=self.publish, reporter=study.reporter
             ).record
 
 

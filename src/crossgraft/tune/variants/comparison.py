@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from crossgraft.records import ComparisonPlanRecord, FineTuningComparisonRecord, Record
 from crossgraft.result import EXIT_PARTIAL, Result
-from crossgraft.tune.comparing.study import plans_in_words
+from crossgraft.tune.variants.study import plans_in_words
 from crossgraft.words.comparison_words import answer_in_words
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from crossgraft.data import dataset_from_arrays
-from crossgraft.tune.comparing.differences import MeasuredImages, difference
+from crossgraft.tune.variants.differences import MeasuredImages, difference
 
 RNG = np.random.default_rng(0)
 
