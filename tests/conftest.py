@@ -10,11 +10,13 @@ import jaxtyping
 import pytest
 
 from support.checked_tuples import check_named_tuples
+from support.few_figures import leave_out_drawings
 
 check_named_tuples()  # before anything of crossgraft is imported
 hypothesis.settings.register_profile("crossgraft", hypothesis.settings(), deadline=None)  # a machine may be busy
 hypothesis.settings.load_profile("crossgraft")
-REPOSITORY = Path(__file__).parents[1]
+TESTS = Path(__file__).parent
+REPOSITORY = TESTS.parent
 
 
 FOREIGN = (
@@ -31,6 +33,9 @@ FOREIGN = (
     *("scipy.io", "sklearn.datasets", "sklearn.linear_model", "sklearn.manifold", "sklearn.neighbors"),
 )
 """What crossgraft builds upon and takes longest to import."""
+
+WHOLE_COMMANDS = ("cli", "examples", "security", "unit/demo", "unit/tune/comparing")
+"""Folders of tests that run whole commands, as a user runs them; the tests of the parts make checks that take half the time."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -69,13 +74,31 @@ def own_cache(caches, monkeypatch):
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(folder))
 
 
-@pytest.fixture(autouse=True)
-def checks_of_shapes(request):
-    """Slow tests are whole runs, whose time the checks of shapes would double; all other tests make them."""
-    marks = {mark.name for mark in request.node.iter_markers()}
-    jaxtyping.config.update("jaxtyping_disable", "slow" in marks and "real_data" not in marks)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+def runs_whole_commands(item):
+    return any(item.path.is_relative_to(TESTS / folder) for folder in WHOLE_COMMANDS)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Whole commands check no shapes, and paint figures without writing them out, unless a test asks for ``figures``.
+
+    Around fixtures of modules as well. Slow tests are whole runs, too, but what they show may be looked at.
+    """
+    marks = {mark.name for mark in item.iter_markers()}
+    is_slow = "slow" in marks and "real_data" not in marks
+    with pytest.MonkeyPatch.context() as patch:
+        if runs_whole_commands(item) and "figures" not in item.fixturenames:
+            leave_out_drawings(patch)
+        jaxtyping.config.update("jaxtyping_disable", is_slow or runs_whole_commands(item))
+        try:
+            return (yield)
+        finally:
+            jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def figures():
+    """Asks for figures in the page of a whole command."""
 
 
 @pytest.fixture(scope="session")
