@@ -34,8 +34,14 @@ FOREIGN = (
 )
 """What crossgraft builds upon and takes longest to import."""
 
-WHOLE_COMMANDS = ("cli", "examples", "security", "unit/demo", "unit/tune/comparing")
-"""Folders of tests that run whole commands, as a user runs them; the tests of the parts make checks that take half the time."""
+WHOLE_COMMANDS = (
+    *("cli", "examples", "security", "unit/demo", "unit/tune/comparing"),
+    *(f"unit/tune/test_{name}.py" for name in ("estimator", "first_adapter", "interpolated_runs", "live_similarity")),
+)
+"""Tests that run whole commands, as a user runs them; checks of shapes, which tests of the parts make, take half their time."""
+
+DRAWS = ("browser", "docs", "examples", "freeze", "real_data", "unit/report")
+"""Tests that look at figures; elsewhere they are painted, but not written out."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -74,22 +80,19 @@ def own_cache(caches, monkeypatch):
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(folder))
 
 
-def runs_whole_commands(item):
-    return any(item.path.is_relative_to(TESTS / folder) for folder in WHOLE_COMMANDS)
+def is_among(item, places):
+    return any(item.path.is_relative_to(TESTS / place) for place in places)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """Whole commands check no shapes, and paint figures without writing them out, unless a test asks for ``figures``.
-
-    Around fixtures of modules as well. Slow tests are whole runs, too, but what they show may be looked at.
-    """
+    """Which checks of shapes and figures to leave out, in fixtures of modules as well. Slow tests are whole runs, too."""
     marks = {mark.name for mark in item.iter_markers()}
     is_slow = "slow" in marks and "real_data" not in marks
     with pytest.MonkeyPatch.context() as patch:
-        if runs_whole_commands(item) and "figures" not in item.fixturenames:
+        if not is_among(item, DRAWS) and "figures" not in getattr(item, "fixturenames", ()):
             leave_out_drawings(patch)
-        jaxtyping.config.update("jaxtyping_disable", is_slow or runs_whole_commands(item))
+        jaxtyping.config.update("jaxtyping_disable", is_slow or is_among(item, WHOLE_COMMANDS))
         try:
             return (yield)
         finally:
@@ -98,7 +101,7 @@ def pytest_runtest_protocol(item):
 
 @pytest.fixture
 def figures():
-    """Asks for figures in the page of a whole command."""
+    """Asks for figures where they are left out otherwise."""
 
 
 @pytest.fixture(scope="session")
