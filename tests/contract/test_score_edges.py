@@ -185,8 +185,7 @@ LAYOUTS = {
 def test_layout_in_memory(name):
     for shape, dtype in (((60, 8, 3), np.float64), ((30, 80, 3), np.float32)):
         given = {
-            key: values.astype(dtype) if values.dtype.kind == "f" else values
-            for key, values in problem(*shape).items()
+            key: values.astype(dtype) if values.dtype.kind == "f" else values for key, values in problem(*shape).items()
         }
         plain = numbers(name, given)
         tolerance = 1e-9 if dtype == np.float64 else 1e-4
