@@ -1,7 +1,7 @@
 """Break one line of the source at a time: the tests that are named beside it must notice.
 
     python tests/mutations.py            all of them, some minutes
-    python tests/mutations.py scores/    those of files with this in their path
+    python tests/mutations.py scores/    those of source and test files with this in their path
 
 What is changed is a copy of the repository. A text that is not in its file exactly once is an error: update the table.
 """
@@ -206,7 +206,10 @@ MUTATIONS = {
 def main() -> int:
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     chosen = [
-        (tests.split(), *each) for tests, mutations in MUTATIONS.items() for each in mutations if wanted in each[0]
+        (tests.split(), *each)
+        for tests, mutations in MUTATIONS.items()
+        for each in mutations
+        if wanted in each[0] or wanted in tests
     ]
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each run compiles one file anew, not all of them
     # What takes longest to import is imported once, in a process that others are forked from.
