@@ -10,11 +10,13 @@ import jaxtyping
 import pytest
 
 from support.checked_tuples import check_named_tuples
+from support.few_figures import leave_out_drawings
 
 check_named_tuples()  # before anything of crossgraft is imported
 hypothesis.settings.register_profile("crossgraft", hypothesis.settings(), deadline=None)  # a machine may be busy
 hypothesis.settings.load_profile("crossgraft")
-REPOSITORY = Path(__file__).parents[1]
+TESTS = Path(__file__).parent
+REPOSITORY = TESTS.parent
 
 
 FOREIGN = (
@@ -31,6 +33,15 @@ FOREIGN = (
     *("scipy.io", "sklearn.datasets", "sklearn.linear_model", "sklearn.manifold", "sklearn.neighbors"),
 )
 """What crossgraft builds upon and takes longest to import."""
+
+WHOLE_COMMANDS = (
+    *("cli", "examples", "security", "unit/demo", "unit/tune/variants"),
+    *(f"unit/tune/test_{name}.py" for name in ("estimator", "first_adapter", "interpolated_runs", "live_similarity")),
+)
+"""Tests that run whole commands, as a user runs them; checks of shapes, which tests of the parts make, take half their time."""
+
+DRAWS = ("browser", "docs", "examples", "freeze", "real_data", "unit/report")
+"""Tests that look at figures; elsewhere they are painted, but not written out."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -69,13 +80,28 @@ def own_cache(caches, monkeypatch):
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(folder))
 
 
-@pytest.fixture(autouse=True)
-def checks_of_shapes(request):
-    """Slow tests are whole runs, whose time the checks of shapes would double; all other tests make them."""
-    marks = {mark.name for mark in request.node.iter_markers()}
-    jaxtyping.config.update("jaxtyping_disable", "slow" in marks and "real_data" not in marks)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+def is_among(item, places):
+    return any(item.path.is_relative_to(TESTS / place) for place in places)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Which checks of shapes and figures to leave out, in fixtures of modules as well. Slow tests are whole runs, too."""
+    marks = {mark.name for mark in item.iter_markers()}
+    is_slow = "slow" in marks and "real_data" not in marks
+    with pytest.MonkeyPatch.context() as patch:
+        if not is_among(item, DRAWS) and "figures" not in getattr(item, "fixturenames", ()):
+            leave_out_drawings(patch)
+        jaxtyping.config.update("jaxtyping_disable", is_slow or is_among(item, WHOLE_COMMANDS))
+        try:
+            return (yield)
+        finally:
+            jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def figures():
+    """Asks for figures where they are left out otherwise."""
 
 
 @pytest.fixture(scope="session")

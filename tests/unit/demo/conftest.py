@@ -42,8 +42,7 @@ def source_tasks(demo_data):
     return make_source_tasks(demo_data.source, seed=0)
 
 
-@pytest.fixture
-def short(monkeypatch, pool):
+def shorten(monkeypatch, pool):
     """The whole path in this process, with hardly any training."""
 
     @contextmanager
@@ -62,3 +61,9 @@ def short(monkeypatch, pool):
             tune_epochs=1,
         )
         monkeypatch.setattr(steps, name, plan)
+
+
+@pytest.fixture
+def short(monkeypatch, pool):
+    """As ``shorten`` says, with the pool of the test."""
+    shorten(monkeypatch, pool)

@@ -17,8 +17,10 @@ from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
 from crossgraft.records import FineTuningComparisonRecord, RankingByScore, RankRow
 from crossgraft.runs import known_results_file
+from crossgraft.tune.variants import curves
 from unit.demo.test_limits import make_ranking
 
+FEW_ALPHAS = (0.0, 0.5, 1.0)
 OPTIONS = BestModelOptions(epochs=2, seed=3, no_images=False)
 
 
@@ -27,6 +29,7 @@ def made(tmp_path_factory, demo_data):
     """A demo folder with a toy network that was fine-tuned for two epochs, and its record."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CROSSGRAFT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setattr(curves, "ALPHAS", FEW_ALPHAS)
         weights = tmp_path_factory.mktemp("elsewhere") / "toy.safetensors"
         with seeded_initialisation(0, "test"):
             save_file(toy_cnn(num_classes=2).state_dict(), weights)
@@ -93,6 +96,7 @@ def test_one_digit_of_each_unseen_writer_is_predicted(made, demo_data):
 def test_the_printed_commands_run_and_give_the_same_numbers(made, tmp_path, monkeypatch):
     folder, record = made
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(curves, "ALPHAS", FEW_ALPHAS)
     monkeypatch.setattr(torch, "set_num_threads", lambda _: None)  # the last digit may depend on it
     moved = tmp_path / "my demo"
     folder.rename(moved)
@@ -120,7 +124,7 @@ def test_three_ways_to_fine_tune_are_compared_on_the_unseen_writers(made):
     assert {row.variant for row in comparison.variants} == {"full", "linear", "repsim:mode=procrustes"}
     assert comparison.full.metric.value == next(r.value for r in record.metrics if r.metric == record.primary_metric)
     assert comparison.variant("linear").cka.value == pytest.approx(1)
-    assert [point.alpha for point in comparison.interpolation[0].points][::10] == [0, 1]
+    assert [point.alpha for point in comparison.interpolation[0].points] == [0, 0.5, 1]
 
 
 def test_what_is_typed_says_only_what_is_not_the_default():

@@ -2,11 +2,14 @@ import csv
 import subprocess
 import sys
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
 from crossgraft.demo import run_demo, steps
 from crossgraft.demo.toy_zoo import FAMILIES
+
+from .conftest import InProcessPool, shorten
 
 
 def numbers(record):
@@ -22,29 +25,43 @@ def without_time(value):
     return [without_time(each) for each in value] if isinstance(value, list) else value
 
 
-def test_two_runs_give_the_same_numbers_and_the_second_pretrains_nothing(short, pool, tmp_path, demo_data, monkeypatch):
-    names = []
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """A demo and what it was made of: its record, folder, cache, jobs and the names of its steps."""
+    folder, pool, names = tmp_path_factory.mktemp("first"), InProcessPool(), []
 
     @contextmanager
     def timed(name):
         names.append(name)
         yield
 
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
-    first = run_demo(fast=True, cache_dir=tmp_path / "cache", out=tmp_path / "run", timed=timed)
-    assert names == ["compare splits", "pretrain the toy zoo", "fine-tune", "rank", "fine-tune the best model"]
-    check_record(first, demo_data)
-    check_files(tmp_path / "run", first)
-    assert not list(elsewhere.iterdir())
-    assert {path.name for path in (tmp_path / "cache").iterdir()} == {"demo-zoo", "features"}
-    made = len(pool.jobs)
-    second = run_demo(fast=True, cache_dir=tmp_path / "cache")
-    assert numbers(first) == numbers(second)
-    assert (made, len(pool.jobs)) == (5 + 6, 5 + 6 + 6)
+    with pytest.MonkeyPatch.context() as patch:
+        shorten(patch, pool)
+        (folder / "elsewhere").mkdir()
+        patch.chdir(folder / "elsewhere")
+        record = run_demo(fast=True, cache_dir=folder / "cache", out=folder / "run", timed=timed)
+    return SimpleNamespace(record=record, folder=folder, jobs=pool.jobs, names=names)
+
+
+def test_a_demo_is_a_record_and_files_in_its_folder_alone(first, demo_data):
+    steps_of_a_demo = ["compare splits", "pretrain the toy zoo", "fine-tune", "rank", "fine-tune the best model"]
+    assert first.names == steps_of_a_demo
+    assert len(first.jobs) == 5 + 6
+    check_record(first.record, demo_data)
+    check_files(first.folder / "run", first.record)
+    assert not list((first.folder / "elsewhere").iterdir())
+    assert {path.name for path in (first.folder / "cache").iterdir()} == {"demo-zoo", "features"}
+
+
+def test_a_second_run_gives_the_same_numbers_and_pretrains_nothing(first, short, pool, tmp_path, monkeypatch):
+    """Of the best model, the commands that are printed for it show this, in its own tests."""
+    monkeypatch.setattr(steps, "tune_best_model", lambda *_, **__: first.record.best_model)
+    monkeypatch.chdir(tmp_path)
+    second = run_demo(fast=True, cache_dir=first.folder / "cache")
+    assert numbers(first.record) == numbers(second)
+    assert len(pool.jobs) == 6
     assert all(model.features_from_cache for model in second.ranking.models)
-    assert not list(elsewhere.iterdir())  # results are written as a table only where asked
+    assert not list(tmp_path.iterdir())  # results are written as a table only where asked
 
 
 def check_record(record, demo_data):
@@ -73,11 +90,11 @@ def check_files(folder, record):
     assert (folder / record.best_model.tune_folder / "model" / "MODEL_CARD.md").is_file()
 
 
-def test_another_seed_is_another_demo(short, tmp_path, monkeypatch):
+def test_another_seed_is_another_demo(first, short, tmp_path, monkeypatch):
     monkeypatch.setattr(steps, "tune_best_model", lambda *_, **__: None)  # to save seconds
-    first, second = (run_demo(fast=True, cache_dir=tmp_path, seed=seed) for seed in (0, 1))
-    assert first.ranking.dataset.fingerprint != second.ranking.dataset.fingerprint
-    assert first.fine_tuned != second.fine_tuned
+    other = run_demo(fast=True, cache_dir=tmp_path, seed=1)
+    assert first.record.ranking.dataset.fingerprint != other.ranking.dataset.fingerprint
+    assert first.record.fine_tuned != other.fine_tuned
 
 
 @pytest.mark.slow

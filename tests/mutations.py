@@ -1,0 +1,283 @@
+"""Break one line of the source at a time: the tests that are named beside it must notice.
+
+    python tests/mutations.py            all of them, some minutes
+    python tests/mutations.py scores/    those of source and test files with this in their path
+
+What is changed is a copy of the repository. A text that is not in its file exactly once is an error: update the table.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[1]
+CAUGHT, PASSED = 1, 0  # exit codes of pytest; every other one means that no test was run
+SECONDS = 300
+"""A mutation may make a loop without an end."""
+
+
+MUTATIONS = {
+    # Scores: signs, factors, centring, what is shared, what is left out
+    "unit/scores/test_gbc.py": [
+        ("scores/gbc.py", "-math.exp(log_total)", "math.exp(log_total)"),
+        ("scores/gbc.py", "/ pooled, axis=1) / 8", "/ pooled, axis=1) / 4"),
+        ("scores/gbc.py", "points - means[statistics.targets]", "points"),
+    ],
+    "contract/test_score_edges.py": [
+        ("scores/h_score.py", "values > spectrum.smallest", "values > -1.0"),
+        ("scores/_inputs.py", "require_equal_rows(lengths)", "pass"),
+    ],
+    "unit/scores/test_lfc.py": [("scores/lfc.py", "np.diag(counts) - np.outer", "np.diag(counts) - 0 * np.outer")],
+    "unit/scores/test_transrate.py": [
+        ("scores/transrate.py", "else rate / 2", "else rate"),
+        ("scores/transrate.py", "- label_free.mean.astype", "- 0 * label_free.mean.astype"),
+    ],
+    "unit/scores/test_leep.py": [
+        ("scores/leep.py", "posterior -= posterior.max(axis=1, keepdims=True)", "pass"),
+        ("scores/leep.py", "/= posterior.sum(axis=1", "/= posterior.sum(axis=0"),
+        ("scores/_expected_prediction.py", "joint / np.where(mass > 0, mass, 1.0)", "joint"),
+    ],
+    "unit/scores/test_nce.py": [("scores/nce.py", "/ marginal[held]", "")],
+    "unit/scores/test_logme.py": [("scores/logme.py", "per_class.mean(), parts", "per_class.sum(), parts")],
+    "unit/scores/test_sfda.py": [("scores/sfda.py", "(num_classes - 1)).astype", "num_classes).astype")],
+    "unit/scores/test_knn_probe.py": [
+        ("scores/knn_probe.py", "if groups is None else groups\n", "\n"),
+        ("scores/knn_probe.py", "/ is_winner.sum(axis=1)", "/ 1"),
+    ],
+    "unit/scores/test_energy.py": [("scores/_energy.py", "+ largest\n", "\n")],
+    "unit/scores/test_standardize.py": [("scores/_standardize.py", "deviation > resolution", "deviation > 0")],
+    "unit/scores/test_statistics.py": [
+        ("scores/_statistics.py", "(self.class_counts @ means) / self.num_samples", "means.mean(axis=0)"),
+        ("scores/_statistics.py", 'side="right")) + 1', 'side="right"))'),
+        ("scores/_statistics.py", "if key not in self._remembered:", "if True:"),
+    ],
+    "unit/scores/test_reduction.py contract/test_score_edges.py": [
+        ("scores/_reduction.py", "num_samples <= LARGE or", "num_samples <= 9 * LARGE or")
+    ],
+    "unit/scores/test_moments.py": [("scores/_moments.py", "- row_mean + row_mean.mean()", "- row_mean")],
+    "unit/scores/test_inputs.py": [
+        ("scores/_inputs.py", "removed[0] < 0 or", ""),
+        ("scores/_inputs.py", "self.groups[kept]", "self.groups"),
+    ],
+    # Metrics and their intervals, statistics, similarity
+    "unit/metrics/test_auc.py": [
+        ("metrics/_intervals.py", "math.sqrt(count / (count - 1))", "math.sqrt(1)"),
+        ("metrics/auc.py", "(num_positive + 1) / 2", "num_positive / 2"),
+    ],
+    "unit/metrics/test_probabilities.py": [
+        ("metrics/_intervals.py", "* units.number / (units.number - 1)", ""),
+        ("metrics/calibration_error.py", 'side="left"', 'side="right"'),
+    ],
+    "unit/metrics/test_accuracy.py": [
+        ("metrics/accuracy.py", "stats.t.ppf(0.975, num_groups - 1)", "stats.norm.ppf(0.975)"),
+        ("metrics/accuracy.py", "min(spread / variance, num_images)", "spread / variance"),
+    ],
+    "unit/statistics/test_jackknife.py": [("statistics/jackknife.py", "np.sqrt((num_blocks - 1) /", "np.sqrt(1 /")],
+    "unit/statistics/test_rank_intervals.py": [("statistics/rank_intervals.py", "(2 * max(num_models - 1, 1))", "2")],
+    "unit/statistics/test_weighted_kendall_itm.py": [
+        ("statistics/weighted_kendall.py", "1 / (G[i] + G[j])", "1 / (G[i] * G[j])")
+    ],
+    "unit/rank/test_order.py": [
+        ("rank/order.py", "if other != position and not separable", "if not separable"),
+        ("rank/order.py", "key=lambda cell: -(", "key=lambda cell: ("),
+    ],
+    "unit/rank/test_aggregate.py": [("rank/aggregate.py", "return 0.0\n    slope", "pass\n    slope")],
+    "unit/similarity/test_linear_cka.py unit/similarity/test_streaming_cka.py golden/test_linear_cka.py": [
+        ("similarity/_sums.py", "n / (n - 2) * norms", "n / (n - 1) * norms")
+    ],
+    # Data: patients in one part, patients that nobody knows, checks
+    "unit/data/test_splits.py": [
+        ("data/_group_split.py", "[group_of_row.ravel()]", "[np.roll(group_of_row.ravel(), 1)]"),
+        ("data/splits.py", "= StratifiedGroupKFold(", "= StratifiedKFold("),
+        ("data/splits.py", "if len(set(rows)) != len(rows):", "if False:"),
+        ("data/splits.py", 'not in ("", listing_fingerprint)', "is None"),
+    ],
+    "unit/data/sources/test_csv_table.py": [("data/_groups.py", "or not str(group).strip()", "")],
+    "unit/data/medical/test_medical_sources.py": [
+        ("data/medical/patients.py", "patient or row for row", "patient for row"),
+        ("data/medical/patients.py", 'f"patient {numbers.setdefault', 'f"{key} {numbers.setdefault'),
+    ],
+    "security/test_patients.py": [("data/_confidential.py", "np.unique(groups, return_inverse=True)[1]", "groups")],
+    "unit/data/checks/test_check_data.py": [("data/checks/groups_across_splits.py", "> 1]\n", "> 2]\n")],
+    "unit/data/medical/test_dicom.py": [
+        ("data/medical/display.py", "1 - bright if self.inverted", "bright if self.inverted")
+    ],
+    # Losses, regularisers, batch transforms, adapters
+    "unit/losses/test_losses.py": [
+        (
+            "losses/focal.py",
+            "torch.exp(self.gamma * log_p) * log_not_p",
+            "torch.exp(self.gamma * log_not_p) * log_not_p",
+        ),
+        ("losses/_loss.py", "len(targets) / targets.shape[1])", "len(targets))"),
+    ],
+    "unit/tune/regularizers/test_l2_sp.py": [
+        ("tune/regularizers/l2_sp.py", "0.5 * torch.stack(norms)", "torch.stack(norms)"),
+        ("tune/regularizers/l2_sp.py", "parameter.detach().clone()", "parameter.detach()"),
+    ],
+    "unit/tune/regularizers/test_procrustes.py": [
+        ("tune/regularizers/_procrustes.py", "features - features.mean(0)", "features")
+    ],
+    "unit/tune/regularizers/test_covariance.py": [("tune/regularizers/_covariance.py", "rows - mean.detach()", "rows")],
+    "unit/tune/batch_transforms/test_mixing.py": [
+        ("tune/batch_transforms/mixup.py", "targets[partners].lerp_(targets, share)", "targets"),
+        ("tune/batch_transforms/cutmix.py", "share = 1 - (bottom", "share = (bottom"),
+    ],
+    "unit/models/adapters/test_lora.py": [("models/adapters/lora.py", "alpha / r, dropout", "alpha, dropout")],
+    # Training steps, schedules, what is picked, resuming, what a saved model says
+    "unit/tune/engine/test_schedule.py": [("tune/engine/schedule.py", "(step + 1) / (", "step / (")],
+    "unit/tune/engine/test_layer_decay.py": [
+        ("tune/engine/layer_decay.py", "** (deepest - depth)", "** (deepest - depth + 1)"),
+        ("tune/engine/layer_decay.py", "parameter.ndim > 1 and", ""),
+    ],
+    "unit/tune/engine/test_selection_rule.py": [
+        ("tune/engine/selection_rule.py", "value < best if", "value <= best if")
+    ],
+    "unit/tune/engine/test_step.py": [
+        ("tune/engine/step.py", "term_weight=sizes[rank] / total", "term_weight=1.0"),
+        ("tune/engine/step.py", "self._clip(step)", "pass"),
+    ],
+    "unit/tune/engine/test_step.py unit/tune/engine/test_trainer.py": [
+        ("tune/engine/step.py", '"step", step, rank)', '"step", rank)')
+    ],
+    "unit/tune/engine/test_checkpoint.py": [
+        ("tune/engine/checkpoint.py", 'metadata["sha256"] != _digest(text, tensors)', "False"),
+        ("tune/engine/checkpoint.py", "    if different:", "    if not found:"),
+    ],
+    "unit/tune/test_resume.py": [("tune/jobs.py", "record.key != job.key or", "")],
+    "unit/tune/measuring/test_thresholds.py": [
+        ("tune/measuring/thresholds.py", "np.cumsum(positives)[:-1]", "np.cumsum(positives)[1:]")
+    ],
+    "unit/tune/measuring/test_calibration.py": [
+        ("tune/measuring/calibration.py", "Temperature(1 / root", "Temperature(root")
+    ],
+    "unit/tune/test_predict.py": [("tune/known_targets.py", "known.targets != _UNKNOWN if", "known.targets > -9 if")],
+    # Passes, the cache, jobs, run directories, files
+    "unit/features/test_passes.py": [
+        ("features/passes.py", "                module.eval()\n", "                pass\n"),
+        ("features/passes.py", "torch.set_grad_enabled(graph)", "torch.set_grad_enabled(True)"),
+        ("features/passes.py", "done += len(part)", "done += loader.batch_size + 1"),
+    ],
+    "unit/features/test_extract.py unit/features/test_store.py": [
+        ("features/store.py", '"preprocessing": asdict(backbone.preprocessing),', "")
+    ],
+    "unit/features/test_extract.py unit/features/test_store.py security/test_caches.py": [
+        ("features/store.py", "== str(checksum(array)) and", "is not None and")
+    ],
+    "unit/runs/test_jobs.py": [
+        ("runs/jobs.py", "work.do(job) if found is None else found", "work.do(job)"),
+        ("runs/jobs.py", "            if not keep_going:", "            if keep_going:"),
+    ],
+    "unit/runs/test_run_directory.py": [("runs/run_directory.py", "earlier.config_hash != digest", "False")],
+    "security/test_foreign_runs.py security/test_overwrite.py": [
+        ("runs/run_directory.py", "_refuse_links(path)\n    try", "\n    try")
+    ],
+    "unit/runs/test_known_results.py": [("runs/known_results.py", "if not math.isfinite(row.value):", "if False:")],
+    "unit/runs/test_atomic.py": [
+        ("storage/atomic.py", "replace_file(temporary, path)\n", "path.write_bytes(data)\n"),
+        ("storage/temporaries.py", "    finally:\n        _discard(temporary, path)", "    finally:\n        pass"),
+    ],
+    "security/test_leftovers.py": [("storage/temporaries.py", "if (temporary / BEFORE).exists() and", "if False and")],
+    # Consent, cells of tables, names on the terminal, options, seeds
+    "security/test_code_needs_consent.py": [
+        ("tune/saving/checksums.py", "    if changed:", "    if not facts:"),
+        ("models/trusted_code.py", "return file.resolve().is_relative_to(self.place.resolve())", "return True"),
+        ("models/trusted_code.py", "top in sys.stdlib_module_names or", ""),
+    ],
+    "security/test_csv_cells.py": [
+        ("words/csv_cells.py", "storable(guarded(value))", "storable(value)"),
+        ("words/csv_cells.py", "[unguarded(cell) for", "[cell for"),
+    ],
+    "security/test_terminal.py": [("words/visible.py", '{"Cc", "Cf",', '{"Cc",')],
+    "security/test_code_needs_consent.py unit/test_config.py": [("config.py", "if key in CONSENTS:", "if False:")],
+    "cli/test_rank.py": [("options/_option.py", "if each.about.decides", "if True")],
+    "unit/test_seeding.py": [("seeding.py", '"\\x1f".join', '"".join')],
+}
+"""Files in ``tests``, of which one must fail → file in ``src/crossgraft``, a text that it has once, another text for it."""
+
+
+def main() -> int:
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    chosen = [
+        (tests.split(), *each)
+        for tests, mutations in MUTATIONS.items()
+        for each in mutations
+        if wanted in each[0] or wanted in tests
+    ]
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each run compiles one file anew, not all of them
+    # What takes longest to import is imported once, in a process that others are forked from.
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["torch", "timm", "pandas", "sklearn.linear_model", "pydantic", "pytest"])
+    bad = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / "crossgraft"
+        left_out = shutil.ignore_patterns(".git", ".venv", "__pycache__", "*.egg-info", ".pytest_cache")
+        shutil.copytree(REPOSITORY, copy, ignore=left_out)
+        everything = sorted({test for tests, *_ in chosen for test in tests})
+        if outcome(processes, copy, everything) != PASSED:
+            print("The tests fail without any mutation:\n" + (copy / "log").read_text(encoding="utf-8")[-3000:])
+            return 2
+        for number, (tests, file, old, new) in enumerate(chosen, start=1):
+            start = time.perf_counter()
+            verdict = verdict_of(processes, copy, tests, file, old, new)
+            bad += verdict != "caught"
+            shown = f"{file}: {old.strip()!r} → {new.strip()!r}"
+            print(f"{number:3} {verdict:14} {time.perf_counter() - start:5.1f} s  {shown}", flush=True)
+    print(f"{len(chosen) - bad} of {len(chosen)} mutations were caught.")
+    return 1 if bad else 0
+
+
+def verdict_of(processes, copy: Path, tests: list[str], name: str, old: str, new: str) -> str:
+    """Mutate one file, run the tests, put it back."""
+    file = copy / "src" / "crossgraft" / name
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    if text.count(old) != 1:
+        return "text not found"
+    file.write_text(text.replace(old, new), encoding="utf-8")
+    try:
+        code = outcome(processes, copy, tests)
+    finally:
+        file.write_text(text, encoding="utf-8")
+    return {CAUGHT: "caught", PASSED: "NOT CAUGHT"}.get(code, f"no test ({code})")
+
+
+def outcome(processes, copy: Path, tests: list[str]) -> int | None:
+    """The exit code of pytest on these files of ``tests`` in the copy."""
+    process = processes.Process(target=run_tests, args=(copy, tests))
+    process.start()
+    process.join(SECONDS)
+    process.kill()
+    process.join()
+    return process.exitcode
+
+
+def run_tests(copy: Path, tests: list[str]) -> None:
+    """In a process of its own: what the tests print goes to a file."""
+    import pytest
+
+    log = os.open(copy / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.chdir(copy)
+    sys.path.insert(0, str(copy / "src"))
+    os.environ["PYTHONPATH"] = str(copy / "src")
+    fast = "not slow and not browser and not real_data"
+    flags = ["-qx", "--no-header", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", fast]
+    flags += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # a plug-in is imported already
+    code = -1  # an error of pytest itself is no failing test
+    try:
+        code = int(pytest.main([*flags, *(f"tests/{test}" for test in tests)]))
+    except BaseException:
+        traceback.print_exc()
+    os._exit(code % 256)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
