@@ -152,8 +152,8 @@ def read_out(route: Route, module: nn.Module, images: Tensor) -> BackboneOutput:
     if route.kind == "forward_features":
         has_head = route.takes_pre_logits and bool(getattr(module, "num_classes", 0))
         said = module.forward_head(said) if has_head else None  # type: ignore[operator]
-    is_logits = isinstance(said, Tensor) and said.ndim == 2
-    return BackboneOutput(features, said.float() if is_logits else None)
+    logits = said.float() if isinstance(said, Tensor) and said.ndim == 2 else None
+    return BackboneOutput(features, logits)
 
 
 def features_along(route: Route, module: nn.Module, images: Tensor) -> Tensor:
