@@ -21,7 +21,10 @@ from typing import (
     Literal,
     NamedTuple,
     ParamSpec,
+    Required,
     SupportsFloat,
+    TypedDict,
+    Unpack,
     cast,
     get_args,
     get_origin,
@@ -84,6 +87,18 @@ class ZooOption(NamedTuple):
     name: str
     measure: Callable[..., float]
     choose: Callable[[Sequence[float]], Sequence[float]]
+
+
+class ScoreFacts(TypedDict, total=False):
+    """What its author says of a score, as described at ``Score``."""
+
+    title: Required[str]
+    reference: Required[str]
+    is_reference_probe: bool
+    is_seeded: bool
+    invariances: tuple[Invariance, ...]
+    cost: str
+    zoo_option: ZooOption | None
 
 
 class Score(Generic[P]):
@@ -203,35 +218,13 @@ class Score(Generic[P]):
         return f"<score {self.name}>"
 
 
-def score(
-    *,
-    title: str,
-    reference: str,
-    is_reference_probe: bool = False,
-    is_seeded: bool = False,
-    invariances: tuple[Invariance, ...] = (),
-    cost: str = "",
-    zoo_option: ZooOption | None = None,
-) -> Callable[[Callable[P, float]], Score[P]]:
+def score(**facts: Unpack[ScoreFacts]) -> Callable[[Callable[P, float]], Score[P]]:
     """Make a score of a function; the arguments are the facts described at ``Score``.
 
     Raises:
         UsageError: The function asks for an input that does not exist, or has a setting without a default.
     """
-
-    def decorate(function: Callable[P, float]) -> Score[P]:
-        return Score(
-            function,
-            title=title,
-            reference=reference,
-            is_reference_probe=is_reference_probe,
-            is_seeded=is_seeded,
-            invariances=invariances,
-            cost=cost,
-            zoo_option=zoo_option,
-        )
-
-    return decorate
+    return lambda function: Score(function, **facts)
 
 
 def _declared_inputs(name: str, signature: inspect.Signature) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, SupportsFloat, cast
+from typing import Any, SupportsFloat, Unpack, cast
 
 from crossgraft.scores._inputs import ScoreInputs
-from crossgraft.scores._score import Kind, P, Score, ScoreValue
+from crossgraft.scores._score import Kind, P, Score, ScoreFacts, ScoreValue
 
 
 class Parts(dict[str, float]):
@@ -30,7 +30,7 @@ class ZooScore(Score[P]):
         function: Callable[P, Mapping[str, float]],
         *,
         combine: Callable[..., Sequence[float]],
-        **facts: Any,
+        **facts: Unpack[ScoreFacts],
     ) -> None:
         super().__init__(cast(Callable[P, float], function), **facts)
         self._combine = combine
@@ -67,27 +67,15 @@ class ZooScore(Score[P]):
 
 
 def zoo_score(
-    *,
-    title: str,
-    reference: str,
-    combine: Callable[..., Sequence[float]],
-    is_seeded: bool = False,
-    cost: str = "",
+    *, combine: Callable[..., Sequence[float]], **facts: Unpack[ScoreFacts]
 ) -> Callable[[Callable[P, Mapping[str, float]]], ZooScore[P]]:
     """Make a zoo-level score of a function that gives the parts of one model.
 
     Args:
-        title: Name in print.
-        reference: The paper or the code that defines it.
         combine: Parts of all models → one value each; must accept a single model. May have keyword-only options.
-        is_seeded: Whether the parts depend on a seed.
-        cost: Computational cost, in words.
+        **facts: The facts described at ``Score``.
     """
-
-    def decorate(function: Callable[P, Mapping[str, float]]) -> ZooScore[P]:
-        return ZooScore(function, combine=combine, title=title, reference=reference, is_seeded=is_seeded, cost=cost)
-
-    return decorate
+    return lambda function: ZooScore(function, combine=combine, **facts)
 
 
 def scale_over_zoo(values: Sequence[float], *, when_equal: float = 0.0) -> list[float]:

@@ -153,6 +153,16 @@ def adaptive_etas(dispersions: Sequence[float], *, base: float = 0.5) -> list[fl
     return [min(max(1 - (1 - base) * ratio, low), high) if reference > 0 else base for ratio in ratios]
 
 
+def _dispersion(points: np.ndarray, labels: ClassIndices) -> float:
+    counts = np.bincount(labels)[:, None]
+    means = (sum_by_class(points, labels, len(counts)) / counts).astype(points.dtype)
+    total = 0.0
+    for start in range(0, len(points), BLOCK_ROWS):
+        deviations = points[start : start + BLOCK_ROWS] - means[labels[start : start + BLOCK_ROWS]]
+        total += float(np.sqrt(np.einsum("ij,ij->i", deviations, deviations)).sum(dtype=np.float64))
+    return float(total / len(points) / np.sqrt(points.shape[1]))
+
+
 class _Settings(NamedTuple):
     """The settings of one training."""
 
@@ -162,16 +172,6 @@ class _Settings(NamedTuple):
     lambda_pc: float
     iterations: int
     batch_size: int
-
-
-def _dispersion(points: np.ndarray, labels: ClassIndices) -> float:
-    counts = np.bincount(labels)[:, None]
-    means = (sum_by_class(points, labels, len(counts)) / counts).astype(points.dtype)
-    total = 0.0
-    for start in range(0, len(points), BLOCK_ROWS):
-        deviations = points[start : start + BLOCK_ROWS] - means[labels[start : start + BLOCK_ROWS]]
-        total += float(np.sqrt(np.einsum("ij,ij->i", deviations, deviations)).sum(dtype=np.float64))
-    return float(total / len(points) / np.sqrt(points.shape[1]))
 
 
 def _pseudo_centres(
@@ -191,39 +191,6 @@ def _pseudo_centres(
         affinity = np.exp(-squared / max(float(np.median(squared)), 1e-12))
         matrix = np.diag(affinity.sum(axis=1)) - affinity
     return np.linalg.eigh(matrix)[1].astype(np.float32)
-
-
-def _accuracies(
-    points: np.ndarray,
-    labels: ClassIndices,
-    train: np.ndarray,
-    test: np.ndarray,
-    model: _LinearMaps,
-    rng: np.random.Generator,
-) -> list[float]:
-    """Validation accuracies of one training."""
-    if not len(test):
-        return [0.0]
-    settings = model.settings
-    optimizer = AdamW([*model.psi, *model.head], learning_rate=_LEARNING_RATE, weight_decay=_WEIGHT_DECAY)
-    curve: list[float] = []
-    batches = _batches(train, settings.batch_size, rng)
-    for step in range(1, settings.iterations + 1):
-        rows = next(batches)
-        optimizer.step(model.gradients(points[rows], labels[rows]))
-        if step % _VALIDATE_EVERY == 0 or step == settings.iterations:
-            chunks = [test[start : start + settings.batch_size] for start in range(0, len(test), settings.batch_size)]
-            num_hits = sum(model.num_hits(points[chunk], labels[chunk]) for chunk in chunks)
-            curve.append(num_hits / len(test))
-    return curve
-
-
-def _batches(rows: np.ndarray, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Every row once in random order, again and again; the last batch of a round may be smaller."""
-    while True:
-        order = rng.permutation(rows)
-        for start in range(0, len(order), batch_size):
-            yield order[start : start + batch_size]
 
 
 class _Linear(NamedTuple):
@@ -297,3 +264,36 @@ def _kernel_times(embedded: np.ndarray, values: np.ndarray, eta: float, *, with_
         product -= np.einsum("ij,ij->i", embedded, embedded)[:, None] * values
     product *= embedded.dtype.type(eta / len(embedded))
     return product
+
+
+def _accuracies(
+    points: np.ndarray,
+    labels: ClassIndices,
+    train: np.ndarray,
+    test: np.ndarray,
+    model: _LinearMaps,
+    rng: np.random.Generator,
+) -> list[float]:
+    """Validation accuracies of one training."""
+    if not len(test):
+        return [0.0]
+    settings = model.settings
+    optimizer = AdamW([*model.psi, *model.head], learning_rate=_LEARNING_RATE, weight_decay=_WEIGHT_DECAY)
+    curve: list[float] = []
+    batches = _batches(train, settings.batch_size, rng)
+    for step in range(1, settings.iterations + 1):
+        rows = next(batches)
+        optimizer.step(model.gradients(points[rows], labels[rows]))
+        if step % _VALIDATE_EVERY == 0 or step == settings.iterations:
+            chunks = [test[start : start + settings.batch_size] for start in range(0, len(test), settings.batch_size)]
+            num_hits = sum(model.num_hits(points[chunk], labels[chunk]) for chunk in chunks)
+            curve.append(num_hits / len(test))
+    return curve
+
+
+def _batches(rows: np.ndarray, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Every row once in random order, again and again; the last batch of a round may be smaller."""
+    while True:
+        order = rng.permutation(rows)
+        for start in range(0, len(order), batch_size):
+            yield order[start : start + batch_size]
