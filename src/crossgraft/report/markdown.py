@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.report.blocks import Block, Figure, Folded, Items, Paragraph, Section
+from crossgraft.report.blocks import Block, Checks, Code, Facts, Figure, Folded, Items, Literature, Paragraph, Section
 from crossgraft.report.tables import Table
 
 
@@ -14,7 +14,7 @@ def sections_as_markdown(sections: Sequence[Section]) -> str:
 
 
 def blocks_as_markdown(blocks: Sequence[Block]) -> str:
-    """Paragraphs, lists, folded parts and tables as Markdown; figures become their captions."""
+    """Every block as Markdown but galleries; figures become their captions."""
     return "\n\n".join(text for block in blocks if (text := _markdown(block)))
 
 
@@ -22,7 +22,15 @@ def _markdown(block: Block) -> str:
     if isinstance(block, Paragraph):
         return block.text
     if isinstance(block, Items):
-        return "\n".join(f"- {item}" for item in block.items)
+        return _list(block.items)
+    if isinstance(block, Facts):
+        return _list([f"{name}: {value}" for name, value in block.rows])
+    if isinstance(block, Checks):
+        return _list([f"{check.severity}: {check.title}. {check.text}" for check in block.checks])
+    if isinstance(block, Literature):
+        return _list([f"{paper.key}: {paper.text}" for paper in block.references])
+    if isinstance(block, Code):
+        return f"```\n{block.text}\n```"
     if isinstance(block, Figure):
         return block.caption
     if isinstance(block, Folded):
@@ -34,3 +42,7 @@ def _markdown(block: Block) -> str:
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         return "\n\n".join([f"**{block.caption}**", table, *block.notes])
     return ""
+
+
+def _list(items: Sequence[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)

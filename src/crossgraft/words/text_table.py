@@ -54,8 +54,10 @@ def shorten(text: str, width: int) -> str:
     return f"{text[:head]}…{text[len(text) - (width - head - 1) :]}"
 
 
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[str] = ()) -> str:
-    """Align columns with two spaces between them, in at most ``WIDTH`` columns.
+def text_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[str] = (), width: int | None = WIDTH
+) -> str:
+    """Align columns with two spaces between them.
 
     A table that is too wide gets headings of several lines; then texts of several lines, or names without their middle; then the
     last columns are left out, and named below.
@@ -64,6 +66,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: C
         header: Headings.
         rows: One text a column.
         right: Headings of the columns that are right-aligned, which keep all their characters.
+        width: Columns of the terminal; None where names are to be copied, so that nothing is broken or cut.
 
     >>> print(text_table(["rank", "model"], [["1", "a"], ["2", "long name"]], right=["rank"]))
     rank  model
@@ -73,11 +76,14 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: C
     header, *rows = [[visible(cell) for cell in line] for line in (header, *rows)]
     is_right = [name in right for name in header]
     needed = [max((len(line[place]) for line in rows), default=0) for place in range(len(header))]
-    words = [max(map(len, name.split()), default=0) for name in header]
-    widths = [max(len(name), width) for name, width in zip(header, needed, strict=True)]
-    widths = _narrowed(widths, list(map(max, needed, words)))
-    widths = _narrowed(widths, [width if is_right[place] else _NARROWEST for place, width in enumerate(widths)])
-    shown = next((number for number in range(len(header), 1, -1) if _total(widths[:number]) <= WIDTH), 1)
+    longest_words = [max(map(len, name.split()), default=0) for name in header]
+    widths = [max(len(name), longest) for name, longest in zip(header, needed, strict=True)]
+    width = _total(widths) if width is None else width
+    widths = _narrowed(widths, list(map(max, needed, longest_words)), width)
+    widths = _narrowed(
+        widths, [own if right else _NARROWEST for own, right in zip(widths, is_right, strict=True)], width
+    )
+    shown = next((number for number in range(len(header), 1, -1) if _total(widths[:number]) <= width), 1)
     lines = [line for cells in (header, *rows) for line in _lines(cells[:shown], widths, is_right, cells is header)]
     left_out = [wrap(f"Columns left out here: {', '.join(header[shown:])}.")] if shown < len(header) else []
     return "\n".join([*lines, *left_out])
@@ -110,11 +116,11 @@ def _total(widths: Sequence[int]) -> int:
     return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
-def _narrowed(widths: Sequence[int], least: Sequence[int]) -> list[int]:
+def _narrowed(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
     """Take from the columns that are furthest above their least width until all fit, or none can give more."""
     narrowed = list(widths)
-    while _total(narrowed) > WIDTH:
-        spare = [width - smallest for width, smallest in zip(narrowed, least, strict=True)]
+    while _total(narrowed) > width:
+        spare = [own - smallest for own, smallest in zip(narrowed, least, strict=True)]
         if max(spare) <= 0:
             break
         narrowed[spare.index(max(spare))] -= 1
