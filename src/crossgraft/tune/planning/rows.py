@@ -23,7 +23,7 @@ TEST_SHARE = 0.2
 
 GIVEN = "given with the data"
 _OF_ROWS = ("split", "holdout", "folds", "fold", "limit", "per_class", "seed")
-"""Of the options that open data, those that choose rows."""
+"""Options that choose rows, among those that open data."""
 
 
 def open_rows(data: str | Path | Dataset, options: TuneOptions, reporter: Reporter) -> TuningRows:
