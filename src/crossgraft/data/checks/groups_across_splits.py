@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 
-from crossgraft.data.checks._finding import finding, tallied
+from crossgraft.data.checks._finding import finding
 from crossgraft.data.checks.survey import Survey
 from crossgraft.records import FindingRecord
 from crossgraft.words.formatting import count, counted
@@ -29,15 +27,10 @@ def check_groups_across_splits(survey: Survey) -> list[FindingRecord]:
     if not shared:
         text = f"{number} by {survey.group_column}, none of them in more than one of {', '.join(survey.split_names)}."
         return [finding(_NAME, _TITLE, "passed", text)]
-    pairs = [
-        f"{first} and {second}"
-        for rows in shared
-        for first, second in combinations([name for name in survey.split_names if name in survey.splits_of(rows)], 2)
-    ]
     verb = "has" if len(shared) == 1 else "have"
     text = (
         f"{count(len(shared))} of {number} by {survey.group_column} {verb} images in more than one split "
-        f"({tallied(pairs)}; {counted(sum(map(len, shared)), 'image')})."
+        f"({survey.pairs_of_splits(shared)}; {counted(sum(map(len, shared)), 'image')})."
     )
     advice = "Draw the split by group: --holdout or --folds with --group-column."
     return [finding(_NAME, _TITLE, "unsound", text, advice=advice, images=shared)]

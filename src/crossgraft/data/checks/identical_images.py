@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 
 from crossgraft.data.checks._finding import finding, pictures, tallied
@@ -43,13 +41,8 @@ def check_identical_across(survey: Survey) -> list[FindingRecord]:
     if not shared:
         text = f"No picture is in more than one of {', '.join(survey.split_names)}, pixel by pixel."
         return [finding("identical_across", title, "passed", text)]
-    pairs = [
-        f"{first} and {second}"
-        for rows in shared
-        for first, second in combinations([name for name in survey.split_names if name in survey.splits_of(rows)], 2)
-    ]
     verb = "is" if len(shared) == 1 else "are"
-    text = f"{pictures(len(shared))} {verb} in more than one split, pixel by pixel ({tallied(pairs)})."
+    text = f"{pictures(len(shared))} {verb} in more than one split, pixel by pixel ({survey.pairs_of_splits(shared)})."
     advice = "Keep each in one split only: a test on images that were trained on measures memory."
     return [finding("identical_across", title, "unsound", text, advice=advice, images=shared)]
 

@@ -6,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
 from crossgraft.data._confidential import Confidential
+from crossgraft.data.checks._finding import tallied
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.inspection import inspect_images
@@ -66,6 +68,14 @@ class Survey(Confidential, ImageRows):
     def counts_in(self, split: str) -> list[int]:
         """Images of each class in one split; unreadable ones count."""
         return [int((self.members(index) & (self.splits == split)).sum()) for index in range(len(self.class_names))]
+
+    def pairs_of_splits(self, groups: Sequence[np.ndarray]) -> str:
+        """In which two splits groups of rows are together, in words with numbers."""
+        return tallied(
+            f"{first} and {second}"
+            for rows in groups
+            for first, second in combinations([name for name in self.split_names if name in self.splits_of(rows)], 2)
+        )
 
     def splits_of(self, rows: np.ndarray) -> set[str]:
         """Names of the splits that some rows are in."""
