@@ -7,6 +7,7 @@ from pathlib import Path
 
 from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import DataCheckRecord, FindingRecord
+from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count, counted, describe_classes
 
 _SEVERITY_WIDTH = 14
@@ -39,7 +40,7 @@ def _counts(record: DataCheckRecord) -> str:
         [name[:40], count(data.class_counts[index]), *(count(counts[index]) for counts in record.split_counts)]
         for index, name in enumerate(data.class_names[:_MOST_CLASSES])
     ]
-    header = ["label" if data.task == "multi-label" else "class", "images", *record.split_names[:5]]
+    header = [recorded_task(data).noun, "images", *record.split_names[:5]]
     table = text_table(header, [row[: len(header)] for row in rows], right=header[1:])
     left_out = len(data.class_names) - _MOST_CLASSES
     return table + (f"\n… and {left_out} more in the report" if left_out > 0 else "")

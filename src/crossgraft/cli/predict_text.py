@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import PredictionRecord, PredictionRow
+from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count, counted, percent
 from crossgraft.words.metric_words import metric_in_words, overall
 
@@ -34,7 +35,7 @@ def _heading(record: PredictionRecord) -> str:
 
 
 def _counts(record: PredictionRecord) -> str:
-    what = "label" if record.task == "multi-label" else "class"
+    what = recorded_task(record).noun
     rows = [
         [name[:40], count(images), percent(images / max(record.num_images, 1))]
         for name, images in record.predicted_counts.items()

@@ -15,6 +15,7 @@ from crossgraft.records import (
     RankRow,
     ScoreCell,
 )
+from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import MISSING, NumberFormat, counted, describe_classes, duration, joined
 
 MAX_MODEL_NAME = 38
@@ -39,7 +40,7 @@ def _heading(record: RankingRecord) -> str:
         else f"{counted(data.num_groups, 'group')} by {data.group_column}"
     )
     classes = describe_classes(data, labels_left_out=len(record.labels_left_out))
-    if data.task != "multi-label" and len(data.class_counts) <= MAX_CLASSES_SHOWN:
+    if recorded_task(data).partitions and len(data.class_counts) <= MAX_CLASSES_SHOWN:
         classes += f" ({' / '.join(map(str, data.class_counts))})"
     first = " · ".join([data.name, f"{counted(data.num_images, 'image')}, {data.rows_used}", classes, groups])
     candidates = sum(model.role == "candidate" for model in record.models)

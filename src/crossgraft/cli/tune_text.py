@@ -7,6 +7,7 @@ from pathlib import Path
 
 from crossgraft.cli.text_table import place, text_table, wrap
 from crossgraft.records import CalibrationRecord, FoldRecord, GridPointRecord, MetricRecord, TuningRecord
+from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import MISSING, NumberFormat, counted, describe_classes, duration
 from crossgraft.words.metric_words import doubt_in_words, metric_name_in_words
 from crossgraft.words.plan_words import trained_in_words
@@ -79,19 +80,14 @@ def _fold(row: FoldRecord) -> list[str]:
 def _metrics(record: TuningRecord) -> str:
     split = record.metrics[0].split
     rows = [row for row in record.metrics if row.split == split and row.attribute is None]
-    overall = [
-        row for row in rows if row.class_name is None or (record.dataset.task != "multi-label" and _is_binary(record))
-    ]
+    is_question = recorded_task(record.dataset).is_question
+    overall = [row for row in rows if row.class_name is None or is_question]
     groups = next((row.num_groups for row in overall if row.num_groups is not None), None)
     of_groups = "" if groups is None else f" of {counted(groups, 'group')}"
     header = [f"on {overall[0].num_images} images{of_groups} ({split})", "value", "95 % interval"]
     table = text_table(header, [_metric(row) for row in overall], right=header[1:])
     reasons = [wrap(f"{row.title}: {row.reason}", indent="  ") for row in overall if row.reason]
     return "\n".join([table, *reasons])
-
-
-def _is_binary(record: TuningRecord) -> bool:
-    return len(record.dataset.class_names) == 2
 
 
 def _metric(row: MetricRecord) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,6 +16,7 @@ from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint
 from crossgraft.data.inspection import InspectedImages, inspect_images, summarise_kinds
 from crossgraft.errors import DataError, UsageError
 from crossgraft.records import Record
+from crossgraft.tasks import Task, task_of
 
 _CLASSES_SHOWN = 10
 
@@ -71,8 +73,7 @@ class Dataset:
         return len(self.labels)
 
     def __repr__(self) -> str:
-        kind = "labels" if self.is_multi_label else "classes"
-        return f"Dataset({self.name!r}, source={self.source!r}, {len(self)} images, {len(self.class_names)} {kind})"
+        return f"Dataset({self.name!r}, source={self.source!r}, {len(self)} images, {len(self.class_names)} {self.task.nouns})"
 
     def __getstate__(self) -> dict[str, Any]:
         """For ``pickle``: nothing that says who somebody is."""
@@ -120,13 +121,23 @@ class Dataset:
         return listing_fingerprint(names, self.labels, self.groups)
 
     @property
+    def task(self) -> Task:
+        """What is to be predicted; equal to its name, ``multi-class``, ``binary`` or ``multi-label``."""
+        return task_of(self.targets, len(self.class_names), ordinal=self.ordinal)
+
+    @property
     def is_multi_label(self) -> bool:
-        """Whether an image may have several labels, or none."""
-        return self.targets.ndim == 2
+        """For one release: whether ``task`` is ``multi-label``."""
+        warnings.warn(
+            "Dataset.is_multi_label goes with the next release: write dataset.task == 'multi-label'.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.task == "multi-label"
 
     def members(self, class_index: int) -> np.ndarray:
         """(n,) whether each image is of this class (has this label)."""
-        return self.targets[:, class_index] == 1 if self.is_multi_label else self.targets == class_index
+        return self.task.members(self.targets, class_index)
 
     @property
     def class_counts(self) -> tuple[int, ...]:
@@ -152,8 +163,7 @@ class Dataset:
         more = f" and {len(shown) - _CLASSES_SHOWN} more" if len(shown) > _CLASSES_SHOWN else ""
         facts = {
             "images": len(self),
-            "labels" if self.is_multi_label else "classes": ", ".join(f"{n} ({c})" for n, c in shown[:_CLASSES_SHOWN])
-            + more,
+            self.task.nouns: ", ".join(f"{n} ({c})" for n, c in shown[:_CLASSES_SHOWN]) + more,
             "rows used": self.rows_used,
             "sizes": ", ".join(f"{count} × {kind}" for kind, count in self.image_kinds.items()),
             "groups": None if self.groups is None else f"{len(np.unique(self.groups))} ({self.group_column})",
@@ -218,7 +228,7 @@ class Dataset:
             raise UsageError(
                 f"Cannot select the classes {wanted}: the classes are {', '.join(self.class_names)}, each once."
             )
-        if self.is_multi_label:
+        if not self.task.partitions:
             columns = [self.class_names.index(name) for name in class_names]
             chosen = replace(self, class_names=tuple(class_names))
             return replace(chosen, targets=self.targets[:, columns], labels=self.labels[:, columns], _sealed=None)

@@ -21,6 +21,7 @@ from crossgraft.data.splits import Split
 from crossgraft.errors import DataError, UsageError
 from crossgraft.paths import refuse_impossible
 from crossgraft.progress import Reporter
+from crossgraft.tasks import task_of
 from crossgraft.types import Targets
 from crossgraft.words.visible import storable
 
@@ -123,8 +124,8 @@ def open_dataset(
     if rows.problems:
         raise DataError(rows.problems[0])
     classes = name_classes(rows.labels, rows.label_names, class_names)
-    _refuse_bad_classes(rows, classes)
-    refuse_order_of_labels(classes.targets, ordinal=ordinal)
+    task = task_of(classes.targets, len(classes.names), ordinal=ordinal)
+    task.refuse_useless(classes.targets, classes.names, rows.name)
     for notice in classes.notices:
         reporter.warn(notice)
     known_classes, targets = classes.names, classes.targets
@@ -276,37 +277,6 @@ def _find_source(location: str) -> DataSource:
         if source.accepts(location):
             return source
     raise location_error(location, [source.description for _, source in SOURCES])
-
-
-def refuse_order_of_labels(targets: Targets, *, ordinal: bool) -> None:
-    """Several labels per image are questions beside each other; only classes can be in an order.
-
-    Raises:
-        UsageError: ``ordinal`` was said of such labels.
-    """
-    if ordinal and targets.ndim == 2:
-        raise UsageError("--ordinal is for classes in an order, one per image; these images may have several labels.")
-
-
-def _refuse_bad_classes(rows: SourceRows, classes: Classes) -> None:
-    num_rows, num_classes = len(rows.labels), len(classes.names)
-    if classes.targets.ndim == 2:
-        counts = classes.targets.sum(axis=0)
-        if not counts.any():
-            raise DataError(f"None of the {num_rows} images of {rows.name} has any label. Choose other label columns.")
-        of_their_own = num_classes > 2 and (counts == 1).all() and (classes.targets.sum(axis=1) <= 1).all()
-    else:
-        if num_classes < 2:
-            raise DataError(
-                f"All {num_rows} images of {rows.name} have the class {', '.join(classes.names)}. At least two classes are "
-                "needed to compare models."
-            )
-        of_their_own = num_classes == num_rows and num_rows > 2
-    if of_their_own:
-        raise DataError(
-            f"Each of the {num_rows} images of {rows.name} has a label of its own, so the labels look like numbers or "
-            "names of images, not classes. Choose other labels (--label-column)."
-        )
 
 
 def _rows_in_words(rows: SourceRows, use_split: str | None, drawn: Split | None) -> str:

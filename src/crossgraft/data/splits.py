@@ -30,6 +30,7 @@ from crossgraft.records import SCHEMA_VERSION, Record
 from crossgraft.records.base import Count
 from crossgraft.seeding import derive_seed
 from crossgraft.storage.atomic import write_atomically
+from crossgraft.tasks import task_of
 from crossgraft.types import Groups, LabelMatrix, Targets
 
 Part = Literal["train", "val", "test"]
@@ -179,7 +180,7 @@ def make_split(
     if "train" not in parts or (shares <= 0).any() or abs(shares.sum() - 1) > 1e-9:
         given = ", ".join(f"{part} {fraction:g}" for part, fraction in fractions.items())
         raise UsageError(f"Split fractions must be positive, include train and add up to 1. Given: {given}.")
-    if targets.ndim == 2:
+    if not task_of(targets).partitions:
         refuse_few_units(targets, groups, len(parts), "parts")
         labelled = assign_label_sets(targets, groups, shares, seed)
         part_of_row, how = labelled.parts, label_sets_in_words(labelled, groups, parts, class_names)
@@ -224,7 +225,7 @@ def k_folds(
     """
     if num_folds < 2:
         raise UsageError(f"--folds must be at least 2, not {num_folds}.")
-    if targets.ndim == 2:
+    if not task_of(targets).partitions:
         return _label_set_folds(targets, groups, num_folds, seed, data_fingerprint, class_names)
     refuse_rare_classes(targets, None, num_folds, f"each of {num_folds} folds", class_names)
     random_state = derive_seed(seed, "folds")

@@ -16,9 +16,9 @@ def check_targets(dataset: Dataset, labels_left_out: Mapping[str, str]) -> list[
         labels_left_out: Label → why it was not scored.
     """
     checks: list[CheckRecord] = []
-    if dataset.is_multi_label:
+    if not dataset.task.partitions:
         checks.append(_check_labels(dataset, labels_left_out))
-    if dataset.ordinal:
+    if dataset.task.in_order:
         text = (
             "The classes were said to be in an order, and the scores do not use it: to them a mistake by one grade is as bad "
             "as any other."

@@ -18,19 +18,12 @@ from crossgraft.records import (
     TuningRecord,
 )
 from crossgraft.runs.jobs import results_of
+from crossgraft.tasks import Task
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
 from crossgraft.tune.measuring.evaluation import Evaluation
 from crossgraft.tune.planning.preparation import Preparation
-from crossgraft.types import Task
 from crossgraft.words.formatting import counted
 from crossgraft.words.metric_words import metric_name_in_words
-
-PRIMARY_METRICS: Mapping[Task, str] = {
-    "binary": "balanced_accuracy",
-    "multi-class": "balanced_accuracy",
-    "multi-label": "auc",
-}
-"""What headlines are about: balanced accuracy does not reward naming the frequent class; labels are rare, so their AUC."""
 
 _STATISTICS = (
     Reference(
@@ -76,7 +69,7 @@ def assemble_record(
         folds=_folds(prepared, picked, of_folds) if is_folded else [],
         history=[row for trained in results_of(outcomes) for row in trained.record.history],
         metrics=evaluation.metrics,
-        primary_metric=PRIMARY_METRICS[prepared.task],
+        primary_metric=prepared.task.primary_metric,
         confusion=evaluation.confusion,
         roc=evaluation.roc,
         calibration=evaluation.calibration,
@@ -162,7 +155,7 @@ def _folds(prepared: Preparation, picked: Sequence[Trained], of_folds: Mapping[i
 
 
 def _primary(metrics: Sequence[MetricRecord], task: Task) -> MetricRecord | None:
-    name = PRIMARY_METRICS[task]
+    name = task.primary_metric
     return next((row for row in metrics if row.metric == name and row.class_name is None), None)
 
 

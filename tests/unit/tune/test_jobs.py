@@ -15,6 +15,7 @@ from crossgraft.models.classifier import make_classifier
 from crossgraft.records import GridPointRecord
 from crossgraft.runs import open_run
 from crossgraft.runs.jobs import run_jobs
+from crossgraft.tasks import Binary
 from crossgraft.tune.engine.contract import TrainedEpoch
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
@@ -61,13 +62,13 @@ def data(classifier):
     dataset = dataset_from_arrays(pixels, [0, 1] * 12)
     images = TrainingImages(dataset, classifier.preprocessing)
     targets = nn.functional.one_hot(torch.tensor([0, 1] * 12)).float()
-    evaluate = SelectionMetrics(images, dataset.targets, targets, CrossEntropy(), "binary", batch_size=8, device="cpu")
+    evaluate = SelectionMetrics(images, dataset.targets, targets, CrossEntropy(), Binary(), batch_size=8, device="cpu")
     return FoldData(None, images, targets, CrossEntropy(), evaluate, "of these images")
 
 
 def work_of(classifier, data, run=None, **changes):
     plugins = choose_plugins(
-        task="binary",
+        task=Binary(),
         method=changes.pop("method", "full"),
         regularizer=changes.pop("regularizer", ()),
         batch_transform=(),

@@ -15,11 +15,12 @@ from crossgraft.data._image_facts import ImageFacts
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.fingerprint import dataset_fingerprint
 from crossgraft.data.inspection import InspectedImages, inspect_images, summarise_kinds
-from crossgraft.data.opening import classes_of, list_rows, refuse_order_of_labels
+from crossgraft.data.opening import classes_of, list_rows
 from crossgraft.data.selection import RowSelection
 from crossgraft.data.sources import SourceRequest
 from crossgraft.progress import Reporter
 from crossgraft.records import DatasetRecord, Record
+from crossgraft.tasks import Task, task_of
 
 _USUAL_SPLITS = ("train", "val", "test")
 
@@ -110,13 +111,13 @@ class Survey(Confidential):
         return np.full(len(self), self.groups is not None) if self.groups_known is None else self.groups_known
 
     @property
-    def is_multi_label(self) -> bool:
-        """Whether an image may have several labels, or none."""
-        return self.targets.ndim == 2
+    def task(self) -> Task:
+        """What is to be predicted."""
+        return task_of(self.targets, len(self.class_names), ordinal=self.ordinal)
 
     def members(self, class_index: int) -> np.ndarray:
         """(n,) whether each image is of this class (has this label)."""
-        return self.targets[:, class_index] == 1 if self.is_multi_label else self.targets == class_index
+        return self.task.members(self.targets, class_index)
 
     def class_counts(self, split: str | None = None) -> list[int]:
         """Images of each class, of one split or of all rows; unreadable ones count."""
@@ -150,7 +151,7 @@ class Survey(Confidential):
             num_groups=None if self.groups is None else len(np.unique(self.groups)),
             fingerprint=dataset_fingerprint([fact.digest for fact in self.facts], self.labels, self.groups),
             image_kinds=summarise_kinds(fact.kind for fact in facts),
-            task="multi-label" if self.is_multi_label else "multi-class",
+            task=self.task.recorded,
             ordinal=self.ordinal,
             num_skipped_unreadable=len(self.unreadable),
             skipped_unreadable=[self.image_name(row) for row in self.unreadable] if show_names else [],
@@ -216,7 +217,7 @@ def survey_location(
     """
     source, rows = list_rows(location, request, reporter)
     names, targets = classes_of(rows, class_names)
-    refuse_order_of_labels(targets, ordinal=ordinal)
+    task_of(targets, ordinal=ordinal)  # refuses an order of labels
     drawn = selection.make_split(rows, targets, names)
     images = inspect_images(
         rows.image_names,

@@ -10,6 +10,7 @@ from crossgraft.report.plots import class_balance_figure, split_counts_figure
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, whole, words
+from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import NumberFormat, count, counted, describe_classes, short_fingerprint
 
 _MOST_LISTED_IMAGES = 16  # in a cell of the table; the CSV beside the page lists more
@@ -145,12 +146,14 @@ def _counts(source: Source[DataCheckRecord]) -> Figure:
     record = source.record
     data = record.dataset
     identifier = f"{source.prefix}classes"
-    what = "with each label" if data.task == "multi-label" else "of each class"
+    task = recorded_task(data)
     if record.split_names:
         drawing = split_counts_figure(data.class_names, record.split_names, record.split_counts, identifier=identifier)
-        caption = f"Images {what} in {', '.join(record.split_names)}; {count(data.num_images)} in all."
+        caption = (
+            f"Images {task.of} each {task.noun} in {', '.join(record.split_names)}; {count(data.num_images)} in all."
+        )
         return Figure([drawing], caption=caption)
-    caption = f"Images {what}, {count(data.num_images)} in all; there is no split."
+    caption = f"Images {task.of} each {task.noun}, {count(data.num_images)} in all; there is no split."
     return Figure([class_balance_figure(data, identifier=identifier)], caption=caption)
 
 

@@ -22,7 +22,6 @@ from crossgraft.tune.comparing.study import Study
 from crossgraft.tune.comparing.trainings import Answers, DoneTraining
 from crossgraft.tune.interpolation import ALPHAS, interpolation_curve, with_body_of
 from crossgraft.tune.measuring.evaluation import FoldPredictions
-from crossgraft.tune.planning.fold_data import task_of
 from crossgraft.tune.planning.starting_model import load_start
 from crossgraft.tune.saving.saved_model import load_saved_model
 
@@ -103,7 +102,7 @@ def _curve(study: Study, full: DoneTraining, linear: DoneTraining | None, metric
     end = load(full)
     pretrained = _pretrained(study, full.seed, end.num_outputs)
     start = with_body_of(end, pretrained) if linear is None else load(linear)
-    task, answers = task_of(dataset), list[Answers]()
+    task, answers = dataset.task, list[Answers]()
 
     def keep(predictions: FoldPredictions) -> None:
         answers.append(predictions.test_probabilities(task) if metric == "auc" else predictions.decisions(task))

@@ -49,7 +49,9 @@ class MeasuredImages:
             data: The test images.
             metric: The primary metric.
         """
-        classes = data.targets if data.targets.ndim == 1 else np.zeros(len(data), dtype=np.int64)
+        classes = data.task.classes_of_scores(data.targets)
+        if classes is None:
+            classes = np.zeros(len(data), dtype=np.int64)
         try:
             return cls(data, metric, jackknife_blocks(classes, data.groups))
         except DataError as error:

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from crossgraft.losses import activate
 from crossgraft.tune.exporting.source_model import SourceModel
 
 
@@ -29,12 +30,11 @@ class ServedNetwork(nn.Module):
         self.register_buffer("shift", mean / std)
         self.classifier = source.classifier
         self.temperature = source.temperature
-        self.several_labels = source.several_labels
+        self.task = source.task
 
     def forward(
         self, images: Float[Tensor, "batch channels height width"]
     ) -> tuple[Float[Tensor, "batch num_outputs"], Float[Tensor, "batch num_outputs"]]:
         """Logits before the temperature, and probabilities after it, of images in [0, 1]."""
         logits = self.classifier(images * self.scale - self.shift)
-        scaled = logits / self.temperature
-        return logits, scaled.sigmoid() if self.several_labels else scaled.softmax(dim=1)
+        return logits, activate(logits / self.temperature, self.task)

@@ -11,6 +11,7 @@ from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.losses import LOSSES, Loss
 from crossgraft.records import PluginRecord
 from crossgraft.registry import Registry
+from crossgraft.tasks import Task
 from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation
 from crossgraft.tune.augmentations._augmentation import is_identity
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS, BatchTransform
@@ -20,7 +21,6 @@ from crossgraft.tune.methods import METHODS
 from crossgraft.tune.methods._method import Method
 from crossgraft.tune.regularizers import REGULARIZERS
 from crossgraft.tune.regularizers._regularizer import Regularizer
-from crossgraft.types import Task
 
 T = TypeVar("T")
 Choice = str | Mapping[str, object] | T
@@ -111,7 +111,7 @@ def choose_plugins(
     if not flip:
         pixels = dataclasses.replace(pixels, flip=False)
     if loss is None:
-        loss = "multi_label" if task == "multi-label" else "cross_entropy"
+        loss = task.usual_loss
     return Plugins(
         method=chosen,
         regularizers=tuple(_several(REGULARIZERS, regularizer)),

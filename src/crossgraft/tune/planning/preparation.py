@@ -19,6 +19,7 @@ from crossgraft.options import TuneOptions, given
 from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord, PlanRecord
 from crossgraft.runs import RunDirectory
+from crossgraft.tasks import Task
 from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
@@ -28,16 +29,15 @@ from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.contradictions import notes_on, refuse_contradictions, warnings_on
 from crossgraft.tune.planning.first_adapter import put_first_adapters_in
-from crossgraft.tune.planning.fold_data import FoldData, make_fold_data, task_of
+from crossgraft.tune.planning.fold_data import FoldData, make_fold_data
 from crossgraft.tune.planning.grid import GridPoint
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.planning.request import Request, plugins_of
 from crossgraft.tune.planning.rows import columns_of, open_rows
-from crossgraft.tune.planning.situation import Situation
+from crossgraft.tune.planning.situation import TrainingSituation
 from crossgraft.tune.planning.starting_model import load_start
 from crossgraft.tune.planning.timed_plan import make_timed_plan
 from crossgraft.tune.planning.trainer_settings import trainer_settings
-from crossgraft.types import Task
 
 PLAN_FILE = "plan.json"
 """In a run directory; a resumed run keeps the plan that it was started with."""
@@ -97,7 +97,6 @@ class Preparation:
             self.classifier,
             self.plugins,
             self.settings,
-            self.task,
             self.num_threads,
             pretrained=None if self.plugins.method.features_are_fixed else self.pretrained,
         )
@@ -136,10 +135,10 @@ def prepare_rows(
         run.describe_data(dataset.fingerprint)
     if checks is None:
         checks = checks_of_rows(rows, strict=options.strict, reporter=reporter)
-    task = task_of(dataset)
+    task = dataset.task
     plugins = plugins_of(options, task)
     backbone = load_start(request.spec, options, scratch=plugins.method.starts_from_scratch, reporter=reporter)
-    classifier = make_classifier(backbone, len(dataset.class_names), seed=options.seed)
+    classifier = make_classifier(backbone, task.num_outputs(len(dataset.class_names)), seed=options.seed)
     adapter_notes = put_first_adapters_in(classifier, plugins.method, request.adapter, seed=options.seed)
     parts = rows.parts[0]
     settings = trainer_settings(options, plugins, num_train=len(parts.train), num_parameters=backbone.num_parameters)
@@ -190,9 +189,9 @@ def _situation(
     selection: Selection,
     task: Task,
     given_names: frozenset[str],
-) -> Situation:
+) -> TrainingSituation:
     """What contradictions are looked for in."""
-    return Situation(
+    return TrainingSituation(
         plugins=plugins,
         settings=settings,
         task=task,

@@ -9,13 +9,13 @@ from typing import Any
 from crossgraft.models import ModelSpec
 from crossgraft.models.adapters.peft_format import PeftFiles
 from crossgraft.options import TuneOptions, configuration
+from crossgraft.tasks import MultiClass, Task
 from crossgraft.tune.choice import spell
 from crossgraft.tune.measuring.thresholds import parse_threshold_rule
 from crossgraft.tune.planning.choices import Plugins, choose_plugins
 from crossgraft.tune.planning.first_adapter import open_adapter
 from crossgraft.tune.planning.grid import GridPoint, point_name, read_grid
 from crossgraft.tune.planning.starting_model import find_model
-from crossgraft.types import Task
 
 _PLUGIN_OPTIONS = ("method", "regularizer", "batch_transform", "augmentation", "loss")
 
@@ -62,7 +62,7 @@ class Request:
 
     def resolved(self) -> dict[str, Any]:
         """What options were resolved to."""
-        plugins = plugins_of(self.options, "multi-class")
+        plugins = plugins_of(self.options, MultiClass())
         return {
             "model": self.spec.describe(),
             "method": spell(plugins.method),
@@ -74,7 +74,7 @@ class Request:
 
 def refuse_unknown_names(options: TuneOptions) -> None:
     """Raise for a misspelled plug-in, an option of one, or a threshold rule."""
-    plugins_of(options, "multi-class")
+    plugins_of(options, MultiClass())
     parse_threshold_rule(options.threshold_rule or "youden")
 
 

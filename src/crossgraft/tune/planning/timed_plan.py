@@ -14,7 +14,7 @@ from crossgraft.tune.planning.fold_data import make_feed, make_fold_data
 from crossgraft.tune.planning.grid import GridPoint
 from crossgraft.tune.planning.plan import make_plan
 from crossgraft.tune.planning.settings_in_words import settings_in_words
-from crossgraft.tune.planning.situation import Situation
+from crossgraft.tune.planning.situation import TrainingSituation
 from crossgraft.tune.planning.step_cost import measure_step
 
 
@@ -22,7 +22,7 @@ def make_timed_plan(
     rows: TuningRows,
     classifier: Classifier,
     selection: Selection,
-    situation: Situation,
+    situation: TrainingSituation,
     rule: SelectionRule,
     points: list[GridPoint],
     notes: list[str],
@@ -31,7 +31,7 @@ def make_timed_plan(
 ) -> PlanRecord:
     """Time a step and count the rest."""
     parts, plugins, settings = rows.parts[0], situation.plugins, situation.settings
-    data = make_fold_data(rows.dataset, parts, classifier, plugins, settings, situation.task, num_threads)
+    data = make_fold_data(rows.dataset, parts, classifier, plugins, settings, num_threads)
     with limit_threads(num_threads), reuse_freed_memory(), reporter.stage("Timing a step"):
         cost = measure_step(
             classifier,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from crossgraft.tune.measuring.evaluation import FoldPredictions
@@ -28,15 +27,9 @@ def prediction_table(folds: Sequence[FoldPredictions], prepared: Preparation, *,
         if show_names:
             table["name"] = [dataset.image_name(int(row)) for row in rows]
         table["split"] = "test" if fold.parts.fold is None else f"fold {fold.parts.fold}"
-        table["target"] = _in_words(dataset.targets[rows], names)
-        table["decision"] = _in_words(decisions, names)
+        for column, classes in (("target", dataset.targets[rows]), ("decision", decisions)):
+            table[column] = ["; ".join(prepared.task.names_of(row, names)) for row in classes]
         table |= {f"probability {name}": probabilities[:, column] for column, name in enumerate(names)}
         table |= {f"logit {name}": fold.test_logits[:, column] for column, name in enumerate(names)}
         parts.append(pd.DataFrame(table))
     return pd.concat(parts).sort_values("row", ignore_index=True)
-
-
-def _in_words(classes: np.ndarray, names: Sequence[str]) -> list[str]:
-    if classes.ndim == 1:
-        return [names[int(index)] for index in classes]
-    return ["; ".join(name for name, has in zip(names, row, strict=True) if has) for row in classes]

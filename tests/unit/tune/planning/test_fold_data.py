@@ -8,9 +8,10 @@ import torch
 
 from crossgraft.data import dataset_from_arrays
 from crossgraft.options import TuneOptions
+from crossgraft.tasks import MultiClass
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.parts import FoldRows
-from crossgraft.tune.planning.fold_data import make_feed, make_fold_data, target_matrix, task_of
+from crossgraft.tune.planning.fold_data import make_feed, make_fold_data, target_matrix
 from crossgraft.tune.planning.request import plugins_of
 from support.training import build_classifier
 
@@ -23,12 +24,12 @@ def dataset(labels=None):
     return dataset_from_arrays(pixels, np.arange(30) % 3 if labels is None else labels)
 
 
-def plugins(task="multi-class", **choices):
-    return plugins_of(TuneOptions(model="test_resnet", **choices), task)
+def plugins(**choices):
+    return plugins_of(TuneOptions(model="test_resnet", **choices), MultiClass())
 
 
 def fold_data(data=None, parts=PARTS, **choices):
-    return make_fold_data(data or dataset(), parts, build_classifier(), plugins(**choices), SETTINGS, "multi-class", 1)
+    return make_fold_data(data or dataset(), parts, build_classifier(), plugins(**choices), SETTINGS, 1)
 
 
 def test_targets_are_of_the_training_rows_and_weights_are_counted_from_them():
@@ -69,7 +70,7 @@ def test_a_feed_follows_seed_sampler_and_batch_size():
 )
 def test_the_task_follows_from_the_labels(labels, task):
     data = dataset(labels)
-    assert task_of(data) == task
+    assert data.task == task
     matrix = target_matrix(data, np.arange(4))
     assert matrix.dtype == torch.float32
     assert matrix.shape == (4, len(data.class_names))

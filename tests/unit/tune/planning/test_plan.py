@@ -8,6 +8,7 @@ from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.losses import CrossEntropy
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import make_classifier
+from crossgraft.tasks import MultiLabel, task_named
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.batch_plan import BatchPlan
 from crossgraft.tune.methods import Full, Linear
@@ -15,7 +16,7 @@ from crossgraft.tune.planning.choices import choose_plugins, split_choices
 from crossgraft.tune.planning.contradictions import REFUSED, SAID, WARNED, notes_on, refuse_contradictions, warnings_on
 from crossgraft.tune.planning.defaults import choose_settings
 from crossgraft.tune.planning.plan import make_plan, plan_rows, steps_per_epoch
-from crossgraft.tune.planning.situation import Situation
+from crossgraft.tune.planning.situation import TrainingSituation
 from crossgraft.tune.planning.step_cost import UNKNOWN_COST, StepCost
 from crossgraft.types import Preprocessing
 
@@ -23,7 +24,7 @@ SAID_BY_PLUGINS = {"conflicts": 1, "remarks": 6}
 """Cases of hcs alone, and of hcs (3), repsim (2) and focal (1)."""
 
 ALONE = {
-    "task": "multi-class",
+    "task": task_named("multi-class"),
     "method": "full",
     "regularizer": (),
     "batch_transform": (),
@@ -41,8 +42,8 @@ def plugins(**choices):
 
 def situation(*, settings=None, given=(), **fields):
     slots = {name: fields.pop(name) for name in tuple(fields) if name in ALONE}
-    slots.setdefault("task", "multi-class")
-    base = Situation(
+    slots["task"] = task_named(slots.get("task", "multi-class"))
+    base = TrainingSituation(
         plugins=plugins(**slots),
         settings=TrainerSettings(**(settings or {})),
         task=slots["task"],
@@ -181,7 +182,7 @@ def test_what_is_left_open_suits_task_and_method():
     assert plugins(method="linear").augmentation.name == "none"
     assert plugins(method="linear").features_are_fixed
     assert not plugins(method="linear", augmentation="light").features_are_fixed
-    assert plugins(task="multi-label").loss.name == "multi_label"
+    assert plugins(task=MultiLabel()).loss.name == "multi_label"
     assert plugins(class_weights="balanced").loss.class_weights == "balanced"
     assert not plugins(flip=False).augmentation.flip
 

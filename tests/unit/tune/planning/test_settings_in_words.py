@@ -2,6 +2,7 @@
 
 import pytest
 
+from crossgraft.tasks import MultiClass
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning.choices import choose_plugins
@@ -10,7 +11,7 @@ from crossgraft.tune.planning.settings_in_words import settings_in_words
 
 def words(settings=None, **choices):
     alone = {
-        "task": "multi-class", "method": "full", "regularizer": (), "batch_transform": (), "augmentation": "none",
+        "task": MultiClass(), "method": "full", "regularizer": (), "batch_transform": (), "augmentation": "none",
         "flip": True, "loss": None, "class_weights": None, "sampler": "shuffle",
     }  # fmt: skip
     plugins = choose_plugins(**{**alone, **choices})

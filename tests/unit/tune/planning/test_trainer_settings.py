@@ -4,13 +4,14 @@ import pytest
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options import TuneOptions
+from crossgraft.tasks import Binary
 from crossgraft.tune.planning.request import plugins_of
 from crossgraft.tune.planning.trainer_settings import PRECISIONS, trainer_settings
 
 
 def settings(**given):
     options = TuneOptions(model="test_resnet", **{"device": "cpu", **given})
-    return trainer_settings(options, plugins_of(options, "binary"), num_train=100, num_parameters=1000)
+    return trainer_settings(options, plugins_of(options, Binary()), num_train=100, num_parameters=1000)
 
 
 @pytest.mark.parametrize("name", [*PRECISIONS, *PRECISIONS.values()])
