@@ -10,4 +10,4 @@ from crossgraft.tasks import Task
 
 def activate(logits: Float[Tensor, "batch num_classes"], task: Task) -> Float[Tensor, "batch num_classes"]:
     """Softmax over the classes, or the sigmoid of each label, in the number type of the logits."""
-    return {"softmax": lambda: logits.softmax(dim=1), "sigmoid": logits.sigmoid}[task.activation]()
+    return logits.softmax(dim=1) if task.activation == "softmax" else logits.sigmoid()

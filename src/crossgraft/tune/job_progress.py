@@ -10,7 +10,7 @@ from crossgraft.tune.engine.contract import OnEpoch, OnStep, StepReport, Trained
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning.fold_data import FoldData
-from crossgraft.tune.planning.grid import Training
+from crossgraft.tune.planning.grid import GridTraining
 from crossgraft.tune.planning.plan import steps_per_epoch
 from crossgraft.tune.tracking import Tracker
 from crossgraft.words.formatting import duration
@@ -36,7 +36,7 @@ class JobProgress:
         self._epochs = 0
 
     @contextmanager
-    def stage(self, job: Training, data: FoldData, settings: TrainerSettings) -> Generator[None]:
+    def stage(self, job: GridTraining, data: FoldData, settings: TrainerSettings) -> Generator[None]:
         """One training, counted in steps."""
         self._number += 1
         self._seen, self._rate, self._epochs = 0, "", int(job.point.get("epochs", settings.epochs))
@@ -49,7 +49,7 @@ class JobProgress:
             yield
         self._stage = None
 
-    def on_step(self, _training: Training) -> OnStep:
+    def on_step(self, _training: GridTraining) -> OnStep:
         """For the trainer."""
 
         def told(report: StepReport) -> None:
@@ -69,7 +69,7 @@ class JobProgress:
 
         return told
 
-    def on_epoch(self, job: Training) -> OnEpoch:
+    def on_epoch(self, job: GridTraining) -> OnEpoch:
         """For the trainer."""
 
         def told(row: TrainedEpoch) -> None:

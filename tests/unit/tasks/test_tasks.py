@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from crossgraft import types
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.losses import LOSSES, activate
 from crossgraft.metrics import METRICS
@@ -196,3 +197,10 @@ def test_one_of_two_classes_for_two_images_is_no_name():
     Binary().refuse_useless(np.array([0, 1]), ["a", "b"], "the data")
     MultiLabel().refuse_useless(np.eye(2, dtype=int), ["a", "b"], "the data")
     assert set(TASKS) == {"multi-class", "binary", "multi-label"}
+
+
+def test_the_old_name_of_the_names_stays_for_one_release():
+    with pytest.warns(DeprecationWarning, match="TaskName"):
+        assert types.Task is types.TaskName
+    with pytest.raises(AttributeError, match="no attribute 'Other'"):
+        _ = types.Other

@@ -25,7 +25,7 @@ from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.picking import pick, trained_network
 from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.tune.planning.fold_data import FoldData
-from crossgraft.tune.planning.grid import Training
+from crossgraft.tune.planning.grid import GridTraining
 from crossgraft.types import Preprocessing
 
 RULE = SelectionRule("loss", "min")
@@ -157,7 +157,7 @@ def test_a_failed_training_is_a_row_with_a_reason(classifier, data):
 
 def trained(name, value, load=dict):
     point = GridPointRecord(job=name, fold=None, values={}, state="done", val_metric=value)
-    return Trained(Training(None, {}), JobRecord(key=name, point=point, history=[]), load=load)
+    return Trained(GridTraining(None, {}), JobRecord(key=name, point=point, history=[]), load=load)
 
 
 def test_the_best_on_val_is_picked_and_the_first_of_equal_ones():
@@ -182,7 +182,7 @@ def row(phase, epoch, loss):
 
 def test_epochs_count_on_after_those_of_the_head_and_one_is_the_best():
     history = [row("head", 0, 0.9), row("all", 0, 0.8), row("all", 1, 0.7)]
-    rows = epoch_rows(Training(2, {"batch_size": 8}), history, metric="auc", best_epoch=1)
+    rows = epoch_rows(GridTraining(2, {"batch_size": 8}), history, metric="auc", best_epoch=1)
     assert [(r.epoch, r.stage, r.is_best) for r in rows] == [(1, "head", False), (2, "all", False), (3, "all", True)]
     assert {r.job for r in rows} == {"fold-2 batch_size=8"}
     assert rows[0].terms == {"l2_sp/body": 0.2}

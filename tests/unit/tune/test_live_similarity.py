@@ -23,7 +23,7 @@ from crossgraft.tune.measuring import pretrained_features
 from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.planning.fold_data import FoldData
-from crossgraft.tune.planning.grid import Training
+from crossgraft.tune.planning.grid import GridTraining
 from crossgraft.tune.tracking import NoTracker
 from support.training import build_classifier, build_data, same_bits, train_one
 
@@ -172,9 +172,9 @@ def test_terminal_and_trackers_are_told(cka, words):
     metrics = {"auc": 0.9, "cka": cka, "cka_debiased": cka}
     data = FoldData(None, build_data(8)[0], torch.zeros(8, 2), CrossEntropy(), lambda _: {}, "")
     notes = []
-    with progress.stage(Training(None, {}), data, TrainerSettings(epochs=2, batch_size=8)):
+    with progress.stage(GridTraining(None, {}), data, TrainerSettings(epochs=2, batch_size=8)):
         progress._stage.note = notes.append
-        progress.on_epoch(Training(None, {}))(TrainedEpoch("all", 0, 0.1, {"loss": 1.0}, metrics, 1.0, True))
+        progress.on_epoch(GridTraining(None, {}))(TrainedEpoch("all", 0, 0.1, {"loss": 1.0}, metrics, 1.0, True))
     assert words in notes[0]
     assert ("CKA" in notes[0]) == bool(words)
     assert ("val/cka" in tracker.values) == ("val/cka_debiased" in tracker.values) == bool(words)
