@@ -7,8 +7,9 @@ Axis names are the field's words and mean the same size everywhere in one call: 
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Float64, Int, Shaped
@@ -36,8 +37,10 @@ Groups = Shaped[np.ndarray, " num_samples"]
 Replicates = Float64[np.ndarray, " num_blocks"]
 """Leave-one-block-out values of one estimate."""
 
-Task = Literal["multi-class", "binary", "multi-label"]
+TaskName = Literal["multi-class", "binary", "multi-label"]
 """What the targets are: one of several classes, one of two (the last is the positive one), or any number of labels."""
+RecordedTask = Literal["multi-class", "multi-label"]
+"""The same in records, which do not tell two classes from more."""
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
 
 LARGEST_INPUT_PIXELS = 16384
@@ -104,6 +107,15 @@ class Preprocessing:
             f"{self.height_pixels}×{self.width_pixels} px, {self.channels} channels, {self.interpolation}, {policy}, "
             f"mean {mean}, std {std}"
         )
+
+
+def __getattr__(name: str) -> Any:
+    """``Task`` for one release: it named what is ``TaskName`` now."""
+    if name != "Task":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    message = "crossgraft.types.Task goes with the next release: write `from crossgraft.types import TaskName`."
+    warnings.warn(message, DeprecationWarning, stacklevel=2)
+    return TaskName
 
 
 def _require(holds: bool, field: str, what: str, value: object) -> None:

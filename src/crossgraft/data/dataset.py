@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -30,6 +31,16 @@ class Dataset(ImageRows):
 
     targets: np.ndarray
 
+    @property
+    def is_multi_label(self) -> bool:
+        """For one release: whether ``task`` is ``multi-label``."""
+        warnings.warn(
+            "Dataset.is_multi_label goes with the next release: write dataset.task == 'multi-label'.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.task == "multi-label"
+
     def _repr_html_(self) -> str:
         """A short table for notebooks."""
         from crossgraft.words.notebook import facts_table
@@ -38,8 +49,7 @@ class Dataset(ImageRows):
         more = f" and {len(shown) - _CLASSES_SHOWN} more" if len(shown) > _CLASSES_SHOWN else ""
         facts = {
             "images": len(self),
-            "labels" if self.is_multi_label else "classes": ", ".join(f"{n} ({c})" for n, c in shown[:_CLASSES_SHOWN])
-            + more,
+            self.task.nouns: ", ".join(f"{n} ({c})" for n, c in shown[:_CLASSES_SHOWN]) + more,
             "rows used": self.rows_used,
             "sizes": ", ".join(f"{count} × {kind}" for kind, count in self.image_kinds.items()),
             "groups": None if self.groups is None else f"{len(np.unique(self.groups))} ({self.group_column})",
@@ -61,7 +71,7 @@ class Dataset(ImageRows):
             raise UsageError(
                 f"Cannot select the classes {wanted}: the classes are {', '.join(self.class_names)}, each once."
             )
-        if self.is_multi_label:
+        if not self.task.partitions:
             columns = [self.class_names.index(name) for name in class_names]
             chosen = replace(self, class_names=tuple(class_names))
             return replace(chosen, targets=self.targets[:, columns], labels=self.labels[:, columns], _sealed=None)

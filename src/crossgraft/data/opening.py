@@ -8,17 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from crossgraft.data.class_names import Classes, name_classes
+from crossgraft.data.class_names import name_classes
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.listing import list_rows, look_at_rows, make_request, warn_of_unreadable
 from crossgraft.data.selection import RowSelection
 from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import Split
-from crossgraft.errors import DataError, UsageError
+from crossgraft.errors import DataError
 from crossgraft.options import options_of
 from crossgraft.options.data import DatasetOptions, SourceOptions
 from crossgraft.progress import Reporter
-from crossgraft.types import Targets
+from crossgraft.tasks import task_of
 
 
 def open_dataset(
@@ -116,8 +116,8 @@ def open_dataset(
     if rows.problems:
         raise DataError(rows.problems[0])
     classes = name_classes(rows.labels, rows.label_names, class_names)
-    _refuse_bad_classes(rows, classes)
-    refuse_order_of_labels(classes.targets, ordinal=ordinal)
+    task = task_of(classes.targets, len(classes.names), ordinal=ordinal)
+    task.refuse_useless(classes.targets, classes.names, rows.name)
     for notice in classes.notices:
         reporter.warn(notice)
     drawn = selection.make_split(rows, classes.targets, classes.names)
@@ -144,37 +144,6 @@ def open_dataset(
 
 DATA_OPTIONS = tuple(options_of(DatasetOptions))
 """What a user may say about data; every command that opens data takes these arguments and flags."""
-
-
-def refuse_order_of_labels(targets: Targets, *, ordinal: bool) -> None:
-    """Several labels per image are questions beside each other; only classes can be in an order.
-
-    Raises:
-        UsageError: ``ordinal`` was said of such labels.
-    """
-    if ordinal and targets.ndim == 2:
-        raise UsageError("--ordinal is for classes in an order, one per image; these images may have several labels.")
-
-
-def _refuse_bad_classes(rows: SourceRows, classes: Classes) -> None:
-    num_rows, num_classes = len(rows.labels), len(classes.names)
-    if classes.targets.ndim == 2:
-        counts = classes.targets.sum(axis=0)
-        if not counts.any():
-            raise DataError(f"None of the {num_rows} images of {rows.name} has any label. Choose other label columns.")
-        of_their_own = num_classes > 2 and (counts == 1).all() and (classes.targets.sum(axis=1) <= 1).all()
-    else:
-        if num_classes < 2:
-            raise DataError(
-                f"All {num_rows} images of {rows.name} have the class {', '.join(classes.names)}. At least two classes are "
-                "needed to compare models."
-            )
-        of_their_own = num_classes == num_rows and num_rows > 2
-    if of_their_own:
-        raise DataError(
-            f"Each of the {num_rows} images of {rows.name} has a label of its own, so the labels look like numbers or "
-            "names of images, not classes. Choose other labels (--label-column)."
-        )
 
 
 def _rows_in_words(rows: SourceRows, use_split: str | None, drawn: Split | None) -> str:

@@ -15,6 +15,7 @@ from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint
 from crossgraft.data.inspection import InspectedImages, summarise_kinds
 from crossgraft.errors import DataError, UsageError
 from crossgraft.records import Record
+from crossgraft.tasks import Task, task_of
 
 RowsT = TypeVar("RowsT", bound="ImageRows")
 OtherRowsT = TypeVar("OtherRowsT", bound="ImageRows")
@@ -74,7 +75,7 @@ class ImageRows:
         return len(self._image_rows)
 
     def __repr__(self) -> str:
-        kind = f", {len(self.class_names)} {'labels' if self.is_multi_label else 'classes'}" if self.class_names else ""
+        kind = f", {len(self.class_names)} {self.task.nouns}" if self.class_names else ""
         return f"{type(self).__name__}({self.name!r}, source={self.source!r}, {len(self)} images{kind})"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -151,9 +152,13 @@ class ImageRows:
         return listing_fingerprint(names, self.labels, self.groups)
 
     @property
-    def is_multi_label(self) -> bool:
-        """Whether an image may have several labels, or none."""
-        return self.targets is not None and self.targets.ndim == 2
+    def task(self) -> Task:
+        """What is to be predicted; equal to its name, ``multi-class``, ``binary`` or ``multi-label``.
+
+        Raises:
+            DataError: The images have no labels.
+        """
+        return task_of(self._labelled(), len(self.class_names), ordinal=self.ordinal)
 
     def members(self, class_index: int) -> np.ndarray:
         """(n,) whether each image is of this class (has this label).
@@ -161,9 +166,12 @@ class ImageRows:
         Raises:
             DataError: The images have no labels.
         """
+        return self.task.members(self._labelled(), class_index)
+
+    def _labelled(self) -> np.ndarray:
         if self.targets is None:
             raise DataError(f"The images of {self.name} have no labels.")
-        return self.targets[:, class_index] == 1 if self.is_multi_label else self.targets == class_index
+        return self.targets
 
     @property
     def class_counts(self) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from crossgraft.data._label_split import choose_label_sets
 from crossgraft.errors import DataError, UsageError
 from crossgraft.seeding import generator
+from crossgraft.tasks import task_of
 from crossgraft.types import ClassIndices, Targets
 from crossgraft.words.formatting import counted
 
@@ -24,7 +25,7 @@ def take_per_class(
     """
     if images_per_class < 1:
         raise UsageError(f"--per-class must be at least 1, not {images_per_class}.")
-    if targets.ndim == 2:
+    if not task_of(targets).partitions:
         raise UsageError(
             "--per-class needs one class per image, but these images may have several labels. Use --limit, which keeps the "
             "share of every label."
@@ -49,7 +50,7 @@ def limit_rows(targets: Targets, num_images: int, *, seed: int) -> np.ndarray:
     Raises:
         UsageError: ``num_images`` is below the number of classes.
     """
-    if targets.ndim == 2:
+    if not task_of(targets).partitions:
         return np.arange(len(targets)) if num_images >= len(targets) else choose_label_sets(targets, num_images, seed)
     counts = np.bincount(targets)
     if num_images < len(counts):

@@ -30,6 +30,7 @@ from crossgraft.records import SCHEMA_VERSION, Record
 from crossgraft.records.base import Count
 from crossgraft.seeding import derive_seed
 from crossgraft.storage.atomic import write_atomically
+from crossgraft.tasks import task_of
 from crossgraft.types import Groups, Targets
 
 Part = Literal["train", "val", "test"]
@@ -179,7 +180,7 @@ def make_split(
     if "train" not in parts or (shares <= 0).any() or abs(shares.sum() - 1) > 1e-9:
         given = ", ".join(f"{part} {fraction:g}" for part, fraction in fractions.items())
         raise UsageError(f"Split fractions must be positive, include train and add up to 1. Given: {given}.")
-    if targets.ndim == 2:
+    if not task_of(targets).partitions:
         refuse_few_units(targets, groups, len(parts), "parts")
         labelled = assign_label_sets(targets, groups, shares, seed)
         part_of_row, how = labelled.parts, label_sets_in_words(labelled, groups, parts, class_names)
@@ -216,7 +217,7 @@ def k_folds(
     """
     if num_folds < 2:
         raise UsageError(f"--folds must be at least 2, not {num_folds}.")
-    if targets.ndim == 2:
+    if not task_of(targets).partitions:
         refuse_few_units(targets, groups, num_folds, "folds")
         labelled = assign_label_sets(targets, groups, np.full(num_folds, 1 / num_folds), seed)
         names = [f"fold {fold}" for fold in range(1, num_folds + 1)]

@@ -9,7 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from crossgraft.errors import DataError, UsageError
-from crossgraft.types import Task
+from crossgraft.tasks import task_named
+from crossgraft.types import TaskName
 
 Logits = Float[Tensor, "batch num_classes"]
 LossTargets = Float[Tensor, "batch num_classes"]
@@ -32,9 +33,9 @@ class Loss(Protocol):
     name: ClassVar[str]
     title: ClassVar[str]
     citation: ClassVar[str]
-    tasks: ClassVar[tuple[Task, ...]]
+    tasks: ClassVar[tuple[TaskName, ...]]
 
-    def resolve(self, targets: LossTargets, *, task: Task) -> Loss:
+    def resolve(self, targets: LossTargets, *, task: TaskName) -> Loss:
         """The same loss with everything filled in that depends on the training targets.
 
         Args:
@@ -57,12 +58,12 @@ class Loss(Protocol):
         ...
 
 
-def check_task(loss: Loss, task: Task) -> None:
+def check_task(loss: Loss, task: TaskName) -> None:
     """Refuse a task that the loss has no meaning for."""
     if task not in loss.tasks:
         raise UsageError(
             f"The loss {loss.name} is for {' and '.join(loss.tasks)} targets; these are {task}. "
-            f"Use {'multi_label or focal' if task == 'multi-label' else 'cross_entropy or focal'}."
+            f"Use {task_named(task).usual_loss} or focal."
         )
 
 

@@ -12,7 +12,7 @@ from crossgraft.losses._loss import (
     Logits,
     LossTargets,
     PerImageLoss,
-    Task,
+    TaskName,
     Weights,
     check_task,
     class_weights,
@@ -46,14 +46,14 @@ class CrossEntropy:
     name: ClassVar[str] = "cross_entropy"
     title: ClassVar[str] = "Cross-entropy"
     citation: ClassVar[str] = "Good, Rational Decisions, J. R. Stat. Soc. B 14 (1952) 107"
-    tasks: ClassVar[tuple[Task, ...]] = ("multi-class", "binary")
+    tasks: ClassVar[tuple[TaskName, ...]] = ("multi-class", "binary")
 
     class_weights: Weights = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "class_weights", parsed_weights(self.class_weights, self.name))
 
-    def resolve(self, targets: LossTargets, *, task: Task) -> CrossEntropy:
+    def resolve(self, targets: LossTargets, *, task: TaskName) -> CrossEntropy:
         """With balanced weights counted from the training targets; errors as in ``Loss.resolve``."""
         check_task(self, task)
         return dataclasses.replace(self, class_weights=class_weights(self.class_weights, targets, self.name))

@@ -15,7 +15,7 @@ from crossgraft.losses._loss import (
     Logits,
     LossTargets,
     PerImageLoss,
-    Task,
+    TaskName,
     Weights,
     check_task,
     class_weights,
@@ -23,6 +23,7 @@ from crossgraft.losses._loss import (
     positive_weights,
     weight_tensor,
 )
+from crossgraft.tasks import task_named
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Focal:
     citation: ClassVar[str] = (
         "Lin, Goyal, Girshick, He and Dollár, Focal Loss for Dense Object Detection, ICCV 2017, eq. 5"
     )
-    tasks: ClassVar[tuple[Task, ...]] = ("multi-class", "binary", "multi-label")
+    tasks: ClassVar[tuple[TaskName, ...]] = ("multi-class", "binary", "multi-label")
 
     gamma: float = 2.0
     class_weights: Weights = None
@@ -70,10 +71,10 @@ class Focal:
             "other."
         ]
 
-    def resolve(self, targets: LossTargets, *, task: Task) -> Focal:
+    def resolve(self, targets: LossTargets, *, task: TaskName) -> Focal:
         """With form and balanced weights filled in; errors as in ``Loss.resolve``."""
         check_task(self, task)
-        several = task == "multi-label"
+        several = task_named(task).activation == "sigmoid"
         count = positive_weights if several else class_weights
         weights = count(self.class_weights, targets, self.name)
         return dataclasses.replace(self, class_weights=weights, multi_label=several)

@@ -12,7 +12,7 @@ from crossgraft.losses._loss import (
     Logits,
     LossTargets,
     PerImageLoss,
-    Task,
+    TaskName,
     Weights,
     check_task,
     parsed_weights,
@@ -39,14 +39,14 @@ class MultiLabel:
     name: ClassVar[str] = "multi_label"
     title: ClassVar[str] = "Binary cross-entropy summed over labels"
     citation: ClassVar[str] = "Good, Rational Decisions, J. R. Stat. Soc. B 14 (1952) 107, for every label"
-    tasks: ClassVar[tuple[Task, ...]] = ("multi-label",)
+    tasks: ClassVar[tuple[TaskName, ...]] = ("multi-label",)
 
     positive_weights: Weights = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "positive_weights", parsed_weights(self.positive_weights, self.name))
 
-    def resolve(self, targets: LossTargets, *, task: Task) -> MultiLabel:
+    def resolve(self, targets: LossTargets, *, task: TaskName) -> MultiLabel:
         """With balanced weights counted from the training targets; errors as in ``Loss.resolve``."""
         check_task(self, task)
         return dataclasses.replace(self, positive_weights=positive_weights(self.positive_weights, targets, self.name))

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from crossgraft.errors import DataError, NotApplicable
+from crossgraft.tasks import task_of
 
 BinaryMatrix = Bool[np.ndarray, "num_samples num_classes"]
 Scores = Float[np.ndarray, "num_samples num_classes"] | Float[np.ndarray, " num_samples"]
@@ -38,9 +39,7 @@ class Columns:
 
 def as_columns(values: Classes | Marks, num_classes: int) -> BinaryMatrix:
     """One class per image becomes one column per class; 0/1 for every label stays as it is."""
-    if values.ndim == 2:
-        return values.astype(bool)
-    return values.astype(np.int64)[:, None] == np.arange(num_classes)
+    return task_of(values).marks(values, num_classes)
 
 
 def counted_columns(

@@ -13,6 +13,7 @@ from scipy.stats import rankdata
 from crossgraft.errors import DataError
 from crossgraft.metrics._columns import Classes, Columns, Marks, Scores, as_columns, counted_columns
 from crossgraft.metrics._intervals import MetricValue, Part, Spread, Units, mean_of_parts, smooth_part
+from crossgraft.tasks import task_of
 from crossgraft.types import Groups
 
 _EDGE = 1e-12
@@ -61,7 +62,7 @@ def auc(
     columns, matrix = checked_scores(scores, targets, class_names, metric="AUC")
     units = Units(groups, len(matrix))
     if average == "pairwise":
-        if targets.ndim == 2:
+        if not task_of(targets).partitions:
             raise DataError("Pairs of classes need one class per image; with labels, average one-vs-rest.")
         return mean_of_parts(_pairs(matrix, columns, units), units, columns.left_out)
     parts = (

@@ -9,6 +9,7 @@ import numpy as np
 from crossgraft.errors import DataError, NotApplicable
 from crossgraft.metrics._columns import Classes, Columns, Marks, as_columns, counted_columns
 from crossgraft.metrics._intervals import MetricValue, Part, Units, mean_of_parts, share_part
+from crossgraft.tasks import task_of
 from crossgraft.types import Groups
 
 
@@ -40,12 +41,13 @@ def balanced_accuracy(
     """
     columns, chosen = checked_decisions(decisions, targets, class_names, metric="Balanced accuracy")
     units = Units(groups, len(targets))
-    if decisions.ndim == 1 and len(columns.counted) < 2:
+    is_partition = task_of(decisions).partitions
+    if is_partition and len(columns.counted) < 2:
         only = columns.names[columns.counted[0]]
         raise NotApplicable(
             f"Balanced accuracy needs images of at least two classes; all {len(targets)} are of {only}."
         )
-    return mean_of_parts(_recalls(columns, chosen, units, both=decisions.ndim == 2), units, columns.left_out)
+    return mean_of_parts(_recalls(columns, chosen, units, both=not is_partition), units, columns.left_out)
 
 
 def checked_decisions(
@@ -61,7 +63,7 @@ def checked_decisions(
         raise DataError(
             f"The decisions have shape {decisions.shape} and the targets {targets.shape}; give the same, not empty."
         )
-    if decisions.ndim == 2:
+    if not task_of(decisions).partitions:
         columns = counted_columns(targets.astype(bool), class_names, metric=metric, needs_both=True)
         return columns, decisions.astype(bool)
     largest = int(max(decisions.max(), targets.max()))

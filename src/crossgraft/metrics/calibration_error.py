@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from crossgraft.errors import UsageError
 from crossgraft.metrics._columns import Classes, Marks
 from crossgraft.metrics._intervals import MetricValue, Units, mean_over_images
-from crossgraft.metrics.decisions import Probabilities
+from crossgraft.tasks import Probabilities, task_of
 from crossgraft.types import Groups
 
 NUM_BINS = 15
@@ -42,16 +42,8 @@ def calibration_error(
     if num_bins < 1:
         raise UsageError(f"num_bins is {num_bins}; there must be at least one bin.")
     units = Units(groups, len(probabilities))
-    if targets.ndim == 1:
-        confidence = probabilities.max(axis=1)
-        right = probabilities.argmax(axis=1) == targets
-        terms = _signed_distances(confidence, right, num_bins)
-    else:
-        columns = [
-            _signed_distances(probabilities[:, column], targets[:, column].astype(bool), num_bins)
-            for column in range(targets.shape[1])
-        ]
-        terms = np.mean(columns, axis=0)
+    stated = task_of(targets).confidences(probabilities, targets)
+    terms = np.mean([_signed_distances(confidence, right, num_bins) for confidence, right in stated], axis=0)
     return mean_over_images(terms, units, largest=1.0)
 
 

@@ -14,13 +14,13 @@ from crossgraft.metrics.auc import auc
 from crossgraft.metrics.average_precision import average_precision
 from crossgraft.metrics.balanced_accuracy import balanced_accuracy
 from crossgraft.metrics.calibration_error import calibration_error
-from crossgraft.metrics.decisions import Probabilities, Thresholds, decide
 from crossgraft.metrics.f1 import f1
 from crossgraft.metrics.proper_scores import brier_score, negative_log_likelihood
 from crossgraft.metrics.rows import MetricRow
 from crossgraft.metrics.sensitivity import sensitivity, specificity
 from crossgraft.metrics.subgroups import Subgroup, gap_row, subgroups_of
-from crossgraft.types import Groups, Targets, Task
+from crossgraft.tasks import AnyTask, Probabilities, Task, Thresholds, task_named
+from crossgraft.types import Groups, Targets
 
 Compute = Callable[[], MetricValue]
 
@@ -29,7 +29,7 @@ def evaluate_predictions(
     probabilities: Probabilities,
     targets: Targets,
     *,
-    task: Task,
+    task: AnyTask,
     class_names: Sequence[str],
     groups: Groups | None = None,
     attributes: Mapping[str, Shaped[np.ndarray, " num_samples"]] | None = None,
@@ -64,10 +64,13 @@ def evaluate_predictions(
 
     Cost: O(C n log n) for all images, the same again for each column of attributes.
     """
-    everything = _Evidence(probabilities.astype(np.float64), targets, task, tuple(class_names), groups, thresholds)
-    everything.check()
-    rows = [*everything.overall(), *everything.by_class()]
-    overall = {row.metric: row for row in rows if row.class_name is None or task == "binary"}
+    names, probabilities = tuple(class_names), probabilities.astype(np.float64)
+    everything = _Evidence(probabilities, targets, task_named(task), names, groups, thresholds)
+    everything.task.check_predictions(probabilities, targets, len(names))
+    Units(groups, len(probabilities))  # refuses groups of other rows
+    rows = list(everything.overall())
+    overall = {row.metric: row for row in rows}
+    rows += everything.by_class()
     for column, values in (attributes or {}).items():
         if len(values) != len(targets):
             raise DataError(f"The attribute {column} has {len(values)} values and there are {len(targets)} images.")
@@ -86,26 +89,6 @@ class _Evidence:
     groups: Groups | None = field(repr=False)
     thresholds: Thresholds | None
 
-    def check(self) -> None:
-        """Refuse what is not n rows of C probabilities."""
-        p, num_classes = self.probabilities, len(self.names)
-        shape = (len(p), num_classes) if self.task == "multi-label" else (len(p),)
-        if len(p) == 0 or p.shape[1] != num_classes or self.targets.shape != shape:
-            raise DataError(
-                f"{self.task} predictions of {num_classes} classes are (n, {num_classes}) with n ≥ 1 and targets {shape}; got "
-                f"{p.shape} and {self.targets.shape}."
-            )
-        if self.task == "binary" and num_classes != 2:
-            raise DataError(f"binary means two classes; there are {num_classes}.")
-        if not ((p >= 0) & (p <= 1)).all():
-            raise DataError("Probabilities must be in [0, 1]; pass them after softmax or sigmoid, not logits.")
-        if self.task != "multi-label" and not np.allclose(p.sum(axis=1), 1, atol=1e-3):
-            raise DataError("The probabilities of the classes of an image must sum to 1; some rows do not.")
-        largest = 1 if self.task == "multi-label" else num_classes - 1
-        if self.targets.min() < 0 or self.targets.max() > largest:
-            raise DataError(f"{self.task} targets must be whole numbers from 0 to {largest}; some are not.")
-        Units(self.groups, len(p))
-
     def among(self, rows: Bool[np.ndarray, " n"]) -> _Evidence:
         """The same of a subgroup."""
         groups = None if self.groups is None else self.groups[rows]
@@ -116,15 +99,15 @@ class _Evidence:
 
     @property
     def decisions(self) -> Int[np.ndarray, " n"] | Int[np.ndarray, "n c"]:
-        return decide(self.probabilities, task=self.task, thresholds=self.thresholds)
+        return self.task.decide(self.probabilities, self.thresholds)
 
     def overall(self) -> Iterator[MetricRow]:
         """Metrics of all classes together; of two classes, those of the last."""
         p, y, decided, groups, names = self.probabilities, self.targets, self.decisions, self.groups, self.names
-        correct = (decided == y) if y.ndim == 1 else (decided == y).mean(axis=1)
+        correct = self.task.shares_right(decided, y)
         yield self._row("accuracy", lambda: share_of_images(correct, groups))
         yield self._row("balanced_accuracy", lambda: balanced_accuracy(decided, y, groups, class_names=names))
-        if self.task == "binary":
+        if self.task.is_question:
             yield from self._of_question(p[:, 1], decided, y, name=None)
         else:
             yield self._row("auc", lambda: auc(p, y, groups, class_names=names))
@@ -137,11 +120,8 @@ class _Evidence:
     def by_class(self) -> Iterator[MetricRow]:
         """Metrics of each class against all others, or of each label; two classes were said already."""
         decided = self.decisions
-        for column, name in enumerate(self.names if self.task != "binary" else ()):
-            if self.targets.ndim == 1:
-                truth, chosen = (self.targets == column).astype(np.int64), (decided == column).astype(np.int64)
-            else:
-                truth, chosen = self.targets[:, column], decided[:, column]
+        for column, name in enumerate(() if self.task.is_question else self.names):
+            truth, chosen = (self.task.members(values, column).astype(np.int64) for values in (self.targets, decided))
             yield from self._of_question(self.probabilities[:, column], chosen, truth, name=name)
 
     def _of_question(

@@ -7,7 +7,7 @@ import numpy as np
 from crossgraft.errors import NotApplicable
 from crossgraft.metrics._columns import Classes, Marks, as_columns
 from crossgraft.metrics._intervals import MetricValue, Units, mean_over_images
-from crossgraft.metrics.decisions import Probabilities
+from crossgraft.tasks import Probabilities, task_of
 from crossgraft.types import Groups
 
 
@@ -29,9 +29,9 @@ def brier_score(probabilities: Probabilities, targets: Classes | Marks, groups: 
         Brier, Monthly Weather Review 78 (1950) 1.
     """
     squares = np.square(probabilities - as_columns(targets, probabilities.shape[1]))
-    several = targets.ndim == 1 and probabilities.shape[1] > 2
-    losses = squares.sum(axis=1) if several else squares.mean(axis=1)
-    return mean_over_images(losses, Units(groups, len(losses)), largest=2.0 if several else 1.0)
+    task = task_of(targets, probabilities.shape[1])
+    losses = task.squared_error(squares)
+    return mean_over_images(losses, Units(groups, len(losses)), largest=task.largest_squared_error)
 
 
 def negative_log_likelihood(
@@ -48,11 +48,7 @@ def negative_log_likelihood(
         DataError: There is no image.
         NotApplicable: What was true had probability 0 for some image, so that the mean is infinite.
     """
-    truth = as_columns(targets, probabilities.shape[1])
-    if targets.ndim == 1:
-        chances = np.where(truth, probabilities, 0.0).sum(axis=1, keepdims=True)
-    else:
-        chances = np.where(truth, probabilities, 1.0 - probabilities)
+    chances = task_of(targets).chances(probabilities, as_columns(targets, probabilities.shape[1]))
     impossible = int((chances <= 0).any(axis=1).sum())
     if impossible:
         raise NotApplicable(

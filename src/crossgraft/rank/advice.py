@@ -81,7 +81,7 @@ def write_checks(
     """Everything that was looked at and everything that was not, for the report."""
     return [
         _check_groups(dataset),
-        *([] if dataset.is_multi_label else [_check_class_sizes(dataset)]),
+        *([_check_class_sizes(dataset)] if dataset.task.partitions else []),
         *_check_skipped(dataset),
         _check_shuffled(title, cells, models),
         _check_random_weights(title, cells, models),
@@ -92,9 +92,9 @@ def write_checks(
 def check_targets(dataset: Dataset, labels_left_out: Mapping[str, str]) -> list[CheckRecord]:
     """Labels that were not scored, and classes whose order no score uses."""
     checks: list[CheckRecord] = []
-    if dataset.is_multi_label:
+    if not dataset.task.partitions:
         checks.append(_check_labels(dataset, labels_left_out))
-    if dataset.ordinal:
+    if dataset.task.in_order:
         text = (
             "The classes were said to be in an order, and the scores do not use it: to them a mistake by one grade is as bad "
             "as any other."
@@ -127,13 +127,13 @@ def _check_groups(dataset: Dataset) -> CheckRecord:
         for index, name in enumerate(dataset.class_names)
         if len(np.unique(dataset.groups[dataset.members(index)])) == 1
     ]
-    what = "with the label" if dataset.is_multi_label else "of the class"
+    task = dataset.task
     if number < MIN_BLOCKS:
         text = f"The column {dataset.group_column} has fewer than {MIN_BLOCKS} groups, so there are no intervals."
     if of_one:
         text += (
-            f" All images {what} {_either(of_one)} are of one group: a model that knows the patient knows the "
-            f"{'label' if dataset.is_multi_label else 'class'}. Bring images of more patients."
+            f" All images {task.of} the {task.noun} {_either(of_one)} are of one group: a model that knows the patient knows the "
+            f"{task.noun}. Bring images of more patients."
         )
     severity = "warning" if of_one or number < MIN_BLOCKS else "passed"
     return CheckRecord(title="Patient leakage", severity=severity, text=text)

@@ -9,6 +9,7 @@ from crossgraft.errors import DataError
 from crossgraft.seeding import generator
 from crossgraft.statistics import jackknife_blocks, shuffle_labels
 from crossgraft.statistics.jackknife import Block
+from crossgraft.tasks import task_of
 from crossgraft.types import ClassIndices, Groups, LabelMatrix, Targets
 
 NUM_SHUFFLES = 5
@@ -55,7 +56,7 @@ def plan_resampling(
     Raises:
         DataError: There are labels, and none has enough images with it and without it.
     """
-    if targets.ndim == 2:
+    if task_of(targets).classes_of_scores(targets) is None:
         names = [f"label {label}" for label in range(targets.shape[1])] if label_names is None else label_names
         return _plan_label_sets(targets, names, groups, seed)
     blocks, reason = _blocks(targets, groups, seed)

@@ -152,7 +152,7 @@ def score_inputs(
     needs_model = any("model" in score.inputs for score in scores)
     return ScoreInputs(
         features=feature_set.features,
-        labels=None if dataset.is_multi_label else dataset.targets,  # scores then see one label at a time
+        labels=dataset.task.classes_of_scores(dataset.targets),
         groups=dataset.groups,
         source_logits=feature_set.source_logits,
         source_features=spec.load_source_features(),

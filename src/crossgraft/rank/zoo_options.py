@@ -10,6 +10,7 @@ from crossgraft.progress import Stage
 from crossgraft.rank.resampling import Resampling
 from crossgraft.records import Record, Role
 from crossgraft.scores import AnyScore, ScoreInputs, ZooOption
+from crossgraft.tasks import task_of
 from crossgraft.types import LabelMatrix
 
 PerView = list[float]
@@ -38,7 +39,7 @@ Options = Mapping[str, Rounds]
 
 def each_label(inputs: ScoreInputs, columns: LabelMatrix | None) -> list[ScoreInputs]:
     """The inputs once for each label, sharing what does not depend on labels; as they are with one class per image."""
-    return [inputs] if columns is None else [inputs.with_labels(column) for column in columns.T]
+    return [inputs] if columns is None else with_shuffled(inputs, columns)
 
 
 def without_block(inputs: ScoreInputs, block: np.ndarray, resampling: Resampling) -> list[ScoreInputs]:
@@ -49,7 +50,7 @@ def without_block(inputs: ScoreInputs, block: np.ndarray, resampling: Resampling
 
 def with_shuffled(inputs: ScoreInputs, labels: np.ndarray) -> list[ScoreInputs]:
     """The inputs with shuffled labels, once for each label."""
-    return [inputs.with_labels(labels)] if labels.ndim == 1 else each_label(inputs, labels)
+    return [inputs.with_labels(view) for view in task_of(labels).views(labels)]
 
 
 def measure_rounds(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
 from crossgraft.records.base import Count, Record
+from crossgraft.types import RecordedTask
 
 
 class DatasetRecord(Record):
@@ -24,7 +25,7 @@ class DatasetRecord(Record):
     fingerprint: str
     image_kinds: dict[str, int] = Field(description="Size, channels and bit depth → number of images.")
     reading: list[str] = Field(default=[], description="How files of scanners were read: window, slices.")
-    task: Literal["multi-class", "multi-label"] = "multi-class"
+    task: RecordedTask = "multi-class"
     ordinal: bool = Field(default=False, description="The user said that the order of the classes means something.")
     num_skipped_unreadable: int = Field(default=0, description="Images left out by --skip-unreadable.")
     skipped_unreadable: list[str] = Field(default=[], description="Their names, only with --show-names.")

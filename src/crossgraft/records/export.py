@@ -8,6 +8,7 @@ from pydantic import Field
 
 from crossgraft.records.base import SCHEMA_VERSION, Record
 from crossgraft.records.models import PreprocessingRecord
+from crossgraft.types import RecordedTask
 
 
 class ExportedModelRecord(Record):
@@ -19,7 +20,7 @@ class ExportedModelRecord(Record):
     name: str = Field(description="Of the pretrained model.")
     architecture: str
     trained_on: str = Field(description="Name of the data that the model was fine-tuned on.")
-    task: Literal["multi-class", "multi-label"]
+    task: RecordedTask
     class_names: list[str] = Field(description="In the order of the outputs.")
     input: str = Field(description="What the model takes, in words.")
     output: str = Field(description="What the model gives, in words.")

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
 from crossgraft.records.tuning import MetricRecord, ThresholdRecord, TunedModelRecord
+from crossgraft.types import RecordedTask
 
 
 class PredictionRow(Record):
@@ -39,7 +40,7 @@ class PredictionRecord(Record):
     model: TunedModelRecord
     model_trained_on: str = Field(description="Name of the data that the model was fine-tuned on.")
     model_fingerprint: str = Field(description="Of the fine-tuned weights.")
-    task: Literal["multi-class", "multi-label"]
+    task: RecordedTask
     class_names: list[str]
     data_name: str
     num_images: int

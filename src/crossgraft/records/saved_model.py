@@ -8,6 +8,7 @@ from pydantic import Field
 
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
 from crossgraft.records.tuning import MetricRecord, PluginRecord, SplitRow, ThresholdRecord, TunedModelRecord
+from crossgraft.types import RecordedTask
 
 
 class TrainingDataRecord(Record):
@@ -35,7 +36,7 @@ class SavedModelRecord(Record):
     crossgraft_version: str
     recipe: dict[str, object] = Field(description="How the network is built without its pretrained weights.")
     model: TunedModelRecord
-    task: Literal["multi-class", "multi-label"]
+    task: RecordedTask
     class_names: list[str] = Field(description="In the order of the outputs.")
     temperature: float | None = Field(description="Logits are divided by it; None: it was not fitted.")
     temperature_reason: str | None = Field(default=None, description="How it was fitted, or why it was not.")

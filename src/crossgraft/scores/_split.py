@@ -11,7 +11,7 @@ from crossgraft.types import ClassIndices
 _TRAINING_SHARE = 0.8
 
 
-class Split(NamedTuple):
+class FourToOneSplit(NamedTuple):
     """Row indices of both parts, and what to know about them."""
 
     train: np.ndarray
@@ -19,7 +19,7 @@ class Split(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def split_four_to_one(targets: ClassIndices, groups: np.ndarray | None, rng: np.random.Generator) -> Split:
+def split_four_to_one(targets: ClassIndices, groups: np.ndarray | None, rng: np.random.Generator) -> FourToOneSplit:
     """The first ⌊0.8 n⌋ rows of a permutation, and the rest.
 
     With groups, whole groups are permuted and taken while they fit. A class without a row in the larger part gets the
@@ -46,5 +46,7 @@ def split_four_to_one(targets: ClassIndices, groups: np.ndarray | None, rng: np.
     is_train = in_train[units]
     train, test = np.flatnonzero(is_train), np.flatnonzero(~is_train)
     if len(test):
-        return Split(train, test, ())
-    return Split(train, test, ("All images are needed to show every class once, so none is left for validation.",))
+        return FourToOneSplit(train, test, ())
+    return FourToOneSplit(
+        train, test, ("All images are needed to show every class once, so none is left for validation.",)
+    )

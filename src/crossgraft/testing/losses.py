@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import torch
 from torch import Tensor
 
 from crossgraft.errors import UsageError
 from crossgraft.losses import Loss
 from crossgraft.seeding import torch_generator
+from crossgraft.tasks import TASKS, task_named
 from crossgraft.testing.promises import Contract, declares_its_facts, is_written_and_read_again, require
-from crossgraft.types import Task
+from crossgraft.types import TaskName
 
-_TASKS: tuple[Task, ...] = get_args(Task)
 _ROUNDING = 1e-12
 """Relative difference that rounding may make in float64."""
 _SURE = 100.0
@@ -62,11 +60,11 @@ def adds_up_over_parts(loss: Loss) -> None:
 def refuses_other_tasks(loss: Loss) -> None:
     """``resolve`` raises ``UsageError`` for targets that it has no meaning for."""
     require(bool(loss.tasks), loss, "it names no task")
-    for task in _TASKS:
-        if task in loss.tasks:
+    for task in TASKS.values():
+        if task.name in loss.tasks:
             continue
         try:
-            loss.resolve(_batch(task)[1], task=task)
+            loss.resolve(_batch(task.name)[1], task=task.name)
         except UsageError:
             continue
         require(False, loss, f"it takes {task} targets, which are not among its tasks")
@@ -96,12 +94,13 @@ def check_loss(loss: Loss) -> None:
         contract(loss)
 
 
-def _batch(task: Task) -> tuple[Tensor, Tensor]:
+def _batch(name: TaskName) -> tuple[Tensor, Tensor]:
     """Logits and targets of seven images in float64, every class with and without images."""
     random = torch_generator(0, "example logits")
-    num_classes = 2 if task == "binary" else 3
+    task = task_named(name)
+    num_classes = 2 if task.is_question else 3
     logits = 2 * torch.randn(7, num_classes, generator=random, dtype=torch.float64)
     numbers = torch.arange(7)
-    if task == "multi-label":
-        return logits, torch.stack([numbers % 2, numbers % 3 == 0, numbers > 3], dim=1).double()
-    return logits, torch.eye(num_classes, dtype=torch.float64)[numbers % num_classes]
+    if task.partitions:
+        return logits, torch.eye(num_classes, dtype=torch.float64)[numbers % num_classes]
+    return logits, torch.stack([numbers % 2, numbers % 3 == 0, numbers > 3], dim=1).double()

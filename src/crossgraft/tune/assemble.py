@@ -20,19 +20,12 @@ from crossgraft.records import (
     TuningRecord,
 )
 from crossgraft.runs.jobs import results_of
+from crossgraft.tasks import Task
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
 from crossgraft.tune.planning.preparation import Preparation
-from crossgraft.types import Task
 from crossgraft.words.formatting import counted
 from crossgraft.words.metric_words import metric_name_in_words
-
-PRIMARY_METRICS: Mapping[Task, str] = {
-    "binary": "balanced_accuracy",
-    "multi-class": "balanced_accuracy",
-    "multi-label": "auc",
-}
-"""What headlines are about: balanced accuracy does not reward naming the frequent class; labels are rare, so their AUC."""
 
 _STATISTICS = (
     Reference(
@@ -75,7 +68,7 @@ def assemble_record(
         folds=_folds(prepared, picked, of_folds) if is_folded else [],
         history=[row for trained in results_of(outcomes) for row in trained.record.history],
         metrics=evaluation.metrics,
-        primary_metric=PRIMARY_METRICS[prepared.task],
+        primary_metric=prepared.task.primary_metric,
         confusion=evaluation.confusion,
         roc=evaluation.roc,
         calibration=evaluation.calibration,
@@ -162,7 +155,7 @@ def _folds(prepared: Preparation, picked: Sequence[Trained], of_folds: Mapping[i
 
 
 def _primary(metrics: Sequence[MetricRecord], task: Task) -> MetricRecord | None:
-    name = PRIMARY_METRICS[task]
+    name = task.primary_metric
     return next((row for row in metrics if row.metric == name and row.class_name is None), None)
 
 
@@ -192,15 +185,9 @@ def prediction_table(folds: Sequence[FoldPredictions], prepared: Preparation, *,
         if show_names:
             table["name"] = [dataset.image_name(int(row)) for row in rows]
         table["split"] = "test" if fold.parts.fold is None else f"fold {fold.parts.fold}"
-        table["target"] = _in_words(dataset.targets[rows], names)
-        table["decision"] = _in_words(decisions, names)
+        for column, classes in (("target", dataset.targets[rows]), ("decision", decisions)):
+            table[column] = ["; ".join(prepared.task.names_of(row, names)) for row in classes]
         table |= {f"probability {name}": probabilities[:, column] for column, name in enumerate(names)}
         table |= {f"logit {name}": fold.test_logits[:, column] for column, name in enumerate(names)}
         parts.append(pd.DataFrame(table))
     return pd.concat(parts).sort_values("row", ignore_index=True)
-
-
-def _in_words(classes: np.ndarray, names: Sequence[str]) -> list[str]:
-    if classes.ndim == 1:
-        return [names[int(index)] for index in classes]
-    return ["; ".join(name for name, has in zip(names, row, strict=True) if has) for row in classes]

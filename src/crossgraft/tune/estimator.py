@@ -20,16 +20,15 @@ from crossgraft.options import FitOptions, TuneOptions, from_mapping, options_of
 from crossgraft.options.data import VAL_SHARE
 from crossgraft.progress import Reporter
 from crossgraft.runs.jobs import results_of, run_jobs
+from crossgraft.tasks import Task, task_of
 from crossgraft.tune.jobs import TrainingWork, pick, trained_network
 from crossgraft.tune.logits import compute_logits
-from crossgraft.tune.measuring.calibration import to_probabilities
 from crossgraft.tune.measuring.evaluation import calibrate
 from crossgraft.tune.planning.plan import make_plan
 from crossgraft.tune.planning.preparation import Preparation, prepare
 from crossgraft.tune.planning.request import Request
 from crossgraft.tune.planning.rows import training_rows
 from crossgraft.tune.result import epoch_frame
-from crossgraft.types import Task
 
 Images = Sequence[np.ndarray] | np.ndarray
 
@@ -129,14 +128,14 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
             raise NotFittedError("This FineTunedClassifier is not fitted yet. Call fit(images, labels) first.")
         with limit_threads(self.workers or available_cores()), reuse_freed_memory():
             logits = compute_logits(self.classifier_, images_of_arrays(X), reporter=Reporter(quiet=True))
-        return to_probabilities(logits, task=self._task, temperature=self.temperature_)
+        return self._task.probabilities(logits, self.temperature_)
 
     def predict(self, X: Images) -> np.ndarray:
         """(n,) the most probable class of each image; with several labels (n, L), 1 from probability 0.5 on."""
         probabilities = self.predict_proba(X)
-        if self._task == "multi-label":
-            return (probabilities >= 0.5).astype(np.int64)
-        return self.classes_[probabilities.argmax(axis=1)]
+        if self._task.partitions:
+            return self.classes_[probabilities.argmax(axis=1)]
+        return self._task.decide(probabilities)
 
     def _options(self) -> TuneOptions:
         """Options of ``fine_tune``: its defaults, the further options, what is set here."""
@@ -151,7 +150,7 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         return from_mapping(TuneOptions, {**further, **{name: own[name] for name in own if name in known}})
 
     def _dataset(self, X: Images, y: np.ndarray, groups: Any) -> Dataset:
-        if y.ndim == 2:
+        if not task_of(y).partitions:
             self.classes_ = np.arange(y.shape[1])
             return dataset_from_arrays(X, y, groups=groups, class_names=[f"label {column}" for column in self.classes_])
         self.classes_, targets = np.unique(y, return_inverse=True)

@@ -21,12 +21,10 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import InterpolationPoint, InterpolationRecord, Reference
 from crossgraft.seeding import torch_generator
-from crossgraft.tune.assemble import PRIMARY_METRICS
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.measuring.drift import similarity_to_source
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate_alone, predict_fold
 from crossgraft.tune.parts import FoldRows
-from crossgraft.tune.planning.fold_data import task_of
 from crossgraft.words.metric_words import metric_name_in_words
 
 ALPHAS = tuple(step / 10 for step in range(11))
@@ -164,7 +162,7 @@ def interpolation_curve(
     reporter = reporter or Reporter(quiet=True)
     pretrained = start if pretrained is None else pretrained
     began = time.perf_counter()
-    task = task_of(dataset)
+    task = dataset.task
     images = TrainingImages(dataset.take(parts.train), end.preprocessing, num_threads=num_threads)
     points: list[InterpolationPoint] = []
     chosen = _in_order(alphas)
@@ -186,13 +184,13 @@ def interpolation_curve(
                 InterpolationPoint(alpha=alpha, metrics=rows, similarity=similarity, parameter_distance=distance)
             )
             stage.advance()
-    picked, rule = pick_alpha(points, PRIMARY_METRICS[task])
+    picked, rule = pick_alpha(points, task.primary_metric)
     return InterpolationRecord(
         model=end.recipe.name,
         dataset=dataset.name,
         start=start_in_words,
         points=points,
-        primary_metric=PRIMARY_METRICS[task],
+        primary_metric=task.primary_metric,
         picked_alpha=picked,
         picked_by=rule,
         batch_norm=batch_norm,

@@ -10,7 +10,7 @@ from crossgraft.tune.engine.contract import StepReport, TrainedEpoch
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning.fold_data import FoldData
-from crossgraft.tune.planning.grid import Training
+from crossgraft.tune.planning.grid import GridTraining
 from crossgraft.tune.planning.plan import steps_per_epoch
 from crossgraft.tune.tracking import Tracker
 from crossgraft.words.formatting import duration
@@ -30,7 +30,7 @@ class JobProgress:
         self._seen, self._rate, self._epochs = 0, "", 0
 
     @contextmanager
-    def stage(self, job: Training, data: FoldData, settings: TrainerSettings) -> Generator[None]:
+    def stage(self, job: GridTraining, data: FoldData, settings: TrainerSettings) -> Generator[None]:
         """One training, counted in steps."""
         self._number += 1
         self._seen, self._rate, self._epochs = 0, "", int(job.point.get("epochs", settings.epochs))

@@ -27,7 +27,7 @@ from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.trainer import train
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.planning.fold_data import FoldData, make_feed
-from crossgraft.tune.planning.grid import GridPoint, Training
+from crossgraft.tune.planning.grid import GridPoint, GridTraining
 from crossgraft.tune.planning.preparation import Preparation
 
 
@@ -50,12 +50,12 @@ class Trained:
         load: Gives the weights that were kept; raises ``DataError`` where they are gone or damaged.
     """
 
-    training: Training
+    training: GridTraining
     record: JobRecord
     load: Callable[[], dict[str, Tensor]]
 
 
-TrainingOutcome = Outcome[Training, Trained]
+TrainingOutcome = Outcome[GridTraining, Trained]
 
 
 def point_of(outcome: TrainingOutcome) -> GridPointRecord:
@@ -74,7 +74,7 @@ def point_of(outcome: TrainingOutcome) -> GridPointRecord:
 
 
 @dataclass(eq=False)
-class TrainingWork(Work[Training, Trained]):
+class TrainingWork(Work[GridTraining, Trained]):
     """Trains on the rows of one fold, every time from the same start.
 
     Attributes:
@@ -89,18 +89,18 @@ class TrainingWork(Work[Training, Trained]):
     run: RunDirectory | None = None
     progress: JobProgress | None = None
 
-    def job(self, point: GridPoint) -> Job[Training]:
+    def job(self, point: GridPoint) -> Job[GridTraining]:
         """Job of one point of the grid."""
-        training = Training(self.data.fold, point)
+        training = GridTraining(self.data.fold, point)
         return Job(training.name, training, self._key(point))
 
-    def around(self, job: Job[Training]) -> AbstractContextManager[object]:
+    def around(self, job: Job[GridTraining]) -> AbstractContextManager[object]:
         """Shown as a stage."""
         return (
             nullcontext() if self.progress is None else self.progress.stage(job.spec, self.data, self.prepared.settings)
         )
 
-    def read_back(self, job: Job[Training]) -> Trained | None:
+    def read_back(self, job: Job[GridTraining]) -> Trained | None:
         """The training of an earlier attempt, whose weights are read when they are needed."""
         if self.run is None:
             return None
@@ -111,7 +111,7 @@ class TrainingWork(Work[Training, Trained]):
         shutil.rmtree(path.parent / "checkpoint", ignore_errors=True)  # of an attempt killed before it did this
         return Trained(job.spec, record, load=lambda: read_weights(path))
 
-    def do(self, job: Job[Training]) -> Trained:
+    def do(self, job: Job[GridTraining]) -> Trained:
         """Train, from the last checkpoint if there is one; that of a training that fails stays.
 
         Raises:
@@ -144,7 +144,7 @@ class TrainingWork(Work[Training, Trained]):
             shutil.rmtree(folder, ignore_errors=True)  # nothing is left to resume
         return trained
 
-    def _record(self, job: Job[Training], result: TrainingResult, seconds: float) -> JobRecord:
+    def _record(self, job: Job[GridTraining], result: TrainingResult, seconds: float) -> JobRecord:
         main = [row for row in result.history if row.phase == "all"]
         best, metric = main[result.best_epoch], self.prepared.rule.metric
         point = GridPointRecord(
@@ -162,7 +162,7 @@ class TrainingWork(Work[Training, Trained]):
         history = epoch_rows(job.spec, result.history, metric=metric, best_epoch=result.best_epoch)
         return JobRecord(key=job.key, point=point, history=history, resumed=result.resumed)
 
-    def _keep(self, job: Job[Training], record: JobRecord, classifier: Classifier) -> Trained:
+    def _keep(self, job: Job[GridTraining], record: JobRecord, classifier: Classifier) -> Trained:
         state = {name: value.detach().to("cpu").contiguous().clone() for name, value in classifier.state_dict().items()}
         if self.run is None:
             return Trained(job.spec, record, load=lambda: state)
@@ -215,11 +215,13 @@ def _comparable(trained: Trained) -> float:
     return float("nan") if value is None else value
 
 
-def _folder(job: Job[Training]) -> str:
+def _folder(job: Job[GridTraining]) -> str:
     return f"jobs/{portable_name(job.name)}"
 
 
-def epoch_rows(training: Training, history: Sequence[TrainedEpoch], *, metric: str, best_epoch: int) -> list[EpochRow]:
+def epoch_rows(
+    training: GridTraining, history: Sequence[TrainedEpoch], *, metric: str, best_epoch: int
+) -> list[EpochRow]:
     """What the trainer says about epochs, as records; epochs count from 1, those of the head alone first."""
     num_head = sum(row.phase == "head" for row in history)
     return [

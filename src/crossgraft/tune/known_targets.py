@@ -11,9 +11,11 @@ from crossgraft.data.rows import ImageRows
 from crossgraft.metrics import evaluate_predictions
 from crossgraft.progress import Reporter
 from crossgraft.records import MetricRecord, SavedModelRecord
+from crossgraft.tasks import recorded_task, task_of
 from crossgraft.tune.measuring.metric_records import metric_records
-from crossgraft.tune.saving.inference import in_words, task_of, thresholds_of
+from crossgraft.tune.saving.inference import in_words, thresholds_of
 from crossgraft.tune.saving.saved_model import SavedModel
+from crossgraft.types import Targets
 from crossgraft.words.formatting import counted, joined
 
 _UNKNOWN = -1
@@ -39,7 +41,8 @@ def true_classes(images: ImageRows, model: SavedModel, reporter: Reporter) -> Kn
     facts = model.facts
     if images.targets is None:
         return KnownTargets()
-    found = _labels(images, facts) if facts.task == "multi-label" else _classes(images, facts)
+    find = _classes if recorded_task(facts).partitions else _labels
+    found = find(images, images.targets, facts)
     warnings = list(found.warnings)
     if found.targets is not None and (which := _seen_before(images, model)) is not None:
         warnings.append(
@@ -64,9 +67,8 @@ def _seen_before(images: ImageRows, model: SavedModel) -> str | None:
     )
 
 
-def _classes(images: ImageRows, facts: SavedModelRecord) -> KnownTargets:
-    targets = images.targets
-    if targets is None or targets.ndim == 2:
+def _classes(images: ImageRows, targets: Targets, facts: SavedModelRecord) -> KnownTargets:
+    if not task_of(targets).partitions:
         return KnownTargets(
             warnings=("The data have several labels per image and the model gives one, so nothing is measured.",)
         )
@@ -87,14 +89,13 @@ def _classes(images: ImageRows, facts: SavedModelRecord) -> KnownTargets:
     return KnownTargets(mapped, names, (warning,))
 
 
-def _labels(images: ImageRows, facts: SavedModelRecord) -> KnownTargets:
-    targets = images.targets
+def _labels(images: ImageRows, targets: Targets, facts: SavedModelRecord) -> KnownTargets:
     missing = [name for name in facts.class_names if name not in images.class_names]
-    if targets is None or targets.ndim == 1 or missing:
+    if missing or task_of(targets).partitions:
         what = f"no labels {joined(missing)}" if missing else "one class per image"
         return KnownTargets(warnings=(f"The data have {what}, so nothing is measured.",))
     mapped = targets[:, [images.class_names.index(name) for name in facts.class_names]]
-    names = tuple(in_words([facts.class_names[column] for column in np.flatnonzero(row)]) for row in mapped)
+    names = tuple(in_words(recorded_task(facts).names_of(row, facts.class_names)) for row in mapped)
     return KnownTargets(mapped, names)
 
 
@@ -107,11 +108,11 @@ def measure(
     """Every metric with its interval on the images whose true class the model has; empty where none is known."""
     if known.targets is None:
         return []
-    rows = known.targets != _UNKNOWN if known.targets.ndim == 1 else np.ones(len(known.targets), dtype=bool)
+    rows = (known.targets != _UNKNOWN).reshape(len(known.targets), -1).all(axis=1)
     found = evaluate_predictions(
         probabilities[rows],
         known.targets[rows],
-        task=task_of(facts),
+        task=recorded_task(facts),
         class_names=facts.class_names,
         groups=None if groups is None else groups[rows],
         thresholds=thresholds_of(facts),

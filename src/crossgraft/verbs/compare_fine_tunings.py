@@ -15,8 +15,6 @@ from crossgraft.records import FineTuningComparisonRecord, Reference
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.command_line import display_value
 from crossgraft.storage.temporaries import scratch_folder
-from crossgraft.tune.assemble import PRIMARY_METRICS
-from crossgraft.tune.planning.fold_data import task_of
 from crossgraft.tune.planning.grid import point_name, read_grid
 from crossgraft.tune.planning.preparation import checks_of_rows
 from crossgraft.tune.planning.request import Request, as_typed, refuse_unknown_names
@@ -173,7 +171,7 @@ def _directory(
 def _record(study: Study, done: Sequence[DoneTraining], run: RunDirectory) -> FineTuningComparisonRecord:
     first = next(each.record for each in done if each.record is not None)
     rows = study.rows
-    metric = PRIMARY_METRICS[task_of(rows.dataset)]
+    metric = rows.dataset.task.primary_metric
     images = MeasuredImages.of(rows.dataset.take(rows.parts[0].test), metric)
     curves, reason = draw_curves(study, done, metric, run)
     data = replace(rows.dataset, split_method=rows.split_in_words)

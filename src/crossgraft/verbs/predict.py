@@ -20,6 +20,7 @@ from crossgraft.options.predicting import ImageOptions
 from crossgraft.progress import Reporter
 from crossgraft.records import PredictionRecord, PredictionRow, Thumbnail
 from crossgraft.runs import RunDirectory
+from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import KnownTargets, measure, true_classes
 from crossgraft.tune.logits import BATCH_SIZE, compute_logits
 from crossgraft.tune.predictions import UNREADABLE, Predictions
@@ -101,7 +102,7 @@ def _open(
             images,
             options,
             known_classes=facts.class_names,
-            several_labels=facts.task == "multi-label",
+            several_labels=not recorded_task(facts).partitions,
             default_window=facts.trained_on.window,
             default_slices=facts.trained_on.slices,
             num_threads=num_threads,

@@ -171,9 +171,7 @@ def _open(data: str | Path | Dataset, options: RankOptions, reporter: Reporter) 
     if not is_train.any():
         raise DataError(f"{data.name} has the splits {', '.join(sorted(set(data.splits)))} but no split train.")
     train = data.take(is_train, rows_used="split train")
-    if train.is_multi_label:
-        return train
-    present = [name for index, name in enumerate(data.class_names) if index in train.targets]
+    present = [data.class_names[index] for index in train.task.present(train.targets, len(data.class_names))]
     return replace(train.select_classes(present), rows_used=train.rows_used)  # a class of the test rows is not known
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from crossgraft.records import DatasetRecord
+from crossgraft.tasks import recorded_task
 
 MISSING = "—"
 NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
@@ -185,8 +186,6 @@ def _finite(values: Iterable[float | None]) -> list[float]:
 
 def describe_classes(dataset: DatasetRecord, *, labels_left_out: int = 0) -> str:
     """How many classes, or how many labels and how many of them were scored."""
-    number = len(dataset.class_names)
-    if dataset.task == "multi-label":
-        scored = f" ({number - labels_left_out} scored)" if labels_left_out else ""
-        return counted(number, "label") + scored
-    return counted(number, "class", "classes") + (" in an order" if dataset.ordinal else "")
+    number, task = len(dataset.class_names), recorded_task(dataset)
+    scored = f" ({number - labels_left_out} scored)" if labels_left_out else ""
+    return counted(number, task.noun, task.nouns) + scored + (" in an order" if task.in_order else "")

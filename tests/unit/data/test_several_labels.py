@@ -37,7 +37,9 @@ def arrays(tmp_path):
 def test_several_columns_are_several_labels(table):
     path = table("path,oedema,nodule,age", "1,yes,40", "0,No,50", "1.0,TRUE,60", "false,0.0,70")
     dataset = open_dataset(path, label_column="oedema, nodule")
-    assert dataset.is_multi_label
+    assert dataset.task == "multi-label"
+    with pytest.warns(DeprecationWarning, match="dataset.task"):
+        assert dataset.is_multi_label
     assert dataset.class_names == ("oedema", "nodule")
     assert dataset.targets.tolist() == [[1, 1], [0, 0], [1, 1], [0, 0]]
     assert dataset.targets.dtype == np.int64

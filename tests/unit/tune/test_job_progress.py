@@ -12,11 +12,11 @@ from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.planning.fold_data import FoldData
-from crossgraft.tune.planning.grid import Training
+from crossgraft.tune.planning.grid import GridTraining
 from crossgraft.tune.tracking import open_tracking
 from support.training import build_data
 
-JOB = Training(None, {})
+JOB = GridTraining(None, {})
 
 
 def report(step, *, phase="all", epoch=0):

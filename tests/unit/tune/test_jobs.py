@@ -17,6 +17,7 @@ from crossgraft.options import TuneOptions
 from crossgraft.records import GridPointRecord
 from crossgraft.runs import open_run
 from crossgraft.runs.jobs import run_jobs
+from crossgraft.tasks import Binary
 from crossgraft.tune.engine.contract import TrainedEpoch
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
@@ -34,7 +35,7 @@ from crossgraft.tune.jobs import (
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.tune.planning.fold_data import FoldData
-from crossgraft.tune.planning.grid import Training
+from crossgraft.tune.planning.grid import GridTraining
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.types import Preprocessing
 
@@ -72,7 +73,7 @@ def data(classifier):
     dataset = dataset_from_arrays(pixels, [0, 1] * 12)
     images = TrainingImages(dataset, classifier.preprocessing)
     targets = nn.functional.one_hot(torch.tensor([0, 1] * 12)).float()
-    evaluate = SelectionMetrics(images, dataset.targets, targets, CrossEntropy(), "binary", batch_size=8, device="cpu")
+    evaluate = SelectionMetrics(images, dataset.targets, targets, CrossEntropy(), Binary(), batch_size=8, device="cpu")
     return FoldData(None, images, targets, CrossEntropy(), evaluate, "of these images")
 
 
@@ -166,7 +167,7 @@ def test_a_failed_training_is_a_row_with_a_reason(classifier, data):
 
 def trained(name, value, load=dict):
     point = GridPointRecord(job=name, fold=None, values={}, state="done", val_metric=value)
-    return Trained(Training(None, {}), JobRecord(key=name, point=point, history=[]), load=load)
+    return Trained(GridTraining(None, {}), JobRecord(key=name, point=point, history=[]), load=load)
 
 
 def test_the_best_on_val_is_picked_and_the_first_of_equal_ones():
@@ -191,7 +192,7 @@ def row(phase, epoch, loss):
 
 def test_epochs_count_on_after_those_of_the_head_and_one_is_the_best():
     history = [row("head", 0, 0.9), row("all", 0, 0.8), row("all", 1, 0.7)]
-    rows = epoch_rows(Training(2, {"batch_size": 8}), history, metric="auc", best_epoch=1)
+    rows = epoch_rows(GridTraining(2, {"batch_size": 8}), history, metric="auc", best_epoch=1)
     assert [(r.epoch, r.stage, r.is_best) for r in rows] == [(1, "head", False), (2, "all", False), (3, "all", True)]
     assert {r.job for r in rows} == {"fold-2 batch_size=8"}
     assert rows[0].terms == {"l2_sp/body": 0.2}

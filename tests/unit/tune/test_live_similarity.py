@@ -14,6 +14,7 @@ from crossgraft.data import dataset_from_arrays
 from crossgraft.losses import CrossEntropy
 from crossgraft.progress import Reporter
 from crossgraft.similarity import linear_cka
+from crossgraft.tasks import MultiClass
 from crossgraft.tune.engine.contract import TrainedEpoch
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
@@ -22,7 +23,7 @@ from crossgraft.tune.measuring import pretrained_features
 from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.planning.fold_data import FoldData
-from crossgraft.tune.planning.grid import Training
+from crossgraft.tune.planning.grid import GridTraining
 from crossgraft.tune.tracking import Tracker
 from support.training import build_classifier, build_data, same_bits, train_one
 
@@ -40,7 +41,7 @@ def evaluation(*, compared=True, precision="32-true"):
         targets.argmax(1).numpy(),
         targets,
         CrossEntropy(),
-        "multi-class",
+        MultiClass(),
         batch_size=5,
         device="cpu",
         pretrained=pretrained if compared else None,
@@ -171,7 +172,7 @@ def test_terminal_and_trackers_are_told(cka, words):
     metrics = {"auc": 0.9, "cka": cka, "cka_debiased": cka}
     data = FoldData(None, build_data(8)[0], torch.zeros(8, 2), CrossEntropy(), lambda _: {}, "")
     notes = []
-    with progress.stage(Training(None, {}), data, TrainerSettings(epochs=2, batch_size=8)):
+    with progress.stage(GridTraining(None, {}), data, TrainerSettings(epochs=2, batch_size=8)):
         progress._stage.note = notes.append
         progress.on_epoch(TrainedEpoch("all", 0, 0.1, {"loss": 1.0}, metrics, 1.0, True))
     assert words in notes[0]

@@ -16,7 +16,7 @@ def check_class_counts(survey: Survey) -> list[FindingRecord]:
     found = [finding(_NAME, "Unusable rows", "unsound", problem) for problem in survey.problems]
     found += _too_few_classes(survey)
     counts = dict(zip(survey.class_names, survey.class_counts, strict=True))
-    what = "label" if survey.is_multi_label else "class"
+    what = survey.task.noun
     ranges: list[tuple[int, int, Severity, str, str]] = [
         (0, 0, "unsound", f"No image of the {what}", "Add images or remove it."),
         (1, 1, "warning", f"One image only of the {what}", "It cannot be in a train and a test split. Collect more."),
@@ -30,12 +30,10 @@ def check_class_counts(survey: Survey) -> list[FindingRecord]:
 
 
 def _too_few_classes(survey: Survey) -> list[FindingRecord]:
-    if survey.is_multi_label:
-        return []
-    if len(survey.class_names) < 2:
+    if len(survey.class_names) < survey.task.fewest_classes:
         text = f"All images have the class {listed(survey.class_names)}; a task has at least two."
         return [finding(_NAME, _TITLE, "unsound", text, advice="Choose other labels (--label-column).")]
-    if len(survey.class_names) == len(survey) > 2:
+    if survey.task.names_every_image(len(survey), len(survey.class_names)):
         text = "Each image has a label of its own, so the labels look like numbers or names, not classes."
         return [finding(_NAME, _TITLE, "unsound", text, advice="Choose other labels (--label-column).")]
     return []

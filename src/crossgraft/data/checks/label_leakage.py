@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
 
 import numpy as np
@@ -82,22 +83,20 @@ def _in_words(columns: list[ColumnRecord]) -> str:
 def _measure(survey: Survey, column: str, values: np.ndarray) -> ColumnRecord | None:
     rows = survey.readable_rows
     groups = None if survey.groups is None else survey.groups[rows]
-    if not survey.is_multi_label:
-        targets = survey.targets[rows]
-        num_classes = len(np.unique(targets))
-        if num_classes < 2:
-            return None
-        accuracy = held_out_accuracy(values[rows], targets, groups)
-        return ColumnRecord(column=column, label=None, balanced_accuracy=accuracy, chance=1 / num_classes)
-    of_labels = {
-        label: held_out_accuracy(values[rows], survey.targets[rows, index], groups)
-        for index, label in enumerate(survey.class_names)
-        if len(np.unique(survey.targets[rows, index])) == 2
-    }
-    if not of_labels:
+    told = [
+        (held_out_accuracy(values[rows], classes, groups), 1 / num_classes, label)
+        for classes, label in zip(survey.task.views(survey.targets[rows]), _names_of_views(survey), strict=True)
+        if (num_classes := len(np.unique(classes))) > 1
+    ]
+    if not told:
         return None
-    label = max(of_labels, key=lambda name: of_labels[name])
-    return ColumnRecord(column=column, label=label, balanced_accuracy=of_labels[label], chance=0.5)
+    accuracy, chance, label = max(told, key=lambda each: each[0])
+    return ColumnRecord(column=column, label=label, balanced_accuracy=accuracy, chance=chance)
+
+
+def _names_of_views(survey: Survey) -> Sequence[str | None]:
+    """The labels that can be told one by one; classes are told together."""
+    return [None] if survey.task.partitions else survey.class_names
 
 
 def _image_properties(survey: Survey) -> dict[str, np.ndarray]:

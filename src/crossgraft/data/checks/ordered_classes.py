@@ -19,7 +19,7 @@ _FEWEST_GRADES = 3
 
 def check_ordered_classes(survey: Survey) -> list[FindingRecord]:
     """A notice where class names look ordered and ``ordinal`` was not said."""
-    if survey.ordinal or survey.is_multi_label or not looks_ordered(survey.class_names):
+    if survey.task.in_order or not survey.task.partitions or not looks_ordered(survey.class_names):
         return []
     text = f"The classes look like grades ({listed(survey.class_names)}), but are taken as unordered."
     advice = "If their order means something, say so with --ordinal; reports then name what does not use it."

@@ -36,10 +36,6 @@ def _caption(survey: Survey, rows: Sequence[int]) -> str:
 
 def _place(survey: Survey, row: int) -> str:
     """Split and label of a row."""
-    if survey.is_multi_label:
-        names = [name for name, has in zip(survey.class_names, survey.targets[row], strict=True) if has]
-        label = " + ".join(names) or "no label"
-    else:
-        label = survey.class_names[int(survey.targets[row])]
+    label = " + ".join(survey.task.names_of(survey.targets[row], survey.class_names)) or "no label"
     split = "" if survey.splits is None else str(survey.splits[row])
     return ", ".join(part for part in (split, label) if part)

@@ -17,11 +17,11 @@ from crossgraft.data.class_names import name_classes
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.inspection import inspect_images
 from crossgraft.data.listing import list_rows, look_at_rows, make_request
-from crossgraft.data.opening import refuse_order_of_labels
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.selection import RowSelection
 from crossgraft.options.data import SourceOptions
 from crossgraft.progress import Reporter
+from crossgraft.tasks import task_of
 
 _USUAL_SPLITS = ("train", "val", "test")
 
@@ -122,7 +122,7 @@ def survey_location(
     """
     source, rows = list_rows(location, make_request(options, use_split=None), reporter)
     classes = name_classes(rows.labels, rows.label_names, class_names)
-    refuse_order_of_labels(classes.targets, ordinal=ordinal)
+    task_of(classes.targets, ordinal=ordinal)  # refuses an order of labels
     drawn = selection.make_split(rows, classes.targets, classes.names)
     if drawn is not None:
         rows = replace(rows, split_method=drawn.method, splits=drawn.part_names())

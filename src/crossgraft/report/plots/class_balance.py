@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from crossgraft.records import DatasetRecord
 from crossgraft.report.plots.style import FONT_PIXELS, INK, OKABE_ITO, SMALL_PIXELS, shortened
 from crossgraft.report.plots.svg import draw
+from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count
 
 _WIDTH = 380
@@ -37,9 +38,8 @@ def class_balance_figure(dataset: DatasetRecord, *, identifier: str) -> Markup:
         else:
             _draw_profile(axes, dataset)
 
-    number = len(dataset.class_names)
-    of = f"with each of {number} labels" if dataset.task == "multi-label" else f"in each of {number} classes"
-    label = f"Number of images {of}."
+    number, task = len(dataset.class_names), recorded_task(dataset)
+    label = f"Number of images {task.among} each of {number} {task.nouns}."
     return draw(_WIDTH, height, paint, identifier=identifier, label=label)
 
 
@@ -63,5 +63,5 @@ def _draw_profile(axes: Axes, dataset: DatasetRecord) -> None:
     axes.step(range(1, len(counts) + 1), counts, where="mid", color=OKABE_ITO[0], linewidth=1.8)
     axes.set_ylim(bottom=0)
     axes.axhline(sum(counts) / len(counts), color=INK, alpha=0.4, linewidth=1, linestyle=(0, (4, 3)))
-    axes.set_xlabel(f"{'Labels' if dataset.task == 'multi-label' else 'Classes'}, largest first")
+    axes.set_xlabel(f"{recorded_task(dataset).nouns.capitalize()}, largest first")
     axes.set_ylabel("Images")

@@ -11,6 +11,7 @@ from crossgraft.report.blocks import Block, Facts, Figure, Folded, Gallery, Item
 from crossgraft.report.plots import class_balance_figure
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
+from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count, counted, short_fingerprint
 
 _MOST_IMAGE_CHARACTERS = 700_000  # of base64: a third of the two megabytes that a page may have
@@ -51,7 +52,7 @@ def data_facts(dataset: DatasetRecord) -> list[tuple[str, str]]:
     kinds = sorted(dataset.image_kinds.items(), key=lambda item: -item[1])
     return [
         ("Images", f"{count(dataset.num_images)} from {dataset.source.replace('_', ' ')}"),
-        ("Labels" if dataset.task == "multi-label" else "Classes", _classes(dataset)),
+        (recorded_task(dataset).nouns.capitalize(), _classes(dataset)),
         ("Rows used", dataset.rows_used),
         ("Split", dataset.split_method),
         ("Groups", describe_groups(dataset)),
@@ -63,21 +64,20 @@ def data_facts(dataset: DatasetRecord) -> list[tuple[str, str]]:
 
 
 def _classes(dataset: DatasetRecord) -> str:
-    number = count(len(dataset.class_names))
-    if dataset.task == "multi-label":
+    number, task = count(len(dataset.class_names)), recorded_task(dataset)
+    if not task.partitions:
         return f"{number}; an image may have several, or none"
-    return f"{number}, in an order" if dataset.ordinal else number
+    return f"{number}, in an order" if task.in_order else number
 
 
 def _balance(source: Source[RankingRecord]) -> Figure:
     dataset = source.record.dataset
     counts = dataset.class_counts
-    several = dataset.task == "multi-label"
-    what = "label" if several else "class"
+    task = recorded_task(dataset)
     caption = f"Images in each class, {count(sum(counts))} in all."
-    if several:
+    if not task.partitions:
         caption = f"Images with each label; {count(dataset.num_images)} images have {count(sum(counts))} labels in all."
     if len(counts) > 1 and 0 < min(counts) < max(counts):
         ratio = max(counts) / min(counts)
-        caption += f" The largest {what} has {ratio:.1f} times as many images as the smallest."
+        caption += f" The largest {task.noun} has {ratio:.1f} times as many images as the smallest."
     return Figure([class_balance_figure(dataset, identifier=f"{source.prefix}classes")], caption=caption)

@@ -13,6 +13,7 @@ from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, whole, words
+from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import NumberFormat, count, counted, describe_classes, short_fingerprint
 
 _MOST_LISTED_IMAGES = 16  # in a cell of the table; the CSV beside the page lists more
@@ -142,7 +143,7 @@ def checked_data_section(source: Source[DataCheckRecord]) -> Section:
 def _counts_table(record: DataCheckRecord) -> Table:
     """The images of each class, of all rows and of each split."""
     data = record.dataset
-    what = "Label" if data.task == "multi-label" else "Class"
+    what = recorded_task(data).noun.capitalize()
     splits = [Column(name, numeric=True) for name in record.split_names]
     rows = [
         [
@@ -159,12 +160,14 @@ def _counts(source: Source[DataCheckRecord]) -> Figure:
     record = source.record
     data = record.dataset
     identifier = f"{source.prefix}classes"
-    what = "with each label" if data.task == "multi-label" else "of each class"
+    task = recorded_task(data)
     if record.split_names:
         drawing = split_counts_figure(data.class_names, record.split_names, record.split_counts, identifier=identifier)
-        caption = f"Images {what} in {', '.join(record.split_names)}; {count(data.num_images)} in all."
+        caption = (
+            f"Images {task.of} each {task.noun} in {', '.join(record.split_names)}; {count(data.num_images)} in all."
+        )
         return Figure([drawing], caption=caption)
-    caption = f"Images {what}, {count(data.num_images)} in all; there is no split."
+    caption = f"Images {task.of} each {task.noun}, {count(data.num_images)} in all; there is no split."
     return Figure([class_balance_figure(data, identifier=identifier)], caption=caption)
 
 

@@ -7,13 +7,14 @@ from crossgraft.report.blocks import Block, Paragraph, Section
 from crossgraft.report.sections._lookup import cells_by_model, score_title
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, whole, words
+from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import NumberFormat
 
 
 def labels_section(source: Source[RankingRecord]) -> Section | None:
     """One row per label, one column per model in the order of the ranking; None with one class per image."""
     record = source.record
-    if record.dataset.task != "multi-label":
+    if recorded_task(record.dataset).partitions:
         return None
     title = score_title(record, record.primary_score)
     blocks: list[Block] = [

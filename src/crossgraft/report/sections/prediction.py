@@ -14,6 +14,7 @@ from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.tuning_decisions import thresholds_table
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, number, whole, words
+from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import NumberFormat, count, counted, joined, percent, short_fingerprint
 from crossgraft.words.metric_words import metric_in_words, overall
 
@@ -51,7 +52,7 @@ def _verdict(record: PredictionRecord) -> str:
         if len(shares) > _MOST_CLASSES
         else ""
     )
-    several = " An image may have several." if record.task == "multi-label" else ""
+    several = "" if recorded_task(record).partitions else " An image may have several."
     left_out = f" {counted(record.num_unreadable, 'image')} could not be read." if record.num_unreadable else ""
     return f"{images}. {'; '.join(shares[:_MOST_CLASSES])}{more}.{several}{left_out}"
 
@@ -60,7 +61,7 @@ def _worth(record: PredictionRecord) -> str:
     """The best evidence of how far to trust the answers."""
     here = overall(record.metrics)
     tested = [row for row in overall(record.training_metrics) if row.split in ("test", "out of fold")]
-    headline = "auc" if record.task == "multi-label" else "balanced_accuracy"  # as where it was fine-tuned
+    headline = recorded_task(record).primary_metric  # as where it was fine-tuned
     told = [f"On these images: {metric_in_words(row)}." for row in here if row.metric == headline]
     told += [
         f"When it was fine-tuned: {metric_in_words(row)} of {row.split}." for row in tested if row.metric == headline
@@ -75,10 +76,11 @@ def _worth(record: PredictionRecord) -> str:
 
 
 def _counts(record: PredictionRecord) -> Table:
-    what = "Label" if record.task == "multi-label" else "Class"
+    task = recorded_task(record)
+    what = task.noun.capitalize()
     true = [row.target for row in record.rows if row.target is not None]
     columns = [Column(what), Column("Predicted", numeric=True), Column("Share", numeric=True)]
-    if true and record.task == "multi-class":
+    if true and task.partitions:
         columns.append(Column("True", numeric=True))
     rows = [
         [
@@ -95,16 +97,16 @@ def _counts(record: PredictionRecord) -> Table:
 def _certainty(source: Source[PredictionRecord]) -> Figure:
     record = source.record
     certainties = [row.certainty for row in record.rows if row.certainty is not None]
-    several = record.task == "multi-label"
-    label = "Certainty of the least certain label" if several else "Probability of the most probable class"
+    task = recorded_task(record)
+    lowest = task.lowest_certainty(len(record.class_names))
     drawing = certainty_figure(
         certainties,
-        x_label=label,
-        lowest=0 if several else 1 / len(record.class_names),
+        x_label=task.surest,
+        lowest=lowest,
         identifier=f"{source.prefix}certainty",
     )
     how = "calibrated by the temperature of the model" if record.temperature is not None else "not calibrated"
-    shade = "" if several else f" Below {1 / len(record.class_names):.2g} (shaded) it cannot be."
+    shade = f" Below {lowest:.2g} (shaded) it cannot be." if lowest else ""
     return Figure([drawing], caption=f"How sure the model is, {counted(len(certainties), 'image')}; {how}.{shade}")
 
 
@@ -229,13 +231,12 @@ def model_section(source: Source[PredictionRecord]) -> Section:
     """The model, its temperature and its thresholds."""
     record = source.record
     model = record.model
-    rule = "the most probable class" if record.task == "multi-class" else "every label from probability 0.5 on"
     facts = [
         ("Model", f"{model.name}: {model.architecture} ({model.source}), fine-tuned on {record.model_trained_on}"),
         ("Licence of the pretrained weights", model.licence or "not stated"),
         ("Images become", model.preprocessing.description),
         ("Temperature", "none" if record.temperature is None else f"{record.temperature:.3g}"),
-        *([] if record.thresholds else [("Decision", rule)]),
+        *([] if record.thresholds else [("Decision", recorded_task(record).default_decision)]),
         ("Fingerprint of the weights", short_fingerprint(record.model_fingerprint)),
         ("Images a second", "—" if record.images_per_second is None else f"{record.images_per_second:.0f}"),
     ]

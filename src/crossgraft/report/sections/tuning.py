@@ -18,6 +18,7 @@ from crossgraft.report.sections.tuning_training import folds_section, grid_secti
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, interval, number, whole, words
+from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import counted, describe_classes, joined
 from crossgraft.words.metric_words import doubt_in_words, metric_format, metric_in_words, overall, rows_in_words
 
@@ -131,10 +132,10 @@ def classes_section(source: Source[TuningRecord]) -> Section | None:
     found = headline(record)
     split = found.split if found is not None else "test"
     rows = [r for r in record.metrics if r.class_name is not None and r.attribute is None and r.split == split]
-    several = record.dataset.task == "multi-label"
+    task = recorded_task(record.dataset)
     blocks: list[Block] = []
     if rows:
-        what = "Label" if several else "Class"
+        what = task.noun.capitalize()
         caption = f"Metrics of each {what.lower()} on {rows_in_words(split)}"
         blocks.append(metrics_by_name(rows, caption=caption, first=what, file_name="metrics-by-class"))
     blocks += _confusion(source)
@@ -142,7 +143,7 @@ def classes_section(source: Source[TuningRecord]) -> Section | None:
         blocks.append(_roc(source))
     if not blocks:
         return None
-    return Section(name="classes", title="Labels" if several else "Classes", part="evidence", blocks=blocks)
+    return Section(name="classes", title=task.nouns.capitalize(), part="evidence", blocks=blocks)
 
 
 def _confusion(source: Source[TuningRecord]) -> list[Block]:

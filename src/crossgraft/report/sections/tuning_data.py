@@ -9,6 +9,7 @@ from crossgraft.report.sections.checks import checks_section
 from crossgraft.report.sections.data import data_facts, data_gallery
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, whole, words
+from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count
 
 Either = TuningRecord | FineTuningComparisonRecord
@@ -53,8 +54,11 @@ def tuning_data_section(source: Source[Either]) -> Section:
             identifier=f"{source.prefix}splits",
         )
         shown = " The first 20 are drawn." if len(data.class_names) > 20 else ""
-        what = "with each label" if data.task == "multi-label" else "of each class"
-        blocks += [Figure([drawing], caption=f"Images {what} in each part of the data.{shown}"), _splits(record)]
+        task = recorded_task(data)
+        blocks += [
+            Figure([drawing], caption=f"Images {task.of} each {task.noun} in each part of the data.{shown}"),
+            _splits(record),
+        ]
     blocks += [Facts(data_facts(data)), *data_gallery(source.thumbnails)]
     return Section(name="data", title="Data and split", part="checks", blocks=blocks)
 

@@ -7,6 +7,7 @@ from crossgraft.report.blocks import Figure, Heading, Paragraph, Section
 from crossgraft.report.plots import ranking_figure
 from crossgraft.report.sections._lookup import joined, score_title
 from crossgraft.report.source import Source
+from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count, counted, describe_classes
 
 _MOST_CLASSES = 8
@@ -52,7 +53,7 @@ def describe_data(dataset: DatasetRecord, *, labels_left_out: int = 0) -> str:
     """Images, classes (or labels, and how many were scored) and groups in one line."""
     images = f"{counted(dataset.num_images, 'image')}, {dataset.rows_used}"
     classes = describe_classes(dataset, labels_left_out=labels_left_out)
-    if dataset.task != "multi-label" and len(dataset.class_counts) <= _MOST_CLASSES:
+    if recorded_task(dataset).partitions and len(dataset.class_counts) <= _MOST_CLASSES:
         classes += f" ({' / '.join(map(count, dataset.class_counts))})"
     return f"{images} · {classes} · {describe_groups(dataset)}"
 

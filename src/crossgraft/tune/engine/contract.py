@@ -21,7 +21,7 @@ PhaseName = Literal["head", "all"]
 
 
 @runtime_checkable
-class TrainingBatch(Protocol):
+class StepBatch(Protocol):
     """One batch of all processes together, prepared, augmented and mixed."""
 
     @property
@@ -49,7 +49,7 @@ class Feed(Protocol):
         """Batches of one epoch."""
         ...
 
-    def batches(self, epoch: int, *, start: int = 0) -> Iterator[TrainingBatch]:
+    def batches(self, epoch: int, *, start: int = 0) -> Iterator[StepBatch]:
         """The batches of ``epoch`` from number ``start`` on."""
         ...
 

@@ -13,7 +13,7 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from crossgraft.tune.engine.checkpoint import damaged_checkpoint
-from crossgraft.tune.engine.contract import OnEpoch, OnStep, StepReport, TrainedEpoch, TrainingBatch, TrainingJob
+from crossgraft.tune.engine.contract import OnEpoch, OnStep, StepBatch, StepReport, TrainedEpoch, TrainingJob
 from crossgraft.tune.engine.modes import apply_modes, apply_selection
 from crossgraft.tune.engine.optimizers import all_finite, make_optimizer
 from crossgraft.tune.engine.phase import KeepsFeatures, Phase
@@ -126,7 +126,7 @@ class PhaseRun:
         finally:
             close(batches)
 
-    def _step(self, batch: TrainingBatch) -> None:
+    def _step(self, batch: StepBatch) -> None:
         progress = self.progress
         step = progress.epoch * self.feed.steps_per_epoch + progress.step
         self.named.set_learning_rate_share(self.schedule.share(step))

@@ -16,7 +16,7 @@ from crossgraft.errors import DivergedError
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
 from crossgraft.seeding import derive_seed, torch_generator
-from crossgraft.tune.engine.contract import TrainingBatch
+from crossgraft.tune.engine.contract import StepBatch
 from crossgraft.tune.engine.optimizers import NamedOptimizer
 from crossgraft.tune.engine.reduction import sum_over_processes
 from crossgraft.tune.engine.settings import TrainerSettings
@@ -95,7 +95,7 @@ class TrainingStep:
         self.settings = settings
         self.task_weight = math.prod(regularizer.task_weight for regularizer in regularizers)
 
-    def run(self, batch: TrainingBatch, step: int) -> dict[str, float]:
+    def run(self, batch: StepBatch, step: int) -> dict[str, float]:
         """Make step number ``step`` on ``batch``, the batch of all processes together.
 
         Returns:
@@ -126,7 +126,7 @@ class TrainingStep:
                 regularizer.after_step(update)
         return values
 
-    def _parts(self, batch: TrainingBatch) -> list[_Part]:
+    def _parts(self, batch: StepBatch) -> list[_Part]:
         """This process' share of the batch, cut into parts: as many in every process, because some terms need all of them."""
         total, world, rank = len(batch.rows), self.fabric.world_size, self.fabric.global_rank
         num_parts = min(self.settings.accumulate, max(total // world, 1))

@@ -17,8 +17,6 @@ from crossgraft.records import OutputAgreementRecord
 from crossgraft.seeding import torch_generator
 from crossgraft.tune.exporting.source_model import SourceModel
 from crossgraft.tune.logits import logits_of_batches
-from crossgraft.tune.measuring.calibration import to_probabilities
-from crossgraft.tune.saving.inference import task_of
 from crossgraft.types import Preprocessing
 
 BATCH_SIZES = (1, 2, 5)
@@ -85,7 +83,7 @@ def check_agreement(source: SourceModel, answer: Answer, *, checked_with: str) -
     probabilities = [outputs.probabilities for outputs in found if outputs.probabilities is not None]
     probability_difference, allowed_probability = None, None
     if probabilities:
-        calibrated = to_probabilities(logits, task=task_of(source.facts), temperature=source.facts.temperature)
+        calibrated = source.task.probabilities(logits, source.facts.temperature)
         allowed_probability = _allowed(logits / source.temperature)
         probability_difference = _largest(calibrated, np.concatenate(probabilities))
         _refuse(probability_difference, allowed_probability, "probabilities", source, checked_with)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from crossgraft.errors import ExportError
+from crossgraft.losses import activate
 from crossgraft.tune.exporting.checking import example_images
 from crossgraft.tune.exporting.quietly import quietly
 from crossgraft.tune.exporting.source_model import SourceModel
@@ -33,15 +34,14 @@ class ServedNetwork(nn.Module):
         self.register_buffer("shift", mean / std)
         self.classifier = source.classifier
         self.temperature = source.temperature
-        self.several_labels = source.several_labels
+        self.task = source.task
 
     def forward(
         self, images: Float[Tensor, "batch channels height width"]
     ) -> tuple[Float[Tensor, "batch num_outputs"], Float[Tensor, "batch num_outputs"]]:
         """Logits before the temperature, and probabilities after it, of images in [0, 1]."""
         logits = self.classifier(images * self.scale - self.shift)
-        scaled = logits / self.temperature
-        return logits, scaled.sigmoid() if self.several_labels else scaled.softmax(dim=1)
+        return logits, activate(logits / self.temperature, self.task)
 
 
 def trace(source: SourceModel) -> ExportedProgram:

@@ -12,7 +12,8 @@ from crossgraft.models.adapters.insertion import why_not_mergeable
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.records import ExportedModelRecord, SavedModelRecord
-from crossgraft.tune.saving.inference import task_of, thresholds_of
+from crossgraft.tasks import Task, recorded_task
+from crossgraft.tune.saving.inference import named_thresholds
 from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.types import Preprocessing
 from crossgraft.version import __version__
@@ -40,9 +41,9 @@ class SourceModel:
     notes: tuple[str, ...]
 
     @property
-    def several_labels(self) -> bool:
-        """Whether an image may have several labels, or none."""
-        return self.facts.task == "multi-label"
+    def task(self) -> Task:
+        """What the model was trained to tell."""
+        return recorded_task(self.facts)
 
     @property
     def temperature(self) -> float:
@@ -61,7 +62,6 @@ class SourceModel:
         """
         facts, preprocessing = self.facts, self.classifier.preprocessing
         output = _GRAPH_OUTPUT if as_graph else _NETWORK_OUTPUT
-        activation = "the sigmoid" if self.several_labels else "the softmax"
         return ExportedModelRecord(
             crossgraft_version=__version__,
             name=facts.model.name,
@@ -70,11 +70,11 @@ class SourceModel:
             task=facts.task,
             class_names=facts.class_names,
             input=_input_in_words(preprocessing, as_graph=as_graph),
-            output=output.format(outputs=len(facts.class_names), activation=activation),
+            output=output.format(outputs=len(facts.class_names), activation=f"the {self.task.activation}"),
             preprocessing=describe_preprocessing(preprocessing),
             temperature=facts.temperature,
-            thresholds=_thresholds(facts),
-            decision=_decision_in_words(facts),
+            thresholds=named_thresholds(facts),
+            decision=self.task.decision_in_words(facts.class_names, fitted=bool(named_thresholds(facts))),
             licence=self.licence,
             weights_fingerprint=facts.weights_fingerprint,
         )
@@ -112,20 +112,3 @@ def _input_in_words(preprocessing: Preprocessing, *, as_graph: bool) -> str:
     colours = "grey" if preprocessing.channels == 1 else "red, green and blue"
     inside = "mean and standard deviation are inside" if as_graph else "then normalised by mean and std"
     return f"images {shape}, {colours} from 0 to 1, already resized to {height}×{width} as preprocessing says; {inside}"
-
-
-def _thresholds(facts: SavedModelRecord) -> dict[str, float]:
-    values = thresholds_of(facts)
-    if values is None:
-        return {}
-    asked = facts.class_names[-1:] if task_of(facts) == "binary" else facts.class_names
-    return dict(zip(asked, values, strict=True))
-
-
-def _decision_in_words(facts: SavedModelRecord) -> str:
-    task, fitted = task_of(facts), thresholds_of(facts) is not None
-    if task == "multi-label":
-        return "every label whose probability reaches " + ("its threshold" if fitted else "0.5")
-    if task == "binary" and fitted:
-        return f"{facts.class_names[-1]} where its probability reaches its threshold, else {facts.class_names[0]}"
-    return "the most probable class"

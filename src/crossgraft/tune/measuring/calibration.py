@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import root_scalar
-from scipy.special import expit, log_expit, log_softmax, softmax
 
 from crossgraft.errors import DataError
-from crossgraft.types import Targets, Task
+from crossgraft.tasks import Task
+from crossgraft.types import Targets
 
 LogitMatrix = Float[np.ndarray, "num_samples num_classes"]
 LOWEST_TEMPERATURE = 0.01
@@ -36,14 +35,6 @@ class Temperature(NamedTuple):
     likelihood_after: float
     num_images: int
     reason: str | None
-
-
-def to_probabilities(
-    logits: LogitMatrix, *, task: Task, temperature: float | None = None
-) -> Float[np.ndarray, "num_samples num_classes"]:
-    """Probabilities in double precision from logits (n, C): softmax, or sigmoid of every label, of logits / temperature."""
-    scaled = logits.astype(np.float64) / (1.0 if temperature is None else temperature)
-    return expit(scaled) if task == "multi-label" else softmax(scaled, axis=1)
 
 
 def fit_temperature(logits: LogitMatrix, targets: Targets, *, task: Task) -> Temperature:
@@ -72,13 +63,13 @@ def fit_temperature(logits: LogitMatrix, targets: Targets, *, task: Task) -> Tem
         Guo, Pleiss, Sun and Weinberger, On Calibration of Modern Neural Networks, ICML 2017, sec. 4.2.
     """
     z = logits.astype(np.float64)
-    shape = z.shape if task == "multi-label" else z.shape[:1]
+    shape = task.target_shape(z.shape)
     if len(z) == 0 or targets.shape != shape or not np.isfinite(z).all():
         raise DataError(
             f"A temperature needs finite logits (n, C) of at least one image and targets {shape}; got {z.shape} and "
             f"{targets.shape}."
         )
-    likelihood, slope = _of_labels(z, targets) if task == "multi-label" else _of_classes(z, targets)
+    likelihood, slope = task.likelihood(z, targets)
     before = likelihood(1.0)
     coldest, hottest = 1 / LOWEST_TEMPERATURE, 1 / HIGHEST_TEMPERATURE
     reason = _no_minimum(slope(hottest), slope(coldest), len(z))
@@ -87,34 +78,6 @@ def fit_temperature(logits: LogitMatrix, targets: Targets, *, task: Task) -> Tem
     bracket = (hottest, coldest)
     root = float(root_scalar(slope, bracket=bracket, xtol=_PRECISION, rtol=4 * np.finfo(float).eps).root)
     return Temperature(1 / root, before, likelihood(root), len(z), None)
-
-
-OfInverse = Callable[[float], float]
-
-
-def _of_classes(z: LogitMatrix, targets: Targets) -> tuple[OfInverse, OfInverse]:
-    rows = np.arange(len(z))
-    true = z[rows, targets]
-
-    def likelihood(inverse: float) -> float:
-        return float(-log_softmax(inverse * z, axis=1)[rows, targets].mean())
-
-    def slope(inverse: float) -> float:
-        return float(np.mean((softmax(inverse * z, axis=1) * (z - true[:, None])).sum(axis=1)))
-
-    return likelihood, slope
-
-
-def _of_labels(z: LogitMatrix, targets: Targets) -> tuple[OfInverse, OfInverse]:
-    signed = np.where(targets == 1, z, -z)
-
-    def likelihood(inverse: float) -> float:
-        return float(-log_expit(inverse * signed).sum(axis=1).mean())
-
-    def slope(inverse: float) -> float:
-        return float(-(expit(-inverse * signed) * signed).sum(axis=1).mean())
-
-    return likelihood, slope
 
 
 def _no_minimum(slope_at_hottest: float, slope_at_coldest: float, num_images: int) -> str | None:

@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from crossgraft.metrics.calibration_error import NUM_BINS
-from crossgraft.metrics.decisions import Probabilities, Thresholds
 from crossgraft.records import ConfusionRecord, ReliabilityBin, RocRecord
-from crossgraft.types import ClassIndices, Targets, Task
+from crossgraft.tasks import Probabilities, Task, Thresholds, task_of
+from crossgraft.types import ClassIndices, Targets
 
 _MOST_POINTS = 200
 
@@ -26,10 +26,8 @@ def confusion_record(
 
 def reliability_bins(probabilities: Probabilities, targets: Targets) -> list[ReliabilityBin]:
     """The 15 bins that the calibration error is computed from; with labels, all labels together."""
-    if targets.ndim == 1:
-        confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == targets
-    else:
-        confidence, right = probabilities.ravel(), targets.ravel().astype(bool)
+    stated = task_of(targets).confidences(probabilities, targets)
+    confidence, right = (np.column_stack(columns).ravel() for columns in zip(*stated, strict=True))
     edges = np.linspace(0, 1, NUM_BINS + 1)
     places = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, NUM_BINS - 1)
     return [
@@ -55,11 +53,11 @@ def roc_records(
     split: str,
 ) -> list[RocRecord]:
     """One curve a class or label, of two classes that of the last; those without images on both sides are left out."""
-    columns = [1] if task == "binary" else list(range(len(class_names)))
+    columns = task.curve_columns(len(class_names))
     limits = None if thresholds is None else np.broadcast_to(thresholds, (len(probabilities), len(columns)))
     records: list[RocRecord] = []
     for place, column in enumerate(columns):
-        truth = targets[:, column] == 1 if targets.ndim == 2 else targets == column
+        truth = task.members(targets, column)
         if not 0 < truth.sum() < len(truth):
             continue
         false_rates, true_rates = _curve(probabilities[:, column], truth)

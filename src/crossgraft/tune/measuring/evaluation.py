@@ -11,8 +11,7 @@ from jaxtyping import Float
 from crossgraft.data import Dataset
 from crossgraft.errors import NotApplicable
 from crossgraft.features.passes import collect
-from crossgraft.metrics import calibration_error, decide, evaluate_predictions
-from crossgraft.metrics.decisions import DEFAULT_THRESHOLD
+from crossgraft.metrics import calibration_error, evaluate_predictions
 from crossgraft.models.classifier import Classifier
 from crossgraft.records import (
     CalibrationRecord,
@@ -22,15 +21,15 @@ from crossgraft.records import (
     RocRecord,
     ThresholdRecord,
 )
+from crossgraft.tasks import DEFAULT_THRESHOLD, Task
 from crossgraft.tune.feed.batches import evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.logits import BATCH_SIZE, logits_of_batches
-from crossgraft.tune.measuring.calibration import Temperature, fit_temperature, to_probabilities
+from crossgraft.tune.measuring.calibration import Temperature, fit_temperature
 from crossgraft.tune.measuring.curves import confusion_record, reliability_bins, roc_records
 from crossgraft.tune.measuring.metric_records import metric_records
 from crossgraft.tune.measuring.thresholds import Threshold, fit_thresholds, threshold_values
 from crossgraft.tune.parts import FoldRows
-from crossgraft.types import Task
 
 Logits = Float[np.ndarray, "_ num_classes"]
 
@@ -56,12 +55,12 @@ class FoldPredictions:
     def test_probabilities(self, task: Task, *, calibrated: bool = True) -> Float[np.ndarray, "num_rows num_classes"]:
         """Probabilities of the test rows."""
         temperature = self.temperature.value if calibrated and self.temperature is not None else None
-        return to_probabilities(self.test_logits, task=task, temperature=temperature)
+        return task.probabilities(self.test_logits, temperature)
 
     def decisions(self, task: Task) -> np.ndarray:
         """On the test rows, with the thresholds of this fold."""
         limits = threshold_values(self.thresholds) if self.thresholds else None
-        return decide(self.test_probabilities(task), task=task, thresholds=limits)
+        return task.decide(self.test_probabilities(task), limits)
 
 
 def logits_of(classifier: Classifier, images: TrainingImages, *, device: str) -> Logits:
@@ -101,9 +100,9 @@ def predict_fold(
     """
     val_logits, temperature = calibrate(classifier, dataset, parts, task=task, device=device, num_threads=num_threads)
     thresholds = []
-    if temperature is not None and task != "multi-class":
+    if temperature is not None and task.threshold_columns(len(dataset.class_names)):
         thresholds = fit_thresholds(
-            to_probabilities(val_logits, task=task, temperature=temperature.value),
+            task.probabilities(val_logits, temperature.value),
             dataset.targets[parts.val],
             task=task,
             class_names=dataset.class_names,
@@ -168,8 +167,8 @@ def evaluate(
     )
     metrics = [*metric_records(measured, split=split), *([] if is_folded else _of_val(folds[0], dataset, task))]
     confusion = None
-    if task != "multi-label":
-        decided = decide(probabilities, task=task, thresholds=limits)
+    if task.partitions:
+        decided = task.decide(probabilities, limits)
         confusion = confusion_record(decided, targets, dataset.class_names, split=split)
     calibration, reason = _calibration(folds, raw, probabilities, targets)
     return Evaluation(
@@ -196,7 +195,7 @@ def _of_val(fold: FoldPredictions, dataset: Dataset, task: Task) -> list[MetricR
         return []
     temperature = None if fold.temperature is None else fold.temperature.value
     measured = evaluate_predictions(
-        to_probabilities(fold.val_logits, task=task, temperature=temperature),
+        task.probabilities(fold.val_logits, temperature),
         dataset.targets[fold.parts.val],
         task=task,
         class_names=dataset.class_names,

@@ -12,15 +12,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from crossgraft.errors import DataError, NotApplicable, UnknownNameError, UsageError
-from crossgraft.losses import Loss
-from crossgraft.metrics import MetricValue, auc, average_precision, balanced_accuracy, decide, f1
+from crossgraft.losses import Loss, activate
+from crossgraft.metrics import MetricValue, auc, average_precision, balanced_accuracy, f1
 from crossgraft.models.classifier import Classifier
 from crossgraft.similarity import both_linear_cka
+from crossgraft.tasks import Task, task_of
 from crossgraft.tune.engine.cached_features import EvaluationLogits
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
-from crossgraft.types import Targets, Task
+from crossgraft.types import Targets
 
 SELECTION_METRICS = ("loss", "accuracy", "balanced_accuracy", "auc", "average_precision", "f1")
 """What ``--select-by`` may name."""
@@ -52,7 +53,7 @@ def choose_rule(select_by: str | None, folds: Sequence[Targets], num_classes: in
         select_by = "auc" if all(_has_both_sides(targets, num_classes) for targets in folds) else "loss"
     for number, targets in enumerate(folds if select_by != "loss" else ()):
         if math.isnan(
-            _metrics_of(torch.zeros(len(targets), num_classes), targets, _task_of(targets, num_classes))[select_by]
+            _metrics_of(torch.zeros(len(targets), num_classes), targets, task_of(targets, num_classes))[select_by]
         ):
             where = f" of training {number + 1} of {len(folds)}" if len(folds) > 1 else ""
             raise UsageError(
@@ -64,15 +65,8 @@ def choose_rule(select_by: str | None, folds: Sequence[Targets], num_classes: in
 
 def _has_both_sides(targets: Targets, num_classes: int) -> bool:
     """Whether every class or label has rows with it and rows without it."""
-    marks = targets if targets.ndim == 2 else np.eye(num_classes, dtype=np.int64)[targets]
-    positives = marks.sum(axis=0)
-    return bool(((positives > 0) & (positives < len(marks))).all())
-
-
-def _task_of(targets: Targets, num_classes: int) -> Task:
-    if targets.ndim == 2:
-        return "multi-label"
-    return "binary" if num_classes == 2 else "multi-class"
+    positives = task_of(targets).marks(targets, num_classes).sum(axis=0)
+    return bool(((positives > 0) & (positives < len(targets))).all())
 
 
 @dataclass(eq=False)
@@ -128,24 +122,17 @@ class SelectionMetrics:
             return dict.fromkeys(SIMILARITY, math.nan)
 
 
-def probabilities_of(logits: Float[Tensor, "n c"], task: Task, temperature: float = 1.0) -> np.ndarray:
-    """(n, C) softmax, or the sigmoid of each label, of logits over the temperature; float64."""
-    scaled = logits.detach().cpu().double() / temperature
-    return (scaled.sigmoid() if task == "multi-label" else scaled.softmax(dim=1)).numpy()
-
-
 def _metrics_of(logits: Tensor, targets: Targets, task: Task) -> dict[str, float]:
-    probabilities = probabilities_of(logits, task)
+    probabilities = activate(logits.detach().cpu().double(), task).numpy()
     if not np.isfinite(probabilities).all():
         return dict.fromkeys(SELECTION_METRICS[1:], math.nan)
-    decided = decide(probabilities, task=task)
-    of_question = probabilities[:, 1] if task == "binary" else probabilities
+    decided, of_question = task.decide(probabilities), task.asked_scores(probabilities)
     return {
         "accuracy": float((decided == targets).mean()),
         "balanced_accuracy": _value(lambda: balanced_accuracy(decided, targets)),
         "auc": _value(lambda: auc(of_question, targets)),
         "average_precision": _value(lambda: average_precision(of_question, targets)),
-        "f1": _value(lambda: f1(*((decided[:, None], targets[:, None]) if task == "binary" else (decided, targets)))),
+        "f1": _value(lambda: f1(task.asked_decisions(decided), task.asked_decisions(targets))),
     }
 
 

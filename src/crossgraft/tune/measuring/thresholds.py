@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 
 from crossgraft.errors import DataError, UsageError
 from crossgraft.metrics import MetricValue, sensitivity, specificity
-from crossgraft.metrics.decisions import DEFAULT_THRESHOLD, Probabilities
-from crossgraft.types import Groups, Targets, Task
+from crossgraft.tasks import DEFAULT_THRESHOLD, Probabilities, Task
+from crossgraft.types import Groups, Targets
 
 _ROUNDING = 1e-9
 
@@ -117,7 +117,8 @@ def fit_thresholds(
         Youden, Cancer 3 (1950) 32.
     """
     chosen = parse_threshold_rule(rule) if isinstance(rule, str) else rule
-    if task == "multi-class":
+    columns = task.threshold_columns(len(class_names))
+    if not columns:
         raise UsageError(
             "Thresholds are for two classes or for labels; one of several classes is decided by the largest."
         )
@@ -128,11 +129,10 @@ def fit_thresholds(
         raise DataError(
             f"Thresholds need probabilities in [0, 1] of shape ({len(targets)}, {len(class_names)}); got {probabilities.shape}."
         )
-    if task == "binary":
-        return [_threshold(probabilities[:, -1], targets, chosen, class_names[-1], groups)]
     return [
-        _threshold(probabilities[:, column], targets[:, column], chosen, name, groups)
-        for column, name in enumerate(class_names)
+        _threshold(probabilities[:, column], truth, chosen, class_names[column], groups)
+        for column in columns
+        for truth in [task.members(targets, column).astype(np.int64)]
     ]
 
 

@@ -12,6 +12,7 @@ from crossgraft.losses import LOSSES, Loss
 from crossgraft.options import TuneOptions
 from crossgraft.records import PluginRecord
 from crossgraft.registry import Registry
+from crossgraft.tasks import Task
 from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation
 from crossgraft.tune.augmentations._augmentation import is_identity
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS, BatchTransform
@@ -21,7 +22,6 @@ from crossgraft.tune.methods import METHODS
 from crossgraft.tune.methods._method import Method
 from crossgraft.tune.regularizers import REGULARIZERS
 from crossgraft.tune.regularizers._regularizer import Regularizer
-from crossgraft.types import Task
 
 NO_PLUGIN = ("none", "")
 SAMPLERS: tuple[Sampler, ...] = ("shuffle", "balanced")
@@ -99,7 +99,7 @@ def choose_plugins(options: TuneOptions, task: Task) -> Plugins:
         pixels = dataclasses.replace(pixels, flip=False)
     loss = options.loss
     if loss is None:
-        loss = "multi_label" if task == "multi-label" else "cross_entropy"
+        loss = task.usual_loss
     return Plugins(
         method=method,
         regularizers=tuple(_several(REGULARIZERS, options.regularizer)),

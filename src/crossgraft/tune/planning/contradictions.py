@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from crossgraft.conflicts import HasConflicts, HasRemarks
 from crossgraft.errors import UsageError
-from crossgraft.tune.planning.situation import Situation
+from crossgraft.tune.planning.situation import TrainingSituation
 
 
 @dataclass(frozen=True)
 class Rule:
-    """When it holds, ``text`` is said; names in braces are fields of ``Situation``."""
+    """When it holds, ``text`` is said; names in braces are fields of ``TrainingSituation``."""
 
-    holds: Callable[[Situation], bool]
+    holds: Callable[[TrainingSituation], bool]
     text: str
 
 
@@ -33,12 +33,12 @@ REFUSED: tuple[Rule, ...] = (
         "all, so it would only cost time. Leave it out, or choose a method that trains more.",
     ),
     Rule(
-        lambda s: s.task == "multi-label" and bool(s.single_label_transforms),
+        lambda s: bool(s.single_label_transforms) and not s.task.partitions,
         "--batch-transform {single_label_transforms} spreads one label over the classes, but these images may have "
         "several labels. Leave it out.",
     ),
     Rule(
-        lambda s: s.task not in s.plugins.loss.tasks,
+        lambda s: s.task.name not in s.plugins.loss.tasks,
         "--loss {plugins.loss.name} is not for {task} targets. Leave --loss out to get the usual one.",
     ),
     Rule(
@@ -119,7 +119,7 @@ REFUSED: tuple[Rule, ...] = (
         "--head-epochs and --head-patience are about the first phase of --head-first. Give that too, or leave them out.",
     ),
     Rule(
-        lambda s: "threshold_rule" in s.given and s.task == "multi-class",
+        lambda s: "threshold_rule" in s.given and not s.task.threshold_columns(s.num_classes),
         "--threshold-rule needs two classes or several labels per image; among {num_classes} classes the most probable one "
         "is decided for. Leave it out.",
     ),
@@ -175,7 +175,7 @@ SAID: tuple[Rule, ...] = (
 """Said in the plan, all that hold."""
 
 
-def refuse_contradictions(situation: Situation) -> None:
+def refuse_contradictions(situation: TrainingSituation) -> None:
     """Raise for the first contradiction.
 
     Raises:
@@ -190,19 +190,19 @@ def refuse_contradictions(situation: Situation) -> None:
             raise UsageError(reason)
 
 
-def warnings_on(situation: Situation) -> list[str]:
+def warnings_on(situation: TrainingSituation) -> list[str]:
     """What is done as it was asked for, but seldom meant."""
     return [_fill(rule.text, situation) for rule in WARNED if rule.holds(situation)]
 
 
-def notes_on(situation: Situation) -> list[str]:
+def notes_on(situation: TrainingSituation) -> list[str]:
     """What goes together but should be known."""
     said = [_fill(rule.text, situation) for rule in SAID if rule.holds(situation)]
     remarking = [plugin for plugin in situation.plugins.all if isinstance(plugin, HasRemarks)]
     return [*said, *(remark for plugin in remarking for remark in plugin.remarks(situation))]
 
 
-def _fill(text: str, situation: Situation) -> str:
+def _fill(text: str, situation: TrainingSituation) -> str:
     names = ("plugins", "settings", "task", "num_train", "num_classes", "num_jobs", "method", "regularizers")
     names += ("keepers", "images_at_once", "single_label_transforms", "given_in_grid", "trained_batch_norms")
     return text.format(**{name: getattr(situation, name) for name in names})

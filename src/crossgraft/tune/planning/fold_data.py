@@ -23,7 +23,6 @@ from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.choices import Plugins
-from crossgraft.types import Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +52,6 @@ def make_fold_data(
     classifier: Classifier,
     plugins: Plugins,
     settings: TrainerSettings,
-    task: Task,
     num_threads: int,
     *,
     pretrained: Callable[[], Classifier | None] | None = None,
@@ -64,7 +62,7 @@ def make_fold_data(
     """
     train, val = dataset.take(parts.train), dataset.take(parts.val) if parts.val.size else None
     targets = target_matrix(dataset, parts.train)
-    loss = plugins.loss.resolve(targets, task=task)
+    loss = plugins.loss.resolve(targets, task=dataset.task.name)
     val_images = None if val is None else TrainingImages(val, classifier.preprocessing, num_threads=num_threads)
     batch_size = max(settings.batch_size, 32)
     before = None
@@ -78,7 +76,7 @@ def make_fold_data(
         targets=dataset.targets[parts.val],
         matrix=target_matrix(dataset, parts.val),
         loss=loss,
-        task=task,
+        task=dataset.task,
         batch_size=batch_size,
         device=settings.device if settings.num_processes == 1 else "cpu",
         pretrained=before,
@@ -101,19 +99,9 @@ def make_feed(data: FoldData, plugins: Plugins, settings: TrainerSettings) -> Ba
     )
 
 
-def task_of(dataset: Dataset) -> Task:
-    """What the targets are."""
-    if dataset.is_multi_label:
-        return "multi-label"
-    return "binary" if len(dataset.class_names) == 2 else "multi-class"
-
-
 def target_matrix(dataset: Dataset, rows: np.ndarray) -> Float[Tensor, "num_rows num_classes"]:
     """One-hot classes, or 0 and 1 for every label, float32."""
-    targets = torch.from_numpy(np.ascontiguousarray(dataset.targets[rows])).long()
-    if dataset.is_multi_label:
-        return targets.float()
-    return torch.nn.functional.one_hot(targets, len(dataset.class_names)).float()
+    return torch.from_numpy(dataset.task.marks(dataset.targets[rows], len(dataset.class_names)).astype(np.float32))
 
 
 def _fingerprint(dataset: Dataset, parts: FoldRows, classifier: Classifier) -> str:

@@ -49,7 +49,7 @@ def read_grid(grid: str | Sequence[str] | Mapping[str, Sequence[float | int]] | 
 
 
 @dataclass(frozen=True)
-class Training:
+class GridTraining:
     """One point of the grid on one fold.
 
     Attributes:

@@ -17,6 +17,7 @@ from crossgraft.options import TuneOptions, given
 from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord
 from crossgraft.runs import RunDirectory
+from crossgraft.tasks import Task
 from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
@@ -27,12 +28,11 @@ from crossgraft.tune.planning.choices import Plugins, choose_plugins
 from crossgraft.tune.planning.contradictions import refuse_contradictions
 from crossgraft.tune.planning.defaults import trainer_settings
 from crossgraft.tune.planning.first_adapter import put_first_adapters_in
-from crossgraft.tune.planning.fold_data import FoldData, make_fold_data, task_of
+from crossgraft.tune.planning.fold_data import FoldData, make_fold_data
 from crossgraft.tune.planning.grid import GridPoint
 from crossgraft.tune.planning.request import Request
-from crossgraft.tune.planning.situation import Situation
+from crossgraft.tune.planning.situation import TrainingSituation
 from crossgraft.tune.planning.starting_model import load_start
-from crossgraft.types import Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +72,10 @@ class Preparation:
         """Options of ``fine_tune``."""
         return self.request.options
 
-    def situation(self, point: GridPoint | None = None) -> Situation:
+    def situation(self, point: GridPoint | None = None) -> TrainingSituation:
         """What contradictions are looked for in, at one point of the grid."""
         points = self.request.points
-        return Situation(
+        return TrainingSituation(
             plugins=self.plugins,
             settings=replace(self.settings, **(point or {})),
             task=self.task,
@@ -112,7 +112,6 @@ class Preparation:
             self.classifier,
             self.plugins,
             self.settings,
-            self.task,
             self.num_threads,
             pretrained=None if self.plugins.method.features_are_fixed else self.pretrained,
         )
@@ -135,10 +134,10 @@ def prepare(
         run.describe_data(dataset.fingerprint)
     if checks is None:
         checks = checks_of_rows(rows, strict=options.strict, reporter=reporter)
-    task = task_of(dataset)
+    task = dataset.task
     plugins = choose_plugins(options, task)
     backbone = load_start(request.spec, options, scratch=plugins.method.starts_from_scratch, reporter=reporter)
-    classifier = make_classifier(backbone, len(dataset.class_names), seed=options.seed)
+    classifier = make_classifier(backbone, task.num_outputs(len(dataset.class_names)), seed=options.seed)
     notes = put_first_adapters_in(classifier, plugins.method, request.adapter, seed=options.seed)
     settings = trainer_settings(options, plugins, num_train=len(train), num_parameters=backbone.num_parameters)
     val_targets = [dataset.targets[of_fold.val] for of_fold in rows.parts]

@@ -9,6 +9,7 @@ from typing import Any
 from crossgraft.models import ModelSpec
 from crossgraft.models.adapters.peft_format import PeftFiles
 from crossgraft.options import TuneOptions, configuration
+from crossgraft.tasks import MultiClass
 from crossgraft.tune.choice import spell
 from crossgraft.tune.measuring.thresholds import parse_threshold_rule
 from crossgraft.tune.planning.choices import choose_plugins
@@ -61,7 +62,7 @@ class Request:
 
     def resolved(self) -> dict[str, Any]:
         """What options were resolved to."""
-        plugins = choose_plugins(self.options, "multi-class")
+        plugins = choose_plugins(self.options, MultiClass())
         return {
             "model": self.spec.describe(),
             "method": spell(plugins.method),
@@ -73,7 +74,7 @@ class Request:
 
 def refuse_unknown_names(options: TuneOptions) -> None:
     """Raise for a misspelled plug-in, an option of one, or a threshold rule."""
-    choose_plugins(options, "multi-class")
+    choose_plugins(options, MultiClass())
     parse_threshold_rule(options.threshold_rule or "youden")
 
 

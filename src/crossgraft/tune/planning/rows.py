@@ -177,16 +177,15 @@ def _fewer(dataset: Dataset, parts: FoldRows, per_class: int, seed: int) -> Fold
 def _refuse_missing_classes(dataset: Dataset, parts: FoldRows) -> None:
     """Every class must be there to be learned; a label of several needs images with it and images without it."""
     where = "" if parts.fold is None else f" of fold {parts.fold}"
-    if not dataset.is_multi_label and len(dataset.class_names) < 2:
+    if len(dataset.class_names) < dataset.task.fewest_classes:
         raise DataError(
             f"All {len(dataset)} images of {dataset.name} have the class {', '.join(dataset.class_names)}, so there is nothing "
             "to tell apart. Give images of a second class, or look whether the labels were read from the right column."
         )
     for index, name in enumerate(dataset.class_names):
         here = int(dataset.members(index)[parts.train].sum())
-        if here == 0 or (dataset.is_multi_label and here == len(parts.train)):
-            extent = "no" if here == 0 else "every"
-            what = f"label {name}" if dataset.is_multi_label else f"class {name}"
+        if here == 0 or (not dataset.task.partitions and here == len(parts.train)):
+            extent, what = "no" if here == 0 else "every", f"{dataset.task.noun} {name}"
             raise DataError(
                 f"Among the {len(parts.train)} training rows{where} of {dataset.name}, {extent} image has the {what}, so it "
                 "cannot be learned. Give more images, leave it out, or choose another split."

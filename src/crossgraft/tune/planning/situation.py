@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from crossgraft.tasks import Task
 from crossgraft.tune.augmentations._augmentation import is_identity
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning.choices import Plugins
-from crossgraft.types import Task
 
 
 @dataclass(frozen=True)
-class Situation:
+class TrainingSituation:
     """Everything that the tables of ``contradictions`` look at.
 
     Attributes:

@@ -8,11 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Float64
 
-from crossgraft.metrics import decide
 from crossgraft.records import SavedModelRecord
-from crossgraft.tune.measuring.calibration import to_probabilities
+from crossgraft.tasks import DEFAULT_THRESHOLD, recorded_task
 from crossgraft.tune.predictions import NO_LABEL
-from crossgraft.types import Task
 
 
 class Answers(NamedTuple):
@@ -32,31 +30,24 @@ class Answers(NamedTuple):
 
 def answer(facts: SavedModelRecord, logits: Float[np.ndarray, "num_images num_outputs"]) -> Answers:
     """Probabilities and decisions by the temperature and the thresholds that are stored with the model."""
-    task = task_of(facts)
-    probabilities = to_probabilities(logits, task=task, temperature=facts.temperature)
-    decided = decide(probabilities, task=task, thresholds=thresholds_of(facts))
-    if task == "multi-label":
-        decisions = [[facts.class_names[column] for column in np.flatnonzero(row)] for row in decided]
-        certainty = np.abs(2 * probabilities - 1).min(axis=1)
-    else:
-        decisions = [[facts.class_names[int(index)]] for index in decided]
-        certainty = probabilities.max(axis=1)
-    return Answers(probabilities, decisions, certainty)
+    task = recorded_task(facts)
+    probabilities = task.probabilities(logits, facts.temperature)
+    decided = task.decide(probabilities, thresholds_of(facts))
+    decisions = [task.names_of(row, facts.class_names) for row in decided]
+    return Answers(probabilities, decisions, task.certainty(probabilities))
 
 
-def task_of(facts: SavedModelRecord) -> Task:
-    """Two classes, one per image, are a question with a threshold."""
-    return "binary" if facts.task == "multi-class" and len(facts.class_names) == 2 else facts.task
+def named_thresholds(facts: SavedModelRecord) -> dict[str, float]:
+    """Class or label → threshold it is decided by; empty where the default rule of the task is meant."""
+    known = {row.class_name: row.threshold for row in facts.thresholds if row.threshold is not None}
+    columns = recorded_task(facts).threshold_columns(len(facts.class_names))
+    asked = [facts.class_names[column] for column in columns] if known else []
+    return {name: known.get(name, DEFAULT_THRESHOLD) for name in asked}
 
 
 def thresholds_of(facts: SavedModelRecord) -> Sequence[float] | None:
     """As ``decide`` takes them; None where the default rule of the task is meant."""
-    known = {row.class_name: row.threshold for row in facts.thresholds if row.threshold is not None}
-    task = task_of(facts)
-    if task == "multi-class" or not known:
-        return None
-    asked = facts.class_names[-1:] if task == "binary" else facts.class_names
-    return [known.get(name, 0.5) for name in asked]
+    return list(named_thresholds(facts).values()) or None
 
 
 def in_words(decision: Sequence[str]) -> str:

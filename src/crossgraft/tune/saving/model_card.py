@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 
 from crossgraft.records import MetricRecord, TunedModelRecord
 from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
+from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import MISSING, NumberFormat, count, counted, short_fingerprint
 from crossgraft.words.visible import visible
 
@@ -51,7 +52,7 @@ def _items(facts: Sequence[tuple[str, str]]) -> str:
 
 def _identity(facts: SavedModelRecord) -> str:
     model = facts.model
-    several = facts.task == "multi-label"
+    task = recorded_task(facts)
     plugins = [
         (_text(plugin.kind.capitalize()), f"{_text(plugin.title)} ({_text(plugin.spelling)})")
         for plugin in facts.plugins
@@ -63,8 +64,8 @@ def _identity(facts: SavedModelRecord) -> str:
                 f"{_text(model.architecture)} ({_text(model.source)}), {count(model.num_parameters)} parameters",
             ),
             ("Pretrained weights", "none (trained from scratch)" if model.from_scratch else _weights(model)),
-            ("Tells apart" if not several else "Labels", ", ".join(_text(name) for name in facts.class_names)),
-            *([("Task", "an image may have several labels, or none")] if several else []),
+            (task.heading, ", ".join(_text(name) for name in facts.class_names)),
+            *([] if task.partitions else [("Task", "an image may have several labels, or none")]),
             ("Images become", _text(model.preprocessing.description)),
             *plugins,
             ("Picked by", _text(facts.selection_rule)),
@@ -115,7 +116,7 @@ def _notes(facts: SavedModelRecord, splits: Collection[str]) -> list[str]:
         )
     if "val" in splits:
         notes.append("The rows of `val` did pick it, so that their numbers are too good.")
-    if facts.task == "multi-class" and len(facts.class_names) == 2:
+    if recorded_task(facts).is_question:
         notes.append(f"AUC, average precision and F1 are of the class {_text(facts.class_names[-1])}.")
     return notes
 
@@ -156,9 +157,9 @@ def _decisions(facts: SavedModelRecord) -> str:
     ]
     if not lines:
         default = (
-            "A label is given from probability 0.5 on."
-            if facts.task == "multi-label"
-            else "The decision is the most probable class."
+            "The decision is the most probable class."
+            if recorded_task(facts).partitions
+            else "A label is given from probability 0.5 on."
         )
         return f"{calibration} {default}"
     return f"{calibration} Decisions:\n\n" + "\n".join(lines)
@@ -177,7 +178,7 @@ def _limits(facts: SavedModelRecord) -> str:
         "other results; measure them before you rely on it.",
         "It gives one of its classes for every picture, also for one that shows none of them.",
     ]
-    if facts.task == "multi-label":
+    if not recorded_task(facts).partitions:
         limits[1] = "It answers for every picture, also for one of a kind that it has never seen."
     if facts.trained_on.num_groups is None:
         limits.append("Without a column of patients it is not known whether one patient is in training and test.")

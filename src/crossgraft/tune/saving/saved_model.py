@@ -32,6 +32,7 @@ from crossgraft.models.trusted_code import TrustedCode, trusted_code
 from crossgraft.paths import read_whole
 from crossgraft.records import RunRecord, SavedModelRecord, TuningRecord
 from crossgraft.records.base import SCHEMA_VERSION
+from crossgraft.tasks import recorded_task
 from crossgraft.tune.logits import logits_of_batches
 from crossgraft.tune.saving.checksums import refuse_changes
 from crossgraft.types import AllowedCode
@@ -78,7 +79,7 @@ class SavedModel:
         return facts_table(
             f"{facts.model.name}, fine-tuned on {facts.trained_on.name}",
             {
-                "labels" if facts.task == "multi-label" else "classes": ", ".join(facts.class_names),
+                recorded_task(facts).nouns: ", ".join(facts.class_names),
                 "architecture": facts.model.architecture,
                 "images become": facts.model.preprocessing.description,
                 "temperature": facts.temperature,

@@ -19,7 +19,6 @@ from crossgraft.records import DifferenceRecord, InterpolationRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.interpolation import ALPHAS, interpolation_curve, with_body_of
 from crossgraft.tune.measuring.evaluation import FoldPredictions
-from crossgraft.tune.planning.fold_data import task_of
 from crossgraft.tune.planning.starting_model import load_start
 from crossgraft.tune.saving.saved_model import load_saved_model
 from crossgraft.tune.variants.differences import MeasuredImages, Replicated, difference
@@ -103,7 +102,7 @@ def _curve(study: Study, full: DoneTraining, linear: DoneTraining | None, metric
     end = load(full)
     pretrained = _pretrained(study, full.seed, end.num_outputs)
     start = with_body_of(end, pretrained) if linear is None else load(linear)
-    task, answers = task_of(dataset), list[Answers]()
+    task, answers = dataset.task, list[Answers]()
 
     def keep(predictions: FoldPredictions) -> None:
         answers.append(predictions.test_probabilities(task) if metric == "auc" else predictions.decisions(task))

@@ -10,7 +10,7 @@ from crossgraft import export_model
 from crossgraft.data.transforms import normalise_images
 from crossgraft.models.adapted import add_adapters
 from crossgraft.models.adapters import AdapterRecipe
-from crossgraft.tune.measuring.calibration import to_probabilities
+from crossgraft.tasks import recorded_task
 from support.exported import NAMES, library_classifier, own_classifier, saved, vit_classifier
 
 MEAN_IS_INSIDE = "mean and standard deviation are inside"
@@ -20,8 +20,7 @@ def expected(model, images):
     """Logits and probabilities of the classifier itself, by the way that predictions go."""
     with torch.no_grad():
         logits = model.classifier(normalise_images(images, model.classifier.preprocessing, full_range=1)).numpy()
-    task = "multi-label" if model.facts.task == "multi-label" else "multi-class"
-    return logits, to_probabilities(logits, task=task, temperature=model.facts.temperature)
+    return logits, recorded_task(model.facts).probabilities(logits, model.facts.temperature)
 
 
 def read_torch(folder):

@@ -11,7 +11,7 @@ from crossgraft.options import TuneOptions
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.choices import choose_plugins
-from crossgraft.tune.planning.fold_data import make_feed, make_fold_data, target_matrix, task_of
+from crossgraft.tune.planning.fold_data import make_feed, make_fold_data, target_matrix
 from support.training import build_classifier
 
 SETTINGS = TrainerSettings(batch_size=8, device="cpu", epochs=1)
@@ -28,7 +28,7 @@ def plugins(task="multi-class", **choices):
 
 
 def fold_data(data=None, parts=PARTS, **choices):
-    return make_fold_data(data or dataset(), parts, build_classifier(), plugins(**choices), SETTINGS, "multi-class", 1)
+    return make_fold_data(data or dataset(), parts, build_classifier(), plugins(**choices), SETTINGS, 1)
 
 
 def test_targets_are_of_the_training_rows_and_weights_are_counted_from_them():
@@ -69,7 +69,7 @@ def test_a_feed_follows_seed_sampler_and_batch_size():
 )
 def test_the_task_follows_from_the_labels(labels, task):
     data = dataset(labels)
-    assert task_of(data) == task
+    assert data.task == task
     matrix = target_matrix(data, np.arange(4))
     assert matrix.dtype == torch.float32
     assert matrix.shape == (4, len(data.class_names))

@@ -21,7 +21,7 @@ from crossgraft.tune.planning.contradictions import REFUSED, SAID, WARNED, notes
 from crossgraft.tune.planning.defaults import choose_settings
 from crossgraft.tune.planning.plan import Plan, plan_record, plan_rows, settings_in_words, steps_per_epoch
 from crossgraft.tune.planning.preparation import Preparation
-from crossgraft.tune.planning.situation import Situation
+from crossgraft.tune.planning.situation import TrainingSituation
 from crossgraft.tune.planning.step_cost import UNKNOWN_COST, StepCost
 from crossgraft.types import Preprocessing
 
@@ -38,7 +38,7 @@ def plugins(task="multi-class", **choices):
 def situation(*, settings=None, given=(), **fields):
     slots = {name: fields.pop(name) for name in tuple(fields) if name in SLOTS}
     task = fields.pop("task", "multi-class")
-    base = Situation(
+    base = TrainingSituation(
         plugins=plugins(task, **slots),
         settings=TrainerSettings(**(settings or {})),
         task=task,
@@ -177,7 +177,7 @@ def test_what_is_left_open_suits_task_and_method():
     assert plugins(method="linear").augmentation.name == "none"
     assert plugins(method="linear").features_are_fixed
     assert not plugins(method="linear", augmentation="light").features_are_fixed
-    assert plugins(task="multi-label").loss.name == "multi_label"
+    assert plugins(task=MultiLabel()).loss.name == "multi_label"
     assert plugins(class_weights="balanced").loss.class_weights == "balanced"
     assert not plugins(flip=False).augmentation.flip
 

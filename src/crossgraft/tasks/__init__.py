@@ -1,0 +1,17 @@
+"""What depends on whether images have one class or any number of labels; nobody else asks."""
+
+from crossgraft.tasks._task import AnyTask as AnyTask
+from crossgraft.tasks._task import Likelihood as Likelihood
+from crossgraft.tasks._task import Task as Task
+from crossgraft.tasks._thresholds import DEFAULT_THRESHOLD as DEFAULT_THRESHOLD
+from crossgraft.tasks._thresholds import Probabilities as Probabilities
+from crossgraft.tasks._thresholds import Thresholds as Thresholds
+from crossgraft.tasks.binary import Binary as Binary
+from crossgraft.tasks.choosing import TASKS as TASKS
+from crossgraft.tasks.choosing import recorded_task as recorded_task
+from crossgraft.tasks.choosing import task_named as task_named
+from crossgraft.tasks.choosing import task_of as task_of
+from crossgraft.tasks.multi_class import MultiClass as MultiClass
+from crossgraft.tasks.multi_label import MultiLabel as MultiLabel
+from crossgraft.tasks.ordinal import Ordinal as Ordinal
+from crossgraft.tasks.ordinal import OrdinalBinary as OrdinalBinary

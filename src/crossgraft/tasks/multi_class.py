@@ -1,0 +1,122 @@
+"""One of several classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64
+from scipy.special import log_softmax, softmax
+
+from crossgraft.errors import DataError
+from crossgraft.tasks._task import Decisions, Likelihood, Logits, Marks, Task
+from crossgraft.tasks._thresholds import Probabilities, Thresholds
+from crossgraft.types import Targets
+
+
+class MultiClass(Task):
+    """Every image is of exactly one class."""
+
+    name = "multi-class"
+    recorded = "multi-class"
+    noun, nouns, of, among = "class", "classes", "of", "in"
+    heading = "Tells apart"
+    activation = "softmax"
+    usual_loss = "cross_entropy"
+    primary_metric = "balanced_accuracy"  # does not reward naming the frequent class
+    fewest_classes = 2
+    partitions = True
+    largest_squared_error = 2.0
+    default_decision = "the most probable class"
+    surest = "Probability of the most probable class"
+
+    def marks(self, targets: Targets, num_classes: int) -> Marks:
+        """One-hot."""
+        return targets.astype(np.int64)[:, None] == np.arange(num_classes)
+
+    def members(self, targets: Targets, index: int) -> Bool[np.ndarray, " num_samples"]:
+        """Images of this class."""
+        return targets == index
+
+    def names_of(self, target: np.ndarray | np.integer, class_names: Sequence[str]) -> list[str]:
+        """The one name."""
+        return [class_names[int(target)]]
+
+    def refuse_useless(self, targets: Targets, class_names: Sequence[str], data: str) -> None:
+        """Refuse a single class, and a class for each image."""
+        if len(class_names) < self.fewest_classes:
+            raise DataError(
+                f"All {len(targets)} images of {data} have the class {', '.join(class_names)}. At least two classes are "
+                "needed to compare models."
+            )
+        if self.names_every_image(len(targets), len(class_names)):
+            raise DataError(OF_THEIR_OWN.format(number=len(targets), data=data))
+
+    def check_predictions(self, probabilities: Probabilities, targets: Targets, num_classes: int) -> None:
+        """As of every task; rows must sum to 1."""
+        super().check_predictions(probabilities, targets, num_classes)
+        if not np.allclose(probabilities.sum(axis=1), 1, atol=1e-3):
+            raise DataError("The probabilities of the classes of an image must sum to 1; some rows do not.")
+
+    def probabilities(self, logits: Logits, temperature: float | None = None) -> Float64[np.ndarray, "n c"]:
+        """Softmax."""
+        return softmax(logits.astype(np.float64) / (1.0 if temperature is None else temperature), axis=1)
+
+    def likelihood(self, logits: Logits, targets: Targets) -> Likelihood:
+        """The likelihood of the true classes; the derivative is mean_i (E_p[z] − z_y)."""
+        rows = np.arange(len(logits))
+        true = logits[rows, targets]
+
+        def value(inverse: float) -> float:
+            return float(-log_softmax(inverse * logits, axis=1)[rows, targets].mean())
+
+        def slope(inverse: float) -> float:
+            return float(np.mean((softmax(inverse * logits, axis=1) * (logits - true[:, None])).sum(axis=1)))
+
+        return Likelihood(value, slope)
+
+    def threshold_columns(self, num_classes: int) -> list[int]:
+        """None: the largest probability decides."""
+        return []
+
+    def decide(self, probabilities: Probabilities, thresholds: Thresholds | None = None) -> Decisions:
+        """The most probable class, the first of equal ones; thresholds are refused."""
+        if thresholds is not None:
+            raise DataError("One class of several is decided by the largest probability; leave the thresholds out.")
+        return probabilities.argmax(axis=1)
+
+    def decision_in_words(self, class_names: Sequence[str], *, fitted: bool) -> str:
+        """The most probable class."""
+        return self.default_decision
+
+    def certainty(self, probabilities: Probabilities) -> Float[np.ndarray, " num_samples"]:
+        """The largest probability."""
+        return probabilities.max(axis=1)
+
+    def lowest_certainty(self, num_classes: int) -> float:
+        """All classes equally probable."""
+        return 1 / num_classes
+
+    def shares_right(self, decisions: Decisions, targets: Targets) -> np.ndarray:
+        """Right or wrong."""
+        return decisions == targets
+
+    def confidences(
+        self, probabilities: Probabilities, targets: Targets
+    ) -> list[tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]]:
+        """The largest probability, and whether its class is the true one."""
+        return [(probabilities.max(axis=1), probabilities.argmax(axis=1) == targets)]
+
+    def chances(self, probabilities: Probabilities, truth: Marks) -> Float[np.ndarray, "n 1"]:
+        """The probability of the true class."""
+        return np.where(truth, probabilities, 0.0).sum(axis=1, keepdims=True)
+
+    def squared_error(self, squares: Float[np.ndarray, "n c"]) -> Float[np.ndarray, " n"]:
+        """The sum over the classes, as Brier wrote it."""
+        return squares.sum(axis=1)
+
+
+OF_THEIR_OWN = (
+    "Each of the {number} images of {data} has a label of its own, so the labels look like numbers or names of images, not "
+    "classes. Choose other labels (--label-column)."
+)
