@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 from urllib.parse import quote
 
 from crossgraft.words.csv_cells import csv_text
-from crossgraft.words.formatting import MISSING, NumberFormat
+from crossgraft.words.formatting import MISSING, NumberFormat, count
 
 Value = str | int | float | None
 
@@ -82,6 +82,33 @@ class Table:
         return "data:text/csv;charset=utf-8," + quote(csv_text(header, rows, line_end="\r\n"))
 
 
+RowT = TypeVar("RowT")
+INTERVAL = Column("95 % interval", numeric=True, csv_titles=("low", "high"))
+"""Both ends of an interval."""
+
+
+def table_of(
+    rows: Iterable[RowT],
+    columns: Sequence[tuple[Column, Callable[[RowT], Cell]]],
+    *,
+    caption: str,
+    file_name: str,
+    muted_rows: frozenset[int] = frozenset(),
+    notes: Sequence[str] = (),
+    page_only: bool = False,
+) -> Table:
+    """One row for each of ``rows``; a column is its heading and what its cells show. Other arguments as in ``Table``."""
+    return Table(
+        caption=caption,
+        columns=[column for column, _ in columns],
+        rows=[[cell(row) for _, cell in columns] for row in rows],
+        file_name=file_name,
+        muted_rows=muted_rows,
+        notes=notes,
+        page_only=page_only,
+    )
+
+
 def words(text: str | None, *, strong: bool = False, href: str | None = None) -> Cell:
     """A cell of text; a dash for None."""
     return Cell(text=MISSING if text is None else text, values=(text,), strong=strong, href=href)
@@ -96,6 +123,11 @@ def whole(value: int | None, text: str | None = None) -> Cell:
     """A cell with a count or a rank, shown as ``text`` if given."""
     shown = MISSING if value is None else str(value)
     return Cell(text=shown if text is None else text, values=(value,))
+
+
+def counts(value: int | None) -> Cell:
+    """A cell with a count, its digits in groups of three."""
+    return whole(value, None if value is None else count(value))
 
 
 def interval(low: float | None, high: float | None, as_text: NumberFormat) -> Cell:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from crossgraft.records import MetricRecord
 from crossgraft.report.blocks import Block, Figure
 from crossgraft.report.plots import Interval, IntervalRow, intervals_figure
-from crossgraft.report.tables import Column, Table, interval, number, whole, words
+from crossgraft.report.tables import INTERVAL, Cell, Column, Table, counts, interval, number, table_of, whole, words
 from crossgraft.words.formatting import count, joined
 from crossgraft.words.metric_words import metric_format
 
@@ -17,33 +17,26 @@ _MOST_DRAWN = 24
 def metrics_table(metrics: Sequence[MetricRecord], *, caption: str, file_name: str) -> Table:
     """One row per metric."""
     as_text = metric_format(metrics)
-    splits = {row.split for row in metrics}
     reasons = dict.fromkeys(
         f"{row.title}: {text}" for row in metrics for text in (row.reason, row.no_interval_reason) if text is not None
     )
     lower = [row.title for row in metrics if not row.higher_is_better]
     note = [f"Smaller is better for {joined(list(dict.fromkeys(lower)))}; larger for all others."] if lower else []
-    return Table(
+    splits_here: list[tuple[Column, Callable[[MetricRecord], Cell]]] = []
+    if len({row.split for row in metrics}) > 1:
+        splits_here.append((Column("Measured on"), lambda row: words(row.split)))
+    without_groups = all(row.num_groups is None for row in metrics)
+    return table_of(
+        metrics,
+        [
+            (Column("Metric"), lambda row: words(row.title)),
+            (Column("Value", numeric=True), lambda row: number(row.value, as_text)),
+            (INTERVAL, lambda row: interval(row.low, row.high, as_text)),
+            *splits_here,
+            (Column("Images", numeric=True), lambda row: counts(row.num_images)),
+            (Column("Groups", numeric=True, page_only=without_groups), lambda row: counts(row.num_groups)),
+        ],
         caption=caption,
-        columns=[
-            Column("Metric"),
-            Column("Value", numeric=True),
-            Column("95 % interval", numeric=True, csv_titles=("low", "high")),
-            *([Column("Measured on")] if len(splits) > 1 else []),
-            Column("Images", numeric=True),
-            Column("Groups", numeric=True, page_only=all(row.num_groups is None for row in metrics)),
-        ],
-        rows=[
-            [
-                words(row.title),
-                number(row.value, as_text),
-                interval(row.low, row.high, as_text),
-                *([words(row.split)] if len(splits) > 1 else []),
-                whole(row.num_images, count(row.num_images)),
-                whole(row.num_groups, None if row.num_groups is None else count(row.num_groups)),
-            ]
-            for row in metrics
-        ],
         file_name=file_name,
         notes=[*note, *reasons],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from crossgraft.records import DataCheckRecord, FindingRecord
+from crossgraft.records import ColumnRecord, DataCheckRecord, FindingRecord
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Paragraph, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import class_balance_figure, split_counts_figure
@@ -12,7 +12,7 @@ from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Cell, Column, Table, number, whole, words
+from crossgraft.report.tables import Cell, Column, Table, counts, number, table_of, whole, words
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import NumberFormat, count, counted, describe_classes, short_fingerprint
 
@@ -86,24 +86,16 @@ def columns_section(source: Source[DataCheckRecord]) -> Section | None:
     if not columns:
         return None
     share = NumberFormat(decimals=3)
-    has_labels = any(column.label for column in columns)
-    table = Table(
+    label = [(Column("Label"), _label)] if any(column.label for column in columns) else []
+    table = table_of(
+        columns,
+        [
+            (Column("Column"), lambda column: words(column.column)),
+            *label,
+            (Column("Balanced accuracy", numeric=True), lambda column: number(column.balanced_accuracy, share)),
+            (Column("Guessing", numeric=True), lambda column: number(column.chance, share)),
+        ],
         caption="Telling the label from one column alone, on held-out images",
-        columns=[
-            Column("Column"),
-            *([Column("Label")] if has_labels else []),
-            Column("Balanced accuracy", numeric=True),
-            Column("Guessing", numeric=True),
-        ],
-        rows=[
-            [
-                words(column.column),
-                *([words(column.label)] if has_labels else []),
-                number(column.balanced_accuracy, share),
-                number(column.chance, share),
-            ]
-            for column in columns
-        ],
         file_name="columns",
         notes=[
             "Mean over the classes of the share of images told right (fraction) by the class in which the value is most "
@@ -112,6 +104,10 @@ def columns_section(source: Source[DataCheckRecord]) -> Section | None:
         ],
     )
     return Section(name="columns", title="Columns and labels", part="evidence", blocks=[table])
+
+
+def _label(column: ColumnRecord) -> Cell:
+    return words(column.label)
 
 
 def looked_at_section(source: Source[DataCheckRecord]) -> Section:
@@ -148,7 +144,7 @@ def _counts_table(record: DataCheckRecord) -> Table:
     rows = [
         [
             words(name),
-            *(whole(number, count(number)) for number in [images, *(each[place] for each in record.split_counts)]),
+            *(counts(number) for number in [images, *(each[place] for each in record.split_counts)]),
         ]
         for place, (name, images) in enumerate(zip(data.class_names, data.class_counts, strict=True))
     ]
@@ -175,16 +171,20 @@ def _tables(record: DataCheckRecord, findings: list[FindingRecord]) -> list[Bloc
     """The rows that findings are about, in one table; none where no finding is about single images."""
     if not findings:
         return []
-    columns = [Column("Finding"), Column("Severity"), Column("Groups of images", numeric=True), Column("Rows")]
-    rows = [[words(f.title), words(f.severity), whole(f.num_groups or None), _rows(f, record)] for f in findings]
-    note = "Rows count from 1; a + joins images that belong together. findings.csv of the run lists up to 1000 groups."
     return [
-        Table(
+        table_of(
+            findings,
+            [
+                (Column("Finding"), lambda finding: words(finding.title)),
+                (Column("Severity"), lambda finding: words(finding.severity)),
+                (Column("Groups of images", numeric=True), lambda finding: whole(finding.num_groups or None)),
+                (Column("Rows"), lambda finding: _rows(finding, record)),
+            ],
             caption="Findings and their images",
-            columns=columns,
-            rows=rows,
             file_name="findings",
-            notes=[note],
+            notes=[
+                "Rows count from 1; a + joins images that belong together. findings.csv of the run lists up to 1000 groups."
+            ],
             page_only=True,
         )
     ]

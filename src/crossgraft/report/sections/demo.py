@@ -18,13 +18,12 @@ from crossgraft.report.sections.scores import rankings_section
 from crossgraft.report.sections.tuning_comparison import variants_table
 from crossgraft.report.sections.verdict import ranking_heading, verdict_section
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
+from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
 from crossgraft.words.comparison_words import answer_in_words
 from crossgraft.words.formatting import NumberFormat, counted, joined
 from crossgraft.words.metric_words import metric_in_words
 
 _ACCURACY = NumberFormat(decimals=3)
-_INTERVAL = Column("95 % interval", numeric=True, csv_titles=("low", "high"))
 _NEXT = "crossgraft rank my_images/ --group-column patient --models resnet18,mobilenetv2_100"
 
 
@@ -67,7 +66,7 @@ def _split_table(comparison: SplitComparison) -> Table:
         ("shuffled images", comparison.shuffled_accuracy, comparison.shuffled_low, comparison.shuffled_high),
         ("whole writers", comparison.grouped_accuracy, comparison.grouped_low, comparison.grouped_high),
     )
-    columns = [Column("Folds made of"), Column("Accuracy", numeric=True), _INTERVAL]
+    columns = [Column("Folds made of"), Column("Accuracy", numeric=True), INTERVAL]
     cells = [[words(name), number(value, _ACCURACY), interval(low, high, _ACCURACY)] for name, value, low, high in rows]
     return Table(caption=f"Test accuracy of {comparison.probe}", columns=columns, rows=cells, file_name="split")
 
@@ -165,17 +164,14 @@ def _pictures(predictions: Sequence[DemoPrediction]) -> dict[str, list[str]]:
 
 
 def _predictions_table(predictions: Sequence[DemoPrediction]) -> Table:
-    return Table(
-        caption="One digit of each unseen writer",
-        columns=[Column("Written"), Column("Read by the model"), Column("Probability", numeric=True)],
-        rows=[
-            [
-                words(row.target),
-                words(row.decision, strong=row.decision != row.target),
-                number(row.probability, _ACCURACY),
-            ]
-            for row in predictions
+    return table_of(
+        predictions,
+        [
+            (Column("Written"), lambda row: words(row.target)),
+            (Column("Read by the model"), lambda row: words(row.decision, strong=row.decision != row.target)),
+            (Column("Probability", numeric=True), lambda row: number(row.probability, _ACCURACY)),
         ],
+        caption="One digit of each unseen writer",
         file_name="unseen-digits",
         notes=["The probability is that of the decision, after the temperature that was fitted on validation images."],
     )
@@ -230,33 +226,21 @@ def _linear(row: FineTunedRow) -> Interval:
 
 
 def _table(rows: Sequence[FineTunedRow]) -> Table:
-    columns = [
-        Column("Model"),
-        Column("Whole network", numeric=True, csv_titles=("full accuracy",)),
-        Column("95 % interval", numeric=True, csv_titles=("full low", "full high")),
-        Column("Linear layer", numeric=True, csv_titles=("linear accuracy",)),
-        Column("95 % interval", numeric=True, csv_titles=("linear low", "linear high")),
-        Column("Test images", numeric=True),
-        Column("Seeds", numeric=True),
-    ]
-    return Table(
+    full, linear = (Column("95 % interval", True, (f"{what} low", f"{what} high")) for what in ("full", "linear"))
+    return table_of(
+        rows,
+        [
+            (Column("Model"), lambda row: words(row.model)),
+            (Column("Whole network", True, ("full accuracy",)), lambda row: number(row.full_accuracy, _ACCURACY)),
+            (full, lambda row: interval(row.full_low, row.full_high, _ACCURACY)),
+            (Column("Linear layer", True, ("linear accuracy",)), lambda row: number(row.linear_accuracy, _ACCURACY)),
+            (linear, lambda row: interval(row.linear_low, row.linear_high, _ACCURACY)),
+            (Column("Test images", numeric=True), lambda row: whole(row.num_test_images)),
+            (Column("Seeds", numeric=True), lambda row: whole(row.seeds)),
+        ],
         caption="Test accuracy after fine-tuning (fraction of test images)",
-        columns=columns,
-        rows=[_row(row) for row in rows],
         file_name="fine-tuned",
     )
-
-
-def _row(row: FineTunedRow) -> list[Cell]:
-    return [
-        words(row.model),
-        number(row.full_accuracy, _ACCURACY),
-        interval(row.full_low, row.full_high, _ACCURACY),
-        number(row.linear_accuracy, _ACCURACY),
-        interval(row.linear_low, row.linear_high, _ACCURACY),
-        whole(row.num_test_images),
-        whole(row.seeds),
-    ]
 
 
 DEMO = Kind(

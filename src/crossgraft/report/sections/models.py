@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from crossgraft.records import ModelRecord, RankingRecord
 from crossgraft.report.blocks import Section
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Column, Table, number, whole, words
-from crossgraft.words.formatting import NumberFormat, count, short_fingerprint
+from crossgraft.report.tables import Column, Table, counts, number, table_of, whole, words
+from crossgraft.words.formatting import NumberFormat, short_fingerprint
 
 
 def models_section(source: Source[RankingRecord]) -> Section:
@@ -24,31 +24,19 @@ def models_section(source: Source[RankingRecord]) -> Section:
 
 
 def _identity(models: Sequence[ModelRecord], controls: frozenset[int]) -> Table:
-    columns = [
-        Column("Model"),
-        Column("Family"),
-        Column("Architecture"),
-        Column("Parameters", numeric=True),
-        Column("Features", numeric=True),
-        Column("Source classes", numeric=True),
-        Column("Licence"),
-    ]
     headless = any(model.num_source_classes is None for model in models)
-    return Table(
-        caption="Models and controls",
-        columns=columns,
-        rows=[
-            [
-                words(model.name),
-                words(model.family),
-                words(f"{model.architecture} ({model.source})"),
-                whole(model.num_parameters, count(model.num_parameters)),
-                whole(model.num_features, count(model.num_features)),
-                whole(model.num_source_classes),
-                words(model.licence or "not stated"),
-            ]
-            for model in models
+    return table_of(
+        models,
+        [
+            (Column("Model"), lambda model: words(model.name)),
+            (Column("Family"), lambda model: words(model.family)),
+            (Column("Architecture"), lambda model: words(f"{model.architecture} ({model.source})")),
+            (Column("Parameters", numeric=True), lambda model: counts(model.num_parameters)),
+            (Column("Features", numeric=True), lambda model: counts(model.num_features)),
+            (Column("Source classes", numeric=True), lambda model: whole(model.num_source_classes)),
+            (Column("Licence"), lambda model: words(model.licence or "not stated")),
         ],
+        caption="Models and controls",
         file_name="models",
         muted_rows=controls,
         notes=["No source classes: the model has no classification head; scores that need one skip it."] * headless,
@@ -58,23 +46,15 @@ def _identity(models: Sequence[ModelRecord], controls: frozenset[int]) -> Table:
 def _use(models: Sequence[ModelRecord], controls: frozenset[int]) -> Table:
     seconds = NumberFormat.for_column([max((model.feature_seconds for model in models), default=0.0)])
     cached = sum(model.features_from_cache for model in models)
-    return Table(
+    return table_of(
+        models,
+        [
+            (Column("Model"), lambda model: words(model.name)),
+            (Column("Preprocessing"), lambda model: words(model.preprocessing.description)),
+            (Column("Seconds", numeric=True), lambda model: number(model.feature_seconds, seconds)),
+            (Column("Weights fingerprint"), lambda model: words(short_fingerprint(model.weights_fingerprint))),
+        ],
         caption="How images became the inputs of each model, and how long it looked at them",
-        columns=[
-            Column("Model"),
-            Column("Preprocessing"),
-            Column("Seconds", numeric=True),
-            Column("Weights fingerprint"),
-        ],
-        rows=[
-            [
-                words(model.name),
-                words(model.preprocessing.description),
-                number(model.feature_seconds, seconds),
-                words(short_fingerprint(model.weights_fingerprint)),
-            ]
-            for model in models
-        ],
         file_name="preprocessing",
         muted_rows=controls,
         notes=[f"Features of {cached} of {len(models)} models were kept from an earlier run."] if cached else [],

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from crossgraft.records import PriorRow, RankingRecord
+from crossgraft.records import RankingRecord
 from crossgraft.report.blocks import Paragraph, Section
 from crossgraft.report.sections._lookup import score_title
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
+from crossgraft.report.tables import Column, Table, interval, number, table_of, whole, words
 from crossgraft.words.formatting import NumberFormat, joined
 
 _TWO = NumberFormat(decimals=2)
@@ -27,39 +27,29 @@ def prior_section(source: Source[RankingRecord]) -> Section | None:
 
 
 def _table(record: RankingRecord) -> Table:
-    prior = record.prior
-    rows = prior.rows if prior else []
-    columns = [
-        Column("Model"),
-        Column("Known targets", numeric=True),
-        Column("Place by the static prior", numeric=True),
-        Column("Mean relative rank", numeric=True),
-        Column(f"Place by {score_title(record, record.primary_score)}", numeric=True),
-        Column("Place by prior and scores", numeric=True),
-        Column("Probability of being best", numeric=True),
-        Column("95 % of its ranks", numeric=True, csv_titles=("rank low", "rank high")),
-    ]
     places = {row.model: row.rank for row in record.ranking(record.primary_score).rows}
-    return Table(
+    return table_of(
+        record.prior.rows if record.prior else [],
+        [
+            (Column("Model"), lambda row: words(row.model)),
+            (Column("Known targets", numeric=True), lambda row: whole(row.num_targets)),
+            (Column("Place by the static prior", numeric=True), lambda row: whole(row.prior_rank)),
+            (Column("Mean relative rank", numeric=True), lambda row: number(row.mean_rank, _TWO)),
+            (
+                Column(f"Place by {score_title(record, record.primary_score)}", numeric=True),
+                lambda row: whole(places[row.model]),
+            ),
+            (Column("Place by prior and scores", numeric=True), lambda row: whole(row.posterior_rank)),
+            (Column("Probability of being best", numeric=True), lambda row: number(row.probability_best, _TWO)),
+            (
+                Column("95 % of its ranks", numeric=True, csv_titles=("rank low", "rank high")),
+                lambda row: interval(row.rank_low, row.rank_high, _RANKS),
+            ),
+        ],
         caption="Control: results of the same models on other targets, and their aggregation with the scores",
-        columns=columns,
-        rows=[_row(row, places[row.model]) for row in rows],
         file_name="prior",
         notes=_notes(record),
     )
-
-
-def _row(row: PriorRow, place: int | None) -> list[Cell]:
-    return [
-        words(row.model),
-        whole(row.num_targets),
-        whole(row.prior_rank),
-        number(row.mean_rank, _TWO),
-        whole(place),
-        whole(row.posterior_rank),
-        number(row.probability_best, _TWO),
-        interval(row.rank_low, row.rank_high, _RANKS),
-    ]
 
 
 def _notes(record: RankingRecord) -> list[str]:

@@ -10,7 +10,7 @@ from crossgraft.records import Record, RunRecord
 from crossgraft.report.blocks import Block, Code, Facts, Folded, Section
 from crossgraft.report.paths import configuration_without_absolute_paths, without_absolute_paths
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Column, Table, number, words
+from crossgraft.report.tables import Column, Table, number, table_of, words
 from crossgraft.words.formatting import MISSING, NumberFormat, duration, short_fingerprint
 
 
@@ -57,9 +57,12 @@ def _fingerprints(run: RunRecord) -> Facts:
 
 def _stages(run: RunRecord) -> Table:
     seconds = NumberFormat.for_column([max(stage.seconds for stage in run.stages)])
-    return Table(
+    return table_of(
+        run.stages,
+        [
+            (Column("Stage"), lambda stage: words(stage.name)),
+            (Column("Seconds", numeric=True), lambda stage: number(stage.seconds, seconds)),
+        ],
         caption="Seconds of each stage",
-        columns=[Column("Stage"), Column("Seconds", numeric=True)],
-        rows=[[words(stage.name), number(stage.seconds, seconds)] for stage in run.stages],
         file_name="stages",
     )

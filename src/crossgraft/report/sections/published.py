@@ -17,7 +17,7 @@ from crossgraft.report.plots import critical_difference_figure
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Cell, Column, Table, number, words
+from crossgraft.report.tables import Cell, Column, Table, number, table_of, words
 from crossgraft.words.formatting import MISSING, NumberFormat, counted
 
 _TWO, _THREE = NumberFormat(decimals=2), NumberFormat(decimals=3)
@@ -66,11 +66,15 @@ def errata_section(source: Source[PublishedRecord]) -> Section | None:
     """Printed numbers that do not follow from the data."""
     if not source.record.slips:
         return None
-    rows = [[words(s.where), words(s.printed), words(s.recomputed), words(s.consequence)] for s in source.record.slips]
-    table = Table(
+    table = table_of(
+        source.record.slips,
+        [
+            (Column("Where"), lambda slip: words(slip.where)),
+            (Column("Printed"), lambda slip: words(slip.printed)),
+            (Column("Recomputed"), lambda slip: words(slip.recomputed)),
+            (Column("What follows", page_only=True), lambda slip: words(slip.consequence)),
+        ],
         caption="Printed numbers that do not follow from the paper's own data",
-        columns=[Column("Where"), Column("Printed"), Column("Recomputed"), Column("What follows", page_only=True)],
-        rows=rows,
         file_name="slips",
     )
     return Section(name="slips", title="Errata", part="checks", blocks=[table])
@@ -102,27 +106,31 @@ def _reproduction(reproduction: ReproductionRecord) -> str:
 def method_table(scenario: ScenarioRecord) -> Table:
     """One row per method, best first."""
     methods = sorted(scenario.methods, key=lambda method: -_value(method.mean))
-    columns = [
-        Column("Method"),
-        Column("Kind", page_only=True),
-        Column("Weighted Kendall", numeric=True, csv_titles=("weighted Kendall", "low", "high")),
-        Column("Minus static prior", numeric=True, csv_titles=("gain", "gain low", "gain high")),
-        Column("Regret of the first choice", numeric=True, csv_titles=("regret", "regret low", "regret high")),
-        Column(
-            "Residual of the prior",
-            numeric=True,
-            csv_titles=("residual", "residual low", "residual high"),
-            page_only=True,
-        ),
-    ]
-    return Table(
+    return table_of(
+        methods,
+        [
+            (Column("Method"), lambda method: words(method.title)),
+            (Column("Kind", page_only=True), lambda method: words(method.role)),
+            (_column("Weighted Kendall", "weighted Kendall"), lambda method: _mean(method.mean, _TWO)),
+            (_column("Minus static prior", "gain"), _gain),
+            (_column("Regret of the first choice", "regret"), lambda method: _mean(method.regret, _THREE)),
+            (_column("Residual of the prior", "residual", page_only=True), lambda method: _mean(method.residual, _TWO)),
+        ],
         caption=f"{scenario.title}: means over {counted(len(scenario.targets), 'target')} with 95 % intervals",
-        columns=columns,
-        rows=[_method_row(method) for method in methods],
         file_name=f"{scenario.name}-methods",
         muted_rows=frozenset(i for i, method in enumerate(methods) if method.role == "control"),
         notes=[*_notes(scenario), *scenario.notes],
     )
+
+
+def _column(title: str, field: str, *, page_only: bool = False) -> Column:
+    """A value with the ends of its interval, which the CSV file has in fields of their own."""
+    low, high = ("low", "high") if field == "weighted Kendall" else (f"{field} low", f"{field} high")
+    return Column(title, numeric=True, csv_titles=(field, low, high), page_only=page_only)
+
+
+def _gain(method: MethodRecord) -> Cell:
+    return _mean(method.gain, _TWO, none="control" if method.role == "control" else MISSING)
 
 
 def target_table(scenario: ScenarioRecord) -> Table:
@@ -160,17 +168,6 @@ def _friedman_figure(test: FriedmanRecord, *, identifier: str) -> Figure:
     )
     caption = f"Mean ranks over {test.num_targets} targets. A bar joins methods that differ by less than the critical difference."
     return Figure([drawing], caption=caption)
-
-
-def _method_row(method: MethodRecord) -> list[Cell]:
-    return [
-        words(method.title),
-        words(method.role),
-        _mean(method.mean, _TWO),
-        _mean(method.gain, _TWO, none="control" if method.role == "control" else MISSING),
-        _mean(method.regret, _THREE),
-        _mean(method.residual, _TWO),
-    ]
 
 
 def _mean(mean: MeanRecord | None, as_text: NumberFormat, *, none: str = MISSING) -> Cell:

@@ -11,7 +11,7 @@ from crossgraft.report.plots import is_drawable, scatter_figure
 from crossgraft.report.sections._lookup import cells_by_model, joined, score_format, score_title
 from crossgraft.report.sections._points import against_primary, as_interval
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words, yes_or_no
+from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words, yes_or_no
 from crossgraft.words.formatting import NumberFormat, compress_ranks, counted
 
 _BYTES_PER_MEGABYTE = 1e6
@@ -82,26 +82,20 @@ def _costs(record: RankingRecord) -> Table:
         by_score[cell.score].append(cell)
     totals = {name: sum(cell.seconds for cell in cells) for name, cells in by_score.items()}
     seconds = NumberFormat.for_column(totals.values(), digits=3)
-    rows = [
+    largest = {name: max(cell.peak_bytes for cell in cells) for name, cells in by_score.items()}
+    return table_of(
+        record.scores,
         [
-            words(score.title),
-            words(", ".join(score.inputs).replace("_", " ")),
-            words(score.cost or None),
-            number(totals[score.name], seconds),
-            number(max(cell.peak_bytes for cell in by_score[score.name]) / _BYTES_PER_MEGABYTE, _ONE_DECIMAL),
-        ]
-        for score in record.scores
-    ]
-    return Table(
-        caption="Needs and cost of each score",
-        columns=[
-            Column("Score"),
-            Column("Needs"),
-            Column("Cost"),
-            Column("Seconds, all models", numeric=True),
-            Column("Largest memory, MB", numeric=True),
+            (Column("Score"), lambda score: words(score.title)),
+            (Column("Needs"), lambda score: words(", ".join(score.inputs).replace("_", " "))),
+            (Column("Cost"), lambda score: words(score.cost or None)),
+            (Column("Seconds, all models", numeric=True), lambda score: number(totals[score.name], seconds)),
+            (
+                Column("Largest memory, MB", numeric=True),
+                lambda score: number(largest[score.name] / _BYTES_PER_MEGABYTE, _ONE_DECIMAL),
+            ),
         ],
-        rows=rows,
+        caption="Needs and cost of each score",
         file_name="costs",
         notes=["One evaluation of each model; interval and shuffled labels take 25 more."],
     )
@@ -143,7 +137,7 @@ def _ranking_table(record: RankingRecord, score: str) -> Table:
         Column("Rank", numeric=True),
         Column("Model"),
         Column(score_title(record, score), numeric=True),
-        Column("95 % interval", numeric=True, csv_titles=("low", "high")),
+        INTERVAL,
         Column("Not separable from", csv_titles=("not separable from ranks",)),
         Column("Largest shuffled", numeric=True),
         Column("Above shuffled"),

@@ -17,7 +17,7 @@ from crossgraft.report.sections.tuning_decisions import calibration_section, thr
 from crossgraft.report.sections.tuning_training import folds_section, grid_section, plan_section
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Column, Table, interval, number, whole, words
+from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import counted, describe_classes, joined
 from crossgraft.words.metric_words import doubt_in_words, metric_format, metric_in_words, overall, rows_in_words
@@ -216,23 +216,15 @@ def subgroups_section(source: Source[TuningRecord]) -> Section | None:
 def _gaps(rows: Sequence[MetricRecord], attribute: str, place: int) -> Table:
     """The largest difference between two subgroups, one row per metric."""
     as_text = metric_format(rows)
-    return Table(
+    return table_of(
+        rows,
+        [
+            (Column("Metric"), lambda row: words(row.title)),
+            (Column("Between"), lambda row: words(row.attribute_value)),
+            (Column("Difference", numeric=True), lambda row: number(row.value, as_text)),
+            (INTERVAL, lambda row: interval(row.low, row.high, as_text)),
+        ],
         caption=f"Largest differences between values of {attribute}",
-        columns=[
-            Column("Metric"),
-            Column("Between"),
-            Column("Difference", numeric=True),
-            Column("95 % interval", numeric=True, csv_titles=("low", "high")),
-        ],
-        rows=[
-            [
-                words(row.title),
-                words(row.attribute_value),
-                number(row.value, as_text),
-                interval(row.low, row.high, as_text),
-            ]
-            for row in rows
-        ],
         file_name=f"gaps-{place}",
     )
 

@@ -7,6 +7,7 @@ from crossgraft.records import (
     ComparedVariantRecord,
     FineTuningComparisonRecord,
     InterpolationRecord,
+    ValueRecord,
 )
 from crossgraft.report.blocks import Block, Checks, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
@@ -16,7 +17,7 @@ from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks_section, tuning_data_section
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
+from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words
 from crossgraft.words.comparison_words import NUMBERS, answer_in_words, curve_in_words
 from crossgraft.words.formatting import NumberFormat, count, counted, describe_classes, duration, joined
 from crossgraft.words.metric_words import metric_name_in_words
@@ -61,34 +62,23 @@ def variants_section(source: Source[FineTuningComparisonRecord]) -> Section:
 
 def variants_table(record: FineTuningComparisonRecord) -> Table:
     """Every variant with all that was measured, the best first."""
-    title = record.metric_title
-    return Table(
+    return table_of(
+        record.variants,
+        [
+            (Column("Variant"), lambda row: words(row.variant)),
+            (Column(record.metric_title, numeric=True), lambda row: number(row.metric.value, NUMBERS)),
+            (INTERVAL, lambda row: interval(row.metric.low, row.metric.high, NUMBERS)),
+            (Column("Accuracy", numeric=True), lambda row: number(row.accuracy.value, NUMBERS)),
+            (Column("CKA", numeric=True), lambda row: number(row.cka.value, NUMBERS)),
+            (Column("CKA, debiased", numeric=True), lambda row: number(row.cka_debiased.value, NUMBERS)),
+            (Column("Seconds", numeric=True), lambda row: number(row.seconds, _SECONDS)),
+            (Column("Time / full", numeric=True), lambda row: number(row.time_ratio, _RATIO)),
+            (
+                Column("Done", numeric=True),
+                lambda row: whole(row.num_done, f"{row.num_done} of {row.num_done + row.num_failed}"),
+            ),
+        ],
         caption="Ways to fine-tune, the best first",
-        columns=[
-            Column("Variant"),
-            Column(title, numeric=True),
-            Column("95 % interval", numeric=True, csv_titles=("low", "high")),
-            Column("Accuracy", numeric=True),
-            Column("CKA", numeric=True),
-            Column("CKA, debiased", numeric=True),
-            Column("Seconds", numeric=True),
-            Column("Time / full", numeric=True),
-            Column("Done", numeric=True),
-        ],
-        rows=[
-            [
-                words(row.variant),
-                number(row.metric.value, NUMBERS),
-                interval(row.metric.low, row.metric.high, NUMBERS),
-                number(row.accuracy.value, NUMBERS),
-                number(row.cka.value, NUMBERS),
-                number(row.cka_debiased.value, NUMBERS),
-                number(row.seconds, _SECONDS),
-                number(row.time_ratio, _RATIO),
-                whole(row.num_done, f"{row.num_done} of {row.num_done + row.num_failed}"),
-            ]
-            for row in record.variants
-        ],
         file_name="variants",
         notes=[f"Trained in {duration(record.seconds)} in all."],
     )
@@ -114,7 +104,7 @@ def differences_section(source: Source[FineTuningComparisonRecord]) -> Section |
     columns = [
         Column("Variant"),
         Column(f"Minus {full.variant}", numeric=True),
-        Column("95 % interval", numeric=True, csv_titles=("low", "high")),
+        INTERVAL,
         Column("Separable"),
     ]
     if has_curve:
@@ -211,41 +201,30 @@ def _picked(record: InterpolationRecord, metric: str) -> str:
 def compared_trainings_section(source: Source[FineTuningComparisonRecord]) -> Section:
     """One row per training."""
     record = source.record
-    rows: list[list[Cell]] = []
-    for row in record.trainings:
-        found = row.metric(record.primary_metric)
-        value, low, high = (None, None, None) if found is None else (found.value, found.low, found.high)
-        rows.append(
-            [
-                words(row.variant),
-                whole(row.seed),
-                words(row.state),
-                number(value, NUMBERS),
-                interval(low, high, NUMBERS),
-                number(row.similarity.get("cka"), NUMBERS),
-                number(row.similarity.get("cka_debiased"), NUMBERS),
-                whole(row.num_epochs),
-                whole(row.best_epoch),
-                number(row.seconds, _SECONDS),
-                words(row.folder),
-            ]
-        )
-    columns = [
-        Column("Variant"),
-        Column("Seed", numeric=True),
-        Column("State"),
-        Column(record.metric_title, numeric=True),
-        Column("95 % interval", numeric=True, csv_titles=("low", "high")),
-        Column("CKA", numeric=True),
-        Column("CKA, debiased", numeric=True),
-        Column("Epochs", numeric=True),
-        Column("Best epoch", numeric=True),
-        Column("Seconds", numeric=True),
-        Column("Folder"),
-    ]
-    failed = [f"{row.variant}, seed {row.seed}: {row.reason}" for row in record.trainings if row.reason is not None]
-    table = Table(caption="Trainings", columns=columns, rows=rows, file_name="trainings", notes=failed)
-    title = f"Trainings ({count(len(rows))})"
+    nothing = ValueRecord(value=None)
+    table = table_of(
+        [(row, row.metric(record.primary_metric) or nothing) for row in record.trainings],
+        [
+            (Column("Variant"), lambda pair: words(pair[0].variant)),
+            (Column("Seed", numeric=True), lambda pair: whole(pair[0].seed)),
+            (Column("State"), lambda pair: words(pair[0].state)),
+            (Column(record.metric_title, numeric=True), lambda pair: number(pair[1].value, NUMBERS)),
+            (INTERVAL, lambda pair: interval(pair[1].low, pair[1].high, NUMBERS)),
+            (Column("CKA", numeric=True), lambda pair: number(pair[0].similarity.get("cka"), NUMBERS)),
+            (
+                Column("CKA, debiased", numeric=True),
+                lambda pair: number(pair[0].similarity.get("cka_debiased"), NUMBERS),
+            ),
+            (Column("Epochs", numeric=True), lambda pair: whole(pair[0].num_epochs)),
+            (Column("Best epoch", numeric=True), lambda pair: whole(pair[0].best_epoch)),
+            (Column("Seconds", numeric=True), lambda pair: number(pair[0].seconds, _SECONDS)),
+            (Column("Folder"), lambda pair: words(pair[0].folder)),
+        ],
+        caption="Trainings",
+        file_name="trainings",
+        notes=[f"{row.variant}, seed {row.seed}: {row.reason}" for row in record.trainings if row.reason is not None],
+    )
+    title = f"Trainings ({count(len(record.trainings))})"
     return Section(name="trainings", title=title, part="evidence", blocks=[Folded("Every training", [table])])
 
 

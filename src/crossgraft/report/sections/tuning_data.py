@@ -8,7 +8,7 @@ from crossgraft.report.plots import split_counts_figure
 from crossgraft.report.sections.checks import checks_section
 from crossgraft.report.sections.data import data_facts, data_gallery
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Column, Table, whole, words
+from crossgraft.report.tables import Column, Table, counts, table_of, words
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count
 
@@ -64,17 +64,14 @@ def tuning_data_section(source: Source[Either]) -> Section:
 
 
 def _splits(record: Either) -> Table:
-    return Table(
-        caption="Parts of the data",
-        columns=[Column("Part"), Column("Images", numeric=True), Column("Groups", numeric=True), Column("Origin")],
-        rows=[
-            [
-                words(split.name),
-                whole(split.num_images, count(split.num_images)),
-                whole(split.num_groups, None if split.num_groups is None else count(split.num_groups)),
-                words(split.origin),
-            ]
-            for split in record.splits
+    return table_of(
+        record.splits,
+        [
+            (Column("Part"), lambda split: words(split.name)),
+            (Column("Images", numeric=True), lambda split: counts(split.num_images)),
+            (Column("Groups", numeric=True), lambda split: counts(split.num_groups)),
+            (Column("Origin"), lambda split: words(split.origin)),
         ],
+        caption="Parts of the data",
         file_name="splits",
     )

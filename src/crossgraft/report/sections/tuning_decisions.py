@@ -8,7 +8,7 @@ from crossgraft.records import CalibrationRecord, ThresholdRecord, TuningRecord
 from crossgraft.report.blocks import Block, Figure, Paragraph, Section
 from crossgraft.report.plots import reliability_figure
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Column, Table, number, whole, words
+from crossgraft.report.tables import Column, Table, number, table_of, whole, words
 from crossgraft.words.formatting import NumberFormat, counted
 
 _ERROR = NumberFormat(decimals=3)
@@ -70,29 +70,18 @@ def thresholds_section(source: Source[TuningRecord]) -> Section | None:
 
 def thresholds_table(thresholds: Sequence[ThresholdRecord]) -> Table:
     """One row per class or label."""
-    return Table(
+    return table_of(
+        thresholds,
+        [
+            (Column("Class"), lambda row: words(row.class_name)),
+            (Column("Threshold", numeric=True), lambda row: number(row.threshold, _ERROR)),
+            (Column("Rule"), lambda row: words(row.rule)),
+            (Column("Fitted on"), lambda row: words(row.fitted_on)),
+            (Column("Positive images", numeric=True), lambda row: whole(row.num_positive)),
+            (Column("Sensitivity", numeric=True), lambda row: number(row.sensitivity, _SHARE)),
+            (Column("Specificity", numeric=True), lambda row: number(row.specificity, _SHARE)),
+        ],
         caption="From which probability on a class is decided for",
-        columns=[
-            Column("Class"),
-            Column("Threshold", numeric=True),
-            Column("Rule"),
-            Column("Fitted on"),
-            Column("Positive images", numeric=True),
-            Column("Sensitivity", numeric=True),
-            Column("Specificity", numeric=True),
-        ],
-        rows=[
-            [
-                words(row.class_name),
-                number(row.threshold, _ERROR),
-                words(row.rule),
-                words(row.fitted_on),
-                whole(row.num_positive),
-                number(row.sensitivity, _SHARE),
-                number(row.specificity, _SHARE),
-            ]
-            for row in thresholds
-        ],
         file_name="thresholds",
         notes=[f"{row.class_name}: {row.reason.rstrip('.')}." for row in thresholds if row.reason],
     )

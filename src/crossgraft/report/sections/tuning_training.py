@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from crossgraft.records import FoldRecord, GridPointRecord, PlanRow, TuningRecord
 from crossgraft.report.blocks import Block, Facts, Folded, Items, Paragraph, Section
@@ -10,7 +11,19 @@ from crossgraft.report.plots import Interval, IntervalRow
 from crossgraft.report.sections._metrics import metrics_figure
 from crossgraft.report.sections.tuning_curves import selection_title
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words, yes_or_no
+from crossgraft.report.tables import (
+    INTERVAL,
+    Cell,
+    Column,
+    Table,
+    counts,
+    interval,
+    number,
+    table_of,
+    whole,
+    words,
+    yes_or_no,
+)
 from crossgraft.words.formatting import MISSING, NumberFormat, count, counted, duration, joined
 from crossgraft.words.plan_words import adapters_in_words, memory_in_words, trained_in_words
 
@@ -35,35 +48,28 @@ def folds_section(source: Source[TuningRecord]) -> Section | None:
 
 def _folds(folds: Sequence[FoldRecord]) -> Table:
     settings = list(dict.fromkeys(name for fold in folds for name in fold.picked))
-    columns = [
-        Column("Fold"),
-        Column("Training images", numeric=True),
-        Column("Validation images", numeric=True),
-        Column("Held out", numeric=True),
-        Column("Groups held out", numeric=True),
-        *(Column(name.replace("_", " ")) for name in settings),
-        Column("Epoch kept", numeric=True),
-        Column("Validation", numeric=True),
-        Column("Held-out metric", numeric=True),
-        Column("95 % interval", numeric=True, csv_titles=("low", "high")),
-    ]
-    rows = [
+    return table_of(
+        folds,
         [
-            words(f"fold {fold.fold}"),
-            whole(fold.num_train),
-            whole(fold.num_val),
-            whole(fold.num_test),
-            whole(fold.num_groups),
-            *(words(_setting(fold.picked.get(name))) for name in settings),
-            whole(fold.best_epoch),
-            number(fold.val_metric, _METRIC),
-            number(fold.test_metric, _METRIC),
-            interval(fold.low, fold.high, _METRIC),
-        ]
-        for fold in folds
-    ]
-    notes = [f"Fold {fold.fold}: {fold.reason.rstrip('.')}." for fold in folds if fold.reason]
-    return Table(caption="Folds", columns=columns, rows=rows, file_name="folds", notes=notes)
+            (Column("Fold"), lambda fold: words(f"fold {fold.fold}")),
+            (Column("Training images", numeric=True), lambda fold: whole(fold.num_train)),
+            (Column("Validation images", numeric=True), lambda fold: whole(fold.num_val)),
+            (Column("Held out", numeric=True), lambda fold: whole(fold.num_test)),
+            (Column("Groups held out", numeric=True), lambda fold: whole(fold.num_groups)),
+            *((Column(name.replace("_", " ")), partial(_picked, name=name)) for name in settings),
+            (Column("Epoch kept", numeric=True), lambda fold: whole(fold.best_epoch)),
+            (Column("Validation", numeric=True), lambda fold: number(fold.val_metric, _METRIC)),
+            (Column("Held-out metric", numeric=True), lambda fold: number(fold.test_metric, _METRIC)),
+            (INTERVAL, lambda fold: interval(fold.low, fold.high, _METRIC)),
+        ],
+        caption="Folds",
+        file_name="folds",
+        notes=[f"Fold {fold.fold}: {fold.reason.rstrip('.')}." for fold in folds if fold.reason],
+    )
+
+
+def _picked(fold: FoldRecord, name: str) -> Cell:
+    return words(_setting(fold.picked.get(name)))
 
 
 def _setting(value: float | int | str | None) -> str | None:
@@ -170,25 +176,16 @@ def _expected(seconds: float | None) -> str:
 
 
 def _trained(rows: Sequence[PlanRow]) -> Table:
-    return Table(
+    return table_of(
+        rows,
+        [
+            (Column("Why"), lambda row: words(row.reason)),
+            (Column("State"), lambda row: words("trained" if row.trained else "frozen")),
+            (Column("Parameters", numeric=True), lambda row: counts(row.num_parameters)),
+            (Column("Tensors", numeric=True, page_only=True), lambda row: counts(row.num_tensors)),
+            (Column("Names", page_only=True), lambda row: words(", ".join(row.names))),
+        ],
         caption="Parameters that were trained, and parameters that were frozen",
-        columns=[
-            Column("Why"),
-            Column("State"),
-            Column("Parameters", numeric=True),
-            Column("Tensors", numeric=True, page_only=True),
-            Column("Names", page_only=True),
-        ],
-        rows=[
-            [
-                words(row.reason),
-                words("trained" if row.trained else "frozen"),
-                whole(row.num_parameters, count(row.num_parameters)),
-                whole(row.num_tensors, count(row.num_tensors)),
-                words(", ".join(row.names)),
-            ]
-            for row in rows
-        ],
         file_name="parameters",
         muted_rows=frozenset(place for place, row in enumerate(rows) if not row.trained),
     )

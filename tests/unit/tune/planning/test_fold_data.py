@@ -8,6 +8,7 @@ import torch
 
 from crossgraft.data import dataset_from_arrays
 from crossgraft.options import TuneOptions
+from crossgraft.tasks import MultiClass
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.choices import choose_plugins
@@ -23,8 +24,8 @@ def dataset(labels=None):
     return dataset_from_arrays(pixels, np.arange(30) % 3 if labels is None else labels)
 
 
-def plugins(task="multi-class", **choices):
-    return choose_plugins(TuneOptions(model="test_resnet", **choices), task)
+def plugins(**choices):
+    return choose_plugins(TuneOptions(model="test_resnet", **choices), MultiClass())
 
 
 def fold_data(data=None, parts=PARTS, **choices):

@@ -11,6 +11,7 @@ from crossgraft.losses import CrossEntropy
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import make_classifier
 from crossgraft.options import TuneOptions
+from crossgraft.tasks import task_named
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.batch_plan import BatchPlan
@@ -32,12 +33,12 @@ SLOTS = ("method", "regularizer", "batch_transform", "augmentation", "flip", "lo
 
 
 def plugins(task="multi-class", **choices):
-    return choose_plugins(TuneOptions(model="test_resnet", **choices), task)
+    return choose_plugins(TuneOptions(model="test_resnet", **choices), task_named(task))
 
 
 def situation(*, settings=None, given=(), **fields):
     slots = {name: fields.pop(name) for name in tuple(fields) if name in SLOTS}
-    task = fields.pop("task", "multi-class")
+    task = task_named(fields.pop("task", "multi-class"))
     base = TrainingSituation(
         plugins=plugins(task, **slots),
         settings=TrainerSettings(**(settings or {})),
@@ -177,7 +178,7 @@ def test_what_is_left_open_suits_task_and_method():
     assert plugins(method="linear").augmentation.name == "none"
     assert plugins(method="linear").features_are_fixed
     assert not plugins(method="linear", augmentation="light").features_are_fixed
-    assert plugins(task=MultiLabel()).loss.name == "multi_label"
+    assert plugins(task="multi-label").loss.name == "multi_label"
     assert plugins(class_weights="balanced").loss.class_weights == "balanced"
     assert not plugins(flip=False).augmentation.flip
 
