@@ -18,7 +18,7 @@ from crossgraft.data.inspection import inspect_images
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SOURCES, DataSource, SourceRequest, SourceRows
 from crossgraft.data.sources._locations import location_error
-from crossgraft.data.sources.image_file import ONE_IMAGE
+from crossgraft.data.sources._one_image import ONE_IMAGE
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options.data import SourceOptions
 from crossgraft.paths import refuse_impossible

@@ -79,7 +79,7 @@ def data(classifier):
 
 def work_of(classifier, data, run=None, **changes):
     slots = {name: changes.pop(name) for name in ("method", "regularizer") if name in changes}
-    plugins = choose_plugins(TuneOptions(model="small", **slots), "binary")
+    plugins = choose_plugins(TuneOptions(model="small", **slots), Binary())
     prepared = Mock(
         spec=Preparation,
         selection=plugins.method.select(classifier),
