@@ -32,7 +32,7 @@ def test_the_terminal_shows_table_advice_and_report(ranked):
     assert heading.startswith("images 24 images, all rows (no split given) · 2 classes (12 / 12)")
     assert "patient leakage not checked (no group column)" in heading
     assert any(line.split()[:3] == ["Rank", "Model", "LogME"] for line in lines)
-    assert any("Largest" in line for line in lines)  # of shuffled labels
+    assert any("Above shuffled" in line for line in lines)
     assert sum(" control " in line for line in lines) == 2
     assert lines[-1] == "Report: run/report.html"
     assert max(map(len, lines)) <= 100

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -16,11 +16,12 @@ Part = Literal["verdict", "evidence", "checks", "how it was made", "references"]
 
 @dataclass(frozen=True)
 class Paragraph:
-    """One paragraph; ``lead`` is the answer itself, ``quiet`` a side remark."""
+    """One paragraph; ``lead`` is the answer itself, ``quiet`` a side remark. The terminal leaves out what is ``page_only``."""
 
     template: ClassVar[str] = "block_paragraph.html"
     text: str
     tone: Literal["plain", "lead", "quiet"] = "plain"
+    page_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,11 @@ class Items:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and values, one pair a line."""
+    """Names and values, one pair a line; the terminal shows those in ``essential``, or all where it is None."""
 
     template: ClassVar[str] = "block_facts.html"
     rows: Sequence[tuple[str, str]]
+    essential: Collection[str] | None = None
 
 
 @dataclass(frozen=True)

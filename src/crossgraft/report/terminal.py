@@ -82,7 +82,7 @@ def _texts(block: Block) -> list[tuple[str, str]]:
 
 
 def _plain(block: Block) -> list[str]:
-    if isinstance(block, Paragraph) and block.tone != "quiet":
+    if isinstance(block, Paragraph) and block.tone != "quiet" and not block.page_only:
         return [wrap(block.text)]
     if isinstance(block, Items):
         return _first([wrap(item, first="- ", indent="  ") for item in block.items])
@@ -104,8 +104,9 @@ def _left_out(number: int) -> list[str]:
 
 
 def _facts(block: Facts) -> list[str]:
-    width = max((len(visible(name)) for name, _ in block.rows), default=0) + 2
-    return [wrap(value, first=visible(name).ljust(width), indent=" " * width) for name, value in block.rows]
+    rows = [(visible(name), value) for name, value in block.rows if block.essential is None or name in block.essential]
+    width = max((len(name) for name, _ in rows), default=0) + 2
+    return [wrap(value, first=name.ljust(width), indent=" " * width) for name, value in rows]
 
 
 def _checks(block: Checks) -> list[tuple[str, str]]:

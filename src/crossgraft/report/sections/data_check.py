@@ -130,7 +130,8 @@ def checked_data_section(source: Source[DataCheckRecord]) -> Section:
             ("Kinds of images", "; ".join(f"{kind}: {count(images)}" for kind, images in kinds)),
             ("Unreadable images", count(data.num_skipped_unreadable)),
             ("Fingerprint", short_fingerprint(data.fingerprint)),
-        ]
+        ],
+        essential=("Split", "Kinds of images", "Unreadable images"),
     )
     counts = Folded("Images of each class as a table", [_counts_table(source.record)], page_only=False)
     return Section(name="data", title="Data", part="checks", blocks=[facts, counts])

@@ -139,9 +139,9 @@ def _ranking_table(record: RankingRecord, score: str) -> Table:
         Column(score_title(record, score), numeric=True),
         INTERVAL,
         Column("Not separable from", csv_titles=("not separable from ranks",)),
-        Column("Largest shuffled", numeric=True),
+        Column("Largest shuffled", numeric=True, page_only=True),
         Column("Above shuffled"),
-        Column("Seconds", numeric=True),
+        Column("Seconds", numeric=True, page_only=True),
         Column("Memory, MB", numeric=True, page_only=True),
     ]
     rows = [
@@ -177,7 +177,7 @@ def _separability(row: RankRow, num_ranked: int) -> Cell:
     if num_ranked == 1:
         return words("the only model")
     if not row.not_separable_from:
-        return words("none: separable from all")
+        return Cell("none", ("none: separable from all",))
     return Cell(compress_ranks(row.not_separable_from), (", ".join(map(str, row.not_separable_from)),))
 
 

@@ -105,7 +105,7 @@ def metrics_section(source: Source[TuningRecord]) -> Section | None:
         return None
     first = [split for split in _UNSEEN if any(row.split == split for row in rows)]
     splits = [*first, *dict.fromkeys(row.split for row in rows if row.split not in first)]
-    blocks: list[Block] = [Paragraph(_about_intervals(rows))]
+    blocks: list[Block] = [Paragraph(_about_intervals(rows), page_only=True)]
     for split in splits:
         here = [row for row in rows if row.split == split]
         table = metrics_table(here, caption=f"Metrics on {rows_in_words(split)}", file_name=f"metrics-{split}")

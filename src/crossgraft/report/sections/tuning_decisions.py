@@ -64,7 +64,7 @@ def thresholds_section(source: Source[TuningRecord]) -> Section | None:
         "The threshold was chosen on the validation rows; sensitivity and specificity beside it are of those rows and look "
         "better than they are. What the decisions are worth is under Metrics."
     )
-    blocks = [Paragraph(text), thresholds_table(thresholds)]
+    blocks = [Paragraph(text, page_only=True), thresholds_table(thresholds)]
     return Section(name="thresholds", title="Decision thresholds", part="evidence", blocks=blocks)
 
 

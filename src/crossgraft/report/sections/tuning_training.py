@@ -28,6 +28,7 @@ from crossgraft.words.formatting import MISSING, NumberFormat, count, counted, d
 from crossgraft.words.plan_words import adapters_in_words, memory_in_words, trained_in_words
 
 _METRIC = NumberFormat(decimals=3)
+_ESSENTIAL = ("Pretrained model", "Method", "Regulariser", "Adapters", "Parameters", "Epochs", "Time")
 
 
 def folds_section(source: Source[TuningRecord]) -> Section | None:
@@ -148,7 +149,7 @@ def plan_section(source: Source[TuningRecord]) -> Section:
         ("Images become", model.preprocessing.description),
     ]
     settings = Facts([(name, value) for name, value in plan.settings.items()])
-    blocks: list[Block] = [Facts(facts), _trained(plan.rows)]
+    blocks: list[Block] = [Facts(facts, essential=_ESSENTIAL), _trained(plan.rows)]
     notes = [note for note in dict.fromkeys([*plan.notes, *record.notes]) if note != record.leakage]
     if notes:
         blocks.append(Items(notes))
@@ -182,10 +183,11 @@ def _trained(rows: Sequence[PlanRow]) -> Table:
             (Column("Why"), lambda row: words(row.reason)),
             (Column("State"), lambda row: words("trained" if row.trained else "frozen")),
             (Column("Parameters", numeric=True), lambda row: counts(row.num_parameters)),
-            (Column("Tensors", numeric=True, page_only=True), lambda row: counts(row.num_tensors)),
-            (Column("Names", page_only=True), lambda row: words(", ".join(row.names))),
+            (Column("Tensors", numeric=True), lambda row: counts(row.num_tensors)),
+            (Column("Names"), lambda row: words(", ".join(row.names))),
         ],
         caption="Parameters that were trained, and parameters that were frozen",
         file_name="parameters",
+        page_only=True,
         muted_rows=frozenset(place for place, row in enumerate(rows) if not row.trained),
     )
