@@ -273,7 +273,11 @@ def test_there_are_thirty_of_each_kind():
     assert min(len(DICOM_CASES), len(NIFTI_CASES), len(PNG_CASES)) >= 30
 
 
-@pytest.mark.parametrize(("kind", "content"), [("dcm", dicom()), ("nii", nifti()), ("png", SOUND), ("nii", PACKED)])
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [("dcm", dicom()), ("nii", nifti()), ("png", SOUND), ("nii", PACKED)],
+    ids=["dicom", "nifti", "png", "compressed nifti"],
+)
 def test_the_same_files_are_read_when_they_are_sound(tmp_path, kind, content):
     path = tmp_path / f"x.{kind}"
     path.write_bytes(content)
@@ -308,7 +312,11 @@ def test_a_large_volume_is_refused_before_it_is_read(tmp_path, monkeypatch):
         read_nifti(tmp_path / "x.nii", "x")
 
 
-@pytest.mark.parametrize(("kind", "content"), [("dcm", dicom()), ("dcm", rle()), ("dcm", deflated()), ("nii", nifti())])
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [("dcm", dicom()), ("dcm", rle()), ("dcm", deflated()), ("nii", nifti())],
+    ids=["dicom", "run lengths", "deflated", "nifti"],
+)
 def test_a_file_cut_anywhere_is_never_a_picture(tmp_path, kind, content):
     path = tmp_path / f"cut.{kind}"
     for length in range(0, len(content) - 2, 13):
