@@ -28,7 +28,7 @@ def installed(tmp_path):
     (facts / "entry_points.txt").write_text((TOY / "entry_points.txt").read_text())
     make_images(tmp_path / "images", {"benign": 5, "malignant": 3, "odd": 1})
     path = [str(facts.parent), str(TOY), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "COLUMNS": "100"}
 
 
 @pytest.fixture
