@@ -18,7 +18,7 @@ from crossgraft.data.rows import ImageRows
 from crossgraft.errors import DataError, UsageError
 from crossgraft.metrics.evaluation import _Evidence
 from crossgraft.progress import Reporter
-from crossgraft.tasks import Binary
+from crossgraft.tasks import BinaryTask
 from crossgraft.tune.planning.rows import columns_of
 from support.medical import ct_slice, write_ct
 from support.rows import rows_of
@@ -336,7 +336,7 @@ def test_no_patient_of_a_dicom_file_stays_in_memory(tmp_path):
 
 
 def test_what_metrics_are_measured_on_shows_no_patient():
-    evidence = _Evidence(np.eye(2), np.arange(2), Binary(), ("a", "b"), np.asarray(PLANTED[:2]), None)
+    evidence = _Evidence(np.eye(2), np.arange(2), BinaryTask(), ("a", "b"), np.asarray(PLANTED[:2]), None)
     assert "probabilities" in repr(evidence) and not planted(repr(evidence))
 
 

@@ -15,7 +15,7 @@ from crossgraft.errors import NotApplicable, UsageError
 from crossgraft.features.passes import run_pass
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.taps import named_layer
-from crossgraft.scores._inputs import ImageRows
+from crossgraft.scores._inputs import ReadableRows
 from crossgraft.scores._triplets import count_triplets
 from crossgraft.types import ClassIndices
 
@@ -110,7 +110,7 @@ def gradient_norms(
     network: EmbeddingNetwork,
     layers: tuple[Layer, Layer],
     loss: TripletLoss,
-    images: ImageRows,
+    images: ReadableRows,
     rows: np.ndarray,
     labels: ClassIndices,
 ) -> tuple[float, float, float]:
@@ -145,7 +145,7 @@ def gradient_norms(
 def _embeddings(
     network: EmbeddingNetwork,
     layers: tuple[Layer, Layer],
-    images: ImageRows,
+    images: ReadableRows,
     pieces: Sequence[np.ndarray],
     *,
     graph: bool,
@@ -170,7 +170,7 @@ def _embeddings(
         yield embedded
 
 
-def _as_batch(images: ImageRows, rows: np.ndarray) -> Tensor:
+def _as_batch(images: ReadableRows, rows: np.ndarray) -> Tensor:
     """The images of one batch; outside of inference mode."""
     if isinstance(images, torch.Tensor):
         return images[torch.from_numpy(rows).to(images.device)].clone()

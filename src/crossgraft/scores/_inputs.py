@@ -20,7 +20,7 @@ INPUT_NAMES = (*ROW_ALIGNED, "source_features", "model")
 
 
 @runtime_checkable
-class ImageRows(Protocol):
+class ReadableRows(Protocol):
     """An array or tensor (n, …), or a sequence of n images."""
 
     def __len__(self) -> int: ...
@@ -57,7 +57,7 @@ class ScoreInputs:
         source_logits: ArrayLike | None = None,
         source_features: ArrayLike | None = None,
         model: object | None = None,
-        images: ImageRows | None = None,
+        images: ReadableRows | None = None,
     ) -> None:
         self.features = None if features is None else float_matrix("features", features)
         self.source_logits = None if source_logits is None else float_matrix("source_logits", source_logits)
@@ -153,14 +153,14 @@ class ScoreInputs:
         self.class_names = None if names is None else names[present]
 
 
-def _take(images: ImageRows, kept: np.ndarray) -> ImageRows:
+def _take(images: ReadableRows, kept: np.ndarray) -> ReadableRows:
     return images[kept] if hasattr(images, "shape") else ChosenRows(images, kept)  # an array or a tensor, else lazily
 
 
 class ChosenRows:
     """Some images of a sequence; none is made before it is asked for."""
 
-    def __init__(self, images: ImageRows, rows: np.ndarray) -> None:
+    def __init__(self, images: ReadableRows, rows: np.ndarray) -> None:
         self.images = images
         self.rows = rows
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from crossgraft import seeding
 from crossgraft.errors import DataError, NotApplicable, UsageError
-from crossgraft.scores._inputs import ImageRows
+from crossgraft.scores._inputs import ReadableRows
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.types import ClassIndices, Labels
 
@@ -25,7 +25,7 @@ _SMALLEST_BATCH = 3
 )
 def gradient_ratio(
     model: object,
-    images: ImageRows,
+    images: ReadableRows,
     labels: Labels,
     *,
     first: str | None = None,

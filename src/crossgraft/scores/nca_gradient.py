@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from crossgraft.errors import UsageError
-from crossgraft.scores._inputs import ImageRows, ScoreInputs
+from crossgraft.scores._inputs import ReadableRows, ScoreInputs
 from crossgraft.scores._zoo_score import Parts, scale_over_zoo, zoo_score
 from crossgraft.types import Features, Labels
 
@@ -50,7 +50,7 @@ def nca_gradient(
     features: Features,
     labels: Labels,
     model: object,
-    images: ImageRows,
+    images: ReadableRows,
     *,
     first: str | None = None,
     second: str | None = None,

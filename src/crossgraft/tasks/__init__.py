@@ -6,12 +6,12 @@ from crossgraft.tasks._task import Task as Task
 from crossgraft.tasks._thresholds import DEFAULT_THRESHOLD as DEFAULT_THRESHOLD
 from crossgraft.tasks._thresholds import Probabilities as Probabilities
 from crossgraft.tasks._thresholds import Thresholds as Thresholds
-from crossgraft.tasks.binary import Binary as Binary
+from crossgraft.tasks.binary import BinaryTask as BinaryTask
 from crossgraft.tasks.choosing import TASKS as TASKS
 from crossgraft.tasks.choosing import recorded_task as recorded_task
 from crossgraft.tasks.choosing import task_named as task_named
 from crossgraft.tasks.choosing import task_of as task_of
-from crossgraft.tasks.multi_class import MultiClass as MultiClass
-from crossgraft.tasks.multi_label import MultiLabel as MultiLabel
-from crossgraft.tasks.ordinal import Ordinal as Ordinal
-from crossgraft.tasks.ordinal import OrdinalBinary as OrdinalBinary
+from crossgraft.tasks.multi_class import MultiClassTask as MultiClassTask
+from crossgraft.tasks.multi_label import MultiLabelTask as MultiLabelTask
+from crossgraft.tasks.ordinal import OrdinalBinaryTask as OrdinalBinaryTask
+from crossgraft.tasks.ordinal import OrdinalTask as OrdinalTask

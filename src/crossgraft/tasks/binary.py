@@ -10,11 +10,11 @@ from jaxtyping import Float
 from crossgraft.errors import DataError
 from crossgraft.tasks._task import Decisions
 from crossgraft.tasks._thresholds import Probabilities, Thresholds, checked_thresholds
-from crossgraft.tasks.multi_class import MultiClass
+from crossgraft.tasks.multi_class import MultiClassTask
 from crossgraft.types import Targets
 
 
-class Binary(MultiClass):
+class BinaryTask(MultiClassTask):
     """Every image is of one of two classes; the last one is the positive one."""
 
     name = "binary"

@@ -9,12 +9,12 @@ import numpy as np
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.tasks._task import Task
-from crossgraft.tasks.binary import Binary
-from crossgraft.tasks.multi_class import MultiClass
-from crossgraft.tasks.multi_label import MultiLabel
-from crossgraft.tasks.ordinal import Ordinal, OrdinalBinary
+from crossgraft.tasks.binary import BinaryTask
+from crossgraft.tasks.multi_class import MultiClassTask
+from crossgraft.tasks.multi_label import MultiLabelTask
+from crossgraft.tasks.ordinal import OrdinalBinaryTask, OrdinalTask
 
-TASKS: Mapping[str, Task] = {task.name: task for task in (MultiClass(), Binary(), MultiLabel())}
+TASKS: Mapping[str, Task] = {task.name: task for task in (MultiClassTask(), BinaryTask(), MultiLabelTask())}
 """Name → task, as losses declare them."""
 
 
@@ -30,14 +30,14 @@ def task_of(targets: np.ndarray, num_classes: int | None = None, *, ordinal: boo
         UsageError: Labels are said to be in an order.
 
     >>> task_of(np.array([0, 1, 1]), 2), task_of(np.array([0, 2, 1]), 3, ordinal=True), task_of(np.array([[0, 1]]))
-    (Binary(), Ordinal(), MultiLabel())
+    (BinaryTask(), OrdinalTask(), MultiLabelTask())
     """
     if targets.ndim == 2:
         if ordinal:
             raise UsageError(
                 "--ordinal is for classes in an order, one per image; these images may have several labels."
             )
-        return MultiLabel()
+        return MultiLabelTask()
     return _of_classes(num_classes, ordinal)
 
 
@@ -73,12 +73,12 @@ class Recorded(Protocol):
 
 def recorded_task(record: Recorded) -> Task:
     """The task of the data or of the model that a record describes."""
-    if record.task == MultiLabel.recorded:
-        return MultiLabel()
+    if record.task == MultiLabelTask.recorded:
+        return MultiLabelTask()
     return _of_classes(len(record.class_names), bool(getattr(record, "ordinal", False)))
 
 
 def _of_classes(num_classes: int | None, ordinal: bool) -> Task:
     if num_classes == 2:
-        return OrdinalBinary() if ordinal else Binary()
-    return Ordinal() if ordinal else MultiClass()
+        return OrdinalBinaryTask() if ordinal else BinaryTask()
+    return OrdinalTask() if ordinal else MultiClassTask()

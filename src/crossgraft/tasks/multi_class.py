@@ -14,7 +14,7 @@ from crossgraft.tasks._thresholds import Probabilities, Thresholds
 from crossgraft.types import Targets
 
 
-class MultiClass(Task):
+class MultiClassTask(Task):
     """Every image is of exactly one class."""
 
     name = "multi-class"

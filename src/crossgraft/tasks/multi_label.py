@@ -15,7 +15,7 @@ from crossgraft.tasks.multi_class import OF_THEIR_OWN
 from crossgraft.types import Targets
 
 
-class MultiLabel(Task):
+class MultiLabelTask(Task):
     """Every image has any number of labels, or none: questions beside each other."""
 
     name = "multi-label"

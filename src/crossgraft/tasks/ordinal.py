@@ -1,10 +1,10 @@
 """Classes in an order, as grades are."""
 
-from crossgraft.tasks.binary import Binary
-from crossgraft.tasks.multi_class import MultiClass
+from crossgraft.tasks.binary import BinaryTask
+from crossgraft.tasks.multi_class import MultiClassTask
 
 
-class Ordinal(MultiClass):
+class OrdinalTask(MultiClassTask):
     """One of several classes whose order has a meaning: a multi-class task, and it says so.
 
     No loss, metric or score uses the order yet; reports name it.
@@ -13,7 +13,7 @@ class Ordinal(MultiClass):
     in_order = True
 
 
-class OrdinalBinary(Binary):
+class OrdinalBinaryTask(BinaryTask):
     """One of two classes in an order: the question whether it is the higher one."""
 
     in_order = True

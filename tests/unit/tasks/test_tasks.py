@@ -17,17 +17,17 @@ from crossgraft.metrics import METRICS
 from crossgraft.records import DatasetRecord
 from crossgraft.tasks import (
     TASKS,
-    Binary,
-    MultiClass,
-    MultiLabel,
-    Ordinal,
-    OrdinalBinary,
+    BinaryTask,
+    MultiClassTask,
+    MultiLabelTask,
+    OrdinalBinaryTask,
+    OrdinalTask,
     recorded_task,
     task_named,
     task_of,
 )
 
-EVERY_TASK = [MultiClass(), Binary(), MultiLabel(), Ordinal(), OrdinalBinary()]
+EVERY_TASK = [MultiClassTask(), BinaryTask(), MultiLabelTask(), OrdinalTask(), OrdinalBinaryTask()]
 every_task = pytest.mark.parametrize("task", EVERY_TASK, ids=repr)
 
 
@@ -106,12 +106,14 @@ def test_the_squared_error_keeps_its_bound(task, data):
 
 @given(st.floats(0.01, 1), st.floats(0, 1))
 def test_a_threshold_is_reached_at_its_own_value(threshold, probability):
-    (binary,) = Binary().decide(np.array([[1 - probability, probability]]), threshold)
-    ((label,),) = MultiLabel().decide(np.array([[probability]]), [threshold])
+    (binary,) = BinaryTask().decide(np.array([[1 - probability, probability]]), threshold)
+    ((label,),) = MultiLabelTask().decide(np.array([[probability]]), [threshold])
     assert binary == label == (probability >= threshold)
 
 
-@pytest.mark.parametrize(("task", "wrong"), [(Binary(), [0.5, 0.5]), (MultiLabel(), [0.5, 0.5]), (Binary(), np.nan)])
+@pytest.mark.parametrize(
+    ("task", "wrong"), [(BinaryTask(), [0.5, 0.5]), (MultiLabelTask(), [0.5, 0.5]), (BinaryTask(), np.nan)]
+)
 def test_thresholds_that_do_not_fit_are_refused(task, wrong):
     with pytest.raises(DataError, match="one threshold"):
         task.decide(np.full((4, num_classes(task)), 0.5), wrong)
@@ -119,7 +121,7 @@ def test_thresholds_that_do_not_fit_are_refused(task, wrong):
 
 def test_classes_have_no_thresholds():
     with pytest.raises(DataError, match="leave the thresholds out"):
-        MultiClass().decide(np.eye(3), 0.5)
+        MultiClassTask().decide(np.eye(3), 0.5)
     assert [task.threshold_columns(num_classes(task)) for task in EVERY_TASK] == [[], [1], [0, 1, 2], [], [1]]
     assert [task.curve_columns(num_classes(task)) for task in EVERY_TASK] == [[0, 1, 2], [1], [0, 1, 2], [0, 1, 2], [1]]
 
@@ -149,7 +151,7 @@ def test_the_task_of_arrays_and_of_names():
         task_of(classes, 3, ordinal=True),
     ]
     assert [repr(task) for task in [*found, task_of(labels, 2)]] == [
-        "MultiClass()", "Binary()", "OrdinalBinary()", "Ordinal()", "MultiLabel()"
+        "MultiClassTask()", "BinaryTask()", "OrdinalBinaryTask()", "OrdinalTask()", "MultiLabelTask()"
     ]  # fmt: skip
     with pytest.raises(UsageError, match="--ordinal is for classes"):
         task_of(labels, ordinal=True)
@@ -171,21 +173,21 @@ def test_a_record_tells_its_task(task):
 
 def test_scores_see_classes_at_once_and_labels_one_by_one():
     classes, labels = np.array([0, 2, 2]), np.array([[0, 1], [1, 1]])
-    assert MultiClass().classes_of_scores(classes) is classes
-    assert MultiLabel().classes_of_scores(labels) is None
-    assert [view.tolist() for view in MultiClass().views(classes)] == [[0, 2, 2]]
-    assert [view.tolist() for view in MultiLabel().views(labels)] == [[0, 1], [1, 1]]
-    assert MultiClass().present(classes, 3) == [0, 2]
-    assert MultiLabel().present(labels * 0, 2) == [0, 1]
+    assert MultiClassTask().classes_of_scores(classes) is classes
+    assert MultiLabelTask().classes_of_scores(labels) is None
+    assert [view.tolist() for view in MultiClassTask().views(classes)] == [[0, 2, 2]]
+    assert [view.tolist() for view in MultiLabelTask().views(labels)] == [[0, 1], [1, 1]]
+    assert MultiClassTask().present(classes, 3) == [0, 2]
+    assert MultiLabelTask().present(labels * 0, 2) == [0, 1]
 
 
 @pytest.mark.parametrize(
     ("task", "targets", "names", "reason"),
     [
-        (MultiClass(), np.zeros(4, dtype=int), ["a"], "At least two classes"),
-        (MultiClass(), np.arange(4), list("abcd"), "label of its own"),
-        (MultiLabel(), np.zeros((4, 2), dtype=int), list("ab"), "has any label"),
-        (MultiLabel(), np.eye(3, dtype=int), list("abc"), "label of its own"),
+        (MultiClassTask(), np.zeros(4, dtype=int), ["a"], "At least two classes"),
+        (MultiClassTask(), np.arange(4), list("abcd"), "label of its own"),
+        (MultiLabelTask(), np.zeros((4, 2), dtype=int), list("ab"), "has any label"),
+        (MultiLabelTask(), np.eye(3, dtype=int), list("abc"), "label of its own"),
     ],
 )
 def test_targets_that_tell_nothing_apart_are_refused(task, targets, names, reason):
@@ -194,8 +196,8 @@ def test_targets_that_tell_nothing_apart_are_refused(task, targets, names, reaso
 
 
 def test_one_of_two_classes_for_two_images_is_no_name():
-    Binary().refuse_useless(np.array([0, 1]), ["a", "b"], "the data")
-    MultiLabel().refuse_useless(np.eye(2, dtype=int), ["a", "b"], "the data")
+    BinaryTask().refuse_useless(np.array([0, 1]), ["a", "b"], "the data")
+    MultiLabelTask().refuse_useless(np.eye(2, dtype=int), ["a", "b"], "the data")
     assert set(TASKS) == {"multi-class", "binary", "multi-label"}
 
 

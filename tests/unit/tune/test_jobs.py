@@ -17,7 +17,7 @@ from crossgraft.options import TuneOptions
 from crossgraft.records import GridPointRecord
 from crossgraft.runs import open_run
 from crossgraft.runs.jobs import run_jobs
-from crossgraft.tasks import Binary
+from crossgraft.tasks import BinaryTask
 from crossgraft.tune.engine.contract import TrainedEpoch
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
@@ -73,13 +73,15 @@ def data(classifier):
     dataset = dataset_from_arrays(pixels, [0, 1] * 12)
     images = TrainingImages(dataset, classifier.preprocessing)
     targets = nn.functional.one_hot(torch.tensor([0, 1] * 12)).float()
-    evaluate = SelectionMetrics(images, dataset.targets, targets, CrossEntropy(), Binary(), batch_size=8, device="cpu")
+    evaluate = SelectionMetrics(
+        images, dataset.targets, targets, CrossEntropy(), BinaryTask(), batch_size=8, device="cpu"
+    )
     return FoldData(None, images, targets, CrossEntropy(), evaluate, "of these images")
 
 
 def work_of(classifier, data, run=None, **changes):
     slots = {name: changes.pop(name) for name in ("method", "regularizer") if name in changes}
-    plugins = choose_plugins(TuneOptions(model="small", **slots), Binary())
+    plugins = choose_plugins(TuneOptions(model="small", **slots), BinaryTask())
     prepared = Mock(
         spec=Preparation,
         selection=plugins.method.select(classifier),

@@ -14,7 +14,7 @@ from crossgraft.data import dataset_from_arrays
 from crossgraft.losses import CrossEntropy
 from crossgraft.progress import Reporter
 from crossgraft.similarity import linear_cka
-from crossgraft.tasks import MultiClass
+from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.engine.contract import TrainedEpoch
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
@@ -41,7 +41,7 @@ def evaluation(*, compared=True, precision="32-true"):
         targets.argmax(1).numpy(),
         targets,
         CrossEntropy(),
-        MultiClass(),
+        MultiClassTask(),
         batch_size=5,
         device="cpu",
         pretrained=pretrained if compared else None,

@@ -42,7 +42,7 @@ class CsvTable(DataSource):
             if not request.label_columns and _find_label_column(table) is None:
                 files, names = _image_files(table, _path_column(table, request), path, request)
                 return rows_of_files(files, names, request, name=path.stem, labels=None)
-        columns = _Columns(table, request)
+        columns = _TableColumns(table, request)
         table, splits = _keep_split(table, columns.split, request.use_split)
         files, names = _image_files(table, columns.path, path, request)
         labels, label_names, notices = _labels(table, columns.labels, request.label_separator)
@@ -62,7 +62,7 @@ class CsvTable(DataSource):
         )
 
 
-class _Columns:
+class _TableColumns:
     """Which column holds what."""
 
     def __init__(self, table: TextTable, request: SourceRequest) -> None:

@@ -100,7 +100,7 @@ def _official_block(arrays: NpzArrays, split: str, request: SourceRequest) -> _B
     """One split of a file with MedMNIST's keys: the usual ones behind ``train_``, ``val_``, ``test_``."""
     images_key = f"{split}_images"
     images = images_in_rows(arrays.read(images_key), f"array {images_key} of {arrays.name}")
-    columns = _Columns(arrays, request, images_key, len(images), prefix=f"{split}_")
+    columns = _ArrayColumns(arrays, request, images_key, len(images), prefix=f"{split}_")
     rows = np.arange(len(images))
     return columns.block(images, rows, np.asarray([split] * len(images)), "official split of the file")
 
@@ -113,7 +113,7 @@ def _plain_block(arrays: NpzArrays, request: SourceRequest) -> _Block:
             "the images under one of these names, and the labels as train_labels or labels."
         )
     images = images_in_rows(arrays.read("images"), f"array images of {arrays.name}")
-    columns = _Columns(arrays, request, "images", len(images))
+    columns = _ArrayColumns(arrays, request, "images", len(images))
     split_key = arrays.first_of(_SPLIT_KEYS)
     if split_key is None:
         if request.use_split is not None and request.use_split != "train":
@@ -129,7 +129,7 @@ def _plain_block(arrays: NpzArrays, request: SourceRequest) -> _Block:
     return columns.block(images, rows, splits[rows], f"array {split_key} of the file")
 
 
-class _Columns:
+class _ArrayColumns:
     """The arrays with one entry per image that belong to one array of images."""
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import Any
 from crossgraft.models import ModelSpec
 from crossgraft.models.adapters.peft_format import PeftFiles
 from crossgraft.options import TuneOptions, configuration
-from crossgraft.tasks import MultiClass
+from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.choice import spell
 from crossgraft.tune.measuring.thresholds import parse_threshold_rule
 from crossgraft.tune.planning.choices import choose_plugins
@@ -62,7 +62,7 @@ class Request:
 
     def resolved(self) -> dict[str, Any]:
         """What options were resolved to."""
-        plugins = choose_plugins(self.options, MultiClass())
+        plugins = choose_plugins(self.options, MultiClassTask())
         return {
             "model": self.spec.describe(),
             "method": spell(plugins.method),
@@ -74,7 +74,7 @@ class Request:
 
 def refuse_unknown_names(options: TuneOptions) -> None:
     """Raise for a misspelled plug-in, an option of one, or a threshold rule."""
-    choose_plugins(options, MultiClass())
+    choose_plugins(options, MultiClassTask())
     parse_threshold_rule(options.threshold_rule or "youden")
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from crossgraft.metrics import auc, calibration_error
-from crossgraft.tasks import Binary, MultiClass
+from crossgraft.tasks import BinaryTask, MultiClassTask
 from crossgraft.tune.measuring.curves import confusion_record, reliability_bins, roc_records
 
 
@@ -29,7 +29,7 @@ def test_bins_give_the_calibration_error_again():
 def test_the_area_under_a_curve_is_the_auc_and_the_mark_lies_at_the_threshold():
     probabilities, targets = predictions(classes=2)
     (curve,) = roc_records(
-        probabilities, targets, task=Binary(), class_names=["no", "yes"], thresholds=[0.5], split="test"
+        probabilities, targets, task=BinaryTask(), class_names=["no", "yes"], thresholds=[0.5], split="test"
     )
     assert curve.class_name == "yes"
     x, y = np.array(curve.false_positive_rates), np.array(curve.true_positive_rates)
@@ -43,7 +43,7 @@ def test_the_area_under_a_curve_is_the_auc_and_the_mark_lies_at_the_threshold():
 def test_ties_are_one_step_and_classes_without_images_have_no_curve():
     probabilities = np.array([[0.2, 0.5, 0.3], [0.2, 0.5, 0.3], [0.8, 0.1, 0.1]])
     curves = roc_records(
-        probabilities, np.array([0, 1, 0]), task=MultiClass(), class_names="abc", thresholds=None, split="test"
+        probabilities, np.array([0, 1, 0]), task=MultiClassTask(), class_names="abc", thresholds=None, split="test"
     )
     assert [curve.class_name for curve in curves] == ["a", "b"]
     assert curves[0].false_positive_rates == [0, 0, 1]

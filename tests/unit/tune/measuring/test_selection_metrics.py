@@ -7,7 +7,7 @@ import torch
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.losses import CrossEntropy
 from crossgraft.similarity import linear_cka
-from crossgraft.tasks import MultiClass
+from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.engine.cached_features import features_of
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
@@ -47,7 +47,7 @@ def on_rows(count, **changes):
     )
     classes = targets.argmax(1).numpy()
     fields = {"batch_size": 4, "device": "cpu", "pretrained": pretrained, **changes}
-    return SelectionMetrics(images, classes, targets, CrossEntropy(), MultiClass(), **fields)
+    return SelectionMetrics(images, classes, targets, CrossEntropy(), MultiClassTask(), **fields)
 
 
 def moved(amount):

@@ -6,14 +6,16 @@ from hypothesis import strategies as st
 
 from crossgraft.errors import DataError, UsageError
 from crossgraft.metrics import decide
-from crossgraft.tasks import Binary, MultiClass, MultiLabel
+from crossgraft.tasks import BinaryTask, MultiClassTask, MultiLabelTask
 from crossgraft.tune.measuring.thresholds import fit_thresholds, parse_threshold_rule, threshold_values
 
 
 def fitted(probability, truth, rule, **options):
     probability = np.asarray(probability, dtype=float)
     both = np.column_stack([1 - probability, probability])
-    (found,) = fit_thresholds(both, np.asarray(truth), task=Binary(), class_names=["no", "yes"], rule=rule, **options)
+    (found,) = fit_thresholds(
+        both, np.asarray(truth), task=BinaryTask(), class_names=["no", "yes"], rule=rule, **options
+    )
     return found
 
 
@@ -87,7 +89,7 @@ def test_labels_have_thresholds_of_their_own_and_reasons_where_they_have_none():
     rng = np.random.default_rng(1)
     truth = np.column_stack([rng.integers(0, 2, 50), np.zeros(50, dtype=int), rng.integers(0, 2, 50)])
     p = np.column_stack([0.2 * rng.random(50) + 0.5 * truth[:, 0], rng.random(50), np.full(50, 0.25)])
-    found = fit_thresholds(p, truth, task=MultiLabel(), class_names=["a", "b", "c"], rule="youden")
+    found = fit_thresholds(p, truth, task=MultiLabelTask(), class_names=["a", "b", "c"], rule="youden")
     assert [one.class_name for one in found] == ["a", "b", "c"]
     assert found[0].sensitivity.value == found[0].specificity.value == 1.0
     assert found[0].num_positive == truth[:, 0].sum()
@@ -126,8 +128,8 @@ def test_rules_are_written_as_they_are_read():
 def test_bad_input_is_named(monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(UsageError, match="decided by the largest"):
-        fit_thresholds(np.eye(3), np.arange(3), task=MultiClass(), class_names=list("abc"))
+        fit_thresholds(np.eye(3), np.arange(3), task=MultiClassTask(), class_names=list("abc"))
     with pytest.raises(DataError, match=r"shape \(2, 2\); got \(3, 3\)"):
-        fit_thresholds(np.eye(3), np.arange(2), task=Binary(), class_names=list("ab"))
+        fit_thresholds(np.eye(3), np.arange(2), task=BinaryTask(), class_names=list("ab"))
     with pytest.raises(DataError, match=r"probabilities in \[0, 1\]"):
-        fit_thresholds(np.full((2, 2), np.nan), np.arange(2), task=Binary(), class_names=list("ab"))
+        fit_thresholds(np.full((2, 2), np.nan), np.arange(2), task=BinaryTask(), class_names=list("ab"))

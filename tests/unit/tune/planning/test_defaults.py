@@ -4,14 +4,14 @@ import pytest
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options import TuneOptions
-from crossgraft.tasks import Binary
+from crossgraft.tasks import BinaryTask
 from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.tune.planning.defaults import PRECISIONS, trainer_settings
 
 
 def settings(**given):
     options = TuneOptions(model="test_resnet", **{"device": "cpu", **given})
-    return trainer_settings(options, choose_plugins(options, Binary()), num_train=100, num_parameters=1000)
+    return trainer_settings(options, choose_plugins(options, BinaryTask()), num_train=100, num_parameters=1000)
 
 
 @pytest.mark.parametrize("name", [*PRECISIONS, *PRECISIONS.values()])

@@ -8,7 +8,7 @@ import torch
 
 from crossgraft.data import dataset_from_arrays
 from crossgraft.options import TuneOptions
-from crossgraft.tasks import MultiClass
+from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.choices import choose_plugins
@@ -25,7 +25,7 @@ def dataset(labels=None):
 
 
 def plugins(**choices):
-    return choose_plugins(TuneOptions(model="test_resnet", **choices), MultiClass())
+    return choose_plugins(TuneOptions(model="test_resnet", **choices), MultiClassTask())
 
 
 def fold_data(data=None, parts=PARTS, **choices):
