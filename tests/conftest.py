@@ -36,7 +36,9 @@ FOREIGN = (
 
 WHOLE_COMMANDS = (
     *("cli", "examples", "security", "unit/demo", "unit/tune/variants"),
-    *(f"unit/tune/test_{name}.py" for name in ("estimator", "first_adapter", "interpolated_runs", "live_similarity")),
+    *(
+        path.relative_to(TESTS).as_posix() for path in (TESTS / "unit" / "tune").glob("test_*.py")
+    ),  # not those of its parts
 )
 """Tests that run whole commands, as a user runs them; checks of shapes, which tests of the parts make, take half their time."""
 
