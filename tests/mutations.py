@@ -45,7 +45,10 @@ MUTATIONS = {
         ("scores/_expected_prediction.py", "joint / np.where(mass > 0, mass, 1.0)", "joint"),
     ],
     "unit/scores/test_nce.py": [("scores/nce.py", "/ marginal[held]", "")],
-    "unit/scores/test_logme.py": [("scores/logme.py", "per_class.mean(), parts", "per_class.sum(), parts")],
+    "unit/scores/test_logme.py": [
+        ("scores/logme.py", "per_class.mean(), parts", "per_class.sum(), parts"),
+        ("scores/logme.py", "if _is_coarse(statistics, result):", "if False:"),
+    ],
     "unit/scores/test_sfda.py": [("scores/sfda.py", "(num_classes - 1)).astype", "num_classes).astype")],
     "unit/scores/test_knn_probe.py": [
         ("scores/knn_probe.py", "if groups is None else groups\n", "\n"),
