@@ -186,7 +186,7 @@ class ImageRows:
         return self._images.read(int(self._image_rows[index]))
 
     def image_name(self, index: int) -> str:
-        """The file or row an image comes from, relative to the data."""
+        """Name of the file or row of an image, relative to the data."""
         return self._images.names[int(self._image_rows[index])]
 
     def take(
