@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from crossgraft.verbs.interpolate_runs import interpolate_runs as interpolate_runs
     from crossgraft.verbs.predict import predict as predict
     from crossgraft.verbs.rank_models import rank_models as rank_models
+    from crossgraft.verbs.split_data import split_data as split_data
 
 _HOME = {
     "FineTunedClassifier": "crossgraft.tune",
@@ -36,6 +37,7 @@ _HOME = {
     "open_dataset": "crossgraft.data",
     "predict": "crossgraft.verbs.predict",
     "rank_models": "crossgraft.verbs.rank_models",
+    "split_data": "crossgraft.verbs.split_data",
     "write_report": "crossgraft.report",
 }
 
@@ -52,6 +54,7 @@ __all__ = [
     "open_dataset",
     "predict",
     "rank_models",
+    "split_data",
     "write_report",
 ]
 

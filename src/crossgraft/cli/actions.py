@@ -17,6 +17,7 @@ from crossgraft.options import (
     PublishedOptions,
     RankOptions,
     ReportOptions,
+    SplitOptions,
     TuneOptions,
     options_of,
 )
@@ -35,6 +36,13 @@ def rank(call: Call) -> int:
     if data is None:
         raise UsageError("Name the images to rank for, for example: crossgraft rank digits (or --published thesis).")
     return call.do("crossgraft.verbs.rank_models:rank_models", RankOptions, data, named="rank")
+
+
+def split(call: Call) -> int:
+    """``crossgraft split``, to split.json where no file was named."""
+    asked = {"out": "split.json", **call.asked(SplitOptions)}
+    verb = "crossgraft.verbs.split_data:split_data"
+    return call.do(verb, SplitOptions, call.inputs["data"], named="split", asked=asked)
 
 
 def tune(call: Call) -> int:

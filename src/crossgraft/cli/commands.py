@@ -22,6 +22,7 @@ from crossgraft.options import (
     Quiet,
     RankOptions,
     ReportOptions,
+    SplitOptions,
     Terminal,
     TuneOptions,
 )
@@ -51,12 +52,22 @@ _ALL = (
     Command(
         "check",
         "Look for what makes results wrong: copies and patients across splits, wrong labels, damaged images.",
-        example="check digits --holdout 0.2",
+        example="check digits",
         inputs=(Input("data", _DATA),),
         options=(CheckOptions, Terminal),
         verb="crossgraft.verbs.check_data:check_data",
         notes="All rows of all splits are looked at. The exit code is 3 if something unsound was found, and 0 if there are "
         "only warnings and notices.",
+    ),
+    Command(
+        "split",
+        "Write the split that every command uses to a file: train, val and test, with whole patients on one side.",
+        example="split digits --out split.json",
+        inputs=(Input("data", _DATA),),
+        options=(SplitOptions, Terminal),
+        action=actions.split,
+        notes="check, rank and tune draw the same split from the same data, groups and seed by themselves. Parts that come with "
+        "the data are kept. No image is opened.",
     ),
     Command(
         "rank",
@@ -65,7 +76,8 @@ _ALL = (
         inputs=(Input("data", _DATA, is_required=False),),
         options=(RankOptions, Published, Terminal),
         action=actions.rank,
-        notes='Only rows of split "train" are read (all rows if there is no split); "test" is never opened.',
+        notes="Only training rows are read. Where the data have no split, the one that tune uses is drawn, so no model is "
+        "selected with images that it will be tested on; --holdout 0 reads all rows.",
     ),
     Command(
         "tune",

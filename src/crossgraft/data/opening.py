@@ -10,13 +10,14 @@ import numpy as np
 
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.dataset import Dataset
+from crossgraft.data.default_split import GIVEN
 from crossgraft.data.listing import list_rows, look_at_rows, make_request, warn_of_unreadable
 from crossgraft.data.selection import RowSelection
 from crossgraft.data.sources import SourceRows
-from crossgraft.data.splits import Split
-from crossgraft.errors import DataError
+from crossgraft.data.splits import PARTS, Split, split_of
+from crossgraft.errors import DataError, UsageError
 from crossgraft.options import options_of
-from crossgraft.options.data import DatasetOptions, SourceOptions
+from crossgraft.options.data import VAL_SHARE, DatasetOptions, SourceOptions
 from crossgraft.progress import Reporter
 from crossgraft.tasks import task_of
 
@@ -25,6 +26,8 @@ def open_dataset(
     location: str | Path,
     *,
     use_split: str | None = "train",
+    default_split: bool = False,
+    val_fraction: float = VAL_SHARE,
     label_column: str | Sequence[str] | None = None,
     label_separator: str | None = None,
     class_names: str | Path | Sequence[str] | None = None,
@@ -57,6 +60,8 @@ def open_dataset(
             opened and have no influence on anything. Without splits, all rows are used. None: all rows,
             whatever their split; where one is read or drawn (``split``, ``holdout``, ``folds``), ``Dataset.splits``
             then names the part of each row.
+        default_split: Whether parts that are missing are drawn, as every command does (``complete_split``).
+        val_fraction: Share of the training rows that becomes val in a split that is drawn; 0: none.
         label_column: Column of the labels, if its name is not a usual one. Several columns (a sequence, or one text with
             commas) are several labels per image.
         label_separator: Separator of the labels in one cell, where an image may have several.
@@ -75,8 +80,8 @@ def open_dataset(
         allow_download: Whether data may be fetched, where the location names data on a hub.
         skip_unreadable: Leave out images that cannot be decoded, and list them.
         split: File of a saved split; only its train rows are used.
-        holdout: Set this share of the images aside as test in a new split and use the rest; whole groups stay
-            together.
+        holdout: Share of the images that becomes test in a new split, of which only the train rows are used; whole groups
+            stay together. 0: every image is a training image, and no split is drawn.
         folds: Make this many folds and use all but one of them.
         fold: Number of the fold that is set aside, from 0.
         limit: Use at most this many images; classes keep their shares.
@@ -100,6 +105,8 @@ def open_dataset(
         limit=limit,
         per_class=per_class,
         seed=seed,
+        by_default=default_split,
+        val_share=val_fraction,
     )
     options = SourceOptions(
         label_column=label_column,
@@ -112,7 +119,11 @@ def open_dataset(
         slices=slices,
         allow_download=allow_download,
     )
-    source, rows = list_rows(location, make_request(options, use_split=use_split), reporter)
+    source, rows = list_rows(location, make_request(options, use_split=None if default_split else use_split), reporter)
+    is_official = default_split and use_split is not None and selection.keeps_official
+    official = _official_split(rows) if is_official else None
+    if official is not None:  # complete, so what is known of other rows may not matter
+        source, rows = list_rows(location, make_request(options, use_split=use_split), Reporter(quiet=True))
     if rows.problems:
         raise DataError(rows.problems[0])
     classes = name_classes(rows.labels, rows.label_names, class_names)
@@ -120,18 +131,19 @@ def open_dataset(
     task.refuse_useless(classes.targets, classes.names, rows.name)
     for notice in classes.notices:
         reporter.warn(notice)
-    drawn = selection.make_split(rows, classes.targets, classes.names)
+    drawn = None if official is not None else selection.make_split(rows, classes.targets, classes.names)
     if drawn is not None:
         rows = replace(rows, split_method=drawn.method, splits=drawn.part_names() if use_split is None else rows.splits)
     chosen = np.arange(len(rows.labels)) if drawn is None or use_split is None else drawn.rows("train")
-    chosen = chosen[selection.fewer(classes.targets[chosen], classes.names)]
+    parts = rows.splits if use_split is None else None
+    chosen = chosen[selection.fewer(classes.targets[chosen], classes.names, parts)]
     dataset = look_at_rows(
         source,
         rows,
         chosen,
         classes=classes,
-        split=drawn,
-        rows_used=selection.describe(_rows_in_words(rows, use_split, drawn), len(rows.labels)),
+        split=official or drawn,
+        rows_used=selection.describe(_rows_in_words(rows, use_split, official or drawn), len(rows.labels)),
         ordinal=ordinal,
         skip_unreadable=skip_unreadable,
         num_threads=num_threads,
@@ -142,16 +154,90 @@ def open_dataset(
     return dataset.readable()
 
 
+def _official_split(rows: SourceRows) -> Split | None:
+    """The split that came with the data where it has all parts, and None otherwise."""
+    if rows.splits is None or not set(PARTS) <= set(rows.splits.tolist()):
+        return None
+    origins = dict.fromkeys(PARTS, GIVEN)
+    return split_of(rows.splits, rows.listing_fingerprint, rows.split_method, None, origins=origins)
+
+
+def open_divided(
+    data: str | Path | Dataset,
+    options: DatasetOptions,
+    *,
+    use_split: str | None,
+    default_split: bool = True,
+    val_fraction: float = VAL_SHARE,
+    reporter: Reporter,
+) -> Dataset:
+    """Rows of data that a verb was given, each with its part: the one that comes with the data, was saved, or is drawn.
+
+    Args:
+        data: Location as in ``open_dataset``, or an open ``Dataset``, whose rows are divided in the same way.
+        options: Options that open data and choose rows.
+        use_split: The part whose rows are used, or None: all rows, and ``Dataset.splits`` names the part of each.
+        default_split: As in ``open_dataset``.
+        val_fraction: As in ``open_dataset``.
+        reporter: Reporter of progress, notices and warnings.
+
+    Raises:
+        DataError: As in ``open_dataset``; or the data have no rows of the part.
+        UsageError: An option belongs to opening the data, but an open data set was given.
+    """
+    said = {name: getattr(options, name) for name in DATA_OPTIONS}
+    if not isinstance(data, Dataset):
+        said["fold"] = said["fold"] or 0
+        return open_dataset(
+            data,
+            use_split=use_split,
+            default_split=default_split,
+            val_fraction=val_fraction,
+            reporter=reporter,
+            **said,
+        )
+    others = [name for name, value in said.items() if value and name not in {*_OF_ROWS, "allow_download"}]
+    if others:
+        raise UsageError(
+            f"{others[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset."
+        )
+    return _divide(data, RowSelection.of(options, by_default=default_split, val_share=val_fraction), use_split)
+
+
+def _divide(dataset: Dataset, selection: RowSelection, use_split: str | None) -> Dataset:
+    split = selection.make_split(dataset, dataset.targets, dataset.class_names)
+    if split is not None:
+        dataset = replace(dataset, splits=split.part_names(), split=split, split_method=split.method)
+    if use_split is not None and dataset.splits is not None:
+        chosen = dataset.splits == use_split
+        if not chosen.any():
+            found = ", ".join(sorted(set(dataset.splits.tolist()) - {""}))
+            raise DataError(f"{dataset.name} has the splits {found} but no split {use_split}.")
+        dataset = dataset.take(chosen, rows_used=_part_in_words(use_split, split))
+    parts = dataset.splits if use_split is None else None
+    fewer = selection.fewer(dataset.targets, dataset.class_names, parts)
+    if len(fewer) == len(dataset):
+        return dataset
+    return dataset.take(fewer, rows_used=selection.describe(dataset.rows_used, len(dataset)))
+
+
+_OF_ROWS = ("split", "holdout", "folds", "fold", "limit", "per_class", "seed")
+"""Options that choose rows, among those that open data."""
+
 DATA_OPTIONS = tuple(options_of(DatasetOptions))
 """What a user may say about data; every command that opens data takes these arguments and flags."""
 
 
-def _rows_in_words(rows: SourceRows, use_split: str | None, drawn: Split | None) -> str:
-    if drawn is not None and use_split is not None:
-        return "train rows of the split"
-    if rows.splits is None:
-        return "all rows (no split given)"
-    return "all rows of all splits" if use_split is None else f"split {use_split}"
+def _rows_in_words(rows: SourceRows, use_split: str | None, split: Split | None) -> str:
+    if use_split is not None and (split is not None or rows.splits is not None):
+        return _part_in_words(use_split, split)
+    return "all rows (no split given)" if rows.splits is None else "all rows of all splits"
+
+
+def _part_in_words(part: str, split: Split | None) -> str:
+    """Rows of one part; those of a split that came with the data are called so."""
+    is_drawn = split is not None and split.origins.get("train") != GIVEN
+    return f"{part} rows of the split" if is_drawn else f"split {part}"
 
 
 def _refuse_emptied_classes(dataset: Dataset) -> None:

@@ -62,6 +62,37 @@ def limit_rows(targets: Targets, num_images: int, *, seed: int) -> np.ndarray:
     return _draw(targets, share_out(counts, num_images), seed, "limit")
 
 
+def limit_rows_of_parts(targets: Targets, parts: np.ndarray, num_images: int, *, seed: int) -> np.ndarray:
+    """As ``limit_rows`` for rows with a part each (empty: none): parts keep their shares, at least one image each.
+
+    Each class has at least one image in train; another part that is too small for that has images of its largest classes.
+
+    Raises:
+        UsageError: ``num_images`` is below the number of parts, or its share of train below the number of classes.
+    """
+    used = np.flatnonzero(parts != "")
+    if num_images >= len(used):
+        return used
+    names, sizes = np.unique(parts[used], return_counts=True)
+    if num_images < len(names):
+        raise UsageError(f"--limit {num_images} is less than the {len(names)} parts of the split.")
+    chosen: list[np.ndarray] = []
+    for name, share in zip(names, share_out(sizes, num_images), strict=True):
+        rows = np.flatnonzero(parts == name)
+        chosen.append(rows[_limit_one_part(targets[rows], int(share), seed, is_train=name == "train")])
+    return np.sort(np.concatenate(chosen))
+
+
+def _limit_one_part(targets: Targets, num_images: int, seed: int, *, is_train: bool) -> np.ndarray:
+    if not task_of(targets).partitions:
+        return limit_rows(targets, num_images, seed=seed)
+    present, place = np.unique(targets, return_inverse=True)
+    if is_train or num_images >= len(present):
+        return limit_rows(place, num_images, seed=seed)
+    largest = np.argsort(-np.bincount(place), kind="stable")[:num_images]  # one image each of the largest classes
+    return _draw(place, np.bincount(largest, minlength=len(present)), seed, "limit")
+
+
 def share_out(weights: np.ndarray, total: int) -> np.ndarray:
     """Split ``total`` in proportion to ``weights``, as near as whole numbers allow, at least one each.
 

@@ -1,4 +1,4 @@
-"""Which of the listed rows to use (a part of a split, then fewer images), before any image is decoded."""
+"""Which of the listed rows to use (parts of a split, then fewer images), before any image is decoded."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from crossgraft.data.fingerprint import listing_fingerprint
-from crossgraft.data.sampling import limit_rows, take_per_class
+from crossgraft.data.default_split import TEST_SHARE, complete_split
+from crossgraft.data.rows import ImageRows
+from crossgraft.data.sampling import limit_rows, limit_rows_of_parts, take_per_class
 from crossgraft.data.sources import SourceRows
-from crossgraft.data.splits import Part, Split, k_folds, make_split
+from crossgraft.data.splits import PARTS, Split, k_folds
 from crossgraft.errors import UsageError
+from crossgraft.options.data import VAL_SHARE, DatasetOptions
 from crossgraft.types import Targets
 
 
@@ -21,13 +23,15 @@ class RowSelection:
     """What the user asked for; at most one of ``split holdout folds`` and one of ``limit per_class``.
 
     Attributes:
-        split: Saved split whose train rows are used.
-        holdout: Share that a new split sets aside as test, in (0, 1).
+        split: Saved split.
+        holdout: Share of the images that become test in a new split, in [0, 1); 0: every image is a training image.
         folds: Number of folds of a new split.
         fold: Number of the fold that is set aside, from 0.
         limit: Maximum number of images.
         per_class: This many images of each class.
         seed: Random seed.
+        by_default: Whether missing parts are drawn where nothing else was said.
+        val_share: Share of the training rows that become val where there are none.
     """
 
     split: Path | None = None
@@ -37,12 +41,33 @@ class RowSelection:
     limit: int | None = None
     per_class: int | None = None
     seed: int = 0
+    by_default: bool = False
+    val_share: float = VAL_SHARE
+
+    @classmethod
+    def of(cls, options: DatasetOptions, *, by_default: bool = False, val_share: float = VAL_SHARE) -> RowSelection:
+        """What these options say about rows.
+
+        Raises:
+            UsageError: They contradict each other.
+        """
+        return cls(
+            split=None if options.split is None else Path(options.split),
+            holdout=options.holdout,
+            folds=options.folds,
+            fold=options.fold or 0,
+            limit=options.limit,
+            per_class=options.per_class,
+            seed=options.seed,
+            by_default=by_default,
+            val_share=val_share,
+        )
 
     def __post_init__(self) -> None:
         self._refuse_both(split=self.split, holdout=self.holdout, folds=self.folds)
         self._refuse_both(limit=self.limit, per_class=self.per_class)
-        if self.holdout is not None and not 0 < self.holdout < 1:
-            raise UsageError(f"--holdout must lie between 0 and 1, not {self.holdout}.")
+        if self.holdout is not None and not 0 <= self.holdout < 1:
+            raise UsageError(f"--holdout must be 0, or lie between 0 and 1, not {self.holdout}.")
         if self.folds is not None and not 0 <= self.fold < self.folds:
             raise UsageError(f"--fold must lie between 0 and {self.folds - 1}, not {self.fold}.")
         if self.folds is None and self.fold:
@@ -54,21 +79,24 @@ class RowSelection:
         if len(given) > 1:
             raise UsageError(f"{' and '.join(given)} choose the same thing in different ways. Give one of them.")
 
-    def make_split(self, rows: SourceRows, targets: Targets, class_names: Sequence[str]) -> Split | None:
+    @property
+    def keeps_official(self) -> bool:
+        """Whether nothing was said about parts, so that those that come with the data hold."""
+        return self.split is None and self.holdout is None and self.folds is None
+
+    def make_split(self, rows: SourceRows | ImageRows, targets: Targets, class_names: Sequence[str]) -> Split | None:
         """The split that was asked for; None when all rows are used.
 
         Raises:
             DataError: A saved split belongs to other rows, or the rows cannot be split as asked.
             UsageError: The data have an official split already.
         """
-        listing = listing_fingerprint(rows.image_names, rows.labels, rows.groups)
+        listing = rows.listing_fingerprint
         if self.split is not None:
             split = Split.load(self.split)
             split.refuse_other_rows(len(targets), listing, rows.name)
-            return split
-        if self.holdout is None and self.folds is None:
-            return None
-        if rows.splits is not None:
+            return self._complete(rows, targets, class_names, split) if self.by_default else split
+        if rows.splits is not None and (self.folds is not None or self.holdout is not None):
             raise UsageError(f"{rows.name} has a split of its own, which is kept. Leave out --holdout and --folds.")
         if self.folds is not None:
             folds = k_folds(
@@ -80,20 +108,33 @@ class RowSelection:
                 class_names=class_names,
             )
             return folds[self.fold]
-        fractions: dict[Part, float] = {"train": 1 - (self.holdout or 0), "test": self.holdout or 0}
-        return make_split(
+        if self.holdout == 0 or (self.holdout is None and not self.by_default):
+            return None
+        return self._complete(rows, targets, class_names, None)
+
+    def _complete(
+        self, rows: SourceRows | ImageRows, targets: Targets, class_names: Sequence[str], saved: Split | None
+    ) -> Split:
+        return complete_split(
             targets,
             rows.groups,
-            fractions=fractions,
+            rows.splits if saved is None else saved.part_names(),
+            given_origins=None if saved is None else saved.origins or dict.fromkeys(PARTS, saved.method),
+            test_share=self.holdout or TEST_SHARE,
+            val_share=self.val_share,
             seed=self.seed,
-            data_fingerprint=listing,
+            data_fingerprint=rows.listing_fingerprint,
+            group_column=rows.group_column,
             class_names=class_names,
+            name=rows.name,
         )
 
-    def fewer(self, targets: Targets, class_names: tuple[str, ...]) -> np.ndarray:
-        """Row numbers, ascending, after ``limit`` or ``per_class``."""
+    def fewer(self, targets: Targets, class_names: tuple[str, ...], parts: np.ndarray | None = None) -> np.ndarray:
+        """Row numbers, ascending, after ``limit`` or ``per_class``; ``limit`` keeps the shares of the parts of a split."""
         if self.per_class is not None:
             return take_per_class(targets, self.per_class, seed=self.seed, class_names=class_names)
+        if self.limit is not None and parts is not None:
+            return limit_rows_of_parts(targets, parts, self.limit, seed=self.seed)
         if self.limit is not None:
             return limit_rows(targets, self.limit, seed=self.seed)
         return np.arange(len(targets))

@@ -6,12 +6,13 @@ of one patient resemble each other, so a model that has seen one of them is not 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from pydantic import ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from crossgraft.data._group_split import assign_groups, assign_images
@@ -45,6 +46,7 @@ class Split(Record):
         num_images: Rows that were split.
         method: Method of the split, in words.
         seed: Random seed; None for a split that was not drawn.
+        origins: Part → where its rows come from, in words; empty where ``method`` says all.
         train: Row numbers, ascending.
         val: Row numbers, ascending; may be empty.
         test: Row numbers, ascending; may be empty.
@@ -56,6 +58,7 @@ class Split(Record):
     num_images: Count
     method: str
     seed: int | None
+    origins: dict[Part, str] = Field(default={})
     train: tuple[int, ...]
     val: tuple[int, ...] = ()
     test: tuple[int, ...] = ()
@@ -72,6 +75,11 @@ class Split(Record):
     def rows(self, part: Part) -> np.ndarray:
         """Row numbers of one part."""
         return np.asarray(getattr(self, part), dtype=np.int64)
+
+    @property
+    def fingerprint(self) -> str:
+        """12 hexadecimal digits, equal for equal parts of equal data: reports of one split show the same ones."""
+        return hashlib.sha256("\n".join([self.data_fingerprint, *self.part_names()]).encode()).hexdigest()[:12]
 
     def part_names(self) -> np.ndarray:
         """(num_images,) the part of each row; empty for a row that is in none."""
@@ -192,7 +200,7 @@ def make_split(
         how = stratified_in_words(groups)
     described = " / ".join(f"{fraction:.0%} {part}" for part, fraction in zip(parts, shares, strict=True))
     method = f"{described}, drawn at random, {how}"
-    return _split_of(np.asarray(parts)[part_of_row], data_fingerprint, method, seed)
+    return split_of(np.asarray(parts)[part_of_row], data_fingerprint, method, seed)
 
 
 def k_folds(
@@ -232,7 +240,7 @@ def k_folds(
         for fold, (_, test) in enumerate(splitter.split(np.zeros(len(targets)), targets, groups)):
             fold_of_row[test] = fold
     return tuple(
-        _split_of(
+        split_of(
             np.where(fold_of_row == fold, "test", "train"),
             data_fingerprint,
             f"fold {fold + 1} of {num_folds} is the test, {how}",
@@ -253,10 +261,17 @@ def official_split(dataset: Dataset) -> Split:
     if dataset.splits is None or "train" not in dataset.splits:
         found = "no splits" if dataset.splits is None else "the splits " + ", ".join(np.unique(dataset.splits))
         raise DataError(f"{dataset.name} has {found}; there is no official split with train rows to keep.")
-    return _split_of(dataset.splits, dataset.listing_fingerprint, dataset.split_method, None)
+    return split_of(dataset.splits, dataset.listing_fingerprint, dataset.split_method, None)
 
 
-def _split_of(part_of_row: np.ndarray, data_fingerprint: str, method: str, seed: int | None) -> Split:
+def split_of(
+    part_of_row: np.ndarray,
+    data_fingerprint: str,
+    method: str,
+    seed: int | None,
+    *,
+    origins: Mapping[Part, str] | None = None,
+) -> Split:
     """The split that gives each row the part of this name; rows of other names are in no part."""
     train, val, test = (tuple(np.flatnonzero(part_of_row == part).tolist()) for part in PARTS)
     return Split(
@@ -264,6 +279,7 @@ def _split_of(part_of_row: np.ndarray, data_fingerprint: str, method: str, seed:
         num_images=len(part_of_row),
         method=method,
         seed=seed,
+        origins=dict(origins or {}),
         train=train,
         val=val,
         test=test,

@@ -5,6 +5,7 @@ from crossgraft.options._option import Options as Options
 from crossgraft.options._option import configuration as configuration
 from crossgraft.options._option import from_mapping as from_mapping
 from crossgraft.options._option import given as given
+from crossgraft.options._option import narrowed as narrowed
 from crossgraft.options._option import option as option
 from crossgraft.options._option import options as options
 from crossgraft.options._option import options_of as options_of
@@ -21,6 +22,7 @@ from crossgraft.options.showing import ListOptions as ListOptions
 from crossgraft.options.showing import Quiet as Quiet
 from crossgraft.options.showing import ReportOptions as ReportOptions
 from crossgraft.options.showing import Terminal as Terminal
+from crossgraft.options.splitting import SplitOptions as SplitOptions
 from crossgraft.options.tuning import CompareOptions as CompareOptions
 from crossgraft.options.tuning import FitOptions as FitOptions
 from crossgraft.options.tuning import TuneOptions as TuneOptions

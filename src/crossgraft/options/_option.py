@@ -173,3 +173,8 @@ def configuration(values: OptionsT, kind: type[OptionsT] | None = None) -> dict[
 def from_mapping(kind: Callable[..., OptionsT], values: Mapping[str, object]) -> OptionsT:
     """Options from names and values that were read and validated elsewhere."""
     return kind(**values)
+
+
+def narrowed(kind: type[OptionsT], options: Options, **changes: object) -> OptionsT:
+    """Those of ``options`` that ``kind`` knows, with ``changes``."""
+    return kind(**{name: getattr(options, name) for name in options_of(kind)} | changes)

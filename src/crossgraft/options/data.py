@@ -89,7 +89,9 @@ class Splits(Options):
 
     split: str | Path | None = option("JSON file of a saved split.", default=None)
     holdout: float | None = option(
-        "Share of the images to hold out as test, in (0, 1), where the data have no split.", default=None
+        "Share of the images to hold out as test where the data have no split; rank and check: 0 for none.",
+        default=None,
+        default_text="0.2, and 0.2 of the others as val",
     )
     folds: int | None = option("Number of cross-validation folds.", default=None, least=2)
     fold: int | None = option("Index of the only fold to use, from 0.", default=None, least=0, default_text="all folds")

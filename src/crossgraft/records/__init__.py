@@ -8,6 +8,7 @@ field changes its meaning. One file holds the records of one topic; all names ar
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference, StageRecord
 from crossgraft.records.checks import CheckRecord, ColumnRecord, DataCheckRecord, FindingRecord, Severity
 from crossgraft.records.data import DatasetRecord, Thumbnail
+from crossgraft.records.data_split import DataSplitRecord
 from crossgraft.records.demo import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
 from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
 from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
@@ -78,6 +79,7 @@ __all__ = [
     "ComparisonPlanRecord",
     "ConfusionRecord",
     "DataCheckRecord",
+    "DataSplitRecord",
     "DatasetRecord",
     "DemoPrediction",
     "DemoRecord",

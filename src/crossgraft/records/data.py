@@ -20,6 +20,9 @@ class DatasetRecord(Record):
     class_counts: list[Count]
     rows_used: str = Field(description="For example 'split train' or 'all rows (no split given)'.")
     split_method: str = Field(description="How the split was made, in words.")
+    split_fingerprint: str | None = Field(
+        default=None, description="12 hexadecimal digits: equal for equal parts of equal data; None without a split."
+    )
     group_column: str | None
     num_groups: int | None
     fingerprint: str

@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Int64
 
 from crossgraft.data import Dataset, Split
+from crossgraft.data.leakage import count_shared_groups, leakage_in_words
 from crossgraft.data.splits import PARTS, Part
 from crossgraft.records import SplitRow
-from crossgraft.words.formatting import counted
 
 Rows = Int64[np.ndarray, " _"]
 
@@ -50,19 +50,19 @@ class TuningRows:
         parts: One, or one per fold.
         origins: Part → where its rows come from, in words.
         num_folds: None without folds.
-        ranked: Rows that were given as train; None where no split was given.
     """
 
     dataset: Dataset
     parts: tuple[FoldRows, ...]
     origins: dict[str, str]
     num_folds: int | None = None
-    ranked: Rows | None = None
 
     @property
     def ranked_fingerprint(self) -> str:
-        """Fingerprint of the rows that ``rank`` would open: those that were given as train, or all where no split was given."""
-        return self.dataset.fingerprint if self.ranked is None else self.dataset.take(self.ranked).fingerprint
+        """Fingerprint of the rows that ``rank`` opens where it is told of the same parts; with folds, of all rows."""
+        if self.num_folds is not None:
+            return self.dataset.fingerprint
+        return self.dataset.take(self.dataset.splits == "train").fingerprint
 
     @property
     def split_in_words(self) -> str:
@@ -77,28 +77,16 @@ class TuningRows:
     @property
     def num_shared_groups(self) -> int:
         """Groups with images in more than one part of one fold."""
-        groups = self.dataset.groups
-        if groups is None:
-            return 0
-        shared: set[object] = set()
-        for parts in self.parts:
-            of_part = [set(groups[parts.rows(part)].tolist()) for part in PARTS]
-            shared |= (of_part[0] & of_part[1]) | (of_part[0] & of_part[2]) | (of_part[1] & of_part[2])
-        return len(shared)
+        return count_shared_groups(self.dataset.groups, self._splits)
 
     @property
     def leakage(self) -> str:
         """Whether images of one patient may be on both sides, in a sentence."""
-        groups = self.dataset.groups
-        if groups is None:
-            return (
-                "Patient leakage not checked: there is no group column, so images of one patient may be in two parts, and "
-                "results may be too good."
-            )
-        found = f"{counted(len(np.unique(groups)), 'group')} of column {self.dataset.group_column}"
-        if (shared := self.num_shared_groups) > 0:
-            return f"Leakage: of the {found}, {shared} have images in more than one part; results are too good."
-        return f"No group is in two parts ({found})."
+        return leakage_in_words(self.dataset.groups, self.dataset.group_column, self._splits)
+
+    @property
+    def _splits(self) -> list[list[Rows]]:
+        return [[parts.rows(part) for part in PARTS] for parts in self.parts]
 
     def split_rows(self) -> list[SplitRow]:
         """The parts as a report shows them."""
@@ -108,19 +96,9 @@ class TuningRows:
         return [self._split_row(p, parts.rows(p), self.origins[p]) for p in PARTS if parts.rows(p).size]
 
     def split_record(self) -> Split | None:
-        """The split, to be saved and used again; None with folds."""
-        if self.num_folds is not None:
-            return None
-        parts = self.parts[0]
-        return Split(
-            data_fingerprint=self.dataset.listing_fingerprint,
-            num_images=len(self.dataset),
-            method=self.split_in_words,
-            seed=None,
-            train=tuple(parts.train.tolist()),
-            val=tuple(parts.val.tolist()),
-            test=tuple(parts.test.tolist()),
-        )
+        """The split of all listed rows, to be saved and used again; None with folds."""
+        split = self.dataset.split
+        return split if self.num_folds is None and isinstance(split, Split) else None
 
     def _split_row(self, name: str, rows: Rows, origin: str) -> SplitRow:
         dataset = self.dataset

@@ -14,7 +14,7 @@ from crossgraft.data.listing import location_text
 from crossgraft.data.selection import RowSelection
 from crossgraft.errors import UsageError
 from crossgraft.options import CheckOptions, configuration, from_mapping, options_of
-from crossgraft.options.data import OpeningOptions, SourceOptions
+from crossgraft.options.data import OpeningOptions, SourceOptions, Splits
 from crossgraft.progress import Reporter
 from crossgraft.records import DataCheckRecord
 from crossgraft.runs import RunDirectory
@@ -61,6 +61,7 @@ def _survey(data: str | Path | Dataset, options: CheckOptions, reporter: Reporte
         folds=options.folds,
         fold=options.fold,
         seed=options.seed,
+        by_default=True,
     )
     if not isinstance(data, Dataset):
         return survey_location(
@@ -72,12 +73,13 @@ def _survey(data: str | Path | Dataset, options: CheckOptions, reporter: Reporte
             num_threads=options.workers,
             reporter=reporter,
         )
-    said = [name for name in options_of(OpeningOptions) if getattr(options, name) and name != "allow_download"]
+    of_rows = {*options_of(Splits), "allow_download"}
+    said = [name for name in options_of(OpeningOptions) if getattr(options, name) and name not in of_rows]
     if said:
         raise UsageError(
             f"{said[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset."
         )
-    return survey_again(data, num_threads=options.workers, reporter=reporter)
+    return survey_again(data, selection, num_threads=options.workers, reporter=reporter)
 
 
 def _name_files(survey: Survey, record: DataCheckRecord, reporter: Reporter) -> None:

@@ -10,12 +10,12 @@ from pydantic import ValidationError
 
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.config import CONSENTS, settings_model
-from crossgraft.data import DATA_OPTIONS, Dataset, Split, limit_rows, open_dataset
+from crossgraft.data import DATA_OPTIONS, Dataset, Split
 from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsMismatchError
 from crossgraft.models import ModelSpec
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.models.trusted_code import NOTHING, trusted_code
-from crossgraft.options import TuneOptions, options_of
+from crossgraft.options import TuneOptions, from_mapping, options_of
 from crossgraft.options.data import Splits
 from crossgraft.options.models import Download
 from crossgraft.paths import read_whole, real_path
@@ -24,12 +24,13 @@ from crossgraft.records import RunRecord
 from crossgraft.tune.interpolated import Interpolated
 from crossgraft.tune.interpolation import ALPHAS, BatchNormRule, interpolation_curve, with_body_of
 from crossgraft.tune.measuring.evaluation import FoldPredictions
-from crossgraft.tune.parts import FoldRows
+from crossgraft.tune.parts import TuningRows
+from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.planning.starting_model import find_model, load_start
 from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model, load_saved_model
 from crossgraft.types import AllowedCode
 
-_READING = {*DATA_OPTIONS} - {*CONSENTS, *options_of(Download), *options_of(Splits), "per_class"}
+_READING = {*DATA_OPTIONS} - {*CONSENTS, *options_of(Download), *options_of(Splits)}
 _FOLLOWED = _READING | {"image_size", "resize_policy", "threshold_rule"}
 """Arguments of ``fine_tune`` that are taken over from a run; what only a person can allow is none of them."""
 
@@ -108,12 +109,13 @@ def interpolate_runs(
         given = {name: value for name, value in given.items() if value is not None}
         if image_root is None:
             _refuse_root_outside(config["image_root"], run_full)
-        dataset = _open(data, {**config, **given}, reporter, allow_outside=allow_outside)
+        rows = _open(data, {**config, **given}, Path(run_full), reporter, allow_outside=allow_outside)
+        _refuse_other_data(rows.dataset, full, run_full)
         record = interpolation_curve(
             start,
             full.classifier,
-            dataset,
-            _parts(dataset, full, Path(run_full)),
+            rows.dataset,
+            rows.parts[0],
             pretrained=pretrained,
             alphas=alphas,
             batch_norm=batch_norm,
@@ -197,7 +199,7 @@ def _refuse_strangers(full: SavedModel, linear: SavedModel, run_full: Path, run_
             f"{linear.facts.trained_on.name} in {run_linear} (images, labels or groups)."
         )
     first, second = _split(run_full), _split(run_linear)
-    if any(first.rows(part).tolist() != second.rows(part).tolist() for part in ("train", "val", "test")):
+    if first.fingerprint != second.fingerprint or _config(run_full)["per_class"] != _config(run_linear)["per_class"]:
         raise UsageError(
             f"The runs in {run_full} and {run_linear} have other rows in train, val or test, so one of them saw test rows of "
             "the other. Use the same --seed, --split, --per-class and --limit."
@@ -232,22 +234,21 @@ def _pretrained(
     return make_classifier(backbone, full.classifier.num_outputs, seed=config["seed"])
 
 
-def _open(data: str | Path | Dataset, config: Mapping[str, Any], reporter: Reporter, *, allow_outside: bool) -> Dataset:
-    """All rows of the run, without its split."""
-    if isinstance(data, Dataset):
-        limit = config.get("limit")
-        return data if limit is None else data.take(limit_rows(data.targets, limit, seed=config["seed"]))
-    options = {name: config[name] for name in _READING if config.get(name) is not None}
-    return open_dataset(data, use_split=None, allow_outside=allow_outside, reporter=reporter, **options)
+def _open(
+    data: str | Path | Dataset, config: Mapping[str, Any], run: Path, reporter: Reporter, *, allow_outside: bool
+) -> TuningRows:
+    """The rows of the run in the parts of its split."""
+    names = {"limit", "per_class", "seed"} if isinstance(data, Dataset) else _READING
+    reading = {name: config[name] for name in names if config.get(name) is not None}
+    options = {**reading, "model": "", "split": _run_of(run) / "split.json", "allow_outside": allow_outside}
+    return open_rows(data, from_mapping(TuneOptions, options), reporter)
 
 
-def _parts(dataset: Dataset, full: SavedModel, run: Path) -> FoldRows:
-    """Rows of the run; raises for other data."""
-    facts, split = full.facts.trained_on, _split(run)
+def _refuse_other_data(dataset: Dataset, full: SavedModel, run: str | Path) -> None:
+    """Raise unless these are the images of the run."""
+    facts = full.facts.trained_on
     if dataset.fingerprint != facts.fingerprint:
         raise DataError(
             f"{dataset.name} is not what the run in {run} was made on ({facts.name}, {facts.num_images} images): images, labels "
             "or groups differ. Give the same data."
         )
-    split.refuse_other_rows(len(dataset), dataset.listing_fingerprint, dataset.name)
-    return FoldRows(split.rows("train"), split.rows("val"), split.rows("test"))

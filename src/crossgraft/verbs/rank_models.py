@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import get_args
 
 from crossgraft.compute import available_cores, resolve_device
-from crossgraft.data import DATA_OPTIONS, Dataset, open_dataset
+from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.describe import make_thumbnails
-from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.data.opening import open_divided
+from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, read_zoo
-from crossgraft.options import RankOptions, configuration
+from crossgraft.options import RankOptions, configuration, narrowed
+from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
 from crossgraft.rank.assemble import assemble_record
 from crossgraft.rank.default_score import DEFAULT_PRIMARY, default_reason
@@ -35,7 +37,8 @@ from crossgraft.verbs.publish import publish
 def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> Ranking:
     """Rank pretrained models for a labelled image set without fine-tuning them.
 
-    Reads the rows of split ``train`` (all rows if the data have no split) and never opens any other row.
+    Reads the training rows and never opens any other row. Parts that the data do not have are drawn as ``fine_tune`` draws
+    them, so that no model is selected with images that it will be tested on; ``holdout=0`` makes every row a training row.
 
     Args:
         data: Folder, table, ``.npz`` file, ``digits``, or an open ``Dataset``.
@@ -157,22 +160,12 @@ def _why(primary: str, by: str | None, chosen: Sequence[AnyScore]) -> str:
 
 
 def _open(data: str | Path | Dataset, options: RankOptions, reporter: Reporter) -> Dataset:
-    reading = {name: getattr(options, name) for name in DATA_OPTIONS}
-    if not isinstance(data, Dataset):
-        return open_dataset(data, use_split="train", reporter=reporter, **reading)
-    said = [name for name, value in reading.items() if value and name not in ("seed", "allow_download")]
-    if said:
-        raise UsageError(
-            f"{said[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset."
-        )
-    if data.splits is None:
-        return data
-    is_train = data.splits == "train"
-    if not is_train.any():
-        raise DataError(f"{data.name} has the splits {', '.join(sorted(set(data.splits)))} but no split train.")
-    train = data.take(is_train, rows_used="split train")
-    present = [data.class_names[index] for index in train.task.present(train.targets, len(data.class_names))]
-    return replace(train.select_classes(present), rows_used=train.rows_used)  # a class of the test rows is not known
+    """The training rows; a class that has images only in other rows is not known."""
+    dataset = open_divided(data, narrowed(DatasetOptions, options), use_split="train", reporter=reporter)
+    present = [dataset.class_names[index] for index in dataset.task.present(dataset.targets, len(dataset.class_names))]
+    if len(present) == len(dataset.class_names):
+        return dataset
+    return replace(dataset.select_classes(present), rows_used=dataset.rows_used)
 
 
 def _finish(

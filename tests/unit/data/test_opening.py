@@ -26,7 +26,10 @@ def summary(dataset):
 
 def test_every_option_about_data_is_an_argument_with_its_default():
     arguments = signature(open_dataset).parameters
-    assert {*arguments} == {*DATA_OPTIONS, "location", "use_split", "num_threads", "reporter"}
+    assert {*arguments} == {
+        *DATA_OPTIONS,
+        *("location", "use_split", "default_split", "val_fraction", "num_threads", "reporter"),
+    }
     defaults = {name: arguments[name].default for name in DATA_OPTIONS}
     assert defaults == {name: each.default for name, each in options_of(DatasetOptions).items()} | {"fold": 0}
 
@@ -83,10 +86,11 @@ def test_the_test_rows_of_a_held_out_split_are_never_decoded(make_folder):
     root = make_folder({"a": 10, "b": 10})
     split = open_dataset(root, holdout=0.3, seed=1).split
     names = [f"{label}/{number}.png" for label in "ab" for number in range(10)]
-    for row in split.test:
+    for row in (*split.test, *split.val):
         (root / names[row]).write_bytes(b"poison")
     dataset = open_dataset(root, holdout=0.3, seed=1)
-    assert [dataset.image_name(row) for row in range(14)] == [names[row] for row in split.train]
+    assert [dataset.image_name(row) for row in range(len(dataset))] == [names[row] for row in split.train]
+    assert (len(split.test), len(split.val), len(dataset)) == (6, 2, 12)
 
 
 def test_a_saved_split_chooses_the_same_rows(make_folder, tmp_path):
@@ -232,4 +236,4 @@ def test_all_rows_of_a_drawn_split_know_their_part(make_folder):
     assert whole.rows_used == "all rows of all splits"
     named = [whole.image_name(row) for row in range(10) if whole.splits[row] == "train"]
     assert named == [train.image_name(row) for row in range(len(train))]
-    assert sorted(set(whole.splits)) == ["test", "train"]
+    assert sorted(set(whole.splits)) == ["test", "train", "val"]

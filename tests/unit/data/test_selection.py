@@ -26,8 +26,8 @@ def rows():
     [
         ({"holdout": 0.2, "folds": 5}, "--holdout and --folds choose the same thing"),
         ({"limit": 5, "per_class": 2}, "--limit and --per-class choose"),
-        ({"holdout": 1.0}, "--holdout must lie between 0 and 1, not 1.0"),
-        ({"holdout": 0.0}, "--holdout must lie"),
+        ({"holdout": 1.0}, "--holdout must be 0, or lie between 0 and 1, not 1.0"),
+        ({"holdout": -0.1}, "--holdout must be 0, or lie"),
         ({"folds": 5, "fold": 5}, "--fold must lie between 0 and 4, not 5"),
         ({"folds": 5, "fold": -1}, "--fold must lie"),
         ({"fold": 1}, "give their number with --folds"),

@@ -19,9 +19,12 @@ from crossgraft.data.inspection import inspect_images
 from crossgraft.data.listing import list_rows, look_at_rows, make_request
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.selection import RowSelection
+from crossgraft.data.sources import SourceRows
+from crossgraft.data.splits import Split
 from crossgraft.options.data import SourceOptions
 from crossgraft.progress import Reporter
 from crossgraft.tasks import task_of
+from crossgraft.types import Targets
 
 _USUAL_SPLITS = ("train", "val", "test")
 
@@ -88,8 +91,11 @@ def survey_rows(rows: ImageRows, *, problems: tuple[str, ...] = ()) -> Survey:
     return rows.seen_as(Survey, problems=problems, skipped_unreadable=unreadable, reading=())
 
 
-def survey_again(dataset: Dataset, *, num_threads: int | None, reporter: Reporter) -> Survey:
+def survey_again(dataset: Dataset, selection: RowSelection, *, num_threads: int | None, reporter: Reporter) -> Survey:
     """The rows of an open data set, with their images looked at once more for what near duplicates are found with."""
+    drawn = _split_of(dataset, selection, dataset.targets, dataset.class_names)
+    if drawn is not None:
+        dataset = replace(dataset, split_method=drawn.method, splits=drawn.part_names(), split=drawn)
     names = [dataset.image_name(row) for row in range(len(dataset))]
     images = inspect_images(names, dataset.read, for_check=True, num_threads=num_threads, reporter=reporter)
     return survey_rows(replace(dataset, _images=images, _image_rows=np.arange(len(dataset))))
@@ -123,7 +129,7 @@ def survey_location(
     source, rows = list_rows(location, make_request(options, use_split=None), reporter)
     classes = name_classes(rows.labels, rows.label_names, class_names)
     task_of(classes.targets, ordinal=ordinal)  # refuses an order of labels
-    drawn = selection.make_split(rows, classes.targets, classes.names)
+    drawn = _split_of(rows, selection, classes.targets, classes.names)
     if drawn is not None:
         rows = replace(rows, split_method=drawn.method, splits=drawn.part_names())
     looked = look_at_rows(
@@ -139,3 +145,11 @@ def survey_location(
         reporter=reporter,
     )
     return survey_rows(looked, problems=rows.problems)
+
+
+def _split_of(
+    rows: SourceRows | ImageRows, selection: RowSelection, targets: Targets, class_names: Sequence[str]
+) -> Split | None:
+    """The split that other commands use; None where the data have parts, which are looked at as they are."""
+    is_kept = rows.splits is not None and selection.keeps_official
+    return None if is_kept else selection.make_split(rows, targets, class_names)

@@ -54,13 +54,19 @@ def data_facts(dataset: DatasetRecord) -> list[tuple[str, str]]:
         ("Images", f"{count(dataset.num_images)} from {dataset.source.replace('_', ' ')}"),
         (recorded_task(dataset).nouns.capitalize(), _classes(dataset)),
         ("Rows used", dataset.rows_used),
-        ("Split", dataset.split_method),
+        ("Split", split_in_words(dataset)),
         ("Groups", describe_groups(dataset)),
         ("Kinds of images", "; ".join(f"{kind}: {count(number)}" for kind, number in kinds)),
         *([("How files were read", " ".join(dataset.reading))] if dataset.reading else []),
         ("Unreadable files left out", count(dataset.num_skipped_unreadable)),
         ("Fingerprint", short_fingerprint(dataset.fingerprint)),
     ]
+
+
+def split_in_words(dataset: DatasetRecord) -> str:
+    """How the split came about, with its fingerprint, by which pages of one split are known."""
+    known = "" if dataset.split_fingerprint is None else f"{dataset.split_fingerprint} – "
+    return f"{known}{dataset.split_method}"
 
 
 def _classes(dataset: DatasetRecord) -> str:

@@ -8,6 +8,7 @@ from crossgraft.records import ColumnRecord, DataCheckRecord, FindingRecord
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Paragraph, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import class_balance_figure, split_counts_figure
+from crossgraft.report.sections.data import split_in_words
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.verdict import describe_groups
@@ -125,7 +126,7 @@ def checked_data_section(source: Source[DataCheckRecord]) -> Section:
         [
             ("Images", f"{count(data.num_images)} from {data.source.replace('_', ' ')}"),
             ("Rows looked at", data.rows_used),
-            ("Split", data.split_method),
+            ("Split", split_in_words(data)),
             ("Groups", describe_groups(data)),
             ("Kinds of images", "; ".join(f"{kind}: {count(images)}" for kind, images in kinds)),
             ("Unreadable images", count(data.num_skipped_unreadable)),

@@ -7,8 +7,8 @@ from crossgraft.report.blocks import Block, Facts, Figure, Items, Paragraph, Sec
 from crossgraft.report.plots import split_counts_figure
 from crossgraft.report.sections.checks import checks_section
 from crossgraft.report.sections.data import data_facts, data_gallery
+from crossgraft.report.sections.data_split import parts_table
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Column, Table, counts, table_of, words
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count
 
@@ -57,21 +57,7 @@ def tuning_data_section(source: Source[Either]) -> Section:
         task = recorded_task(data)
         blocks += [
             Figure([drawing], caption=f"Images {task.of} each {task.noun} in each part of the data.{shown}"),
-            _splits(record),
+            parts_table(record.splits),
         ]
     blocks += [Facts(data_facts(data)), *data_gallery(source.thumbnails)]
     return Section(name="data", title="Data and split", part="checks", blocks=blocks)
-
-
-def _splits(record: Either) -> Table:
-    return table_of(
-        record.splits,
-        [
-            (Column("Part"), lambda split: words(split.name)),
-            (Column("Images", numeric=True), lambda split: counts(split.num_images)),
-            (Column("Groups", numeric=True), lambda split: counts(split.num_groups)),
-            (Column("Origin"), lambda split: words(split.origin)),
-        ],
-        caption="Parts of the data",
-        file_name="splits",
-    )

@@ -8,22 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from crossgraft.data import DATA_OPTIONS, Dataset, Split, k_folds, limit_rows, make_split, open_dataset, take_per_class
+from crossgraft.data import Dataset, Split, k_folds, take_per_class
+from crossgraft.data.default_split import draw_part
+from crossgraft.data.opening import open_divided
 from crossgraft.data.selection import RowSelection
 from crossgraft.data.splits import PARTS
 from crossgraft.errors import DataError, UsageError
-from crossgraft.options import TuneOptions
-from crossgraft.options.data import VAL_SHARE
+from crossgraft.options import TuneOptions, narrowed
+from crossgraft.options.data import VAL_SHARE, DatasetOptions
 from crossgraft.progress import Reporter
-from crossgraft.seeding import derive_seed
 from crossgraft.tune.parts import FoldRows, Rows, TuningRows
-
-TEST_SHARE = 0.2
-"""Share of the images that is set aside as test where the data have no test rows; the rest are train and val."""
-
-GIVEN = "given with the data"
-_OF_ROWS = ("split", "holdout", "folds", "fold", "limit", "per_class", "seed")
-"""Options that choose rows, among those that open data."""
 
 
 def open_rows(data: str | Path | Dataset, options: TuneOptions, reporter: Reporter) -> TuningRows:
@@ -42,20 +36,12 @@ def open_rows(data: str | Path | Dataset, options: TuneOptions, reporter: Report
         DataError: The data are wrong, or too few rows are left for a part; the message names it.
         UsageError: Options contradict each other, the data have a split already, or have no column of the subgroups.
     """
-    RowSelection(
-        split=None if options.split is None else Path(options.split),
-        holdout=options.holdout,
-        folds=options.folds,
-        fold=options.fold or 0,
-        limit=options.limit,
-        per_class=options.per_class,
-        seed=options.seed,
-    )
+    RowSelection.of(narrowed(DatasetOptions, options))
     share, seed, per_class = options.val_fraction, options.seed, options.per_class
     if not 0 <= share < 1:
         raise UsageError(f"--val-fraction must lie between 0 and 1 (0: no validation rows), not {share:g}.")
-    dataset = _open(data, options, reporter)
-    rows = _folds(dataset, options.folds, options) if options.folds else _one_split(dataset, share, seed)
+    dataset = open_parts(data, options, reporter)
+    rows = _folds(dataset, options.folds, options) if options.folds else _one_split(dataset)
     if per_class is not None:
         rows = replace(rows, parts=tuple(_fewer(dataset, parts, per_class, seed) for parts in rows.parts))
         rows.origins["train"] += f", {per_class} images of each class"
@@ -88,54 +74,31 @@ def training_rows(dataset: Dataset, *, val_fraction: float = VAL_SHARE, seed: in
     return TuningRows(named, (parts,), {"train": "all other rows", "val": origin, "test": "none"})
 
 
-def _open(data: str | Path | Dataset, options: TuneOptions, reporter: Reporter) -> Dataset:
-    """All rows, with ``splits`` where there are parts already."""
-    split, holdout, limit, seed = options.split, options.holdout, options.limit, options.seed
-    reading = {name: getattr(options, name) for name in DATA_OPTIONS if name not in _OF_ROWS}
-    if not isinstance(data, Dataset):
-        return open_dataset(
-            data, use_split=None, split=split, holdout=holdout, limit=limit, seed=seed, reporter=reporter, **reading
-        )
-    given = [name for name, value in reading.items() if value and name != "allow_download"]
-    if given:
-        raise UsageError(
-            f"{given[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset."
-        )
-    if split is not None:
-        saved = Split.load(Path(split))
-        saved.refuse_other_rows(len(data), data.listing_fingerprint, data.name)
-        data = replace(data, splits=saved.part_names())
-    if holdout is not None:
-        if data.splits is not None:
-            raise UsageError(f"{data.name} has a split of its own, which is kept. Leave out --holdout.")
-        rest, test = _draw(data, np.arange(len(data)), holdout, seed, "test")
-        data = replace(data, splits=_part_names(len(data), FoldRows(rest, _NO_ROWS, test)))
-    return data if limit is None else data.take(limit_rows(data.targets, limit, seed=seed))
+def open_parts(data: str | Path | Dataset, options: TuneOptions, reporter: Reporter) -> Dataset:
+    """All rows with the part of each, or without parts where folds will be drawn.
+
+    Raises:
+        DataError, UsageError: As ``open_rows``.
+    """
+    reading = narrowed(DatasetOptions, options, per_class=None, folds=None, fold=None)
+    draws = options.folds is None
+    return open_divided(
+        data, reading, use_split=None, default_split=draws, val_fraction=options.val_fraction, reporter=reporter
+    )
 
 
 _NO_ROWS = np.zeros(0, dtype=np.int64)
 
 
-def _one_split(dataset: Dataset, val_fraction: float, seed: int) -> TuningRows:
-    splits = np.full(len(dataset), "train") if dataset.splits is None else dataset.splits
+def _one_split(dataset: Dataset) -> TuningRows:
+    splits, split = dataset.splits, dataset.split
+    if splits is None or not isinstance(split, Split):
+        raise UsageError(
+            "With --holdout 0 there are no test images, so the result could not be measured. Leave it out, or give a share."
+        )
     train, val, test = (np.flatnonzero(splits == part) for part in PARTS)
-    if train.size == 0:
-        names = ", ".join(sorted({str(name) for name in splits} - {""}))
-        raise DataError(f"{dataset.name} has the splits {names} but no split train, so there is nothing to train on.")
-    ranked = None if dataset.splits is None else train
-    given = GIVEN if dataset.split is None else dataset.split_method
-    origins = dict.fromkeys(PARTS, given) if dataset.splits is not None else {"train": "all other rows"}
-    if test.size == 0:
-        train, test = _draw(dataset, train, TEST_SHARE, seed, "test")
-        origins["test"] = f"{TEST_SHARE:.0%} of the training rows, {_how(dataset)}"
-    if val.size == 0 and val_fraction > 0:
-        train, val = _draw(dataset, train, val_fraction, seed, "val")
-        origins["val"] = f"{val_fraction:.0%} of the training rows, {_how(dataset)}"
-    elif val.size == 0:
-        origins["val"] = "none"
-    parts = FoldRows(train, val, test)
-    named = replace(dataset, splits=_part_names(len(dataset), parts))
-    return TuningRows(named, (parts,), {part: origins[part] for part in PARTS}, ranked=ranked)
+    origins = {part: split.origins.get(part, split.method) for part in PARTS}
+    return TuningRows(dataset, (FoldRows(train, val, test),), origins)
 
 
 def _folds(dataset: Dataset, num_folds: int, options: TuneOptions) -> TuningRows:
@@ -159,14 +122,8 @@ def _folds(dataset: Dataset, num_folds: int, options: TuneOptions) -> TuningRows
 
 def _draw(dataset: Dataset, rows: Rows, share: float, seed: int, purpose: str) -> tuple[Rows, Rows]:
     """``rows`` without the drawn ones, and the drawn ones, both ascending."""
-    split = make_split(
-        dataset.targets[rows],
-        None if dataset.groups is None else dataset.groups[rows],
-        fractions={"train": 1 - share, "test": share},
-        seed=derive_seed(seed, "rows of", purpose),
-        class_names=dataset.class_names,
-    )
-    return rows[split.rows("train")], rows[split.rows("test")]
+    names = dataset.class_names
+    return draw_part(dataset.targets, dataset.groups, rows, share, seed=seed, purpose=purpose, class_names=names)
 
 
 def _fewer(dataset: Dataset, parts: FoldRows, per_class: int, seed: int) -> FoldRows:

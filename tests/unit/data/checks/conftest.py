@@ -27,10 +27,10 @@ def make_dataset(pixels):
 
 @pytest.fixture
 def check(make_dataset):
-    """Check such a data set; `found(title)` of the result is the finding with this title."""
+    """Check such a data set; `found(title)` of the result is the finding with this title. `holdout=0`: without a split."""
 
-    def run(*arguments, **more):
-        return Findings(check_data(make_dataset(*arguments, **more)))
+    def run(*arguments, holdout=None, **more):
+        return Findings(check_data(make_dataset(*arguments, **more), holdout=holdout))
 
     return run
 

@@ -11,6 +11,7 @@ import crossgraft
 from crossgraft import check_data
 from crossgraft.data import open_dataset
 from crossgraft.data.checks.ordered_classes import looks_ordered
+from crossgraft.data.default_split import complete_split
 from crossgraft.errors import DataError, UsageError
 
 TWO = [0, 1] * 12
@@ -48,10 +49,22 @@ def test_copies_inside_one_split_are_a_warning(check):
 
 
 def test_without_a_split_nothing_is_said_about_splits(check):
-    found = check(list(range(24)), TWO)
+    found = check(list(range(24)), TWO, holdout=0.0)
     assert found["Identical images across splits"].severity == "not assessed"
     assert found["Patient leakage"].severity == "not assessed"
     assert "Not assessed: patient leakage; identical images across splits." in found.record.verdict
+
+
+def test_copies_on_both_sides_of_the_split_that_tune_would_draw_are_unsound(check, make_dataset):
+    images = [0] * 12 + list(range(12, 24))
+    found = check(images, TWO)
+    assert found.record.split_names == ["train", "val", "test"]
+    assert found["Identical images across splits"].severity == "unsound"
+    split = complete_split(
+        np.asarray(TWO), None, None, seed=0, data_fingerprint=make_dataset(images, TWO).listing_fingerprint
+    )
+    assert found.record.dataset.split_fingerprint == split.fingerprint
+    assert found.record.split_counts == [[len(split.rows(part)) // 2] * 2 for part in ("train", "val", "test")]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +79,7 @@ def test_without_a_split_nothing_is_said_about_splits(check):
     ids=["RGB with equal channels", "16 bits", "both", "floats", "floats with equal channels"],
 )
 def test_the_same_picture_in_another_form_is_the_same_picture(check, pixels, twin):
-    found = check([*range(23), twin(pixels(0, 24, 24))], [*TWO[:23], 0])
+    found = check([*range(23), twin(pixels(0, 24, 24))], [*TWO[:23], 0], holdout=0.0)
     assert found["Identical images"].images == [[1, 24]]
 
 
@@ -308,7 +321,7 @@ def test_repaired_data_are_checked_again_in_the_same_directory(make_folder, tmp_
 
 
 def test_the_frame_has_one_row_a_group_of_images(check):
-    frame = check([0, 0, 1, 1, *range(4, 24)], [0, 0, 1, 1, *TWO[4:]]).result.to_frame()
+    frame = check([0, 0, 1, 1, *range(4, 24)], [0, 0, 1, 1, *TWO[4:]], holdout=0.0).result.to_frame()
     copies = frame[frame["check"] == "identical_within"]
     assert copies["images"].tolist() == ["1 2", "3 4"]
     assert frame["severity"].tolist() == sorted(

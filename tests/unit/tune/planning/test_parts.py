@@ -1,7 +1,5 @@
 """What is said of rows by what they are for."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -50,21 +48,11 @@ def test_groups_on_both_sides_of_one_fold_are_leakage_and_of_two_folds_are_not()
     assert rows(WHOLE).leakage.startswith("Patient leakage not checked")
 
 
-def test_a_split_is_saved_whole_and_folds_are_not_one():
-    split = rows(WHOLE).split_record()
-    assert (split.train, split.val, split.test) == (tuple(range(6)), (6, 7), (8, 9, 10, 11))
-    assert split.num_images == 12
+def test_folds_are_not_one_split():
     folded = rows(parts(range(6), [], range(6, 12), 3), num_folds=5)
     assert folded.split_record() is None
     assert [row.name for row in folded.split_rows()] == ["test of fold 3"]
     assert (folded.parts[0].name, WHOLE.name) == ("fold-3", "")
-
-
-def test_a_ranking_is_told_of_the_rows_that_it_would_open():
-    whole = rows(WHOLE)
-    assert whole.ranked_fingerprint == whole.dataset.fingerprint
-    given = replace(whole, ranked=np.arange(8))
-    assert given.ranked_fingerprint == whole.dataset.take(np.arange(8)).fingerprint != whole.dataset.fingerprint
 
 
 @pytest.mark.parametrize("part", ["train", "val", "test"])

@@ -146,8 +146,11 @@ def test_columns_of_subgroups_must_exist():
 def test_what_rank_would_have_opened_is_known():
     splits = np.where(np.arange(60) < 45, "train", "test")
     made = dataset(splits=splits)
-    assert rows_of(made).ranked_fingerprint == made.take(splits == "train").fingerprint
-    assert rows_of(dataset()).ranked_fingerprint == dataset().fingerprint
+    given = rows_of(made)
+    assert given.ranked_fingerprint == made.take(given.parts[0].train).fingerprint
+    drawn = rows_of(dataset())
+    assert drawn.ranked_fingerprint == dataset().take(drawn.parts[0].train).fingerprint
+    assert rows_of(dataset(), folds=3).ranked_fingerprint == dataset().fingerprint
 
 
 def test_one_class_is_refused():
