@@ -204,6 +204,11 @@ class Execution(Options):
 
     plan: bool = option("Only make the plan: no step is taken and nothing is written.", default=False, decides=False)
     store: bool = option("Add the result to the known results, which later rankings use.", default=True, decides=False)
+    ledger: bool = option(
+        "Count this look at the test images, so that pages say when a result is the best of many; only fingerprints are kept.",
+        default=True,
+        decides=False,
+    )
     track: str | None = option(
         "mlflow or wandb, to log there as well; the run directory stays complete.", default=None, decides=False
     )

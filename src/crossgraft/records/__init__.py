@@ -12,6 +12,7 @@ from crossgraft.records.data_split import DataSplitRecord
 from crossgraft.records.demo import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
 from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
 from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
+from crossgraft.records.looks import Look, LooksRecord
 from crossgraft.records.models import ModelRecord, PreprocessingRecord, Role
 from crossgraft.records.prediction import PredictionRecord, PredictionRow
 from crossgraft.records.prior import STATIC_PRIOR, KnownResult, PriorRecord, PriorRow
@@ -98,6 +99,8 @@ __all__ = [
     "InterpolationPoint",
     "InterpolationRecord",
     "KnownResult",
+    "Look",
+    "LooksRecord",
     "MeanRecord",
     "MethodRecord",
     "MetricRecord",

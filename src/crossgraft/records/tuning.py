@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Share
 from crossgraft.records.checks import CheckRecord
 from crossgraft.records.data import DatasetRecord
+from crossgraft.records.looks import LooksRecord
 from crossgraft.records.models import PreprocessingRecord
 
 
@@ -261,6 +262,9 @@ class TuningRecord(Record):
     thresholds: list[ThresholdRecord] = []
     similarity: dict[str, float] = Field(
         default={}, description="How alike features before and after are: 'cka', 'cka_debiased'."
+    )
+    looks: LooksRecord | None = Field(
+        default=None, description="How often these test images were looked at; None: not counted (--no-ledger)."
     )
     saved_model: str | None = Field(default=None, description="Folder in the run directory.")
     saved_model_reason: str | None = None

@@ -10,6 +10,7 @@ from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
 from crossgraft.records.checks import CheckRecord
 from crossgraft.records.data import DatasetRecord
 from crossgraft.records.interpolation import InterpolationRecord
+from crossgraft.records.looks import LooksRecord
 from crossgraft.records.tuning import MetricRecord, PlanRecord, SplitRow, TunedModelRecord
 
 IntervalOf = Literal["seeds", "test images"]
@@ -120,6 +121,9 @@ class FineTuningComparisonRecord(Record):
         default=[], description="One per seed: networks between the pretrained one and full."
     )
     interpolation_reason: str | None = Field(default=None, description="Why there is none.")
+    looks: LooksRecord | None = Field(
+        default=None, description="How often these test images were looked at; None: not counted (--no-ledger)."
+    )
     interval_words: str = Field(description="What the intervals of the variants say.")
     seconds: float = Field(description="Of all trainings.")
     checks: list[CheckRecord] = []

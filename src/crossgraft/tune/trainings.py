@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.data.describe import make_thumbnails
 from crossgraft.errors import DataError
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
-from crossgraft.records import TuningRecord
+from crossgraft.records import Look, LooksRecord, TuningRecord
 from crossgraft.runs import Publish, RunDirectory
 from crossgraft.runs.jobs import num_read_back, results_of, run_jobs
+from crossgraft.runs.ledger import count_looks
 from crossgraft.tune.assemble import assemble_record, prediction_table, record_of_fold
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Trained, TrainingOutcome, TrainingWork, pick, trained_network
@@ -88,6 +92,8 @@ def train_and_evaluate(
             of_folds=of_folds,
             similarity=similarity,
         )
+        if prepared.options.ledger:
+            record = record.model_copy(update={"looks": _count_look(prepared, record, finished, reporter)})
         tuned = FineTuningResult(record, plan=plan, classifier=None if of_folds else finished[0].classifier)
         if run is not None:
             tuned = _write(prepared, tuned, finished, of_folds, run, publish, reporter)
@@ -164,6 +170,23 @@ def _of_folds(prepared: Preparation, finished: Sequence[_Finished]) -> dict[int,
     dataset, task = prepared.rows.dataset, prepared.task
     folds = [] if prepared.rows.num_folds is None else [fold.predictions for fold in finished]
     return {fold.parts.fold or 0: evaluate_alone(fold, dataset, task=task) for fold in folds}
+
+
+def _count_look(
+    prepared: Preparation, record: TuningRecord, finished: Sequence[_Finished], reporter: Reporter
+) -> LooksRecord | None:
+    """Add this look at the test rows to the ledger; the same training is the same look."""
+    dataset = prepared.rows.dataset
+    tested = np.concatenate([fold.predictions.parts.test for fold in finished])
+    keys = " ".join(sorted(fold.trained.record.key for fold in finished))
+    look = Look(
+        test=dataset.take(np.sort(tested)).fingerprint,
+        measured=hashlib.sha256(keys.encode()).hexdigest(),
+        command="tune",
+    )
+    primary = record.metric(record.primary_metric)
+    low, high = (None, None) if primary is None else (primary.low, primary.high)
+    return count_looks(look, low=low, high=high, reporter=reporter)
 
 
 def _write(

@@ -178,6 +178,7 @@ def _record(study: Study, done: Sequence[DoneTraining], run: RunDirectory) -> Fi
     references = {each.text: each for one in done if one.record is not None for each in one.record.references}
     references |= {each.text: each for curve in curves for each in curve.record.references}
     failed = [each for each in done if each.record is None]
+    counted_looks = [each.record.looks for each in done if each.record is not None and each.record.looks is not None]
     return FineTuningComparisonRecord(
         dataset=describe_dataset(data, show_names=study.request.options.show_names),
         splits=rows.split_rows(),
@@ -190,6 +191,7 @@ def _record(study: Study, done: Sequence[DoneTraining], run: RunDirectory) -> Fi
         trainings=[each.row for each in done],
         interpolation=[curve.record for curve in curves],
         interpolation_reason=reason,
+        looks=max(counted_looks, key=lambda looks: looks.number, default=None),
         interval_words=intervals_in_words(len(study.seeds)),
         seconds=sum(each.row.seconds for each in done),
         checks=study.checks,

@@ -7,7 +7,7 @@ import pytest
 from crossgraft.errors import DataError, StorageError
 from crossgraft.records import KnownResult
 from crossgraft.runs import add_known_results, known_results_file, read_known_results
-from crossgraft.runs import known_results as module
+from crossgraft.runs import json_lines as module
 
 
 def row(model="resnet18", target="mine", value=0.9, **changes):
