@@ -6,7 +6,7 @@ with images that another one tests on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Int64
@@ -40,6 +40,7 @@ def complete_split(
     group_column: str | None = None,
     class_names: Sequence[str] | None = None,
     name: str = "the data",
+    elsewhere: Collection[str] = (),
 ) -> Split:
     """Keep the parts that are given, and draw a missing test part, then a missing val part, from the training rows.
 
@@ -57,6 +58,7 @@ def complete_split(
         group_column: Name of the groups, for the description.
         class_names: Names of the classes, for messages.
         name: Name of the data, for messages.
+        elsewhere: Parts that the data have beside these rows, which are not drawn.
 
     Raises:
         DataError: Parts are given, and none is called train.
@@ -73,7 +75,7 @@ def complete_split(
     drawn = False
     missing: list[tuple[Part, float, RowNumbers]] = [("test", test_share, test), ("val", val_share, val)]
     for part, share, present in missing:
-        if present.size:
+        if present.size or part in elsewhere:
             continue
         origins[part] = f"{share:.0%} of the training rows, {how}" if share > 0 else "none"
         if share > 0:

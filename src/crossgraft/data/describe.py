@@ -6,7 +6,6 @@ import numpy as np
 
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.rows import ImageRows
-from crossgraft.data.splits import Split
 from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.records import DatasetRecord, Thumbnail
 
@@ -24,7 +23,7 @@ def describe_dataset(dataset: ImageRows, *, show_names: bool = False) -> Dataset
         class_counts=list(dataset.class_counts),
         rows_used=dataset.rows_used,
         split_method=dataset.split_method,
-        split_fingerprint=dataset.split.fingerprint if isinstance(dataset.split, Split) else None,
+        split_fingerprint=dataset.split_fingerprint,
         group_column=dataset.group_column,
         num_groups=None if dataset.groups is None else len(np.unique(dataset.groups)),
         fingerprint=dataset.fingerprint,

@@ -43,6 +43,18 @@ def dataset_fingerprint(digests: Sequence[bytes], labels: np.ndarray, groups: np
     return fingerprint.hexdigest()
 
 
+def training_fingerprint(names: Sequence[str], labels: np.ndarray, groups: np.ndarray | None) -> str:
+    """12 hexadecimal digits of the training rows of a split, by which reports of one split are known.
+
+    The rows of other parts are not needed, so a command that must not open them can say which split it uses. Groups count as
+    numbers in the order of their first row: those that files name in their headers have no other name.
+    """
+    numbers: dict[object, int] = {}
+    known = None if groups is None else [numbers.setdefault(group, len(numbers)) for group in groups.tolist()]
+    columns = [list(names), labels.tolist(), known]
+    return hashlib.sha256(json.dumps(columns).encode()).hexdigest()[:12]
+
+
 def listing_fingerprint(names: Sequence[str], labels: np.ndarray, groups: np.ndarray | None) -> str:
     """64 hexadecimal digits that identify names, labels and groups in row order, without opening an image."""
     columns = [list(names), labels.tolist(), None if groups is None else groups.tolist()]

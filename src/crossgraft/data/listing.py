@@ -108,6 +108,7 @@ def look_at_rows(
     *,
     classes: Classes | None,
     split: Record | None = None,
+    split_fingerprint: str | None = None,
     rows_used: str,
     ordinal: bool = False,
     skip_unreadable: bool = False,
@@ -123,6 +124,7 @@ def look_at_rows(
         chosen: Numbers of the rows to use, in the order in which they are used.
         classes: Classes of all rows; None: the labels mean nothing.
         split: The split that was drawn or read, if any.
+        split_fingerprint: What it is known by.
         rows_used: Description of the chosen rows.
         ordinal: Whether the user states an order of the classes.
         skip_unreadable: As in ``inspect_images``.
@@ -159,6 +161,7 @@ def look_at_rows(
         rows_used=rows_used,
         split_method=rows.split_method,
         split=split,
+        split_fingerprint=split_fingerprint,
         reading=rows.reading,
         ordinal=ordinal,
         skipped_unreadable=(),

@@ -14,7 +14,7 @@ from crossgraft.data.default_split import GIVEN
 from crossgraft.data.listing import list_rows, look_at_rows, make_request, warn_of_unreadable
 from crossgraft.data.selection import RowSelection
 from crossgraft.data.sources import SourceRows
-from crossgraft.data.splits import PARTS, Split, split_of
+from crossgraft.data.splits import Split
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options import options_of
 from crossgraft.options.data import VAL_SHARE, DatasetOptions, SourceOptions
@@ -119,11 +119,9 @@ def open_dataset(
         slices=slices,
         allow_download=allow_download,
     )
-    source, rows = list_rows(location, make_request(options, use_split=None if default_split else use_split), reporter)
-    is_official = default_split and use_split is not None and selection.keeps_official
-    official = _official_split(rows) if is_official else None
-    if official is not None:  # complete, so what is known of other rows may not matter
-        source, rows = list_rows(location, make_request(options, use_split=use_split), Reporter(quiet=True))
+    request = make_request(options, use_split=use_split)
+    source, rows = list_rows(location, request, reporter)
+    elsewhere = _other_parts(location, rows, options, use_split) if default_split else ()
     if rows.problems:
         raise DataError(rows.problems[0])
     classes = name_classes(rows.labels, rows.label_names, class_names)
@@ -131,19 +129,25 @@ def open_dataset(
     task.refuse_useless(classes.targets, classes.names, rows.name)
     for notice in classes.notices:
         reporter.warn(notice)
-    drawn = None if official is not None else selection.make_split(rows, classes.targets, classes.names)
+    drawn = selection.make_split(rows, classes.targets, classes.names, elsewhere=elsewhere)
     if drawn is not None:
-        rows = replace(rows, split_method=drawn.method, splits=drawn.part_names() if use_split is None else rows.splits)
+        is_as_given = drawn.seed is None and selection.keeps_official
+        rows = replace(
+            rows,
+            split_method=rows.split_method if is_as_given else drawn.method,
+            splits=drawn.part_names() if use_split is None else rows.splits,
+        )
     chosen = np.arange(len(rows.labels)) if drawn is None or use_split is None else drawn.rows("train")
-    parts = rows.splits if use_split is None else None
-    chosen = chosen[selection.fewer(classes.targets[chosen], classes.names, parts)]
+    train = chosen if drawn is None else drawn.rows("train")
+    chosen = chosen[selection.fewer(classes.targets[chosen], classes.names, rows.splits if use_split is None else None)]
     dataset = look_at_rows(
         source,
         rows,
         chosen,
         classes=classes,
-        split=official or drawn,
-        rows_used=selection.describe(_rows_in_words(rows, use_split, official or drawn), len(rows.labels)),
+        split=None if elsewhere else drawn,
+        split_fingerprint=None if drawn is None and rows.splits is None else rows.fingerprint_of_split(train),
+        rows_used=selection.describe(_rows_in_words(rows, use_split, drawn), len(rows.labels)),
         ordinal=ordinal,
         skip_unreadable=skip_unreadable,
         num_threads=num_threads,
@@ -154,12 +158,17 @@ def open_dataset(
     return dataset.readable()
 
 
-def _official_split(rows: SourceRows) -> Split | None:
-    """The split that came with the data where it has all parts, and None otherwise."""
-    if rows.splits is None or not set(PARTS) <= set(rows.splits.tolist()):
-        return None
-    origins = dict.fromkeys(PARTS, GIVEN)
-    return split_of(rows.splits, rows.listing_fingerprint, rows.split_method, None, origins=origins)
+def _other_parts(
+    location: str | Path, rows: SourceRows, options: SourceOptions, use_split: str | None
+) -> tuple[str, ...]:
+    """Parts that the data have, of which no row was asked for; that they are there is all that is known of them."""
+    if rows.splits is None or use_split is None:
+        return ()
+    names = rows.split_names
+    if names is None:  # a source of another package, which has to list all rows to say so
+        listed = list_rows(location, make_request(options, use_split=None), Reporter(quiet=True))[1].splits
+        names = () if listed is None else tuple(np.unique(listed).tolist())
+    return tuple(name for name in names if name != use_split)
 
 
 def open_divided(
@@ -207,7 +216,10 @@ def open_divided(
 def _divide(dataset: Dataset, selection: RowSelection, use_split: str | None) -> Dataset:
     split = selection.make_split(dataset, dataset.targets, dataset.class_names)
     if split is not None:
-        dataset = replace(dataset, splits=split.part_names(), split=split, split_method=split.method)
+        known = dataset.fingerprint_of_split(split.rows("train"))
+        dataset = replace(
+            dataset, splits=split.part_names(), split=split, split_method=split.method, split_fingerprint=known
+        )
     if use_split is not None and dataset.splits is not None:
         chosen = dataset.splits == use_split
         if not chosen.any():

@@ -11,7 +11,7 @@ import numpy as np
 
 from crossgraft.data._confidential import group_numbers
 from crossgraft.data._image_facts import ImageFacts
-from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint
+from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint, training_fingerprint
 from crossgraft.data.inspection import InspectedImages, summarise_kinds
 from crossgraft.errors import DataError, UsageError
 from crossgraft.records import Record
@@ -46,6 +46,7 @@ class ImageRows:
         split_method: Origin of the splits, in words.
         skipped_unreadable: Names of images that were left out because they cannot be decoded.
         split: The ``Split`` that was drawn or read when the data were opened, or None.
+        split_fingerprint: What the split is known by, drawn or not (``training_fingerprint``); None where there is none.
         reading: Description of how files of scanners were read.
         ordinal: Whether the order of the classes has a meaning (grades, stages), as stated by the user.
         groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
@@ -66,6 +67,7 @@ class ImageRows:
     _images: InspectedImages
     _image_rows: np.ndarray
     split: Record | None = None
+    split_fingerprint: str | None = None
     reading: tuple[str, ...] = ()
     ordinal: bool = False
     groups_known: np.ndarray | None = None
@@ -142,6 +144,11 @@ class ImageRows:
         if self._sealed is not None:
             return self._sealed[0]
         return dataset_fingerprint(self.image_digests, self.labels, self.groups)
+
+    def fingerprint_of_split(self, train: np.ndarray) -> str:
+        """What a split is known by whose training rows are these: 12 hexadecimal digits."""
+        names = [self.image_name(int(row)) for row in train]
+        return training_fingerprint(names, self.labels[train], None if self.groups is None else self.groups[train])
 
     @property
     def listing_fingerprint(self) -> str:

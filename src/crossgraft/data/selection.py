@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,8 +84,21 @@ class RowSelection:
         """Whether nothing was said about parts, so that those that come with the data hold."""
         return self.split is None and self.holdout is None and self.folds is None
 
-    def make_split(self, rows: SourceRows | ImageRows, targets: Targets, class_names: Sequence[str]) -> Split | None:
+    def make_split(
+        self,
+        rows: SourceRows | ImageRows,
+        targets: Targets,
+        class_names: Sequence[str],
+        *,
+        elsewhere: Collection[str] = (),
+    ) -> Split | None:
         """The split that was asked for; None when all rows are used.
+
+        Args:
+            rows: Rows to divide.
+            targets: Class of each, or (n, L) of 0 and 1.
+            class_names: Names of the classes.
+            elsewhere: Parts that the data have beside these rows, which are not drawn.
 
         Raises:
             DataError: A saved split belongs to other rows, or the rows cannot be split as asked.
@@ -95,7 +108,7 @@ class RowSelection:
         if self.split is not None:
             split = Split.load(self.split)
             split.refuse_other_rows(len(targets), listing, rows.name)
-            return self._complete(rows, targets, class_names, split) if self.by_default else split
+            return self._complete(rows, targets, class_names, split, ()) if self.by_default else split
         if rows.splits is not None and (self.folds is not None or self.holdout is not None):
             raise UsageError(f"{rows.name} has a split of its own, which is kept. Leave out --holdout and --folds.")
         if self.folds is not None:
@@ -110,10 +123,15 @@ class RowSelection:
             return folds[self.fold]
         if self.holdout == 0 or (self.holdout is None and not self.by_default):
             return None
-        return self._complete(rows, targets, class_names, None)
+        return self._complete(rows, targets, class_names, None, elsewhere)
 
     def _complete(
-        self, rows: SourceRows | ImageRows, targets: Targets, class_names: Sequence[str], saved: Split | None
+        self,
+        rows: SourceRows | ImageRows,
+        targets: Targets,
+        class_names: Sequence[str],
+        saved: Split | None,
+        elsewhere: Collection[str],
     ) -> Split:
         return complete_split(
             targets,
@@ -127,6 +145,7 @@ class RowSelection:
             group_column=rows.group_column,
             class_names=class_names,
             name=rows.name,
+            elsewhere=elsewhere,
         )
 
     def fewer(self, targets: Targets, class_names: tuple[str, ...], parts: np.ndarray | None = None) -> np.ndarray:

@@ -107,7 +107,7 @@ def describe_split(
         class_names=list(class_names),
         splits=shown,
         split_method=split.method,
-        split_fingerprint=split.fingerprint,
+        split_fingerprint=rows.fingerprint_of_split(split.rows("train")),
         seed=split.seed,
         leakage=leakage_in_words(groups, rows.group_column, [[split.rows(part) for part in PARTS]]),
         leakage_checked=groups is not None,

@@ -6,7 +6,6 @@ of one patient resemble each other, so a model that has seen one of them is not 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -75,11 +74,6 @@ class Split(Record):
     def rows(self, part: Part) -> np.ndarray:
         """Row numbers of one part."""
         return np.asarray(getattr(self, part), dtype=np.int64)
-
-    @property
-    def fingerprint(self) -> str:
-        """12 hexadecimal digits, equal for equal parts of equal data: reports of one split show the same ones."""
-        return hashlib.sha256("\n".join([self.data_fingerprint, *self.part_names()]).encode()).hexdigest()[:12]
 
     def part_names(self) -> np.ndarray:
         """(num_images,) the part of each row; empty for a row that is in none."""

@@ -96,6 +96,9 @@ def survey_again(dataset: Dataset, selection: RowSelection, *, num_threads: int 
     drawn = _split_of(dataset, selection, dataset.targets, dataset.class_names)
     if drawn is not None:
         dataset = replace(dataset, split_method=drawn.method, splits=drawn.part_names(), split=drawn)
+    if dataset.splits is not None:
+        known = dataset.fingerprint_of_split(np.flatnonzero(dataset.splits == "train"))
+        dataset = replace(dataset, split_fingerprint=known)
     names = [dataset.image_name(row) for row in range(len(dataset))]
     images = inspect_images(names, dataset.read, for_check=True, num_threads=num_threads, reporter=reporter)
     return survey_rows(replace(dataset, _images=images, _image_rows=np.arange(len(dataset))))
@@ -138,6 +141,9 @@ def survey_location(
         np.arange(len(rows.labels)),
         classes=classes,
         split=drawn,
+        split_fingerprint=None
+        if rows.splits is None
+        else rows.fingerprint_of_split(np.flatnonzero(rows.splits == "train")),
         rows_used="all rows" if rows.splits is None else "all rows of all splits",
         ordinal=ordinal,
         for_check=True,

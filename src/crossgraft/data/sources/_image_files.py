@@ -30,6 +30,7 @@ class OtherFields(TypedDict, total=False):
     name: Required[str]
     label_names: Sequence[str] | None
     split_method: str
+    split_names: tuple[str, ...]
     problems: tuple[str, ...]
 
 

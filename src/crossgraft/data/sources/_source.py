@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from crossgraft.data._confidential import Confidential
-from crossgraft.data.fingerprint import listing_fingerprint
+from crossgraft.data.fingerprint import listing_fingerprint, training_fingerprint
 from crossgraft.errors import UsageError
 
 NO_LABEL = ""
@@ -72,6 +72,7 @@ class SourceRows(Confidential):
         label_names: Name of label number 0, 1, …, or None if labels are shown as they are; with several labels per image
             the names of the L columns.
         splits: (n,) or None if the source has no splits.
+        split_names: Names of all splits of the source, those of rows that were not asked for too; None: not known.
         split_method: Origin of the splits, in words.
         groups: (n,) or None.
         group_column: Column that the groups come from.
@@ -91,6 +92,7 @@ class SourceRows(Confidential):
     decode: Callable[[int], np.ndarray]
     label_names: Sequence[str] | None = None
     splits: np.ndarray | None = None
+    split_names: tuple[str, ...] | None = None
     split_method: str = "no split"
     groups: np.ndarray | None = None
     group_column: str | None = None
@@ -100,6 +102,11 @@ class SourceRows(Confidential):
     reading: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     has_labels: bool = True
+
+    def fingerprint_of_split(self, train: np.ndarray) -> str:
+        """What a split is known by whose training rows are these: 12 hexadecimal digits."""
+        names = [self.image_names[int(row)] for row in train]
+        return training_fingerprint(names, self.labels[train], None if self.groups is None else self.groups[train])
 
     @property
     def listing_fingerprint(self) -> str:

@@ -43,6 +43,9 @@ class CsvTable(DataSource):
                 files, names = _image_files(table, _path_column(table, request), path, request)
                 return rows_of_files(files, names, request, name=path.stem, labels=None)
         columns = _TableColumns(table, request)
+        found = (
+            () if columns.split is None else tuple(sorted({canonical_split(c) for c in table.column(columns.split)}))
+        )
         table, splits = _keep_split(table, columns.split, request.use_split)
         files, names = _image_files(table, columns.path, path, request)
         labels, label_names, notices = _labels(table, columns.labels, request.label_separator)
@@ -54,6 +57,7 @@ class CsvTable(DataSource):
             labels=labels,
             label_names=label_names,
             splits=splits,
+            split_names=found,
             split_method="no split" if columns.split is None else f"column {columns.split} of the table",
             groups=None if columns.group is None else _groups(table, columns.group),
             group_column=columns.group,

@@ -6,6 +6,7 @@ Images are decoded here and not by ``datasets``, whose pictures of 16-bit files 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,9 @@ class HfDataset(DataSource):
             return _without_splits(splits, request)
         if request.use_split is None:
             return _source_rows(_Rows(splits, list(splits.files), request))
-        refuse_missing_split(request.use_split, [str(split) for split in splits.files], f"The dataset {splits.name}")
-        return _source_rows(_Rows(splits, [request.use_split], request))
+        names = tuple(map(str, splits.files))
+        refuse_missing_split(request.use_split, names, f"The dataset {splits.name}")
+        return replace(_source_rows(_Rows(splits, [request.use_split], request)), split_names=names)
 
 
 def _without_splits(splits: ArrowSplits, request: SourceRequest) -> SourceRows:
@@ -83,11 +85,11 @@ def _without_splits(splits: ArrowSplits, request: SourceRequest) -> SourceRows:
     if not all(words):
         row = int(np.flatnonzero(words == "")[0])
         raise DataError(f"The split is missing in {rows.row_name(row)} (column {column}). Fill it in.")
-    rows.splits = words
+    rows.splits, names = words, tuple(np.unique(words).tolist())
     if request.use_split is not None:
         refuse_missing_split(request.use_split, words.tolist(), f"The dataset {splits.name}")
         rows.keep(np.flatnonzero(words == request.use_split))
-    return _source_rows(rows)
+    return replace(_source_rows(rows), split_names=names)
 
 
 class _Rows(Confidential):

@@ -53,15 +53,20 @@ class ImageFolder(DataSource):
         if not split_folders:
             if request.use_split not in (None, "train"):
                 refuse_missing_split(request.use_split, [], f"The folder {root}")
-            return _rows(root, {None: root}, request)
+            return _rows(root, {None: root}, (), request)
+        known = {name: root / folder for name, folder in split_folders.items() if is_split_name(name)}
         if request.use_split is None:
-            known = {name: root / folder for name, folder in split_folders.items() if is_split_name(name)}
-            return _rows(root, known, request)
+            return _rows(root, known, tuple(known), request)
         refuse_missing_split(request.use_split, list(split_folders), f"The folder {root}")
-        return _rows(root, {request.use_split: root / split_folders[request.use_split]}, request)
+        return _rows(root, {request.use_split: root / split_folders[request.use_split]}, tuple(known), request)
 
 
-def _rows(root: Path, parts: Mapping[str, Path] | Mapping[None, Path], request: SourceRequest) -> SourceRows:
+def _rows(
+    root: Path,
+    parts: Mapping[str, Path] | Mapping[None, Path],
+    split_names: tuple[str, ...],
+    request: SourceRequest,
+) -> SourceRows:
     """The images of ``parts``, which maps split names (or None: no splits) to folders of classes."""
     files: list[Path] = []
     labels: list[str] = []
@@ -82,6 +87,7 @@ def _rows(root: Path, parts: Mapping[str, Path] | Mapping[None, Path], request: 
         name=root.resolve().name,
         labels=labels,
         splits=splits if has_splits else None,
+        split_names=split_names,
         split_method="folders of the data" if has_splits else "no split",
         notices=notices,
         problems=tuple(problems),

@@ -92,6 +92,7 @@ class _Block(Confidential):
     group_key: str | None
     groups: np.ndarray | None
     splits: np.ndarray | None
+    split_names: tuple[str, ...]
     split_method: str
     attributes: dict[str, np.ndarray]
 
@@ -102,7 +103,8 @@ def _official_block(arrays: NpzArrays, split: str, request: SourceRequest) -> _B
     images = images_in_rows(arrays.read(images_key), f"array {images_key} of {arrays.name}")
     columns = _ArrayColumns(arrays, request, images_key, len(images), prefix=f"{split}_")
     rows = np.arange(len(images))
-    return columns.block(images, rows, np.asarray([split] * len(images)), "official split of the file")
+    names = tuple(name for name in _SPLITS if f"{name}_images" in arrays.keys)
+    return columns.block(images, rows, np.asarray([split] * len(images)), names, "official split of the file")
 
 
 def _plain_block(arrays: NpzArrays, request: SourceRequest) -> _Block:
@@ -118,7 +120,7 @@ def _plain_block(arrays: NpzArrays, request: SourceRequest) -> _Block:
     if split_key is None:
         if request.use_split is not None and request.use_split != "train":
             refuse_missing_split(request.use_split, [], f"The file {arrays.name}")
-        return columns.block(images, np.arange(len(images)), None, "no split")
+        return columns.block(images, np.arange(len(images)), None, (), "no split")
     words = arrays.read_column(split_key, len(images), "images")
     splits = np.asarray([canonical_split(str(word)) for word in words])
     if request.use_split is None:
@@ -126,7 +128,8 @@ def _plain_block(arrays: NpzArrays, request: SourceRequest) -> _Block:
     else:
         refuse_missing_split(request.use_split, splits.tolist(), f"The file {arrays.name}")
         rows = np.flatnonzero(splits == request.use_split)
-    return columns.block(images, rows, splits[rows], f"array {split_key} of the file")
+    names = tuple(np.unique(splits).tolist())
+    return columns.block(images, rows, splits[rows], names, f"array {split_key} of the file")
 
 
 class _ArrayColumns:
@@ -148,7 +151,14 @@ class _ArrayColumns:
         else:
             self.group_key = self._usual_groups()
 
-    def block(self, images: np.ndarray, rows: np.ndarray, splits: np.ndarray | None, split_method: str) -> _Block:
+    def block(
+        self,
+        images: np.ndarray,
+        rows: np.ndarray,
+        splits: np.ndarray | None,
+        split_names: tuple[str, ...],
+        split_method: str,
+    ) -> _Block:
         """All columns at ``rows``."""
         split_keys = [] if self.prefix else [*_SPLIT_KEYS, *_CLASS_KEYS]
         known = [self.images_key, *self.label_keys, self.group_key, *split_keys]
@@ -162,6 +172,7 @@ class _ArrayColumns:
             group_key=None if self.group_key is None else self.group_key.removeprefix(self.prefix),
             groups=None if self.group_key is None else self._groups(self.group_key, rows),
             splits=splits,
+            split_names=split_names,
             split_method=split_method,
             attributes={key.removeprefix(self.prefix): self._read(key)[rows] for key in others},
         )
@@ -218,6 +229,7 @@ def _source_rows(arrays: NpzArrays, blocks: Sequence[_Block]) -> SourceRows:
         decode=lambda row: image_in_row(*places[row]),
         label_names=label_names,
         splits=_joined(splits) if splits else None,
+        split_names=blocks[0].split_names,
         split_method=blocks[0].split_method,
         groups=_joined(groups) if len(groups) == len(blocks) else None,
         group_column=blocks[0].group_key if len(groups) == len(blocks) else None,

@@ -8,10 +8,9 @@ import pytest
 from PIL import Image
 
 import crossgraft
-from crossgraft import check_data
+from crossgraft import check_data, split_data
 from crossgraft.data import open_dataset
 from crossgraft.data.checks.ordered_classes import looks_ordered
-from crossgraft.data.default_split import complete_split
 from crossgraft.errors import DataError, UsageError
 
 TWO = [0, 1] * 12
@@ -60,11 +59,9 @@ def test_copies_on_both_sides_of_the_split_that_tune_would_draw_are_unsound(chec
     found = check(images, TWO)
     assert found.record.split_names == ["train", "val", "test"]
     assert found["Identical images across splits"].severity == "unsound"
-    split = complete_split(
-        np.asarray(TWO), None, None, seed=0, data_fingerprint=make_dataset(images, TWO).listing_fingerprint
-    )
-    assert found.record.dataset.split_fingerprint == split.fingerprint
-    assert found.record.split_counts == [[len(split.rows(part)) // 2] * 2 for part in ("train", "val", "test")]
+    drawn = split_data(make_dataset(images, TWO))
+    assert found.record.dataset.split_fingerprint == drawn.record.split_fingerprint
+    assert found.record.split_counts == [[len(drawn.split.rows(part)) // 2] * 2 for part in ("train", "val", "test")]
 
 
 @pytest.mark.parametrize(
