@@ -26,7 +26,9 @@ from support.tiny import make_images
 
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 MODELS = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "logme", "--workers", "1")
-PLAIN = ("rank", "images", *MODELS, "--out", "run")
+ALL_ROWS = ("--holdout", "0")
+"""An image that is wrong is among the rows that are looked at, wherever it would be in a split."""
+PLAIN = ("rank", "images", *MODELS, *ALL_ROWS, "--out", "run")
 
 
 def documented():
@@ -51,7 +53,7 @@ def one_class(folder, _):
 
 def class_with_one_image(folder, _):
     make_images(folder / "rare", {"benign": 8, "malignant": 1})
-    return "rank", "rare", *MODELS
+    return "rank", "rare", *MODELS, *ALL_ROWS
 
 
 def empty_class(folder, _):
@@ -64,7 +66,7 @@ def label_table(folder, header, rows):
     files = [path.relative_to(folder) for path in sorted((folder / "images").rglob("*.png"))]
     lines = [f"{files[i % len(files)].as_posix()},{row}" for i, row in enumerate(rows)]
     (folder / "table.csv").write_text("\n".join([f"path,{header}", *lines]) + "\n")
-    return "rank", "table.csv", *MODELS
+    return "rank", "table.csv", *MODELS, *ALL_ROWS
 
 
 def label_uncertain(folder, _):
@@ -180,7 +182,7 @@ def scans(folder):
     for seed, name in enumerate(("benign", "malignant")):
         for i in range(3):
             write_ct(folder / "scans" / name / f"{i}.dcm", ct_slice(10 * seed + i), patient=f"P{seed}{i}")
-    return "rank", "scans", *MODELS
+    return "rank", "scans", *MODELS, *ALL_ROWS
 
 
 def published_table_without_results(folder, _):
@@ -231,7 +233,7 @@ def nifti_with_nan(folder, _):
             values = np.random.default_rng(10 * seed + i).random((4, 4, 4), dtype=np.float32)
             values[0, 0, 0] = np.nan if (seed, i) == (0, 0) else 0
             write_nifti(folder / "volumes" / name / f"{i}.nii.gz", values)
-    return "rank", "volumes", *MODELS
+    return "rank", "volumes", *MODELS, *ALL_ROWS
 
 
 def window_typo(folder, _):
@@ -245,7 +247,7 @@ def slices_typo(folder, _):
 def table(folder, label, *, column="label"):
     rows = [f"images/{name}/{i:02d}.png,{label(name, i)}" for name in ("benign", "malignant") for i in range(12)]
     (folder / "table.csv").write_text("\n".join([f"path,{column}", *rows]) + "\n")
-    return "rank", "table.csv", *MODELS
+    return "rank", "table.csv", *MODELS, *ALL_ROWS
 
 
 def float_labels(folder, _):
@@ -263,7 +265,7 @@ def missing_label_column(folder, _):
 
 def table_without_header(folder, _):
     (folder / "table.csv").write_text("images/benign/00.png,benign,P001\nimages/malignant/00.png,malignant,P002\n")
-    return "rank", "table.csv", *MODELS
+    return "rank", "table.csv", *MODELS, *ALL_ROWS
 
 
 def truncate(folder):
@@ -304,7 +306,7 @@ def nifti_in_two_files(folder, _):
 
     nibabel.save(nibabel.Nifti1Pair(np.zeros((4, 4, 4), np.int16), np.eye(4)), folder / "scan.hdr")
     (folder / "table.csv").write_text("path,label\nscan.hdr,a\nimages/benign/00.png,b\nimages/benign/01.png,a\n")
-    return "rank", "table.csv", *MODELS
+    return "rank", "table.csv", *MODELS, *ALL_ROWS
 
 
 def copy_into_the_other_class(folder):
@@ -332,7 +334,7 @@ def check_of_unreadable_images(folder, _):
 
 
 def check_without_a_split(folder, _):
-    return "check", "images"
+    return "check", "images", *ALL_ROWS
 
 
 def skip_unreadable(folder, _):
@@ -534,7 +536,7 @@ TUNE = ("tune", "images", "--model", "tiny_models:tiny", "--epochs", "1", "--wor
 
 
 def split_not_there(folder, _):
-    return *PLAIN, "--split", "nothere.json"
+    return "rank", "images", *MODELS, "--split", "nothere.json"
 
 
 def tune_without_a_model(folder, _):

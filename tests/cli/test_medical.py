@@ -79,7 +79,7 @@ def test_nothing_written_names_a_patient_or_a_file(scans, workspace, crossgraft,
 
 
 def test_the_report_says_how_files_were_read_and_shows_them(scans, workspace, crossgraft):
-    outcome = crossgraft("rank", "scans", *MODELS, "--out", "run", "--skip-unreadable")
+    outcome = crossgraft("rank", "scans", *MODELS, "--holdout", "0", "--out", "run", "--skip-unreadable")
     assert "DICOM: own window in 25 files." in outcome.err
     record = json.loads((workspace / "run" / "report.json").read_text(encoding="utf-8"))
     assert record["dataset"]["reading"] == ["DICOM: own window in 25 files."]
@@ -104,7 +104,9 @@ def test_slices_and_window_of_volumes(workspace, crossgraft):
         for i in range(6):
             volume = np.stack([ct_slice(100 * seed + 10 * i + k, 16) for k in range(5)], axis=-1)
             write_nifti(workspace / "volumes" / label / f"{i}.nii.gz", volume)
-    outcome = crossgraft("rank", "volumes", *MODELS, "--out", "run", "--slices", "2", "--window", "lung")
+    outcome = crossgraft(
+        "rank", "volumes", *MODELS, "--holdout", "0", "--out", "run", "--slices", "2", "--window", "lung"
+    )
     assert outcome.code == 0, outcome.err
     assert (
         "NIfTI: window lung (centre -600, width 1500) in 12 files; of 12 files with several slices, 2 evenly"

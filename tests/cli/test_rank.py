@@ -29,7 +29,7 @@ def numbers(record):
 def test_the_terminal_shows_table_advice_and_report(ranked):
     lines = ranked.out.splitlines()
     heading = " ".join(lines[:3])
-    assert heading.startswith("images 24 images, all rows (no split given) · 2 classes (12 / 12)")
+    assert heading.startswith("images 16 images, train rows of the split · 2 classes (8 / 8)")
     assert "patient leakage not checked (no group column)" in heading
     assert any(line.split()[:3] == ["Rank", "Model", "LogME"] for line in lines)
     assert any("Above shuffled" in line for line in lines)
@@ -39,7 +39,7 @@ def test_the_terminal_shows_table_advice_and_report(ranked):
 
 
 def test_progress_goes_to_stderr_in_the_users_words(ranked):
-    assert "Looking at 24 images with narrow (1 of 4)" in ranked.err
+    assert "Looking at 16 images with narrow (1 of 4)" in ranked.err
     assert "Scoring wide (2 of 4)" in ranked.err
 
 
@@ -53,7 +53,7 @@ def test_the_run_directory_holds_the_whole_run(ranked, workspace):
     assert {model.role for model in record.models} == {"candidate", "random weights"}
     cell = record.cell("wide", "logme")
     assert cell.low < cell.value < cell.high
-    assert len(cell.jackknife_values) == 20
+    assert len(cell.jackknife_values) == 16
     assert len(cell.shuffled_values) == 5
     html = (workspace / "run" / "report.html").read_text()
     assert str(workspace) not in html
@@ -177,8 +177,8 @@ def test_groups_stay_together_in_the_intervals(workspace, crossgraft):
     data = split_table(workspace, poisoned=False)
     outcome = crossgraft("rank", data, *FLAGS, "--group-column", "patient", "--json")
     record = RankingRecord.model_validate_json(outcome.out)
-    assert record.dataset.num_groups == 10
-    assert len(record.cell("wide", "logme").jackknife_values) == 10  # one block a patient
+    assert record.dataset.num_groups == 8
+    assert len(record.cell("wide", "logme").jackknife_values) == 8  # one block a patient
     assert next(check for check in record.checks if check.title == "Patient leakage").severity == "passed"
 
 
@@ -273,7 +273,7 @@ def test_an_open_dataset_with_a_test_split_is_ranked_as_if_it_had_none(workspace
     settings = {"models": "zoo.yaml", "allow_code": "tiny_models.py", "scores": "logme", "workers": 1}
     rankings = [crossgraft.rank_models(data, **settings) for data in (whole, poisoned)]
     assert numbers(rankings[0].to_json()) == numbers(rankings[1].to_json())
-    assert rankings[0].record.dataset.num_images == 18
+    assert rankings[0].record.dataset.num_images == 14  # val is drawn from them
     only_test = replace(whole, splits=np.full(len(whole), "test"))
     with pytest.raises(DataError, match="has the splits test but no split train"):
         crossgraft.rank_models(only_test, **settings)

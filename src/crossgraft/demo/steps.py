@@ -110,6 +110,7 @@ def run_demo(
             models=specs,
             ground_truth=check.full_accuracy,
             ground_truth_column=GROUND_TRUTH_NAME,
+            holdout=0.0,  # the unseen writers are held out already
             seed=seed,
             device="cpu",
             workers=1,  # the networks are so small that a second thread only waits

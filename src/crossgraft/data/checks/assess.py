@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.data.checks.class_counts import check_class_counts
+from crossgraft.data.checks.class_counts import check_class_counts, check_classes_in_splits
 from crossgraft.data.checks.constant_images import check_constant_images
 from crossgraft.data.checks.groups_across_splits import check_groups_across_splits
 from crossgraft.data.checks.identical_images import (
@@ -84,9 +84,10 @@ def findings_of_rows(dataset: Dataset) -> list[FindingRecord]:
 
 
 def findings_across_splits(dataset: Dataset) -> list[FindingRecord]:
-    """Which groups and which pictures of an open data set are in more than one of its ``splits``."""
+    """Which groups and pictures of an open data set are in more than one of its ``splits``, and which classes in fewer."""
     survey = survey_rows(dataset)
-    return _ordered([*check_groups_across_splits(survey), *check_identical_across(survey)])
+    found = [*check_groups_across_splits(survey), *check_identical_across(survey), *check_classes_in_splits(survey)]
+    return _ordered(found)
 
 
 def _ordered(findings: Sequence[FindingRecord]) -> list[FindingRecord]:

@@ -9,6 +9,8 @@ from crossgraft.words.formatting import count
 
 FEW_IMAGES = 10
 _NAME, _TITLE = "class_counts", "Class sizes"
+_LEARNED = "What is not in train cannot be learned: draw another split, or leave it out."
+_MEASURED = "Nothing can be said of it there: collect more images, draw another split, join classes, or leave it out."
 
 
 def check_class_counts(survey: Survey) -> list[FindingRecord]:
@@ -26,7 +28,7 @@ def check_class_counts(survey: Survey) -> list[FindingRecord]:
         names = [f"{name} ({size})" if least > 1 else name for name, size in counts.items() if least <= size <= most]
         if names:
             found.append(finding(_NAME, _TITLE, severity, f"{words} {listed(names)}.", advice=advice))
-    return found + _absent_from_splits(survey, counts) or [_passed(counts, what)]
+    return found + check_classes_in_splits(survey) or [_passed(counts, what)]
 
 
 def _too_few_classes(survey: Survey) -> list[FindingRecord]:
@@ -39,8 +41,9 @@ def _too_few_classes(survey: Survey) -> list[FindingRecord]:
     return []
 
 
-def _absent_from_splits(survey: Survey, counts: dict[str, int]) -> list[FindingRecord]:
-    """A class that is not in train cannot be learnt; one that is not in another split is not tested there."""
+def check_classes_in_splits(survey: Survey) -> list[FindingRecord]:
+    """A class that is not in train cannot be learned; one that is not in another split is not measured there."""
+    counts = dict(zip(survey.class_names, survey.class_counts, strict=True))
     found: list[FindingRecord] = []
     for split in survey.split_names:
         in_split = survey.counts_in(split)
@@ -48,7 +51,8 @@ def _absent_from_splits(survey: Survey, counts: dict[str, int]) -> list[FindingR
         if absent:
             severity = "unsound" if split == "train" else "warning"
             text = f"No image in {split} of: {listed(absent)}."
-            found.append(finding(_NAME, "Classes missing from a split", severity, text, advice="Draw another split."))
+            advice = _LEARNED if split == "train" else _MEASURED
+            found.append(finding(_NAME, "Classes missing from a split", severity, text, advice=advice))
     return found
 
 

@@ -35,7 +35,7 @@ def check_identical_across(survey: Survey) -> list[FindingRecord]:
     """The same picture in two splits: unsound, because the test then asks for what was learnt by heart."""
     title = "Identical images across splits"
     if len(survey.split_names) < 2:
-        text = "There is no split to compare. Draw one with --holdout or --folds, or give one with --split."
+        text = "There is no split to compare. Leave out --holdout 0, or give a split with --split."
         return [finding("identical_across", title, "not assessed", text)]
     shared = [rows for rows in survey.telling_copies if len(survey.splits_of(rows)) > 1]
     if not shared:
