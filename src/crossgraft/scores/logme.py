@@ -6,7 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from crossgraft.scores._evidence import MaximisedEvidence, maximise_evidence
+from crossgraft.scores._evidence import MaximisedEvidence, evidence_at, maximise_evidence
+from crossgraft.scores._released_evidence import FixedPoint, iterate_as_released
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import SHARED, Statistics
 from crossgraft.types import Features, Labels
@@ -14,13 +15,15 @@ from crossgraft.types import Features, Labels
 Variant = Literal["evidence", "released"]
 _COARSE = 1e-4
 """Error of the evidence from which float32 is too coarse."""
+_PLAUSIBLE = 0.5
+"""Share of what is left of a target that directions lost in the rounding of float32 may explain."""
 
 
 @score(
     title="LogME",
     reference="You, Liu, Wang and Long, LogME: Practical Assessment of Pre-trained Models for Transfer Learning, "
-    "ICML 2021; fixed point: You et al., Ranking and Tuning Pre-trained Models, JMLR 2022, algorithm 3",
-    invariances=("rotation",),
+    "ICML 2021; released fixed point: You et al., Ranking and Tuning Pre-trained Models, JMLR 2022, algorithm 3",
+    invariances=("rotation", "scale"),
     cost="one Gram matrix and one eigendecomposition of size min(n, d)",
 )
 def logme(
@@ -29,18 +32,22 @@ def logme(
     """Maximum log evidence of Bayesian linear regression on each one-hot column, divided by n, mean over classes.
 
     With prior precision α and noise precision β, n·evidence = d/2 ln α + n/2 ln β − ½ Σ_j ln(α + βσ_j) − β r²/2
-    − α m²/2 − n/2 ln 2π, σ the eigenvalues of XᵀX, m² the squared norm of the weights, r² the squared residual.
+    − α m²/2 − n/2 ln 2π, σ the eigenvalues of XᵀX, m² the squared norm of the weights, r² the squared residual. The
+    maximum over α and β is that of the function itself, to about 1e-10: it does not depend on the scale of the features.
+    A column that is fitted perfectly would have no finite evidence: 1e-10 of it always counts as residual.
 
     Args:
         features: (n, d); not centred, not scaled.
         labels: (n,).
-        variant: ``evidence`` sums over all d directions, as the formula says. ``released`` repeats the fixed-point
-            code that the authors published, which for n < d sums over n directions but keeps d/2 ln α; only for
-            comparing with published tables.
+        variant: ``evidence`` is the maximum of the formula. ``released`` repeats the fixed-point code that the authors
+            published: 11 steps from α = β = 1 with 1e-5 added to m² and r², so that it depends on the scale of the
+            features, and for n < d it sums over n directions but keeps d/2 ln α. Only for comparing with published
+            tables.
         statistics: Shared statistics of the same features and labels.
 
     Returns:
-        Any real number; higher is better. Only comparable between models on the same images.
+        Any real number; higher is better. Only comparable between models on the same images. ``parts`` say how many
+        iterations were needed at most, and in how many classes α/β had not settled (``released`` only).
 
     Raises:
         DataError: Malformed arrays, NaN, or fewer than two classes.
@@ -52,13 +59,13 @@ def logme(
         >>> logme(features=X, labels=y) > logme(features=X[:, 1:], labels=y)
         True
     """
-    num_samples, num_features = statistics.num_samples, statistics.label_free.num_features
-    result = _evidence(statistics)
+    result = _evidence(statistics, variant)
     if _is_coarse(statistics, result):
-        result = _evidence(statistics.in_float64)
+        result = _evidence(statistics.in_float64, variant)
     per_class = result.log_evidence
     warnings = list(statistics.warnings)
-    if variant == "released" and num_samples < num_features:
+    num_samples, num_features = statistics.num_samples, statistics.label_free.num_features
+    if isinstance(result, FixedPoint) and num_samples < num_features:
         per_class = per_class + (num_features - num_samples) / (2 * num_samples) * result.log_prior_precision
         warnings.append("The released variant is no evidence for n < d: it depends on the number of features.")
     parts = {
@@ -70,20 +77,42 @@ def logme(
     return ScoreValue(per_class.mean(), parts=parts, warnings=warnings)
 
 
-def _evidence(statistics: Statistics) -> MaximisedEvidence:
+def _evidence(statistics: Statistics, variant: Variant) -> MaximisedEvidence | FixedPoint:
+    compute = maximise_evidence if variant == "evidence" else iterate_as_released
+    return compute(*_arguments(statistics))
+
+
+def _arguments(statistics: Statistics) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     spectrum = statistics.label_free.gram_spectrum
     values = np.where(spectrum.values > spectrum.smallest, spectrum.values, 0.0)
-    return maximise_evidence(values, _projections(statistics), statistics.class_counts, statistics.num_samples)
+    return values, _projections(statistics), statistics.class_counts, statistics.num_samples
 
 
-def _is_coarse(statistics: Statistics, result: MaximisedEvidence) -> bool:
-    """Whether rounding of float32 products is seen in the evidence, ½ Σ ln(σ + α/β) / n and what else has σ + α/β."""
+def _is_coarse(statistics: Statistics, result: MaximisedEvidence | FixedPoint) -> bool:
+    """Whether rounding of float32 products is seen in the evidence, or can hide a higher maximum.
+
+    Evidence is ½ Σ ln(σ + α/β) / n and what else has σ + α/β, so products resolve it down to some α/β. A maximum below is
+    hidden if directions that are lost in rounding explain more of the residual than they must to reach the maximum found.
+    """
     label_free = statistics.label_free
     if label_free.features.dtype == np.float64:
         return False
-    rounding = float(np.linalg.norm(label_free.moments.product)) * np.finfo(np.float32).eps
-    shrunk = np.maximum(label_free.gram_spectrum.values, 0.0) + result.ratio.min()
-    return bool(rounding * np.sum(1 / np.maximum(shrunk, np.finfo(np.float64).tiny)) > _COARSE * statistics.num_samples)
+    rounding = float(np.linalg.norm(label_free.moments.product)) * float(np.finfo(np.float32).eps)
+    spectrum = np.maximum(label_free.gram_spectrum.values, 0.0)
+
+    def is_resolved(ratio: float) -> bool:
+        if ratio == 0 and not spectrum.all():
+            return False
+        return bool(np.sum(rounding / (spectrum + ratio)) <= _COARSE * statistics.num_samples)
+
+    if not is_resolved(float(result.ratio.min())):
+        return True
+    if isinstance(result, FixedPoint) or is_resolved(0.0):
+        return False
+    # At this α/β each term of Σ 1/(σ + α/β) is small enough, and a smaller one would hardly do.
+    smallest = rounding * len(spectrum) / (_COARSE * statistics.num_samples)
+    deficit = result.log_evidence - evidence_at(*_arguments(statistics), smallest)
+    return bool((1 - np.exp(-2 * deficit) < _PLAUSIBLE).any())
 
 
 def _projections(statistics: Statistics) -> np.ndarray:
