@@ -21,6 +21,8 @@ from jaxtyping import Bool, Float64, Int
 SMALLEST_RESIDUAL = 1e-10
 """Share of a target that always counts as unexplained, where fewer directions than images explain it: a target that they fit
 perfectly has no finite evidence."""
+_NEGATIVE = 1e-20
+"""Share of a target that stands for a residual that coarse products make negative; such an evidence is computed again."""
 _STEPS_A_DECADE = 4
 """Points of the grid: a term of the evidence changes over about a decade of τ."""
 _BEYOND_THE_LARGEST = 1e6
@@ -55,17 +57,27 @@ class _Regression(NamedTuple):
         spectrum: (k, 1), σ > 0.
         explained: (k, targets), e/σ: what each direction can explain of each target.
         outside: r₀.
+        target_norms: ‖t‖².
         num_samples: n.
     """
 
     spectrum: np.ndarray
     explained: np.ndarray
     outside: np.ndarray
+    target_norms: np.ndarray
     num_samples: int
 
     def of(self, columns: np.ndarray) -> _Regression:
         """The same of some targets."""
-        return self._replace(explained=self.explained[:, columns], outside=self.outside[columns])
+        return self._replace(
+            explained=self.explained[:, columns],
+            outside=self.outside[columns],
+            target_norms=self.target_norms[columns],
+        )
+
+    def unexplained(self, inside: np.ndarray) -> np.ndarray:
+        """R from what is left of the explained part."""
+        return np.maximum(self.outside + inside, _NEGATIVE * self.target_norms)
 
 
 def maximise_evidence(
@@ -119,11 +131,13 @@ def _regression(
     is_positive = spectrum > 0
     sigma = spectrum[is_positive, None]
     explained = projections[is_positive] / sigma
-    if len(sigma) == num_samples:  # every target lies inside, and what rounding leaves is nothing
-        outside = np.zeros_like(target_norms)
-    else:
-        outside = np.maximum(target_norms - explained.sum(axis=0), SMALLEST_RESIDUAL * target_norms)
-    return _Regression(sigma, explained, outside, num_samples)
+    smallest = SMALLEST_RESIDUAL * target_norms
+    outside = target_norms - explained.sum(axis=0)
+    # As many directions as images hold every target. A large remainder comes from σ of coarse products; it cancels in R where
+    # τ is large beside their error, and must stay.
+    nothing = 0 * smallest if len(sigma) == num_samples else smallest
+    outside = np.where(np.abs(outside) <= smallest, nothing, outside)
+    return _Regression(sigma, explained, outside, target_norms, num_samples)
 
 
 def _log_evidence(log_determinant: np.ndarray, unexplained: np.ndarray, num_samples: int) -> np.ndarray:
@@ -149,7 +163,7 @@ def _on_grid(regression: _Regression, grid: np.ndarray) -> np.ndarray:
     """The evidence (points, targets) at all points of the grid: one matrix product."""
     ratio = np.exp(grid)[:, None]
     sigma = regression.spectrum[:, 0]
-    unexplained = regression.outside + (ratio / (sigma + ratio)) @ regression.explained
+    unexplained = regression.unexplained((ratio / (sigma + ratio)) @ regression.explained)
     log_determinant = np.log1p(sigma / ratio).sum(axis=1, keepdims=True)
     return _log_evidence(log_determinant, unexplained, regression.num_samples)
 
@@ -157,7 +171,7 @@ def _on_grid(regression: _Regression, grid: np.ndarray) -> np.ndarray:
 def _at(regression: _Regression, place: np.ndarray) -> np.ndarray:
     """The evidence of each target at its own ln τ."""
     ratio = np.exp(place)
-    unexplained = regression.outside + (regression.explained * (ratio / (regression.spectrum + ratio))).sum(axis=0)
+    unexplained = regression.unexplained((regression.explained * (ratio / (regression.spectrum + ratio))).sum(axis=0))
     log_determinant = np.log1p(regression.spectrum / ratio).sum(axis=0)
     return _log_evidence(log_determinant, unexplained, regression.num_samples)
 
@@ -191,7 +205,7 @@ def _derivatives(regression: _Regression, place: np.ndarray) -> tuple[np.ndarray
     total = regression.spectrum + ratio
     fitted, shrunk = regression.spectrum / total, ratio / total  # they add up to 1
     both = fitted * shrunk
-    unexplained = regression.outside + (regression.explained * shrunk).sum(axis=0)
+    unexplained = regression.unexplained((regression.explained * shrunk).sum(axis=0))
     of_weights = regression.explained * both
     first = of_weights.sum(axis=0) / unexplained  # the derivative of ln R
     second = (of_weights * (fitted - shrunk)).sum(axis=0) / unexplained - first**2

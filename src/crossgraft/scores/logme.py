@@ -15,7 +15,7 @@ from crossgraft.types import Features, Labels
 Variant = Literal["evidence", "released"]
 _COARSE = 1e-4
 """Error of the evidence from which float32 is too coarse."""
-_PLAUSIBLE = 0.5
+_PLAUSIBLE = 0.3
 """Share of what is left of a target that directions lost in the rounding of float32 may explain."""
 
 
@@ -89,30 +89,32 @@ def _arguments(statistics: Statistics) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def _is_coarse(statistics: Statistics, result: MaximisedEvidence | FixedPoint) -> bool:
-    """Whether rounding of float32 products is seen in the evidence, or can hide a higher maximum.
-
-    Evidence is ½ Σ ln(σ + α/β) / n and what else has σ + α/β, so products resolve it down to some α/β. A maximum below is
-    hidden if directions that are lost in rounding explain more of the residual than they must to reach the maximum found.
-    """
+    """Whether rounding of float32 products is seen in the evidence, ½ Σ ln(σ + α/β) / n and what else has σ + α/β."""
     label_free = statistics.label_free
     if label_free.features.dtype == np.float64:
         return False
     rounding = float(np.linalg.norm(label_free.moments.product)) * float(np.finfo(np.float32).eps)
-    spectrum = np.maximum(label_free.gram_spectrum.values, 0.0)
-
-    def is_resolved(ratio: float) -> bool:
-        if ratio == 0 and not spectrum.all():
-            return False
-        return bool(np.sum(rounding / (spectrum + ratio)) <= _COARSE * statistics.num_samples)
-
-    if not is_resolved(float(result.ratio.min())):
-        return True
-    if isinstance(result, FixedPoint) or is_resolved(0.0):
+    if rounding == 0:
         return False
-    # At this α/β each term of Σ 1/(σ + α/β) is small enough, and a smaller one would hardly do.
-    smallest = rounding * len(spectrum) / (_COARSE * statistics.num_samples)
-    deficit = result.log_evidence - evidence_at(*_arguments(statistics), smallest)
-    return bool((1 - np.exp(-2 * deficit) < _PLAUSIBLE).any())
+    spectrum = np.maximum(label_free.gram_spectrum.values, 0.0)
+    shrunk = np.maximum(spectrum + result.ratio.min(), np.finfo(np.float64).tiny)
+    if rounding * np.sum(1 / shrunk) > _COARSE * statistics.num_samples:
+        return True
+    return isinstance(result, MaximisedEvidence) and _may_hide_a_maximum(statistics, result, spectrum, rounding)
+
+
+def _may_hide_a_maximum(
+    statistics: Statistics, result: MaximisedEvidence, spectrum: np.ndarray, rounding: float
+) -> bool:
+    """Whether directions that are lost in the rounding of float32 products could make a higher maximum than the one found.
+
+    It would lie at α/β below the rounding, where the directions that are not lost give a lower evidence: 1 − exp(−2 · deficit) is
+    what the lost ones would have to explain of the rest.
+    """
+    if spectrum.min() >= rounding:
+        return False
+    deficit = result.log_evidence - evidence_at(*_arguments(statistics), rounding)
+    return bool((1 - np.exp(-2 * deficit)).min() < _PLAUSIBLE)
 
 
 def _projections(statistics: Statistics) -> np.ndarray:
