@@ -121,7 +121,6 @@ def _projections(statistics: Statistics) -> np.ndarray:
     """(vᵀ Xᵀ t_c)² for each eigenvector v of XᵀX and class c; XᵀT of one-hot columns is the matrix of class sums."""
     spectrum = statistics.label_free.gram_spectrum
     if statistics.label_free.is_dual:  # Xv = √σ q for the eigenvector q of XXᵀ
-        along = statistics.class_sums(spectrum.vectors).T
-        return np.maximum(spectrum.values, 0.0)[:, None] * np.square(along)
+        return np.maximum(spectrum.values, 0.0)[:, None] * np.square(spectrum.along(statistics.one_hot))
     class_means = statistics.mean_offsets + statistics.label_free.mean
-    return np.square(spectrum.vectors.T @ (class_means * statistics.class_counts[:, None]).T)
+    return np.square(spectrum.along((class_means * statistics.class_counts[:, None]).T))
