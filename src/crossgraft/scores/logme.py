@@ -83,6 +83,7 @@ def _evidence(statistics: Statistics, variant: Variant) -> MaximisedEvidence | F
 
 
 def _arguments(statistics: Statistics) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Eigenvalues, those that are rounding as 0, projections, ‖t‖² of each class, and n."""
     spectrum = statistics.label_free.gram_spectrum
     values = np.where(spectrum.values > spectrum.smallest, spectrum.values, 0.0)
     return values, _projections(statistics), statistics.class_counts, statistics.num_samples
