@@ -59,6 +59,7 @@ def combine_over_zoo(
                 update={
                     "full": value_of(i, evaluation.full, None),
                     "blocks": [value_of(i, raw, block) for block, raw in enumerate(evaluation.blocks)],
+                    "redrawn": [value_of(i, raw, None) for raw in evaluation.redrawn],
                     "shuffled": [value_of(i, raw, None) for raw in evaluation.shuffled],
                 }
             )
@@ -92,7 +93,10 @@ def _cell(model: str, evaluation: ScoreEvaluation) -> ScoreCell:
     no_interval = evaluation.no_interval_reason
     if no_interval is None and not np.isfinite(replicates).all():
         no_interval = "The score is not finite when one block of images is left out."
-    estimate = jackknife_interval(full.value, replicates) if no_interval is None else None
+    redrawn = [raw.value for raw in evaluation.redrawn if raw.value is not None and math.isfinite(raw.value)]
+    redrawn = [full.value, *redrawn] if redrawn and no_interval is None else []
+    several = [redrawn] if redrawn else []
+    estimate = jackknife_interval(full.value, replicates, redrawn=several) if no_interval is None else None
     return cell.model_copy(
         update={
             "value": full.value,
@@ -101,6 +105,7 @@ def _cell(model: str, evaluation: ScoreEvaluation) -> ScoreCell:
             "high": estimate.high if estimate else None,
             "no_interval_reason": no_interval,
             "jackknife_values": replicates if estimate else [],
+            "redrawn_values": redrawn,
             "shuffled_values": shuffled,
             "largest_shuffled": max(shuffled, default=None),
             "above_shuffled": full.value > max(shuffled) if shuffled else None,

@@ -15,6 +15,7 @@ from crossgraft.rank.resampling import Resampling
 from crossgraft.rank.zoo_options import Options, PerView, Rounds, each_label, with_shuffled, without_block
 from crossgraft.records import ModelRecord, Record
 from crossgraft.scores import AnyScore, ScoreInputs, ZooScore
+from crossgraft.seeding import derive_seed
 
 INTERVAL_COST_LIMIT_SECONDS = 60.0
 """A score that takes longer once has no interval unless asked for: the jackknife would take it twenty times more."""
@@ -38,6 +39,7 @@ class ScoreEvaluation(Record):
     reason: str | None = None
     full: RawValue | None = None
     blocks: list[RawValue] = Field(default_factory=list)
+    redrawn: list[RawValue] = Field(default_factory=list)
     shuffled: list[RawValue] = Field(default_factory=list)
     no_interval_reason: str | None = None
     seconds: float = 0.0
@@ -85,6 +87,8 @@ def evaluate_scores(
     for run in running:
         if run.seconds > INTERVAL_COST_LIMIT_SECONDS and not all_intervals:
             run.no_interval = "no interval (cost)"
+        elif resampling.blocks:
+            run.redraw()
     for number, block in enumerate(resampling.blocks):
         views = without_block(inputs, block, resampling)
         for run in running:
@@ -115,9 +119,17 @@ class _Run:
         ]
         self.defined = [place for place, evaluation in enumerate(self.first) if evaluation.full is not None]
         self.seconds = sum(evaluation.seconds for evaluation in self.first)
+        self.views = views
         self.no_interval: str | None = None
         self.blocks: list[list[RawValue]] = []
+        self.redrawn: list[list[RawValue]] = []
         self.shuffled: list[list[RawValue]] = []
+
+    def redraw(self) -> None:
+        """The values with other seeds, of a score whose interval needs them; all images, so every statistic is there already."""
+        for number in range(self.score.num_redraws):
+            seed = derive_seed(self.seed, self.score.name, "redrawn", number)
+            self.redrawn.append(self._evaluate(self.views, self.options.full if self.options else None, seed=seed))
 
     def add_block(self, views: Sequence[ScoreInputs], number: int) -> None:
         """The values without one block, unless there is no interval anyway."""
@@ -132,15 +144,17 @@ class _Run:
         with suppress(NotApplicable):
             self.shuffled.append(self._evaluate(views, self.options.shuffled[number] if self.options else None))
 
-    def _evaluate(self, views: Sequence[ScoreInputs], options: PerView | None) -> list[RawValue]:
+    def _evaluate(
+        self, views: Sequence[ScoreInputs], options: PerView | None, *, seed: int | None = None
+    ) -> list[RawValue]:
         """One round: the values of all labels for which the score is defined."""
         return [
-            _raw(self.score, views[place], self._settings(options[place] if options else None))
+            _raw(self.score, views[place], self._settings(options[place] if options else None, seed=seed))
             for place in self.defined
         ]
 
-    def _settings(self, option: float | None) -> dict[str, Any]:
-        settings: dict[str, Any] = {"seed": self.seed} if "seed" in self.score.signature.parameters else {}
+    def _settings(self, option: float | None, *, seed: int | None = None) -> dict[str, Any]:
+        settings: dict[str, Any] = {"seed": self.seed if seed is None else seed} if "seed" in self.score.signature.parameters else {}
         if self.score.zoo_option is not None and option is not None:
             settings[self.score.zoo_option.name] = option
         return settings
@@ -153,6 +167,7 @@ class _Run:
         for column, place in enumerate(self.defined):
             values = {
                 "blocks": [round_[column] for round_ in blocks],
+                "redrawn": [round_[column] for round_ in self.redrawn],
                 "shuffled": [round_[column] for round_ in self.shuffled],
             }
             finished[place] = finished[place].model_copy(update=values)

@@ -55,6 +55,7 @@ def _mean(evaluation: ScoreEvaluation, by_label: Mapping[str, ScoreEvaluation], 
         reason = " ".join([*note, *filter(None, reasons)]) or "There is no label for which every model has a value."
         return evaluation.model_copy(update={"reason": reason, "per_label": {}})
     blocks = zip(*(one.blocks for one in by_label.values()), strict=True)
+    redrawn = zip(*(one.redrawn for one in by_label.values()), strict=True)
     shuffled = zip(*(one.shuffled for one in by_label.values()), strict=True)
     parts = {f"{label}: {name}": part for label, raw in full.items() for name, part in raw.parts.items()}
     return evaluation.model_copy(
@@ -63,6 +64,7 @@ def _mean(evaluation: ScoreEvaluation, by_label: Mapping[str, ScoreEvaluation], 
                 value=_mean_value(list(full.values())), parts=parts, warnings=[*note, *_shared_warnings(full)]
             ),
             "blocks": [RawValue(value=_mean_value(raws)) for raws in blocks],
+            "redrawn": [RawValue(value=_mean_value(raws)) for raws in redrawn],
             "shuffled": [RawValue(value=_mean_value(raws)) for raws in shuffled],
             "per_label": dict(by_label),
         }

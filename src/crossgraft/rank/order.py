@@ -15,12 +15,14 @@ FLOAT32_ROUNDING = 1e-6
 def difference(first: ScoreCell, second: ScoreCell) -> Estimate | None:
     """The difference of two cells with its jackknife interval; None where one of them has no interval.
 
-    Both models were evaluated without the same blocks, so what the images have in common cancels.
+    Both models were evaluated without the same blocks, so what the images have in common cancels. What is drawn with a seed is
+    drawn for each of them, so it adds up.
     """
     if first.value is None or second.value is None or not first.jackknife_values or not second.jackknife_values:
         return None
     replicates = np.subtract(first.jackknife_values, second.jackknife_values)
-    return jackknife_interval(first.value - second.value, replicates)
+    redrawn = [cell.redrawn_values for cell in (first, second) if cell.redrawn_values]
+    return jackknife_interval(first.value - second.value, replicates, redrawn=redrawn)
 
 
 def separable(first: ScoreCell, second: ScoreCell) -> bool:

@@ -37,6 +37,9 @@ class ScoreCell(Record):
     high: float | None = None
     no_interval_reason: str | None = None
     jackknife_values: list[float] = []
+    redrawn_values: list[float] = Field(
+        default=[], description="Of a score that is drawn: its value, and those with other seeds; their spread is in the interval."
+    )
     shuffled_values: list[float] = []
     largest_shuffled: float | None = None
     above_shuffled: bool | None = Field(default=None, description="Is the value above every shuffled-label value?")

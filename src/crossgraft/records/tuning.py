@@ -36,9 +36,11 @@ class PlanRecord(Record):
     """What will be trained, how long, and at what cost; made before the first step."""
 
     rows: list[PlanRow] = Field(description="Trained first, the largest first.")
-    num_trained: int = Field(description="Parameters that are trained.")
+    num_trained: int = Field(description="Parameters of the network that are trained, its adapters among them.")
     num_frozen: int
-    num_own_parameters: int = Field(default=0, description="Parameters of regularisers.")
+    num_own_parameters: int = Field(
+        default=0, description="Parameters of regularisers, trained beside the network and not counted with it."
+    )
     num_adapter_parameters: int = Field(default=0, description="Of adapters, which are among the trained ones.")
     adapter_bytes: int = Field(default=0, description="Of those parameters alone, as they are saved.")
     num_train: int | None = Field(default=None, description="Training images of one job.")

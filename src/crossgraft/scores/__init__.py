@@ -57,5 +57,9 @@ SCORES: Registry[AnyScore] = Registry("score", group="crossgraft.scores", plugin
 for _score in [exported for exported in globals().values() if isinstance(exported, Score)]:
     SCORES.add(_score.name, _score)
 
-DEFAULT_SCORES = ("leep", "nleep", "logme", "regularized_h_score", "knn_probe")
-"""What a ranking computes when nothing is asked for; the linear probe costs more and is asked for by name."""
+DEFAULT_SCORES = ("leep", "logme", "regularized_h_score", "knn_probe")
+"""What a ranking computes when nothing is asked for: the score that orders it, and others that cost less than that one.
+
+N-LEEP takes as long as all of these together, and published results give it no weight beside the static prior. It and the linear
+probe are asked for by name.
+"""

@@ -1,19 +1,35 @@
 """The evidence of Bayesian linear regression, maximised over its two precisions, for many targets at once.
 
 Everything follows from the eigenvalues σ of XᵀX and, for each target column t, the squared projections
-e = (Vᵀ Xᵀ t)² on its eigenvectors; X itself is not needed. Dividing by σ is never needed either, so directions without
-variance are harmless.
+e = (Vᵀ Xᵀ t)² on its eigenvectors; X itself is not needed. For a given ratio τ = α/β of prior to noise precision the best β
+is n/R with R = ‖t − Xm‖² + τ‖m‖² = r₀ + Σ (e/σ) τ/(σ+τ), r₀ what lies outside the features, so that one variable is left:
+
+    log p(t | τ) = −½ Σ ln(1 + σ/τ) − n/2 ln(2π R/n) − n/2
+
+τ has the unit of σ, so the maximum over τ does not depend on the scale of the features. The function can have several
+local maxima; a grid over all τ that can matter finds the highest, Newton's method on ln τ its place.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int
 
-_EPSILON = 1e-5
-"""Keeps α and β finite when a target is fitted perfectly; as in the code that LogME's authors released."""
+SMALLEST_RESIDUAL = 1e-10
+"""Share of a target that always counts as unexplained, where fewer directions than images explain it: a target that they fit
+perfectly has no finite evidence."""
+_NEGATIVE = 1e-20
+"""Share of a target that stands for a residual that coarse products make negative; such an evidence is computed again."""
+_STEPS_A_DECADE = 4
+"""Points of the grid: a term of the evidence changes over about a decade of τ."""
+_BEYOND_THE_LARGEST = 1e6
+"""The grid ends at so many times the largest eigenvalue; what follows is τ = ∞, weights of 0."""
+_MAX_STEPS = 100
+_TOLERANCE = 1e-6
+"""Change of ln τ at which a column has settled; the evidence is flat there, so it is known to about its square."""
 
 PerTarget = Float64[np.ndarray, " num_targets"]
 
@@ -23,17 +39,45 @@ class MaximisedEvidence(NamedTuple):
 
     Attributes:
         log_evidence: log p(t | X, α, β) / n.
-        log_prior_precision: ln α.
-        ratio: α/β, which eigenvalues are compared with.
-        num_iterations: Fixed-point steps taken.
+        ratio: α/β, which eigenvalues are compared with; ∞ where features explain nothing of the target.
+        num_iterations: Newton steps taken.
         converged: Whether α/β settled.
     """
 
     log_evidence: PerTarget
-    log_prior_precision: PerTarget
     ratio: PerTarget
     num_iterations: Int[np.ndarray, " num_targets"]
     converged: Bool[np.ndarray, " num_targets"]
+
+
+class _Regression(NamedTuple):
+    """What the evidence of each target is a function of.
+
+    Attributes:
+        spectrum: (k, 1), σ > 0.
+        explained: (k, targets), e/σ: what each direction can explain of each target.
+        outside: r₀.
+        target_norms: ‖t‖².
+        num_samples: n.
+    """
+
+    spectrum: np.ndarray
+    explained: np.ndarray
+    outside: np.ndarray
+    target_norms: np.ndarray
+    num_samples: int
+
+    def of(self, columns: np.ndarray) -> _Regression:
+        """The same of some targets."""
+        return self._replace(
+            explained=self.explained[:, columns],
+            outside=self.outside[columns],
+            target_norms=self.target_norms[columns],
+        )
+
+    def unexplained(self, inside: np.ndarray) -> np.ndarray:
+        """R from what is left of the explained part."""
+        return np.maximum(self.outside + inside, _NEGATIVE * self.target_norms)
 
 
 def maximise_evidence(
@@ -41,61 +85,129 @@ def maximise_evidence(
     projections: Float64[np.ndarray, "num_directions num_targets"],
     target_norms: PerTarget,
     num_samples: int,
-    *,
-    max_iterations: int = 11,
-    tolerance: float = 1e-3,
 ) -> MaximisedEvidence:
-    """Fixed-point iteration of You et al. (JMLR 2022, algorithm 3), on all columns at once.
+    """The highest evidence of each column over both precisions.
 
     Args:
         spectrum: Eigenvalues σ ≥ 0 of XᵀX; zero ones may be left out.
         projections: e = (vᵀ Xᵀ t)² for each eigenvector v and target column t.
         target_norms: ‖t‖² of each column: n_c for one-hot columns, anything for regression.
         num_samples: n.
-        max_iterations: Steps at most.
-        tolerance: Relative change of α/β at which a column is done.
     """
-    is_positive = spectrum > 0
-    spectrum, projections = spectrum[is_positive, None], projections[is_positive]
-    ratio = np.ones_like(target_norms)  # τ = α/β, starting from α = β = 1
-    log_evidence = np.zeros_like(ratio)
-    log_alpha = np.zeros_like(ratio)
-    num_iterations = np.zeros(len(ratio), dtype=np.int64)
-    active = np.ones(len(ratio), dtype=bool)
-    for _ in range(max_iterations):
-        column = np.flatnonzero(active)
-        step = _fixed_point_step(spectrum, projections[:, column], target_norms[column], num_samples, ratio[column])
-        log_evidence[column], log_alpha[column], new_ratio = step
-        num_iterations[column] += 1
-        active[column] = np.abs(new_ratio - ratio[column]) > tolerance * ratio[column]
-        ratio[column] = new_ratio
-        if not active.any():
-            break
-    return MaximisedEvidence(log_evidence, log_alpha, ratio, num_iterations, ~active)
-
-
-def _fixed_point_step(
-    spectrum: np.ndarray, projections: np.ndarray, target_norms: np.ndarray, num_samples: int, ratio: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """New α and β from τ = α/β, the evidence at them (divided by n), ln α, and the new τ."""
-    shrunk = spectrum + ratio
-    unexplained = (ratio / shrunk).sum(axis=0)
-    effective = (spectrum / shrunk).sum(axis=0)  # γ, the effective number of parameters
-    remaining = num_samples - len(spectrum) + unexplained  # n − γ without cancellation
-    weights = (projections / shrunk**2).sum(axis=0)  # ‖m‖²
-    residual = target_norms - (projections * (shrunk + ratio) / shrunk**2).sum(axis=0)  # ‖t − Xm‖²
-    residual = np.maximum(residual, 0.0)
-    alpha = effective / (weights + _EPSILON)
-    beta = remaining / (residual + _EPSILON)
-    new_ratio = alpha / beta
-    with np.errstate(divide="ignore"):  # without any direction α = 0, and no term below uses ln α
-        log_alpha = np.log(alpha)
-    # d/2 ln α − ½ Σ_d ln(α + βσ) = −½ Σ ln(1 + σ/τ): directions without variance drop out.
-    log_evidence = (
-        num_samples / 2 * np.log(beta)
-        - np.log1p(spectrum / new_ratio).sum(axis=0) / 2
-        - beta * residual / 2
-        - alpha * weights / 2
-        - num_samples / 2 * np.log(2 * np.pi)
+    regression = _regression(spectrum, projections, target_norms, num_samples)
+    nothing_explained = _log_evidence(np.zeros(1), target_norms, num_samples)
+    if len(regression.spectrum) == 0:
+        settled = np.ones(len(target_norms), dtype=bool)
+        return MaximisedEvidence(nothing_explained, np.full(len(settled), np.inf), np.zeros_like(settled, int), settled)
+    grid = _grid(regression.spectrum, num_samples)
+    on_grid = _on_grid(regression, grid)
+    best = on_grid.argmax(axis=0)
+    place, num_steps, converged = _refine(regression, grid[np.maximum(best - 1, 0)], grid[best], _next(grid, best))
+    log_evidence, ratio = _at(regression, place), np.exp(place)
+    is_nothing = nothing_explained > log_evidence
+    return MaximisedEvidence(
+        np.where(is_nothing, nothing_explained, log_evidence),
+        np.where(is_nothing, np.inf, ratio),
+        num_steps,
+        converged | is_nothing,
     )
-    return log_evidence / num_samples, log_alpha, new_ratio
+
+
+def evidence_at(
+    spectrum: Float64[np.ndarray, " num_directions"],
+    projections: Float64[np.ndarray, "num_directions num_targets"],
+    target_norms: PerTarget,
+    num_samples: int,
+    ratio: float,
+) -> PerTarget:
+    """The evidence of each column, divided by n, at one α/β and the best β for it; arguments as of ``maximise_evidence``."""
+    regression = _regression(spectrum, projections, target_norms, num_samples)
+    return _at(regression, np.full(len(target_norms), math.log(ratio)))
+
+
+def _regression(
+    spectrum: np.ndarray, projections: np.ndarray, target_norms: np.ndarray, num_samples: int
+) -> _Regression:
+    is_positive = spectrum > 0
+    sigma = spectrum[is_positive, None]
+    explained = projections[is_positive] / sigma
+    smallest = SMALLEST_RESIDUAL * target_norms
+    outside = target_norms - explained.sum(axis=0)
+    # As many directions as images hold every target. A large remainder comes from σ of coarse products; it cancels in R where
+    # τ is large beside their error, and must stay.
+    nothing = 0 * smallest if len(sigma) == num_samples else smallest
+    outside = np.where(np.abs(outside) <= smallest, nothing, outside)
+    return _Regression(sigma, explained, outside, target_norms, num_samples)
+
+
+def _log_evidence(log_determinant: np.ndarray, unexplained: np.ndarray, num_samples: int) -> np.ndarray:
+    """−½ Σ ln(1 + σ/τ) − n/2 ln(2π R/n) − n/2, divided by n."""
+    return -log_determinant / (2 * num_samples) - (np.log(2 * math.pi * unexplained / num_samples) + 1) / 2
+
+
+def _grid(sigma: np.ndarray, num_samples: int) -> np.ndarray:
+    """Ln τ from where even the smallest eigenvalue is not shrunk to where all are.
+
+    At a maximum τ = γR/(n‖m‖²) with γ ≥ ½ there, R at least the smallest residual and ‖m‖² at most ‖t‖²/σ_min.
+    """
+    low = math.log(SMALLEST_RESIDUAL * float(sigma.min()) / (2 * num_samples))
+    high = math.log(_BEYOND_THE_LARGEST * float(sigma.max()))
+    return np.linspace(low, high, math.ceil((high - low) / math.log(10) * _STEPS_A_DECADE) + 1)
+
+
+def _next(grid: np.ndarray, best: np.ndarray) -> np.ndarray:
+    return grid[np.minimum(best + 1, len(grid) - 1)]
+
+
+def _on_grid(regression: _Regression, grid: np.ndarray) -> np.ndarray:
+    """The evidence (points, targets) at all points of the grid: one matrix product."""
+    ratio = np.exp(grid)[:, None]
+    sigma = regression.spectrum[:, 0]
+    unexplained = regression.unexplained((ratio / (sigma + ratio)) @ regression.explained)
+    log_determinant = np.log1p(sigma / ratio).sum(axis=1, keepdims=True)
+    return _log_evidence(log_determinant, unexplained, regression.num_samples)
+
+
+def _at(regression: _Regression, place: np.ndarray) -> np.ndarray:
+    """The evidence of each target at its own ln τ."""
+    ratio = np.exp(place)
+    unexplained = regression.unexplained((regression.explained * (ratio / (regression.spectrum + ratio))).sum(axis=0))
+    log_determinant = np.log1p(regression.spectrum / ratio).sum(axis=0)
+    return _log_evidence(log_determinant, unexplained, regression.num_samples)
+
+
+def _refine(
+    regression: _Regression, low: np.ndarray, place: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ln τ of the maximum between ``low`` and ``high``, by Newton's method, halving where it would leave them."""
+    low, place, high = low.copy(), place.copy(), high.copy()
+    num_steps = np.zeros(len(place), dtype=np.int64)
+    active = np.ones(len(place), dtype=bool)
+    for _ in range(_MAX_STEPS):
+        column = np.flatnonzero(active)
+        if not column.size:
+            break
+        now = place[column]
+        slope, curvature = _derivatives(regression.of(column), now)
+        low[column] = np.where(slope > 0, now, low[column])
+        high[column] = np.where(slope > 0, high[column], now)
+        newton = now - slope / np.where(curvature < 0, curvature, -np.inf)
+        is_inside = (curvature < 0) & (newton >= low[column]) & (newton <= high[column])
+        place[column] = np.where(is_inside, newton, (low[column] + high[column]) / 2)
+        num_steps[column] += 1
+        active[column] = np.abs(place[column] - now) > _TOLERANCE
+    return place, num_steps, ~active
+
+
+def _derivatives(regression: _Regression, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First and second derivative of n · log evidence by ln τ."""
+    ratio = np.exp(place)
+    total = regression.spectrum + ratio
+    fitted, shrunk = regression.spectrum / total, ratio / total  # they add up to 1
+    both = fitted * shrunk
+    unexplained = regression.unexplained((regression.explained * shrunk).sum(axis=0))
+    of_weights = regression.explained * both
+    first = of_weights.sum(axis=0) / unexplained  # the derivative of ln R
+    second = (of_weights * (fitted - shrunk)).sum(axis=0) / unexplained - first**2
+    num_samples = regression.num_samples
+    return (fitted.sum(axis=0) - num_samples * first) / 2, -(both.sum(axis=0) + num_samples * second) / 2

@@ -96,6 +96,7 @@ class ScoreFacts(TypedDict, total=False):
     reference: Required[str]
     is_reference_probe: bool
     is_seeded: bool
+    num_redraws: int
     invariances: tuple[Invariance, ...]
     cost: str
     zoo_option: ZooOption | None
@@ -113,6 +114,8 @@ class Score(Generic[P]):
         kind: Kind of input that it needs, one of four.
         is_reference_probe: Whether it trains or looks up a classifier, as a yardstick for the others.
         is_seeded: Whether the value depends on a seed (and so, slightly, on the order of the rows).
+        num_redraws: How many times a ranking evaluates the score again with other seeds, because leaving images out does not
+            show what the seed does; the spread over seeds is then part of the interval. Needs a setting ``seed``.
         invariances: Changes of the features that leave the value as it is.
         cost: Computational cost, in words.
         zoo_option: An option that a ranking sets from the whole zoo; a single evaluation leaves it at its default.
@@ -130,6 +133,7 @@ class Score(Generic[P]):
         reference: str,
         is_reference_probe: bool = False,
         is_seeded: bool = False,
+        num_redraws: int = 0,
         invariances: tuple[Invariance, ...] = (),
         cost: str = "",
         zoo_option: ZooOption | None = None,
@@ -141,11 +145,14 @@ class Score(Generic[P]):
         self.reference = reference
         self.is_reference_probe = is_reference_probe
         self.is_seeded = is_seeded
+        self.num_redraws = num_redraws
         self.invariances = invariances
         self.cost = cost
         self.zoo_option = zoo_option
         self.signature = inspect.signature(function)
         self.inputs, self.optional_inputs = _declared_inputs(self.name, self.signature)
+        if num_redraws and "seed" not in self.signature.parameters:
+            raise UsageError(f"The score {self.name} has num_redraws={num_redraws} and no setting seed; give it one.")
 
     @property
     def needs(self) -> str:

@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 
 from crossgraft.scores._moments import DualMoments, PrimalMoments, RowIndices, near_mean, shifted_blocks
 from crossgraft.scores._reduction import reduce_when_large
+from crossgraft.scores._spectrum import Spectrum
 from crossgraft.types import ClassIndices, Features
 
 R = TypeVar("R")
@@ -28,23 +29,6 @@ SHARED: Any = None
 
 _SUMMED_ROWS = 1024
 """Rows that are added up in the dtype of the features before the sum moves on to float64."""
-
-
-class Spectrum(NamedTuple):
-    """Eigenvalues in ascending order, and eigenvectors as columns."""
-
-    values: Float64[np.ndarray, " size"]
-    vectors: Float64[np.ndarray, "size size"]
-
-    @property
-    def smallest(self) -> float:
-        """Up to here an eigenvalue is nothing but rounding, in float64: σ_max · max(1e-15, 10 · size · ε)."""
-        return float(self.values[-1]) * max(1e-15, 10 * len(self.values) * np.finfo(np.float64).eps)
-
-    def is_in_doubt(self, values: Float64[np.ndarray, " some"]) -> bool:
-        """Whether one of these ``values`` is neither empty nor above what float32 products leave as noise."""
-        noise = float(self.values[-1]) * len(self.values) * np.finfo(np.float32).eps
-        return bool(((np.abs(values) > self.smallest) & (values < noise)).any())
 
 
 class Origin(NamedTuple):
@@ -119,13 +103,13 @@ class FeatureStatistics:
 
     @cached_property
     def gram_spectrum(self) -> Spectrum:
-        """Eigenvalues and eigenvectors of K = XᵀX (d×d), or of XXᵀ (n×n) when n < d."""
-        return _spectrum(self.moments.gram())
+        """Spectrum of K = XᵀX (d×d), or of XXᵀ (n×n) when n < d."""
+        return Spectrum(self.moments.gram())
 
     @cached_property
     def scatter_spectrum(self) -> Spectrum:
-        """Eigenvalues and eigenvectors of the centred scatter T, or of its dual when n < d."""
-        return _spectrum(self.moments.scatter())
+        """Spectrum of the centred scatter T, or of its dual when n < d."""
+        return Spectrum(self.moments.scatter())
 
     def resolved(self, num_leading: int) -> FeatureStatistics:
         """These statistics, or the same in float64 where float32 leaves one of the leading directions in doubt."""
@@ -146,7 +130,7 @@ class FeatureStatistics:
     def principal_scores(self, variance_kept: float) -> Float64[np.ndarray, "num_samples num_components"]:
         """Coordinates along the leading principal directions that hold more than ``variance_kept`` of the variance.
 
-        The eigendecomposition is full and exact, so nothing here is random. Constant features give zero columns.
+        The eigenvectors are exact, so nothing here is random. Constant features give zero columns.
         """
         if self.is_constant:
             return np.zeros((self.num_samples, 0))
@@ -171,18 +155,13 @@ class FeatureStatistics:
         spectrum = self.scatter_spectrum
         values = spectrum.values[::-1][:num_components]
         values = np.where(values > spectrum.smallest, values, 0.0)
-        leading = spectrum.vectors[:, ::-1][:, : len(values)] * (values > 0)
+        leading = spectrum.leading(len(values)) * (values > 0)
         if self.is_dual:
             return leading * np.sqrt(values)
         directions = np.ascontiguousarray(leading, dtype=self.features.dtype)
         center = self.mean.astype(self.features.dtype)
         parts = [shifted @ directions for shifted in shifted_blocks(self.features, center)]
         return np.concatenate(parts).astype(np.float64)
-
-
-def _spectrum(matrix: np.ndarray) -> Spectrum:
-    values, vectors = np.linalg.eigh(matrix)
-    return Spectrum(values, vectors)
 
 
 def sum_by_class(
@@ -232,3 +211,13 @@ class Statistics:
         """μ_c − m: how far each class mean lies from the mean."""
         means = self.class_sums(self.label_free.features) / self.class_counts[:, None]
         return means - (self.class_counts @ means) / self.num_samples
+
+    @cached_property
+    def class_weights(self) -> Float64[np.ndarray, "num_samples num_classes"]:
+        """w_c = 1[y=c]/n_c − 1/n, with which the centred features X̃ have μ_c − m = X̃ᵀ w_c."""
+        return self.one_hot / self.class_counts - 1 / self.num_samples
+
+    @cached_property
+    def one_hot(self) -> Float64[np.ndarray, "num_samples num_classes"]:
+        """1 where a row is of a class, else 0."""
+        return np.eye(self.num_classes)[self.targets]

@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._statistics import SHARED, Spectrum, Statistics
+from crossgraft.scores._spectrum import Spectrum
+from crossgraft.scores._statistics import SHARED, Statistics
 from crossgraft.types import Features, Labels
 
 
@@ -64,9 +65,7 @@ def _whitened_means(spectrum: Spectrum, statistics: Statistics) -> Float64[np.nd
     In the dual, μ_c−m = X̃ᵀ w_c with w_c = 1[y=c]/n_c − 1/n and the centred features X̃; its coordinate along the
     direction X̃ᵀq/√σ is √σ qᵀw_c, so the factor σ^(−½) leaves qᵀw_c.
     """
-    values, vectors = spectrum
-    kept = values > spectrum.smallest
+    kept = spectrum.values > spectrum.smallest
     if statistics.label_free.is_dual:
-        per_class = statistics.class_sums(vectors[:, kept]) / statistics.class_counts[:, None]
-        return (per_class - vectors[:, kept].mean(axis=0)).T
-    return vectors[:, kept].T @ statistics.mean_offsets.T / np.sqrt(values[kept])[:, None]
+        return spectrum.along(statistics.class_weights)[kept]
+    return spectrum.along(statistics.mean_offsets.T)[kept] / np.sqrt(spectrum.values[kept])[:, None]

@@ -41,7 +41,7 @@ def combine(parts: Sequence[Mapping[str, float]], *, sign: int = -1) -> list[Sco
     title="NCTI",
     reference="Wang, Luo, Zheng, Huang and Baktashmotlagh, How Far Pre-trained Models Are from Neural Collapse on the Target "
     "Dataset Informs their Transferability, ICCV 2023, eqs. 4–9",
-    cost="one eigendecomposition of size min(n, d), then O(n·64²)",
+    cost="64 eigenvectors of size min(n, d), then O(n·64²)",
 )
 def ncti(features: Features, labels: Labels, *, n_dims: int = 64, statistics: Statistics = SHARED) -> Parts:
     """Three distances from neural collapse, per model; ``combine`` adds them over the zoo.

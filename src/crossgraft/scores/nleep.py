@@ -21,6 +21,7 @@ from crossgraft.types import Features, Labels
     title="N-LEEP",
     reference="Li, Jia, Sang, Zhu, Green, Wang and Gong, Ranking Neural Checkpoints, CVPR 2021, section 3.2",
     is_seeded=True,
+    num_redraws=4,
     invariances=("rotation", "shift"),
     cost="an eigendecomposition and an EM fit with K = ratio·C components; the most expensive static score",
 )
@@ -38,8 +39,8 @@ def nleep(
     """mean_i Σ_k r_ik p(y_i | k), with r the posterior of a Gaussian mixture on the leading principal components.
 
     p(y | k) = Σ_{i: y_i=y} r_ik / Σ_i r_ik; a component without rows has p(y | k) = p(y). The mixture starts from
-    k-means. With rows left out (the jackknife) it starts from the responsibilities of the full fit instead, so that an
-    interval does not mix the spread over images with that over starting points.
+    k-means. With rows left out (the jackknife) it starts from the responsibilities of the full fit instead, so that the
+    spread over images is not mixed with that over starting points, which a ranking estimates from four more fits.
 
     Args:
         features: (n, d).

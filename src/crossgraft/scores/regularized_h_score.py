@@ -9,7 +9,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._statistics import SHARED, FeatureStatistics, Spectrum, Statistics
+from crossgraft.scores._spectrum import Spectrum
+from crossgraft.scores._statistics import SHARED, FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
 
 _SMALLEST_RIDGE = 1e-12
@@ -60,7 +61,7 @@ class _ShrunkCovariance(NamedTuple):
 
     Attributes:
         alpha: The shrinkage, in [0, 1].
-        factor: Lower Cholesky factor of A, or its eigenpairs when α is too small to make A regular.
+        factor: Lower Cholesky factor of A, or its spectrum when α is too small to make A regular.
     """
 
     alpha: float
@@ -81,13 +82,13 @@ class _ShrunkCovariance(NamedTuple):
                 return cls(alpha, cholesky(matrix.T, lower=True, overwrite_a=False, check_finite=False))
             except LinAlgError:  # rounding of the moments exceeds the ridge, as with few distinct rows
                 pass
-        return cls(alpha, Spectrum(*np.linalg.eigh(matrix)))
+        return cls(alpha, Spectrum(matrix))
 
     def solve(self, columns: np.ndarray) -> np.ndarray:
         """A⁻¹ (or the pseudo-inverse) times ``columns``."""
         if not isinstance(self.factor, Spectrum):
             return cho_solve((self.factor, True), columns, check_finite=False)
-        values, vectors = self.factor
+        values, vectors = self.factor.values, self.factor.vectors
         smallest = values[-1] * 10 * len(values) * np.finfo(np.float64).eps
         is_regular = values > smallest
         coordinates = vectors[:, is_regular].T @ columns
@@ -103,8 +104,7 @@ def _distances(shrunk: _ShrunkCovariance, statistics: Statistics) -> np.ndarray:
     if not statistics.label_free.is_dual:
         offsets = statistics.mean_offsets.T
         return np.einsum("dc,dc->c", offsets, shrunk.solve(offsets))
-    weights = (statistics.targets[:, None] == np.arange(statistics.num_classes)) / statistics.class_counts
-    weights -= 1 / statistics.num_samples
+    weights = statistics.class_weights
     dual = statistics.label_free.moments.scatter()
     return np.einsum("nc,nc->c", dual @ weights, shrunk.solve(weights))
 

@@ -4,6 +4,7 @@ A bootstrap of rows is invalid for scores of features: a row that is drawn twice
 the classes separable, so the interval can exclude its own estimate. Leaving blocks out creates neither.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -77,14 +78,18 @@ def jackknife_blocks(
     return [np.flatnonzero(block_of_row == block) for block in range(num_blocks)]
 
 
-def jackknife_interval(value: float, replicates: Replicates | Sequence[float]) -> Estimate:
+def jackknife_interval(
+    value: float, replicates: Replicates | Sequence[float], *, redrawn: Sequence[Sequence[float]] = ()
+) -> Estimate:
     """95 % interval of an estimate from its leave-one-block-out values.
 
-    SE² = (B−1)/B · Σ_b (θ₍b₎ − mean θ₍·₎)², interval = value ± t₍B−1, 0.975₎ · SE.
+    SE² = (B−1)/B · Σ_b (θ₍b₎ − mean θ₍·₎)², interval = value ± t₍B−1, 0.975₎ · SE. What is drawn with a seed adds the variance
+    s² of its values over R seeds; the degrees of freedom are then Satterthwaite's, (SE² + Σs²)² / (SE⁴/(B−1) + Σ s⁴/(R−1)).
 
     Args:
         value: The estimate on all rows.
-        replicates: The estimate without block b, for each of B ≥ 2 blocks.
+        replicates: The estimate without block b, for each of B ≥ 2 blocks, all with one seed.
+        redrawn: For each independent term of the estimate that is drawn with a seed: its values on all rows with R ≥ 2 seeds.
 
     Example:
         The jackknife of a mean gives the usual standard error s/√n:
@@ -95,6 +100,18 @@ def jackknife_interval(value: float, replicates: Replicates | Sequence[float]) -
     """
     theta = np.asarray(replicates, dtype=np.float64)
     num_blocks = len(theta)
-    standard_error = float(np.sqrt((num_blocks - 1) / num_blocks * np.sum((theta - theta.mean()) ** 2)))
-    half_width = float(stats.t.ppf(0.975, num_blocks - 1)) * standard_error
+    variances = [(num_blocks - 1) / num_blocks * float(np.sum((theta - theta.mean()) ** 2))]
+    variances += [float(np.var(values, ddof=1)) for values in redrawn]
+    freedoms = [num_blocks - 1, *(len(values) - 1 for values in redrawn)]
+    standard_error = math.sqrt(sum(variances))
+    half_width = float(stats.t.ppf(0.975, _degrees_of_freedom(variances, freedoms))) * standard_error
     return Estimate(float(value), standard_error, float(value) - half_width, float(value) + half_width)
+
+
+def _degrees_of_freedom(variances: Sequence[float], freedoms: Sequence[int]) -> float:
+    """Of a sum of independent variances (Satterthwaite, Biometrics Bulletin 1946, eq. 17)."""
+    total = sum(variances)
+    if total == 0 or len(variances) == 1:
+        return float(freedoms[0])
+    shares = [variance / total for variance in variances]
+    return 1 / sum(share**2 / freedom for share, freedom in zip(shares, freedoms, strict=True))

@@ -8,7 +8,7 @@ from crossgraft.words.formatting import count, counted, size, small_percent
 
 def adapters_in_words(plan: PlanRecord) -> str:
     """How large the adapters are, and beside what."""
-    share = plan.num_adapter_parameters / (plan.num_trained + plan.num_frozen - plan.num_own_parameters)
+    share = plan.num_adapter_parameters / (plan.num_trained + plan.num_frozen)
     parameters = counted(plan.num_adapter_parameters, "parameter")
     return f"{parameters}, {small_percent(share)} of the network, {size(plan.adapter_bytes)} on their own"
 

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from crossgraft.errors import UsageError
-from crossgraft.scores import ScoreInputs, logme
+from crossgraft.scores import ScoreInputs, _statistics, logme
 
 from .conftest import make_problem
 from .test_evidence import literal_evidence
+from .test_released_evidence import literal_fixed_point
 
 
 def test_is_the_mean_evidence_of_the_classes(problem):
@@ -19,18 +22,49 @@ def test_is_the_mean_evidence_of_the_classes(problem):
     assert value.parts["highest_class"] == pytest.approx(max(per_class))
 
 
-def test_released_variant_adds_what_the_published_code_adds():
-    features, labels = make_problem(40, 70)
-    extra = [30 / 80 * np.log(literal_evidence(features, (labels == c).astype(float))[1]) for c in range(3)]
+@pytest.mark.parametrize(("num_features", "excess"), [(12, 0), (70, 30)])
+def test_released_variant_is_what_the_published_code_computes(num_features, excess):
+    features, labels = make_problem(40, num_features)
+    fixed_points = [literal_fixed_point(features, (labels == c).astype(float)) for c in range(3)]
+    expected = np.mean([evidence + excess / 80 * np.log(alpha) for evidence, alpha in fixed_points])
     released = logme(features=features, labels=labels, variant="released")
-    assert released - logme(features=features, labels=labels) == pytest.approx(np.mean(extra), rel=1e-9)
-    assert "depends on the number of features" in released.warnings[0]
+    assert released == pytest.approx(expected, rel=1e-9)
+    assert ["depends on the number of features" in warning for warning in released.warnings] == [True] * (excess > 0)
 
 
-def test_variants_agree_for_n_above_d():
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@settings(max_examples=40, deadline=None)
+@given(
+    exponent=st.floats(-6, 6),
+    shape=st.sampled_from([(60, 10), (30, 30), (24, 50)]),
+    rank=st.sampled_from([1, 4, 100]),
+    decay=st.sampled_from([0.0, 3.0]),
+    repeated=st.booleans(),
+    seed=st.integers(0, 3),
+)
+def test_the_scale_of_the_features_changes_nothing(dtype, exponent, shape, rank, decay, repeated, seed):
+    """Whatever the rank, with images there twice, and with eigenvalues that span many decades."""
+    rng = np.random.default_rng(seed)
+    num_samples, num_features = shape
+    rank = min(rank, *shape)
+    points = rng.standard_normal((num_samples, rank)) / (1 + np.arange(rank)) ** decay
+    labels = np.arange(num_samples) % 3
+    points[:, 0] += labels
+    features = points @ rng.standard_normal((rank, num_features)) + 0.5
+    if repeated:
+        features[: num_samples // 3] = features[num_samples // 3 : 2 * (num_samples // 3)]
+    features = features.astype(dtype)
+    scaled = features * dtype(2.0) ** round(exponent * np.log2(10))
+    assert logme(features=scaled, labels=labels) == pytest.approx(logme(features=features, labels=labels), rel=1e-9)
+    rounded = features * dtype(10**exponent)  # not a power of 2, so every product is rounded anew
+    tolerance = 1e-6 if dtype == np.float64 else 1e-3
+    assert logme(features=rounded, labels=labels) == pytest.approx(logme(features=features, labels=labels), abs=tolerance)
+
+
+def test_the_released_variant_depends_on_the_scale():
     features, labels = make_problem()
-    released = logme(features=features, labels=labels, variant="released")
-    assert released == logme(features=features, labels=labels) and not released.warnings
+    small, large = (logme(features=c * features, labels=labels, variant="released") for c in (1, 1000))
+    assert small - large > 0.01
 
 
 def test_both_forms_agree_where_n_is_just_above_and_below_d():
@@ -51,7 +85,7 @@ def test_label_permutations_do_not_repeat_the_eigendecomposition(monkeypatch):
     def refuse(matrix):
         raise AssertionError("a second eigendecomposition")
 
-    monkeypatch.setattr(np.linalg, "eigh", refuse)
+    monkeypatch.setattr(_statistics, "Spectrum", refuse)
     shuffled = np.random.default_rng(0).permutation(labels)
     value = logme.evaluate(inputs.with_labels(shuffled))
     monkeypatch.undo()

@@ -43,7 +43,7 @@ class Plan:
         lines = [f"Trained: {counted(record.num_trained, 'parameter')}. Frozen: {count(record.num_frozen)}."]
         lines += [_row_in_words(row) for row in record.rows]
         if record.num_own_parameters:
-            lines.append(f"  trained  {count(record.num_own_parameters):>13}  of regularisers")
+            lines.append(f"Regularisers: {counted(record.num_own_parameters, 'parameter')} of their own, trained too.")
         if record.num_adapter_parameters:
             lines.append(f"Adapters: {adapters_in_words(record)}.")
         lines += [
@@ -126,7 +126,7 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
     per_step = cost.seconds_per_image * settings.batch_size if cost.seconds_per_image is not None else None
     return PlanRecord(
         rows=rows,
-        num_trained=sum(row.num_parameters for row in rows if row.trained) + own_parameters,
+        num_trained=sum(row.num_parameters for row in rows if row.trained),
         num_frozen=sum(row.num_parameters for row in rows if not row.trained),
         num_own_parameters=own_parameters,
         num_adapter_parameters=sum(parameter.numel() for parameter in adapters),
@@ -170,7 +170,7 @@ def plan_rows(classifier: Classifier, selection: Selection) -> list[PlanRow]:
 
 
 def _own_parameters(plugins: Plugins, classifier: Classifier) -> int:
-    """Parameters that regularisers bring along, after a look at the network."""
+    """Parameters of regularisers, which learn beside the network and are no part of it; after a look at the network."""
     total = 0
     for regularizer in plugins.regularizers:
         regularizer.attach(classifier)

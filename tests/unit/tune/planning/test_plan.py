@@ -25,6 +25,7 @@ from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.situation import TrainingSituation
 from crossgraft.tune.planning.step_cost import UNKNOWN_COST, StepCost
 from crossgraft.types import Preprocessing
+from crossgraft.words.plan_words import trained_in_words
 
 SAID_BY_PLUGINS = {"conflicts": 1, "remarks": 6}
 """Cases of hcs alone, and of hcs (3), repsim (2) and focal (1)."""
@@ -239,7 +240,18 @@ def test_rows_group_parameters_by_reason_and_count_all_of_them(classifier):
     assert (plan.num_trained, plan.num_frozen) == (15, 112)
     with_own = planned(classifier, "full", regularizer="repsim:reference=dataset")
     assert with_own.num_own_parameters >= 4 * 4  # an orthogonal map of its four features
-    assert with_own.num_trained == 127 + with_own.num_own_parameters
+    assert with_own.num_trained == 127
+
+
+def test_what_a_regulariser_learns_is_no_part_of_the_trained_share(classifier):
+    """Q of RepSim has more parameters than LoRA trains of a network."""
+    repsim = "repsim:reference=dataset"
+    plain, regularized = (planned(classifier, "linear", regularizer=name) for name in ("none", repsim))
+    assert regularized.num_own_parameters > regularized.num_trained
+    assert trained_in_words(regularized) == trained_in_words(plain) == "15 of 127 parameters trained (12\N{NO-BREAK SPACE}%)"
+    own = f"Regularisers: {regularized.num_own_parameters} parameters of their own, trained too."
+    assert own in Plan(regularized).summary().splitlines()
+    assert "Regularisers" not in Plan(plain).summary()
 
 
 def test_steps_and_time_count_every_job(classifier):
