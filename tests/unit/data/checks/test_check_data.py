@@ -158,6 +158,19 @@ def test_small_and_missing_classes(check):
     ]
 
 
+def test_classes_that_look_alike_are_a_warning_with_their_counts(check, make_folder):
+    found = check(list(range(24)), ["BKL"] * 11 + ["bkl"] * 3 + ["MEL"] * 6 + ["MEL "] * 4)
+    warnings = [finding.text for finding in found.record.findings if finding.title == "Class names that look alike"]
+    assert warnings == [
+        "The classes BKL (11) and bkl (3) differ only by case and are kept apart.",
+        "The classes “MEL” (6) and “MEL ” (4) differ only by white space and are kept apart.",
+    ]
+    assert found["Class names that look alike"].severity == "warning" and found.result.is_sound
+    assert "Class names that look alike" not in check(list(range(24)), TWO)
+    record = check_data(make_folder({"BKL": 4, "bkl": 4})).record
+    assert "BKL (4) and bkl (4) differ only by case" in record.findings[0].text
+
+
 def test_one_class_or_a_class_an_image_is_unsound(check):
     assert check(list(range(24)), [0] * 24)["Class sizes"].severity == "unsound"
     assert "label of its own" in check(list(range(24)), range(24))["Class sizes"].text
