@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from crossgraft.data.fingerprint import listing_fingerprint
 from crossgraft.data.sampling import limit_rows, take_per_class
 from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import Part, Split, k_folds, make_split
@@ -61,10 +60,14 @@ class RowSelection:
             DataError: A saved split belongs to other rows, or the rows cannot be split as asked.
             UsageError: The data have an official split already.
         """
-        listing = listing_fingerprint(rows.image_names, rows.labels, rows.groups)
+        split = self._make_split(rows, targets, class_names)
+        return None if split is None else split.model_copy(update={"rows_fingerprint": rows.rows_fingerprint})
+
+    def _make_split(self, rows: SourceRows, targets: Targets, class_names: Sequence[str]) -> Split | None:
+        listing = rows.listing_fingerprint
         if self.split is not None:
             split = Split.load(self.split)
-            split.refuse_other_rows(len(targets), listing, rows.name)
+            split.refuse_other_rows(rows)
             return split
         if self.holdout is None and self.folds is None:
             return None

@@ -249,5 +249,5 @@ def _parts(dataset: Dataset, full: SavedModel, run: Path) -> FoldRows:
             f"{dataset.name} is not what the run in {run} was made on ({facts.name}, {facts.num_images} images): images, labels "
             "or groups differ. Give the same data."
         )
-    split.refuse_other_rows(len(dataset), dataset.listing_fingerprint, dataset.name)
+    split.refuse_other_rows(dataset)
     return FoldRows(split.rows("train"), split.rows("val"), split.rows("test"))

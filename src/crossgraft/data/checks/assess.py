@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crossgraft.data.checks.alike_classes import check_alike_classes
-from crossgraft.data.checks.class_counts import check_class_counts
+from crossgraft.data.checks.class_counts import check_class_counts, check_classes_of_splits
 from crossgraft.data.checks.constant_images import check_constant_images
 from crossgraft.data.checks.groups_across_splits import check_groups_across_splits
 from crossgraft.data.checks.identical_images import (
@@ -89,9 +89,10 @@ def findings_of_rows(dataset: Dataset) -> list[FindingRecord]:
 
 
 def findings_across_splits(dataset: Dataset) -> list[FindingRecord]:
-    """Which groups and which pictures of an open data set are in more than one of its ``splits``."""
+    """Groups and pictures of an open data set that are in several of its ``splits``, and classes that one of these lacks."""
     survey = survey_rows(dataset)
-    return _ordered([*check_groups_across_splits(survey), *check_identical_across(survey)])
+    checks = (check_groups_across_splits, check_identical_across, check_classes_of_splits)
+    return _ordered([finding for check in checks for finding in check(survey)])
 
 
 def _ordered(findings: Sequence[FindingRecord]) -> list[FindingRecord]:

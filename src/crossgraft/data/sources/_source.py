@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from crossgraft.data._confidential import Confidential
+from crossgraft.data.fingerprint import listing_fingerprint
 from crossgraft.errors import UsageError
 
 NO_LABEL = ""
@@ -99,6 +100,16 @@ class SourceRows(Confidential):
     reading: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     has_labels: bool = True
+
+    @property
+    def listing_fingerprint(self) -> str:
+        """64 hexadecimal digits of names, labels and groups: what a ``Split`` of these rows belongs to."""
+        return listing_fingerprint(self.image_names, self.labels, self.groups)
+
+    @property
+    def rows_fingerprint(self) -> str:
+        """The same of names and labels alone."""
+        return listing_fingerprint(self.image_names, self.labels, None)
 
 
 class DataSource(ABC):

@@ -103,7 +103,7 @@ def _open(data: str | Path | Dataset, options: TuneOptions, reporter: Reporter) 
         )
     if split is not None:
         saved = Split.load(Path(split))
-        saved.refuse_other_rows(len(data), data.listing_fingerprint, data.name)
+        saved.refuse_other_rows(data)
         data = replace(data, splits=saved.part_names())
     if holdout is not None:
         if data.splits is not None:

@@ -10,6 +10,7 @@ from PIL import Image
 import crossgraft
 from crossgraft import check_data
 from crossgraft.data import open_dataset
+from crossgraft.data.checks import check_splits
 from crossgraft.data.checks.ordered_classes import looks_ordered
 from crossgraft.errors import DataError, UsageError
 
@@ -156,6 +157,27 @@ def test_small_and_missing_classes(check):
         ("unsound", "No image in train of: c, d."),
         ("warning", "No image in test of: a, b."),
     ]
+
+
+def test_a_class_that_a_part_of_a_split_lacks_is_said_before_training(make_dataset, reporter):
+    """A class without test images is measured by nothing; training goes on, and what would help is said."""
+    parts = ["train"] * 14 + ["val"] * 5 + ["test"] * 5
+    dataset = make_dataset(
+        list(range(24)), ["a", "b"] * 6 + ["c"] * 2 + ["a", "b", "b", "a", "b"] + ["a", "b"] * 2 + ["a"]
+    )
+    checks = check_splits(replace(dataset, splits=np.asarray(parts)), strict=True, reporter=reporter)
+    said = {check.text: check.severity for check in checks if check.title == "Classes missing from a split"}
+    helps = "Draw another split, or collect more: a class needs three images to be in train, val and test."
+    assert said == {
+        f"No image in val of: c. Nothing is chosen with them in mind. {helps}": "warning",
+        f"No image in test of: c. Their sensitivity is unknown. {helps}": "warning",
+    }
+    assert "Their sensitivity is unknown" in reporter.stream.getvalue()
+    by_patient = replace(dataset, splits=np.asarray(parts), groups=np.arange(24), group_column="patient")
+    found = [
+        finding for finding in check_data(by_patient).record.findings if finding.title == "Classes missing from a split"
+    ]
+    assert all("a class needs three groups of patient" in finding.advice for finding in found) and len(found) == 2
 
 
 def test_classes_that_look_alike_are_a_warning_with_their_counts(check, make_folder):
