@@ -199,7 +199,9 @@ def _of_classes(survey: Survey, rows: np.ndarray) -> _Fact:
         np.float64
     )
     effect = total_variation if survey.task.partitions else largest_difference
-    return _Fact(_CLASSES, marks, effect, _describe_shares(survey.class_names, marks))
+    return _Fact(
+        _CLASSES, marks, effect, _describe_shares([f"{survey.task.noun} {name}" for name in survey.class_names], marks)
+    )
 
 
 def _describe_shares(

@@ -68,7 +68,7 @@ def test_other_facts_of_the_images(check, fact, words, change):
 def test_shares_of_classes(check):
     classes = [int(row % 2 == 0 if part != "test" else row % 10 == 0) for row, part in enumerate(PARTS)]
     found = check(pictures(2), classes, splits=PARTS)
-    assert "shares of the classes (0: 50\xa0% in train, 90\xa0% in test" in found["Train and test differ"].text
+    assert "shares of the classes (class 0: 50\xa0% in train, 90\xa0% in test" in found["Train and test differ"].text
 
 
 def test_shares_of_several_labels(make_dataset):
@@ -83,7 +83,7 @@ def test_shares_of_several_labels(make_dataset):
         for each in check_data(dataset).record.split_differences
         if each.matters and each.fact == "shares of the classes"
     ]
-    assert measured.effect == pytest.approx(2 / 3) and measured.found.startswith("b: 33")
+    assert measured.effect == pytest.approx(2 / 3) and measured.found.startswith("label b: 33")
 
 
 def test_types_of_files_name_no_part_of_a_name(make_dataset):
