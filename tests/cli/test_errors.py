@@ -41,6 +41,10 @@ def missing_folder(folder, _):
     return "rank", "imges", *MODELS
 
 
+def data_before_models(folder, _):
+    return "rank", "imges", "--models", "gone.safetensors"
+
+
 def empty_folder(folder, _):
     (folder / "void").mkdir()
     return "rank", "void", *MODELS
@@ -483,6 +487,16 @@ def missing_weights(folder, monkeypatch):
     return "rank", "images", "--models", "resnet18"
 
 
+def several_files_of_a_name(folder, _):
+    for name in ("birds", "insects"):
+        shutil.copy(folder / "narrow.safetensors", folder / f"resnet18.{name}.safetensors")
+    return "rank", "images", "--models", "resnet18", "--weights-dir", "."
+
+
+def folder_without_models(folder, _):
+    return "rank", "images", "--models", "."
+
+
 def nan_features(folder, _):
     zoo = '- {name: broken, source: "tiny_models:broken"}\n'
     (folder / "zoo.yaml").write_text(zoo)
@@ -537,6 +551,16 @@ TUNE = ("tune", "images", "--model", "tiny_models:tiny", "--epochs", "1", "--wor
 
 def split_not_there(folder, _):
     return "rank", "images", *MODELS, "--split", "nothere.json"
+
+
+def split_that_divides_patients(folder, _):
+    from crossgraft.cli.main import main
+
+    rows = [f"images/{label}/{i:02d}.png,{label},P{i // 2}" for label in ("benign", "malignant") for i in range(12)]
+    (folder / "study.csv").write_text("\n".join(["path,label,patient", *rows]))
+    drawn = ("--holdout", "0.25", "--out", "drawn", "--quiet")
+    assert main(["check", "study.csv", "--group-column", "none", *drawn]) == 0
+    return "check", "study.csv", "--split", "drawn/split.json"
 
 
 def tune_without_a_model(folder, _):

@@ -51,6 +51,13 @@ def test_breastmnist_has_one_picture_in_train_and_test_with_two_labels(check_npz
     assert found["Near duplicates"].severity == "warning"
 
 
+def test_only_pneumoniamnist_has_other_shares_of_classes_in_test(check_npz):
+    (found,) = [each for each in check_npz("pneumoniamnist").split_differences if each.matters]
+    assert (found.split, found.fact, round(found.effect, 2)) == ("test", "shares of the classes", 0.12)
+    for name in ("breastmnist", "retinamnist"):
+        assert not any(each.matters for each in check_npz(name).split_differences)
+
+
 def test_brain_mri_has_25_copies_none_across_classes(unpacked):
     record = check_data(unpacked("brain_mri_tumor_yes_no_253.tar.gz")).record
     found = findings(record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ _DEPTHS = {"uint8": "8-bit", "uint16": "16-bit", "float32": "float"}
 _WHITE_8_BIT = 255
 _FLOAT_ROUNDING = 1e-3  # of a step of 8 bits; division in float32 or float64 is off by less than 1e-4
 _WIDE_STEP = 257  # 65535 / 255
+_PIXELS_MEASURED = 2**16  # more do not change mean and spread of an image much
+_WHITES = {"uint8": 255.0, "uint16": 65535.0, "float32": 1.0}
 _SAMPLES_TRIED_FIRST = 1024  # a few samples usually show that an image is not grey, not 8-bit, not constant
 
 
@@ -36,6 +39,8 @@ class ImageFacts(NamedTuple):
         is_constant: Whether all pixels have the same value.
         peak_16_bit: Largest sample of a 16-bit image.
         thumbnail: Grey, ``THUMBNAIL_SIDE`` pixels a side whatever the shape of the image, or None if not asked for.
+        intensity: Mean of the samples, as a fraction of white; None if no thumbnail was asked for.
+        contrast: Their standard deviation, likewise.
     """
 
     digest: bytes = b""
@@ -46,6 +51,8 @@ class ImageFacts(NamedTuple):
     is_constant: bool = False
     peak_16_bit: int | None = None
     thumbnail: Thumbnail | None = None
+    intensity: float | None = None
+    contrast: float | None = None
 
 
 def look_at(pixels: np.ndarray, *, with_thumbnail: bool = False) -> ImageFacts:
@@ -53,6 +60,7 @@ def look_at(pixels: np.ndarray, *, with_thumbnail: bool = False) -> ImageFacts:
     height, width, channels = pixels.shape
     digest = image_digest(pixels)
     canonical = canonical_form(pixels)
+    intensity, contrast = _intensity_and_contrast(pixels) if with_thumbnail else (None, None)
     return ImageFacts(
         digest=digest,
         picture=digest if canonical is pixels else image_digest(canonical),
@@ -62,6 +70,8 @@ def look_at(pixels: np.ndarray, *, with_thumbnail: bool = False) -> ImageFacts:
         is_constant=_is_constant(pixels),
         peak_16_bit=int(pixels.max()) if pixels.dtype == np.uint16 else None,
         thumbnail=_thumbnail(pixels) if with_thumbnail else None,
+        intensity=intensity,
+        contrast=contrast,
     )
 
 
@@ -102,6 +112,13 @@ def _is_divided_8_bits(pixels: np.ndarray) -> bool:
 
 def _is_constant(pixels: np.ndarray) -> bool:
     return _holds(lambda part: bool((part == pixels[0, 0]).all()), pixels)
+
+
+def _intensity_and_contrast(pixels: np.ndarray) -> tuple[float, float]:
+    """Mean and standard deviation over at most ``_PIXELS_MEASURED`` pixels, evenly spaced, as fractions of white."""
+    step = math.ceil(math.sqrt(pixels.shape[0] * pixels.shape[1] / _PIXELS_MEASURED))
+    grey = pixels[::step, ::step].mean(axis=-1, dtype=np.float64) / _WHITES[pixels.dtype.name]
+    return float(grey.mean()), float(grey.std())
 
 
 def _thumbnail(pixels: np.ndarray) -> Thumbnail:

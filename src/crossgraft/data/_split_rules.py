@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -83,3 +84,51 @@ def refuse_few_groups(targets: ClassIndices, groups: Groups, num_folds: int, cla
             f"There are {num_groups} groups (patients) for {num_folds} folds. Ask for at most {num_groups} folds."
         )
     refuse_rare_classes(targets, groups, 2, "both the train and the test rows", class_names)
+
+
+@runtime_checkable
+class ListedRows(Protocol):
+    """Rows that were listed, whether their images were opened or not."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def labels(self) -> np.ndarray: ...
+    @property
+    def groups(self) -> np.ndarray | None: ...
+    @property
+    def group_column(self) -> str | None: ...
+    @property
+    def listing_fingerprint(self) -> str: ...
+    @property
+    def rows_fingerprint(self) -> str: ...
+
+
+def refuse_divided_groups(rows: ListedRows, part_of_row: np.ndarray, *, had_groups: bool) -> None:
+    """Raise where a split that was made with other groups does not keep those of today together; names none of them.
+
+    Args:
+        rows: Rows with their groups now.
+        part_of_row: Part of each row; empty for none.
+        had_groups: Whether the rows had groups when the split was made.
+
+    Raises:
+        DataError: A group has images in several parts, or the rows have no groups any more.
+    """
+    data = f"{len(part_of_row)} images of {rows.name}"
+    if rows.groups is None:
+        raise DataError(
+            f"The split was made by the groups (patients) that the {data} had then, and they are opened without groups now. "
+            "Name their column with --group-column, or make a new split."
+        )
+    used = part_of_row != ""
+    codes = [np.unique(column[used], return_inverse=True)[1] for column in (rows.groups, part_of_row)]
+    parts_of_group = np.bincount(np.unique(np.stack(codes), axis=1)[0])
+    if divided := int((parts_of_group > 1).sum()):
+        then, verb = "other groups" if had_groups else "no groups", "has" if divided == 1 else "have"
+        raise DataError(
+            f"The split was made for these {data}, but with {then}: {divided} of "
+            f"{counted(len(parts_of_group), 'group')} by {rows.group_column} {verb} images in more than one part, so a result "
+            "would be of patients that were trained on. Make a new split by these groups, or open the data with the groups "
+            "they had then."
+        )

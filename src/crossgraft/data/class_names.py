@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crossgraft.data._letters import whole_letters
+from crossgraft.data._look_alikes import look_alikes
 from crossgraft.errors import DataError, UsageError, nearest_names
 from crossgraft.paths import shortened
 from crossgraft.types import ClassIndices, Labels, Targets
@@ -92,7 +92,7 @@ def name_classes(
         classes = _name_numbers(labels.astype(np.int64), names)
     else:
         classes = _order_words(labels.astype(str), names)
-    return classes._replace(notices=(*classes.notices, *_look_alikes(classes.names)))
+    return classes._replace(notices=(*classes.notices, *_notices_of_look_alikes(classes.names)))
 
 
 def read_class_names(wanted: str | Path | Sequence[str]) -> tuple[str, ...]:
@@ -201,15 +201,11 @@ def _one_sided(targets: np.ndarray, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(notices)
 
 
-def _look_alikes(names: Sequence[str]) -> tuple[str, ...]:
-    alike: defaultdict[str, list[str]] = defaultdict(list)
-    for name in names:
-        alike[name.casefold()].append(name)
+def _notices_of_look_alikes(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(
-        f"The classes {' and '.join(group)} differ only by case and are kept apart. If they are one class, correct the "
+        f"The classes {alike.listed()} differ only by {alike.differ_by} and are kept apart. If they are one class, correct the "
         "labels."
-        for group in alike.values()
-        if len(group) > 1
+        for alike in look_alikes(names)
     )
 
 

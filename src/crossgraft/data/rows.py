@@ -159,6 +159,13 @@ class ImageRows:
         return listing_fingerprint(names, self.labels, self.groups)
 
     @property
+    def rows_fingerprint(self) -> str:
+        """64 hexadecimal digits of names and labels alone; empty for a copy from another process, which has no names."""
+        if self._sealed is not None:
+            return ""
+        return listing_fingerprint([self.image_name(index) for index in range(len(self))], self.labels, None)
+
+    @property
     def task(self) -> Task:
         """What is to be predicted; equal to its name, ``multi-class``, ``binary`` or ``multi-label``.
 

@@ -104,10 +104,20 @@ class RowSelection:
             DataError: A saved split belongs to other rows, or the rows cannot be split as asked.
             UsageError: The data have an official split already.
         """
+        split = self._make_split(rows, targets, class_names, elsewhere)
+        return None if split is None else split.model_copy(update={"rows_fingerprint": rows.rows_fingerprint})
+
+    def _make_split(
+        self,
+        rows: SourceRows | ImageRows,
+        targets: Targets,
+        class_names: Sequence[str],
+        elsewhere: Collection[str],
+    ) -> Split | None:
         listing = rows.listing_fingerprint
         if self.split is not None:
             split = Split.load(self.split)
-            split.refuse_other_rows(len(targets), listing, rows.name)
+            split.refuse_other_rows(rows)
             return self._complete(rows, targets, class_names, split, ()) if self.by_default else split
         if rows.splits is not None and (self.folds is not None or self.holdout is not None):
             raise UsageError(f"{rows.name} has a split of its own, which is kept. Leave out --holdout and --folds.")

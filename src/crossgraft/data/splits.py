@@ -17,7 +17,9 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from crossgraft.data._group_split import assign_groups, assign_images
 from crossgraft.data._label_split import assign_label_sets
 from crossgraft.data._split_rules import (
+    ListedRows,
     label_sets_in_words,
+    refuse_divided_groups,
     refuse_few_groups,
     refuse_few_units,
     refuse_rare_classes,
@@ -42,6 +44,7 @@ class Split(Record):
 
     Attributes:
         data_fingerprint: ``Dataset.listing_fingerprint`` of the rows that were split; empty if unknown.
+        rows_fingerprint: The same without groups, ``Dataset.rows_fingerprint``; empty if unknown.
         num_images: Rows that were split.
         method: Method of the split, in words.
         seed: Random seed; None for a split that was not drawn.
@@ -54,6 +57,7 @@ class Split(Record):
     schema_version: int = SCHEMA_VERSION
     kind: Literal["split"] = "split"
     data_fingerprint: str
+    rows_fingerprint: str = ""
     num_images: Count
     method: str
     seed: int | None
@@ -88,23 +92,31 @@ class Split(Record):
         Raises:
             DataError: The split was made for other data, or the part is empty.
         """
-        self.refuse_other_rows(len(dataset), dataset.listing_fingerprint, dataset.name)
+        self.refuse_other_rows(dataset)
         rows = self.rows(part)
         if rows.size == 0:
             raise DataError(f"The split has no {part} rows ({self.method}).")
         return dataset.take(rows, rows_used=f"{part} rows of the split ({dataset.rows_used})", split_method=self.method)
 
-    def refuse_other_rows(self, num_images: int, listing_fingerprint: str, name: str) -> None:
-        """Raise if the split does not belong to these rows.
+    def refuse_other_rows(self, rows: ListedRows) -> None:
+        """Raise if the split does not belong to these rows, or does not keep their groups together.
+
+        Images with the labels they had then may have other groups now, as long as the split divides none of them.
 
         Raises:
-            DataError: Names, labels or groups differ.
+            DataError: Names or labels differ, there are no groups any more, or the split divides some.
         """
-        if num_images != self.num_images or self.data_fingerprint not in ("", listing_fingerprint):
-            raise DataError(
-                f"The split was made for {self.num_images} other images than the {num_images} of {name}: names, labels "
-                "or groups differ. Open the data as they were then (same options), or make a new split."
-            )
+        is_as_long = len(rows.labels) == self.num_images
+        if is_as_long and self.data_fingerprint in ("", rows.listing_fingerprint):
+            return
+        now, had_groups = rows.rows_fingerprint, self.data_fingerprint != rows.rows_fingerprint
+        if is_as_long and now and (not had_groups or self.rows_fingerprint == now):
+            refuse_divided_groups(rows, self.part_names(), had_groups=had_groups)
+            return
+        raise DataError(
+            f"The split was made for {self.num_images} other images than the {len(rows.labels)} of {rows.name}: names, labels "
+            "or groups differ. Open the data as they were then (same options), or make a new split."
+        )
 
     def _repr_html_(self) -> str:
         """A short table for notebooks, without the row numbers."""

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from safetensors import safe_open
 
+from crossgraft.models.files_by_name import checkpoint_files, checkpoint_stem, source_in_name, why_no_architecture
 from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.sources.local_checkpoint import read_header
 from crossgraft.models.sources.pretrained_files import cached_timm_names, find_pretrained, pretrained_config
 from crossgraft.models.sources.torchvision_files import find_torchvision_weights
 from crossgraft.models.sources.torchvision_models import torchvision_names, weights_of
-from crossgraft.models.spec import TORCHVISION_PREFIX, family_of, library_name
+from crossgraft.models.spec import TORCHVISION_PREFIX, family_of
 from crossgraft.models.zoo import DEFAULT_ZOO
 
 _NOT_PARAMETERS = ("running_mean", "running_var", "num_batches_tracked")
@@ -51,7 +52,7 @@ def list_available_models(weights_dir: str | Path | None = None) -> list[Availab
     rows += (torchvision_rows := _torchvision_rows(folder))
     if folder is not None:
         named = {*names, *(Path(row.where).stem for row in torchvision_rows)}
-        rows += [_checkpoint_row(path) for path in sorted(folder.glob("*.safetensors")) if path.stem not in named]
+        rows += [_checkpoint_row(path) for path in checkpoint_files(folder) if checkpoint_stem(path) not in named]
     return sorted(rows, key=lambda row: not row.available)
 
 
@@ -76,20 +77,14 @@ def _timm_row(name: str, weights_dir: Path | None) -> AvailableModel:
 
 
 def _checkpoint_row(path: Path) -> AvailableModel:
-    architecture = read_header(path).architecture
-    if architecture and library_of(architecture).knows(architecture):
-        return AvailableModel(path.name, family_of(architecture), _count_parameters(path), True, str(path))
-    what = (
-        f"the architecture {architecture} is not in {library_name(architecture)}"
-        if architecture
-        else "the file names no architecture"
-    )
+    reason = why_no_architecture(path)
+    architecture = read_header(path).architecture or source_in_name(path)
     return AvailableModel(
         path.name,
-        family_of(architecture or path.stem),
+        family_of(architecture or checkpoint_stem(path)),
         _count_parameters(path),
-        False,
-        f"{what}: needs a zoo file",
+        reason is None,
+        str(path) if reason is None else f"{reason}: needs a zoo file",
     )
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from torch import nn
 
 from crossgraft.compute import resolve_device
+from crossgraft.errors import MissingWeightsError
 from crossgraft.models.backbone import Backbone
+from crossgraft.models.files_by_name import explain_missing
 from crossgraft.models.preprocessing import resolve_preprocessing
 from crossgraft.models.random_weights import build_random, build_seeded
 from crossgraft.models.recipe import network_recipe
@@ -59,7 +61,10 @@ def load_backbone(
     library = None if spec.is_factory else library_of(spec.source)
     weights = None
     if library is not None and spec.weights == PRETRAINED:
-        weights = library.require_weights(spec.source, folder, allow_download=allow_download, reporter=reporter)
+        try:
+            weights = library.require_weights(spec.source, folder, allow_download=allow_download, reporter=reporter)
+        except MissingWeightsError as error:
+            raise MissingWeightsError(explain_missing(str(error), spec.source, folder)) from error
     if library is None:
         kwargs = spec.kwargs
         module, said = _load_factory(spec, seed)

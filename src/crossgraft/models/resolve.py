@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from crossgraft.errors import DataError, UsageError
+from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.models.files_by_name import files_called, source_in_name
 from crossgraft.models.sources.architecture_arguments import refuse_loading_arguments, refuse_other_arguments
 from crossgraft.models.sources.factory import locate_factory
 from crossgraft.models.sources.libraries import library_of
@@ -17,7 +18,9 @@ from crossgraft.paths import is_file
 def resolve_spec(spec: ModelSpec, *, weights_dir: Path | None = None) -> ModelSpec:
     """The same model with nothing left open: source, arguments, preprocessing and absolute paths.
 
-    What the entry says wins over what the header says. Resolving twice changes nothing.
+    What the entry says wins over what the header says, and that over what the name of a file says. An architecture without
+    weights takes the one file of ``weights_dir`` that is called like it, where the library's own weights are not on this
+    machine. Resolving twice changes nothing.
 
     Raises:
         UntrustedCodeError: A file names a function that nobody allowed.
@@ -27,6 +30,7 @@ def resolve_spec(spec: ModelSpec, *, weights_dir: Path | None = None) -> ModelSp
         DataError: The checkpoint's header is damaged, or the source features are missing.
     """
     folders = _search_folders(spec, weights_dir)
+    spec = _with_file_by_name(spec, weights_dir)
     if spec.has_checkpoint:
         path = find_checkpoint(str(spec.weights), folders, model=spec.name)
         spec = _fill_from_header(replace(spec, weights=str(path)), read_header(path), path)
@@ -47,13 +51,40 @@ def resolve_spec(spec: ModelSpec, *, weights_dir: Path | None = None) -> ModelSp
     )
 
 
+def _with_file_by_name(spec: ModelSpec, weights_dir: Path | None) -> ModelSpec:
+    """With ``source`` and ``weights`` of the only file that is called like the architecture; of several, none is chosen."""
+    if weights_dir is None or spec.weights is not None or spec.is_factory:
+        return spec
+    library = library_of(spec.source)
+    if not library.knows(spec.source) or (
+        _is_published(spec.source) and library.find_weights(spec.source, weights_dir)
+    ):
+        return spec
+    files = files_called(spec.source, weights_dir)
+    if len(files) != 1:
+        return spec
+    named = source_in_name(files[0]) or spec.source
+    if _is_published(named) and library.find_weights(named, weights_dir) == files[0]:
+        return replace(spec, source=named)  # the library's own weights of another tag
+    return replace(spec, source=spec.source.partition(".")[0], weights=str(files[0]))
+
+
+def _is_published(source: str) -> bool:
+    """Whether the library knows the architecture and, where there is a tag, weights of this tag."""
+    try:
+        library_of(source).check(source)
+    except UnknownNameError:
+        return False
+    return True
+
+
 def _search_folders(spec: ModelSpec, weights_dir: Path | None) -> list[Path]:
     folders = (weights_dir, spec.folder, Path.cwd())
     return [Path(folder) for folder in folders if folder is not None]
 
 
 def _fill_from_header(spec: ModelSpec, header: CheckpointHeader, path: Path) -> ModelSpec:
-    source = spec.source or header.architecture
+    source = spec.source or header.architecture or source_in_name(path)
     if not source:
         raise UsageError(
             f"{path.name} does not say its architecture. Write a zoo file with the entry name: {spec.name}, source: a "

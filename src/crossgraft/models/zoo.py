@@ -9,6 +9,7 @@ from pathlib import Path
 
 from crossgraft.config import parse_yaml
 from crossgraft.errors import MissingWeightsError, UsageError
+from crossgraft.models.files_by_name import checkpoint_files, checkpoint_stem, sort_out
 from crossgraft.models.resolve import resolve_spec
 from crossgraft.models.sources.foreign_formats import explain_folder, explain_name
 from crossgraft.models.sources.libraries import library_of
@@ -16,7 +17,8 @@ from crossgraft.models.sources.local_checkpoint import read_header
 from crossgraft.models.sources.pretrained_files import find_pretrained
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, RANDOM, ModelSpec, is_factory_source, spec_from_entry
 from crossgraft.models.trusted_code import NOTHING, TrustedCode, trusted_code
-from crossgraft.paths import is_file, shortened
+from crossgraft.paths import is_file, is_folder, shortened
+from crossgraft.progress import Reporter
 from crossgraft.types import AllowedCode
 
 DEFAULT_ZOO = (
@@ -43,15 +45,17 @@ def read_zoo(
     *,
     weights_dir: str | Path | None = None,
     allow_code: AllowedCode = None,
+    reporter: Reporter | None = None,
 ) -> list[ModelSpec]:
     """Turn what a user names into resolved specs; no weights are read.
 
     Args:
-        models: None for the default zoo; names, ``torchvision:NAME``, ``package.module:factory`` or checkpoint
-            paths, as a list or separated by commas; or the path of a YAML file.
+        models: None for the default zoo; names, ``torchvision:NAME``, ``package.module:factory``, checkpoint paths or
+            folders of checkpoints, as a list or separated by commas; or the path of a YAML file.
         weights_dir: Folder in which checkpoint files are looked up first.
         allow_code: Python files and folders whose functions a YAML file may name, see ``trusted_code``. A function that
             ``models`` names itself needs no more than that.
+        reporter: Reporter of the files that were found by name, and of those of a folder that were left out.
 
     Raises:
         UnknownNameError: A name or a key is not known; the message gives the nearest ones.
@@ -64,17 +68,61 @@ def read_zoo(
         raise UsageError(f"No such folder of weights: {folder}.")
     if models is None:
         return _default_zoo(folder)
-    if isinstance(models, Path) or (isinstance(models, str) and is_file(Path(models))):
-        models = [models]  # one file, whatever commas are in its path
+    if isinstance(models, Path) or (isinstance(models, str) and (is_file(Path(models)) or is_folder(Path(models)))):
+        models = [models]  # one file or folder, whatever commas are in its path
     elif isinstance(models, str):
         models = [part.strip() for part in models.split(",") if part.strip()]
-    specs = [resolve_spec(spec, weights_dir=folder) for item in models for spec in _read_item(item, trusted)]
+    reporter = reporter if reporter is not None else Reporter(quiet=True)
+    named = [spec for item in models for spec in _read_item_or_folder(item, trusted, reporter)]
+    specs = [_resolve(spec, folder, reporter) for spec in named]
     if not specs:
         raise UsageError("The list of models is empty. Name at least one, or leave --models out for the default zoo.")
     repeated = [name for name, count in Counter(spec.name for spec in specs).items() if count > 1]
     if repeated:
         raise UsageError(f"Each model needs a name of its own; found twice: {', '.join(repeated)}.")
     return specs
+
+
+def _resolve(spec: ModelSpec, weights_dir: Path | None, reporter: Reporter) -> ModelSpec:
+    """As ``resolve_spec``; says which file it took for a name."""
+    resolved = resolve_spec(spec, weights_dir=weights_dir)
+    if spec.weights is None and resolved.has_checkpoint:
+        reporter.say(f"{spec.name}: the weights are those of {Path(str(resolved.weights)).name} in {weights_dir}.")
+    elif spec.source and not spec.is_factory and resolved.source != spec.source:
+        reporter.say(f"{spec.name}: the weights are those of {resolved.source} in {weights_dir}.")
+    return resolved
+
+
+def _read_item_or_folder(item: str | Path | ModelSpec, trusted: TrustedCode, reporter: Reporter) -> list[ModelSpec]:
+    if isinstance(item, ModelSpec):
+        return [item]
+    path = Path(item)
+    if not is_folder(path) or _is_foreign(path) or (isinstance(item, str) and library_of(item).knows(item)):
+        return _read_item(item, trusted)
+    return _read_folder(path, reporter)
+
+
+def _read_folder(folder: Path, reporter: Reporter) -> list[ModelSpec]:
+    """Every checkpoint whose header or name says its architecture; the others are said, with the reason."""
+    known, others = sort_out(checkpoint_files(folder))
+    if not known:
+        found = f"It has {others}." if others else f"Their names end in {', '.join(CHECKPOINT_SUFFIXES)}."
+        raise MissingWeightsError(
+            f"The folder {folder} (--models) holds no checkpoint of a known architecture. {found} Name a file "
+            "architecture.anything.safetensors, or list the models in a zoo file."
+        )
+    if others:
+        reporter.say(f"Left out of {folder}: {others}.")
+    stems = Counter(map(checkpoint_stem, known))
+    return [
+        ModelSpec(
+            name=checkpoint_stem(path) if stems[checkpoint_stem(path)] == 1 else path.name,
+            source="",
+            weights=str(path.resolve()),
+            trusted=NOTHING,
+        )
+        for path in known
+    ]
 
 
 def _read_item(item: str | Path | ModelSpec, trusted: TrustedCode) -> list[ModelSpec]:

@@ -20,7 +20,7 @@ class ZooOptions(Options):
     group: ClassVar[str] = "Models and scores"
 
     models: str | Path | Sequence[str | ModelSpec] | None = option(
-        "Names or checkpoints with commas, or a zoo YAML file.",
+        "Names, checkpoints or folders of them with commas, or a zoo YAML file.",
         default=None,
         default_text="models whose weights are on this machine",
         is_common=True,

@@ -6,7 +6,14 @@ field changes its meaning. One file holds the records of one topic; all names ar
 """
 
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference, StageRecord
-from crossgraft.records.checks import CheckRecord, ColumnRecord, DataCheckRecord, FindingRecord, Severity
+from crossgraft.records.checks import (
+    CheckRecord,
+    ColumnRecord,
+    DataCheckRecord,
+    FindingRecord,
+    Severity,
+    SplitDifferenceRecord,
+)
 from crossgraft.records.data import DatasetRecord, Thumbnail
 from crossgraft.records.data_split import DataSplitRecord
 from crossgraft.records.demo import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
@@ -135,6 +142,7 @@ __all__ = [
     "Severity",
     "SlipRecord",
     "SplitComparison",
+    "SplitDifferenceRecord",
     "SplitRow",
     "StageRecord",
     "ThresholdRecord",

@@ -43,6 +43,22 @@ class ColumnRecord(Record):
     chance: float = Field(description="The same for guessing: 1 / number of classes.")
 
 
+class SplitDifferenceRecord(Record):
+    """How much one fact of the images differs between train and another split that came with the data."""
+
+    split: str = Field(description="Split that is compared with train.")
+    fact: str
+    effect: float = Field(
+        description="0 (alike) to 1: the largest gap of the distribution functions of numbers, the share of rows that would need "
+        "another value otherwise; with several labels per image the largest difference of one label's share."
+    )
+    p_value: float = Field(
+        description="Of a permutation test of whole groups, adjusted by Holm over all facts and splits."
+    )
+    found: str = Field(description="Median, or the share that differs most, in both splits.")
+    matters: bool = Field(description="Whether it is more than chance, and large enough for a warning.")
+
+
 class DataCheckRecord(Record):
     """Everything that ``crossgraft check`` found; ``report.json`` is this record."""
 
@@ -57,6 +73,9 @@ class DataCheckRecord(Record):
     verdict: str
     findings: list[FindingRecord] = Field(description="Most severe first.")
     columns: list[ColumnRecord] = []
+    split_differences: list[SplitDifferenceRecord] = Field(
+        default=[], description="Empty where there is no split that came with the data, or too few images in it."
+    )
     image_names: dict[int, str] = Field(default={}, description="Names of listed images, only with --show-names.")
     references: list[Reference] = []
 

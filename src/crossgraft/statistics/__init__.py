@@ -5,6 +5,7 @@ from crossgraft.statistics.friedman import critical_difference as critical_diffe
 from crossgraft.statistics.friedman import friedman as friedman
 from crossgraft.statistics.friedman import friedman_of_ranks as friedman_of_ranks
 from crossgraft.statistics.friedman import method_ranks as method_ranks
+from crossgraft.statistics.holm import holm as holm
 from crossgraft.statistics.jackknife import Estimate as Estimate
 from crossgraft.statistics.jackknife import jackknife_blocks as jackknife_blocks
 from crossgraft.statistics.jackknife import jackknife_interval as jackknife_interval
@@ -18,3 +19,9 @@ from crossgraft.statistics.rank_intervals import RankInterval as RankInterval
 from crossgraft.statistics.rank_intervals import rank_intervals as rank_intervals
 from crossgraft.statistics.selection_quality import relative_top_k_accuracy as relative_top_k_accuracy
 from crossgraft.statistics.selection_quality import top_1_regret as top_1_regret
+from crossgraft.statistics.two_sample import Quantity as Quantity
+from crossgraft.statistics.two_sample import TwoSampleTest as TwoSampleTest
+from crossgraft.statistics.two_sample import largest_difference as largest_difference
+from crossgraft.statistics.two_sample import largest_gap as largest_gap
+from crossgraft.statistics.two_sample import total_variation as total_variation
+from crossgraft.statistics.two_sample import two_sample_tests as two_sample_tests

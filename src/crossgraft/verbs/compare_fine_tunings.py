@@ -29,6 +29,7 @@ from crossgraft.tune.variants.study import Study, plan_all, variant_options
 from crossgraft.tune.variants.summary import intervals_in_words, measure_variants, notes_on, summarise
 from crossgraft.tune.variants.trainings import DoneTraining, train_all
 from crossgraft.tune.variants.variant import Entry, Variant, read_variants
+from crossgraft.verbs._data_first import data_errors_first
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
 
@@ -85,9 +86,9 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
     if options.seeds < 1:
         raise UsageError(f"--seeds must be at least 1, not {options.seeds}.")
     _refuse_misspelled(variants, options)
-    request = Request(
-        options, find_model(options.model, options.weights_dir, options.allow_code), read_grid(options.grid)
-    )
+    with data_errors_first(data, options):
+        spec = find_model(options.model, options.weights_dir, options.allow_code, reporter=options.reporter)
+    request = Request(options, spec, read_grid(options.grid))
     tracking = open_tracking(options.track, run.reporter)
     if options.store and not options.plan:
         look_at_known_results(run.reporter)

@@ -14,6 +14,7 @@ from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.result_rows import look_at_known_results
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.tune.trainings import train_and_evaluate
+from crossgraft.verbs._data_first import data_errors_first
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
 
@@ -50,7 +51,8 @@ def fine_tune(data: str | Path | Dataset, options: TuneOptions, run: Run) -> Fin
     Cost:
         Each step is about three forward passes of its images; the plan says how long all of it takes.
     """
-    request = Request.of(options)
+    with data_errors_first(data, options):
+        request = Request.of(options)
     tracking = open_tracking(options.track, run.reporter)
     if options.store and not options.plan:
         look_at_known_results(run.reporter)

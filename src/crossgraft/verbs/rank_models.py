@@ -29,6 +29,7 @@ from crossgraft.records import RankingRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
 from crossgraft.types import ResizePolicy
+from crossgraft.verbs._data_first import data_errors_first
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
 
@@ -63,7 +64,10 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
     chosen = choose_scores(options.scores)
     primary = _choose_primary(options.by, chosen)
     check_settings(options.workers, options.resize_policy)
-    specs = read_zoo(options.models, weights_dir=options.weights_dir, allow_code=options.allow_code)
+    with data_errors_first(data, options):
+        specs = read_zoo(
+            options.models, weights_dir=options.weights_dir, allow_code=options.allow_code, reporter=reporter
+        )
     known, damage = look_up_known_results(specs, reporter)
     truth = None
     if options.ground_truth is not None:

@@ -1,6 +1,8 @@
 """Splits keep class shares, never share a patient, and are refused for other data."""
 
 import json
+import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -191,6 +193,58 @@ def test_a_split_is_refused_for_other_data(dataset, split, pixels):
     for other in (dataset.take(range(9)), relabelled):
         with pytest.raises(DataError, match="made for 10 other images"):
             split.apply(other)
+
+
+def by_patient(dataset, patients):
+    return replace(dataset, groups=None if patients is None else np.asarray(patients), group_column="patient")
+
+
+def split_by(dataset):
+    fractions = {"train": 0.6, "test": 0.4}
+    made = make_split(
+        dataset.targets, dataset.groups, fractions=fractions, seed=0, data_fingerprint=dataset.listing_fingerprint
+    )
+    return made.model_copy(update={"rows_fingerprint": dataset.rows_fingerprint})
+
+
+def test_a_split_is_refused_where_it_divides_the_groups_of_today(dataset, split, tmp_path):
+    """Drawn by image, by other patients, or saved before groups were told from rows: counts are said, no name is."""
+    pairs = by_patient(dataset, [f"PLANTED-{row // 2}" for row in range(10)])
+    of_four = by_patient(dataset, [f"PLANTED-{row // 4}" for row in range(10)])
+    with pytest.raises(
+        DataError, match=r"these 10 images of ten, but with no groups: \d of 5 groups by patient have"
+    ) as one:
+        split.apply(pairs)
+    with pytest.raises(
+        DataError, match=r"but with other groups: \d of 3 groups by patient ha(s|ve) images in more"
+    ) as two:
+        split_by(pairs).apply(of_four)
+    assert "PLANTED" not in str(one.value) + str(two.value)
+    old = split_by(pairs).model_copy(update={"rows_fingerprint": ""})
+    with pytest.raises(DataError, match="names, labels or groups differ"):
+        old.apply(of_four)
+    assert split_by(pairs).apply(pairs, "test")
+
+
+def test_a_split_that_divides_no_group_of_today_is_kept(dataset, split):
+    parts = split.part_names()
+    together = by_patient(dataset, [f"{part} {row % 2}" for row, part in enumerate(parts)])
+    assert len(split.apply(together, "test")) == len(split.test)
+    renamed = by_patient(dataset, [f"{part} of today" for part in parts])
+    assert len(split_by(together).apply(renamed)) == len(split_by(together).train)
+
+
+def test_a_split_by_patients_is_refused_without_them(dataset):
+    made = split_by(by_patient(dataset, [row // 2 for row in range(10)]))
+    with pytest.raises(DataError, match=r"opened without groups now\. Name their column with --group-column"):
+        made.apply(dataset)
+
+
+def test_a_copy_from_another_process_has_no_names_to_compare(dataset, split):
+    other = pickle.loads(pickle.dumps(dataset))
+    assert len(split.apply(other)) == len(split.train)
+    with pytest.raises(DataError, match="names, labels or groups differ"):
+        split.apply(replace(other, _sealed=("x", "y"), groups=np.arange(10)))
 
 
 def test_an_empty_part_is_an_error(dataset, split):

@@ -36,6 +36,7 @@ from crossgraft.records import (
     ScoreCell,
     ScoreRecord,
     SplitComparison,
+    SplitDifferenceRecord,
     SplitRow,
     StageRecord,
     Thumbnail,
@@ -248,6 +249,16 @@ def data_check_record(*, is_sound: bool = False) -> DataCheckRecord:
         verdict="Nothing unsound was found." if is_sound else "Not sound. 2 pictures are in more than one split.",
         findings=[notice, passed] if is_sound else [finding, notice, passed],
         columns=[ColumnRecord(column="<script>alert(1)</script>", label=None, balanced_accuracy=0.91, chance=0.5)],
+        split_differences=[
+            SplitDifferenceRecord(
+                split="test",
+                fact="shares of the classes",
+                effect=0.23,
+                p_value=0.004,
+                found="<b>malignant</b>: 27\xa0% in train, 50\xa0% in test",
+                matters=True,
+            )
+        ],
         references=[Reference(key="Perceptual hash", text="Zauner 2010.")],
     )
 

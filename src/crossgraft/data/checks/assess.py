@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.data.checks.class_counts import check_class_counts, check_classes_in_splits
+from crossgraft.data.checks.alike_classes import check_alike_classes
+from crossgraft.data.checks.class_counts import check_class_counts, check_classes_of_splits
 from crossgraft.data.checks.constant_images import check_constant_images
 from crossgraft.data.checks.groups_across_splits import check_groups_across_splits
 from crossgraft.data.checks.identical_images import (
@@ -18,6 +19,7 @@ from crossgraft.data.checks.label_leakage import check_label_leakage, measure_co
 from crossgraft.data.checks.near_duplicates import check_near_duplicates
 from crossgraft.data.checks.ordered_classes import check_ordered_classes
 from crossgraft.data.checks.readable_images import check_readable_images
+from crossgraft.data.checks.split_differences import check_split_differences, measure_split_differences
 from crossgraft.data.checks.survey import Survey, survey_rows
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.describe import describe_dataset
@@ -37,6 +39,7 @@ _CHECKS_OF_ROWS = (
 _CHECKS_OF_ALL = (
     check_readable_images,
     check_class_counts,
+    check_alike_classes,
     check_groups_across_splits,
     check_identical_across,
     *_CHECKS_OF_ROWS,
@@ -59,9 +62,10 @@ REFERENCES = [
 
 def assess(survey: Survey, *, show_names: bool) -> DataCheckRecord:
     """Run every check on all rows."""
-    columns = measure_columns(survey)
+    columns, differences = measure_columns(survey), measure_split_differences(survey)
     found = [finding for check in _CHECKS_OF_ALL for finding in check(survey)]
-    findings = _ordered([*found, *check_label_leakage(survey, columns)])
+    found += [*check_label_leakage(survey, columns), *check_split_differences(survey, differences)]
+    findings = _ordered(found)
     mentioned = {row for finding in findings for group in finding.images for row in group}
     return DataCheckRecord(
         dataset=describe_dataset(survey, show_names=show_names),
@@ -71,6 +75,7 @@ def assess(survey: Survey, *, show_names: bool) -> DataCheckRecord:
         verdict=write_verdict(findings),
         findings=findings,
         columns=columns,
+        split_differences=differences,
         image_names={row: survey.image_name(row - 1) for row in sorted(mentioned)} if show_names else {},
         references=REFERENCES,
     )
@@ -84,10 +89,10 @@ def findings_of_rows(dataset: Dataset) -> list[FindingRecord]:
 
 
 def findings_across_splits(dataset: Dataset) -> list[FindingRecord]:
-    """Which groups and pictures of an open data set are in more than one of its ``splits``, and which classes in fewer."""
+    """Groups and pictures of an open data set that are in several of its ``splits``, and classes that one of these lacks."""
     survey = survey_rows(dataset)
-    found = [*check_groups_across_splits(survey), *check_identical_across(survey), *check_classes_in_splits(survey)]
-    return _ordered(found)
+    checks = (check_groups_across_splits, check_identical_across, check_classes_of_splits)
+    return _ordered([finding for check in checks for finding in check(survey)])
 
 
 def _ordered(findings: Sequence[FindingRecord]) -> list[FindingRecord]:

@@ -21,7 +21,7 @@ def check_rows(dataset: Dataset, *, strict: bool, reporter: Reporter) -> list[Ch
 
 
 def check_splits(dataset: Dataset, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:
-    """What of one part of ``dataset.splits`` is also in another: groups, and copies of images.
+    """What of one part of ``dataset.splits`` is also in another (groups, copies of images), and which classes one lacks.
 
     Raises:
         DataError: Something is in two parts, and ``strict`` is on.

@@ -28,7 +28,7 @@ def check_class_counts(survey: Survey) -> list[FindingRecord]:
         names = [f"{name} ({size})" if least > 1 else name for name, size in counts.items() if least <= size <= most]
         if names:
             found.append(finding(_NAME, _TITLE, severity, f"{words} {listed(names)}.", advice=advice))
-    return found + check_classes_in_splits(survey) or [_passed(counts, what)]
+    return found + check_classes_of_splits(survey) or [_passed(counts, what)]
 
 
 def _too_few_classes(survey: Survey) -> list[FindingRecord]:
@@ -41,19 +41,30 @@ def _too_few_classes(survey: Survey) -> list[FindingRecord]:
     return []
 
 
-def check_classes_in_splits(survey: Survey) -> list[FindingRecord]:
-    """A class that is not in train cannot be learned; one that is not in another split is not measured there."""
-    counts = dict(zip(survey.class_names, survey.class_counts, strict=True))
+def check_classes_of_splits(survey: Survey) -> list[FindingRecord]:
+    """A class that is not in train cannot be learned; one that is not in another split is not tested there."""
     found: list[FindingRecord] = []
     for split in survey.split_names:
-        in_split = survey.counts_in(split)
-        absent = [name for name, here in zip(survey.class_names, in_split, strict=True) if counts[name] and not here]
+        absent = [
+            name
+            for name, everywhere, here in zip(
+                survey.class_names, survey.class_counts, survey.counts_in(split), strict=True
+            )
+            if everywhere and not here
+        ]
         if absent:
             severity = "unsound" if split == "train" else "warning"
             text = f"No image in {split} of: {listed(absent)}."
-            advice = _LEARNED if split == "train" else _MEASURED
-            found.append(finding(_NAME, "Classes missing from a split", severity, text, advice=advice))
+            found.append(finding(_NAME, "Classes missing from a split", severity, text, advice=_advice(survey, split)))
     return found
+
+
+def _advice(survey: Survey, split: str) -> str:
+    if split == "train":
+        return "Draw another split."
+    units = "images" if survey.groups is None else f"groups of {survey.group_column}"
+    missing = {"test": "Their sensitivity is unknown. ", "val": "Nothing is chosen with them in mind. "}.get(split, "")
+    return f"{missing}Draw another split, or collect more: a {survey.task.noun} needs three {units} to be in train, val and test."
 
 
 def _passed(counts: dict[str, int], what: str) -> FindingRecord:

@@ -113,6 +113,11 @@ class SourceRows(Confidential):
         """64 hexadecimal digits of names, labels and groups: what a ``Split`` of these rows belongs to."""
         return listing_fingerprint(self.image_names, self.labels, self.groups)
 
+    @property
+    def rows_fingerprint(self) -> str:
+        """The same of names and labels alone."""
+        return listing_fingerprint(self.image_names, self.labels, None)
+
 
 class DataSource(ABC):
     """One kind of data; other packages add theirs as entry points of ``crossgraft.data_sources``."""

@@ -92,6 +92,10 @@ class ModelLibrary(ABC):
         """
 
     @abstractmethod
+    def find_weights(self, source: str, weights_dir: Path | None = None) -> Path | None:
+        """The library's own weights on this machine, if they are there; ``source`` is known."""
+
+    @abstractmethod
     def require_weights(
         self, source: str, weights_dir: Path | None = None, *, allow_download: bool, reporter: Reporter | None
     ) -> Path:

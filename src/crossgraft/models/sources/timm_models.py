@@ -17,7 +17,7 @@ from crossgraft.errors import UnknownNameError, UsageError, nearest_names
 from crossgraft.models.building_limits import building_limits
 from crossgraft.models.sources.library import LibraryName, ModelLibrary
 from crossgraft.models.sources.local_checkpoint import check_fit, infer_num_classes, read_state_dict
-from crossgraft.models.sources.pretrained_files import pretrained_config, require_pretrained
+from crossgraft.models.sources.pretrained_files import find_pretrained, pretrained_config, require_pretrained
 from crossgraft.models.spec import TORCHVISION_PREFIX
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
@@ -80,6 +80,10 @@ class TimmLibrary(ModelLibrary):
             raise
         cast("dict[str, object]", module.pretrained_cfg).pop("state_dict", None)  # a second copy of all weights
         return module
+
+    def find_weights(self, source: str, weights_dir: Path | None = None) -> Path | None:
+        """In ``weights_dir`` or one of the caches."""
+        return find_pretrained(source, weights_dir)
 
     def require_weights(
         self, source: str, weights_dir: Path | None = None, *, allow_download: bool, reporter: Reporter | None

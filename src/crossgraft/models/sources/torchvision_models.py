@@ -21,7 +21,7 @@ from torchvision.models.vision_transformer import VisionTransformer, interpolate
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.sources.library import LibraryName, ModelLibrary
 from crossgraft.models.sources.local_checkpoint import known_prefixes_removed, load_weights, read_state_dict
-from crossgraft.models.sources.torchvision_files import require_torchvision_weights
+from crossgraft.models.sources.torchvision_files import find_torchvision_weights, require_torchvision_weights
 from crossgraft.models.spec import TORCHVISION_PREFIX
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
@@ -122,6 +122,11 @@ class TorchvisionLibrary(ModelLibrary):
         module = self.build(source, kwargs)
         load_weights(module, self.adapt_state(read_state_dict(file)), file=file.name, model=source)
         return module
+
+    def find_weights(self, source: str, weights_dir: Path | None = None) -> Path | None:
+        """In ``weights_dir`` or torch's cache."""
+        weights = find_weights_entry(source)
+        return None if weights is None else find_torchvision_weights(split_source(source)[0], weights, weights_dir)
 
     def require_weights(
         self, source: str, weights_dir: Path | None = None, *, allow_download: bool, reporter: Reporter | None

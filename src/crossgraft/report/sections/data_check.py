@@ -111,6 +111,34 @@ def _label(column: ColumnRecord) -> Cell:
     return words(column.label)
 
 
+def split_differences_section(source: Source[DataCheckRecord]) -> Section | None:
+    """How much val and test differ from train; None where there was nothing to compare."""
+    differences = source.record.split_differences
+    if not differences:
+        return None
+    share = NumberFormat(decimals=3)
+    table = table_of(
+        differences,
+        [
+            (Column("Train against"), lambda each: words(each.split)),
+            (Column("Fact of the images"), lambda each: words(each.fact)),
+            (Column("Effect", numeric=True), lambda each: number(each.effect, share)),
+            (Column("p", numeric=True), lambda each: number(each.p_value, share)),
+            (Column("Found"), lambda each: words(each.found)),
+            (Column("Warning"), lambda each: words("yes" if each.matters else "no")),
+        ],
+        caption="Differences between the splits that came with the data",
+        file_name="split_differences",
+        notes=[
+            "Effect: 0 (alike) to 1. For numbers the largest gap of the two distribution functions, else the share of images "
+            "that would need another value; with several labels per image the largest difference of one label's share.",
+            "p: permutation test that moves whole groups, adjusted by Holm over all rows of this table. Small p and small effect "
+            "together are no warning: in many images every difference is more than chance.",
+        ],
+    )
+    return Section(name="split_differences", title="Train against other splits", part="evidence", blocks=[table])
+
+
 def looked_at_section(source: Source[DataCheckRecord]) -> Section:
     """What could not be assessed and what was found in order."""
     others = [finding for finding in source.record.findings if finding.severity not in _ADVISORY]
@@ -217,6 +245,7 @@ DATA_CHECK = Kind(
         findings_section,
         alike_section,
         columns_section,
+        split_differences_section,
         looked_at_section,
         checked_data_section,
         provenance_section,

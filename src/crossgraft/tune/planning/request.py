@@ -48,7 +48,7 @@ class Request:
         adapter = open_adapter(options.adapter, options.method)
         points = read_grid(options.grid)
         refuse_unknown_names(options)
-        spec = find_model(options.model, options.weights_dir, options.allow_code)
+        spec = find_model(options.model, options.weights_dir, options.allow_code, reporter=options.reporter)
         return cls(options, spec, points, adapter)
 
     def with_options(self, options: TuneOptions) -> Request:

@@ -13,15 +13,19 @@ from crossgraft.types import AllowedCode
 
 
 def find_model(
-    model: str | Path | ModelSpec, weights_dir: str | Path | None, allow_code: AllowedCode = None
+    model: str | Path | ModelSpec,
+    weights_dir: str | Path | None,
+    allow_code: AllowedCode = None,
+    *,
+    reporter: Reporter | None = None,
 ) -> ModelSpec:
-    """The one model that is named.
+    """The one model that is named; ``reporter`` is told where a name alone led to a file.
 
     Raises:
         UsageError: Several are named.
     """
     named = [model] if isinstance(model, ModelSpec) else str(model)
-    specs = read_zoo(named, weights_dir=weights_dir, allow_code=allow_code)
+    specs = read_zoo(named, weights_dir=weights_dir, allow_code=allow_code, reporter=reporter)
     if len(specs) != 1:
         names = ", ".join(spec.name for spec in specs)
         raise UsageError(f"--model names {len(specs)} models ({names}); fine-tune one at a time.")

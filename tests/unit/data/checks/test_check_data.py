@@ -10,6 +10,7 @@ from PIL import Image
 import crossgraft
 from crossgraft import check_data, split_data
 from crossgraft.data import open_dataset
+from crossgraft.data.checks import check_splits
 from crossgraft.data.checks.ordered_classes import looks_ordered
 from crossgraft.errors import DataError, UsageError
 
@@ -166,6 +167,40 @@ def test_small_and_missing_classes(check):
         ("unsound", "No image in train of: c, d."),
         ("warning", "No image in test of: a, b."),
     ]
+
+
+def test_a_class_that_a_part_of_a_split_lacks_is_said_before_training(make_dataset, reporter):
+    """A class without test images is measured by nothing; training goes on, and what would help is said."""
+    parts = ["train"] * 14 + ["val"] * 5 + ["test"] * 5
+    dataset = make_dataset(
+        list(range(24)), ["a", "b"] * 6 + ["c"] * 2 + ["a", "b", "b", "a", "b"] + ["a", "b"] * 2 + ["a"]
+    )
+    checks = check_splits(replace(dataset, splits=np.asarray(parts)), strict=True, reporter=reporter)
+    said = {check.text: check.severity for check in checks if check.title == "Classes missing from a split"}
+    helps = "Draw another split, or collect more: a class needs three images to be in train, val and test."
+    assert said == {
+        f"No image in val of: c. Nothing is chosen with them in mind. {helps}": "warning",
+        f"No image in test of: c. Their sensitivity is unknown. {helps}": "warning",
+    }
+    assert "Their sensitivity is unknown" in reporter.stream.getvalue()
+    by_patient = replace(dataset, splits=np.asarray(parts), groups=np.arange(24), group_column="patient")
+    found = [
+        finding for finding in check_data(by_patient).record.findings if finding.title == "Classes missing from a split"
+    ]
+    assert all("a class needs three groups of patient" in finding.advice for finding in found) and len(found) == 2
+
+
+def test_classes_that_look_alike_are_a_warning_with_their_counts(check, make_folder):
+    found = check(list(range(24)), ["BKL"] * 11 + ["bkl"] * 3 + ["MEL"] * 6 + ["MEL "] * 4)
+    warnings = [finding.text for finding in found.record.findings if finding.title == "Class names that look alike"]
+    assert warnings == [
+        "The classes BKL (11) and bkl (3) differ only by case and are kept apart.",
+        "The classes “MEL” (6) and “MEL ” (4) differ only by white space and are kept apart.",
+    ]
+    assert found["Class names that look alike"].severity == "warning" and found.result.is_sound
+    assert "Class names that look alike" not in check(list(range(24)), TWO)
+    record = check_data(make_folder({"BKL": 4, "bkl": 4})).record
+    assert "BKL (4) and bkl (4) differ only by case" in record.findings[0].text
 
 
 def test_one_class_or_a_class_an_image_is_unsound(check):

@@ -12,6 +12,7 @@ from crossgraft.report.sections.data_check import (
     data_check_verdict_section,
     findings_section,
     looked_at_section,
+    split_differences_section,
 )
 from crossgraft.report.tables import Table
 
@@ -74,9 +75,18 @@ def test_columns_are_a_table_or_nothing(record, source_of):
     assert columns_section(source_of(record.model_copy(update={"columns": []}))) is None
 
 
+def test_differences_between_splits_are_a_table_or_nothing(record, source_of):
+    (table,) = split_differences_section(source_of(record)).blocks
+    assert [cell.text for cell in table.rows[0]] == [
+        *("test", "shares of the classes", "0.230", "0.004"),
+        *("<b>malignant</b>: 27\xa0% in train, 50\xa0% in test", "yes"),
+    ]
+    assert split_differences_section(source_of(record.model_copy(update={"split_differences": []}))) is None
+
+
 def test_the_page_is_written_and_escaped(examples, tmp_path):
     page = write_report(examples.write_run(tmp_path / "run", examples.data_check_record())).read_text(encoding="utf-8")
-    assert "<script>alert(1)" not in page
+    assert "<script>alert(1)" not in page and "<b>malignant" not in page and "&lt;b&gt;malignant" in page
     assert "What needs attention" in page
     sound = examples.data_check_record(is_sound=True)
     assert "Nothing unsound" in write_report(examples.write_run(tmp_path / "sound", sound)).read_text(encoding="utf-8")

@@ -1,0 +1,85 @@
+"""Class names that people take for one: they differ only by case, white space or the form of their letters."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+
+class LookAlikes(NamedTuple):
+    """Two or more names that become one when what they differ by is taken away.
+
+    Attributes:
+        names: Names, in the order in which they were given.
+        differ_by: Differences in words, for example ``case and white space``.
+    """
+
+    names: tuple[str, ...]
+    differ_by: str
+
+    def listed(self, counts: Mapping[str, int] | None = None) -> str:
+        """The names in running text, in quotation marks where their difference cannot be seen otherwise.
+
+        Args:
+            counts: Number of images of each, to be said behind the name.
+        """
+        quoted = [name if self.differ_by == "case" else f"“{name}”" for name in self.names]
+        if counts is None:
+            return " and ".join(quoted)
+        return " and ".join(f"{shown} ({counts[name]})" for shown, name in zip(quoted, self.names, strict=True))
+
+
+def _without_spaces(name: str) -> str:
+    """White space, and characters that are not drawn at all, such as a byte order mark."""
+    return "".join(letter for letter in name if not letter.isspace() and unicodedata.category(letter) != "Cf")
+
+
+def _of_one_form(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
+
+
+_DIFFERENCES: Mapping[str, Callable[[str], str]] = {
+    "case": str.casefold,
+    "white space": _without_spaces,
+    "the Unicode form of their letters (NFC, NFD)": _of_one_form,
+}
+"""What names may differ by, and what takes it away."""
+
+
+def look_alikes(names: Sequence[str]) -> list[LookAlikes]:
+    """Groups of names that look alike, in the order of their first names.
+
+    >>> [tuple(alike) for alike in look_alikes(["BKL", "MEL", "bkl", "MEL "])]
+    [(('BKL', 'bkl'), 'case'), (('MEL', 'MEL '), 'white space')]
+    """
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for name in names:
+        alike[_without(_DIFFERENCES, name)].append(name)
+    return [LookAlikes(tuple(group), _difference(group)) for group in alike.values() if len(group) > 1]
+
+
+def _without(differences: Mapping[str, Callable[[str], str]], name: str) -> str:
+    for take_away in differences.values():
+        name = take_away(name)
+    # Case may take letters apart (İ becomes i and a dot), which the form of the letters must not depend on.
+    return _of_one_form(name) if _of_one_form in differences.values() else name
+
+
+def _difference(group: Sequence[str]) -> str:
+    """Each difference without which some of these names would still be two.
+
+    Several may take the same away, as case and form do with the sign of the kelvin and a K; then the first one counts.
+    """
+    needed = [
+        words
+        for words in _DIFFERENCES
+        if _are_several(group, {other: _DIFFERENCES[other] for other in _DIFFERENCES if other != words})
+    ]
+    alone = [words for words, take_away in _DIFFERENCES.items() if not _are_several(group, {words: take_away})]
+    return " and ".join(needed or alone[:1])
+
+
+def _are_several(group: Sequence[str], differences: Mapping[str, Callable[[str], str]]) -> bool:
+    return len({_without(differences, name) for name in group}) > 1

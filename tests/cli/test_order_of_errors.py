@@ -1,0 +1,56 @@
+"""A wrong data path or column is said before models that are missing, and no image is decoded for it."""
+
+import pytest
+from PIL import Image
+
+from crossgraft.verbs import _data_first
+
+COMMANDS = {
+    "rank": ("rank", "{data}", "--models", "{model}", "--scores", "logme"),
+    "tune": ("tune", "{data}", "--model", "{model}", "--epochs", "1"),
+    "compare": ("tune", "{data}", "--model", "{model}", "--compare", "linear,full"),
+}
+MODELS = ("gone.safetensors", "resnet19", "none.yaml")
+
+
+def run(crossgraft, command, data, model, *more):
+    return crossgraft(*(word.format(data=data, model=model) for word in COMMANDS[command]), *more)
+
+
+@pytest.fixture
+def no_pixels(monkeypatch):
+    """Any image that is decoded fails the test."""
+
+    def refuse(*_, **__):
+        pytest.fail("an image was opened")
+
+    monkeypatch.setattr(Image, "open", refuse)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("model", MODELS)
+def test_a_wrong_path_comes_first(workspace, crossgraft, command, model):
+    outcome = run(crossgraft, command, "imges", model)
+    assert outcome.code == 3 and "imges" in outcome.err and "Did you mean images" in outcome.err
+    assert model not in outcome.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_wrong_column_comes_first(workspace, crossgraft, command, no_pixels):
+    rows = [f"{label}/{number:02d}.png,{label}" for label in ("benign", "malignant") for number in range(12)]
+    (workspace / "images" / "table.csv").write_text("\n".join(["file,diagnosis", *rows]))
+    outcome = run(crossgraft, command, "images/table.csv", MODELS[0], "--label-column", "diagnose")
+    assert outcome.code in (2, 3) and "diagnose" in outcome.err and "diagnosis" in outcome.err
+    assert MODELS[0] not in outcome.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_where_the_data_are_right_the_model_is_said(workspace, crossgraft, command, no_pixels):
+    outcome = run(crossgraft, command, "images", MODELS[0])
+    assert outcome.code == 4 and MODELS[0] in outcome.err
+
+
+def test_data_that_could_be_fetched_are_not_for_the_sake_of_an_error(workspace, crossgraft, monkeypatch):
+    monkeypatch.setattr(_data_first, "list_rows", lambda *_: pytest.fail("the data were listed"))
+    outcome = run(crossgraft, "rank", "hf:someone/something", MODELS[0], "--allow-download")
+    assert outcome.code == 4 and MODELS[0] in outcome.err
