@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
+from crossgraft.data.listing import given_kind
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options import Option, Options, options_of
 from crossgraft.progress import Reporter
@@ -42,7 +43,7 @@ class Run:
     @contextmanager
     def directory(
         self,
-        data: str | Path,
+        data: object,
         *,
         typed: Mapping[str, object],
         resolved: Mapping[str, object],
@@ -54,7 +55,7 @@ class Run:
         with open_command_run(
             type(self.options),
             self.command,
-            data=data,
+            data=data if isinstance(data, str | Path) else given_kind(data) or type(data).__name__,
             typed=typed,
             resolved=resolved,
             out=out,

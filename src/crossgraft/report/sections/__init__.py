@@ -4,11 +4,12 @@ from crossgraft.report.kinds import KINDS as KINDS
 from crossgraft.report.sections.data_check import DATA_CHECK
 from crossgraft.report.sections.demo import DEMO
 from crossgraft.report.sections.export import EXPORT
+from crossgraft.report.sections.interpolation import INTERPOLATION
 from crossgraft.report.sections.prediction import PREDICTION
 from crossgraft.report.sections.published import PUBLISHED
 from crossgraft.report.sections.ranking import RANKING
 from crossgraft.report.sections.tuning import TUNING
 from crossgraft.report.sections.tuning_comparison import TUNING_COMPARISON
 
-for _kind in (RANKING, DATA_CHECK, DEMO, PUBLISHED, TUNING, TUNING_COMPARISON, PREDICTION, EXPORT):
+for _kind in (RANKING, DATA_CHECK, DEMO, PUBLISHED, TUNING, TUNING_COMPARISON, PREDICTION, INTERPOLATION, EXPORT):
     KINDS.add(_kind.record_type.model_fields["kind"].default, _kind)
