@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from crossgraft.progress import Reporter
 from crossgraft.records import RunRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.interpolated import Interpolated
-from crossgraft.tune.interpolation import ALPHAS, interpolation_curve, with_body_of
+from crossgraft.tune.interpolation import interpolation_curve, read_alphas, with_body_of
 from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.starting_model import find_model, load_start
 from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model, load_saved_model
@@ -144,23 +144,6 @@ def _find_ends(run: str | Path, options: InterpolateOptions, reporter: Reporter)
     _refuse_strangers(full, linear, Path(run), Path(options.linear))
     words = "the pretrained network with the head of the linear probe"
     return _Ends(full, linear.classifier, linear.classifier, words, linear.facts.weights_fingerprint, config)
-
-
-def read_alphas(alphas: str | Sequence[float | int] | None) -> list[float]:
-    """Numbers, from a list or from text with commas.
-
-    Raises:
-        UsageError: One is no number.
-    """
-    if alphas is None:
-        return list(ALPHAS)
-    words = [word.strip() for word in alphas.split(",") if word.strip()] if isinstance(alphas, str) else alphas
-    try:
-        return [float(word) for word in words]
-    except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"alphas are numbers between 0 and 1 with commas, for example 0,0.5,1; found {alphas!r}."
-        ) from error
 
 
 def _as_typed(options: InterpolateOptions) -> dict[str, object]:
