@@ -71,7 +71,6 @@ def interpolate(run: str | Path, data: str | Path | Dataset, options: Interpolat
             typed=_as_typed(options),
             resolved={"model": ends.full.facts.weights_fingerprint, "linear": ends.probe, "alphas": alphas},
             out=options.out,
-            before=[str(run)],
             seed=int(ends.config["seed"]),
         ) as directory:
             given = {"image_root": options.image_root, "class_names": options.class_names}

@@ -86,7 +86,6 @@ def predict(
             typed=configuration(options),
             resolved={"model": model.facts.weights_fingerprint, "batch_size": size},
             out=options.out,
-            before=[_model_location(run)],
         ) as directory:
             opened = _open(images, model, options, num_threads=threads, reporter=reporter)
             readable = opened.readable()
@@ -100,12 +99,6 @@ def predict(
             return _finish(
                 record, opened, directory, reporter, no_images=options.no_images, show_names=options.show_names
             )
-
-
-def _model_location(run: str | Path | SavedModel | FineTuningResult) -> str:
-    if isinstance(run, FineTuningResult):
-        return "MODEL" if run.out is None else str(run.out)
-    return "MODEL" if isinstance(run, SavedModel) else str(run)
 
 
 def _location(images: object) -> str:
