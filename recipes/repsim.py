@@ -33,7 +33,7 @@ from study_trainings import (
     versions,
 )
 
-from crossgraft import interpolate_runs
+from crossgraft import interpolate
 from crossgraft.compute import limit_threads
 from crossgraft.models import ModelSpec
 from crossgraft.runs.jobs import Job
@@ -161,10 +161,10 @@ def curve(ends: Sequence[Training], arguments: argparse.Namespace, batch_norm: A
     full, linear = (run_of(end, arguments) for end in ends)
     truth = read_predictions(full / "predictions.csv")[1]
     decided: list[Decided] = []
-    found = interpolate_runs(
+    found = interpolate(
         full,
-        linear,
-        data=data_of(ends[0], arguments),
+        data_of(ends[0], arguments),
+        linear=linear,
         alphas=ALPHAS,
         batch_norm=batch_norm,
         allow_code=ends[0].spec.folder,

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from crossgraft.verbs.evaluate_published import evaluate_published as evaluate_published
     from crossgraft.verbs.export_model import export_model as export_model
     from crossgraft.verbs.fine_tune import fine_tune as fine_tune
-    from crossgraft.verbs.interpolate_runs import interpolate_runs as interpolate_runs
+    from crossgraft.verbs.interpolate import interpolate as interpolate
+    from crossgraft.verbs.interpolate import interpolate_runs as interpolate_runs
     from crossgraft.verbs.predict import predict as predict
     from crossgraft.verbs.rank_models import rank_models as rank_models
     from crossgraft.verbs.split_data import split_data as split_data
@@ -33,7 +34,8 @@ _HOME = {
     "evaluate_published": "crossgraft.verbs.evaluate_published",
     "export_model": "crossgraft.verbs.export_model",
     "fine_tune": "crossgraft.verbs.fine_tune",
-    "interpolate_runs": "crossgraft.verbs.interpolate_runs",
+    "interpolate": "crossgraft.verbs.interpolate",
+    "interpolate_runs": "crossgraft.verbs.interpolate",
     "open_dataset": "crossgraft.data",
     "predict": "crossgraft.verbs.predict",
     "rank_models": "crossgraft.verbs.rank_models",
@@ -50,7 +52,7 @@ __all__ = [
     "evaluate_published",
     "export_model",
     "fine_tune",
-    "interpolate_runs",
+    "interpolate",
     "open_dataset",
     "predict",
     "rank_models",

@@ -95,6 +95,13 @@ class ExportError(CrossgraftError, RuntimeError):
     """A model cannot be exported, gives other outputs once it was loaded again, or cannot be sent to the hub."""
 
 
+class ContractError(CrossgraftError, AssertionError):
+    """A plug-in breaks a promise of its slot; the message says which, and with which numbers.
+
+    It is an ``AssertionError``, so that pytest counts it as a failed test.
+    """
+
+
 class DivergedError(CrossgraftError, ArithmeticError):
     """A loss, a gradient or a weight is no longer a finite number; the message says in which step and what to try."""
 

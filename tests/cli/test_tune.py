@@ -140,9 +140,13 @@ def test_what_can_be_typed_is_listed(kind, crossgraft):
     assert names[0] in crossgraft("list", kind).out
 
 
-def test_results_are_listed_after_a_run(workspace, crossgraft):
-    crossgraft("tune", "images", *FAST, "--quiet", "--out", "run")
-    assert any(
-        line.startswith("tiny ") and "crossgraft tune" in line
-        for line in crossgraft("list", "results").out.splitlines()
-    )
+def test_results_are_listed_after_a_run_with_their_method(workspace, crossgraft):
+    crossgraft("tune", "images", *FAST, "--method", "linear", "--quiet", "--out", "run")
+    crossgraft("tune", "images", *FAST, "--quiet", "--out", "other")
+    rows = json.loads(crossgraft("list", "results", "--json").out)["results"]
+    assert [(row["model"], row["method"], row["from"]) for row in rows[:2]] == [
+        ("tiny", "full", "crossgraft tune"),
+        ("tiny", "linear", "crossgraft tune"),
+    ]
+    assert rows[2]["method"] == "full fine-tuning"
+    assert "  full  " in crossgraft("list", "results").out

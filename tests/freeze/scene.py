@@ -20,9 +20,9 @@ CALL_INTERPOLATION = """
 import sys
 from pathlib import Path
 
-from crossgraft.tune import interpolate_runs
+from crossgraft import interpolate
 
-curve = interpolate_runs("tune-full", "tune-linear", data="images", alphas=(0, 0.5, 1), allow_code="tiny_models.py", workers=1)
+curve = interpolate("tune-full", "images", linear="tune-linear", alphas=(0, 0.5, 1), allow_code="tiny_models.py", workers=1)
 folder = Path(sys.argv[1])
 folder.mkdir()
 (folder / "report.json").write_text(curve.to_json())

@@ -21,7 +21,7 @@ from crossgraft.tune.engine.checkpoint import FILE_NAME, Checkpoint, read_checkp
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import load_saved_model
-from crossgraft.verbs.interpolate_runs import _config, _refuse_root_outside
+from crossgraft.verbs.interpolate import _config, _refuse_root_outside
 from support.tampering import exchange_weights
 from support.training import train_one
 from support.tuning_records import tuning_record

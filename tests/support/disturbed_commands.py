@@ -75,12 +75,12 @@ class Disturbance:
 
 
 def run(arguments):
-    """A command line as the console script runs it; ``interpolate`` stands for the function, which has no command."""
+    """A command line as the console script runs it; ``interpolate`` stands for the function, which writes nothing."""
     if arguments[0] == "interpolate":
-        from crossgraft import interpolate_runs
+        from crossgraft import interpolate
 
         settings = {"alphas": (0.0, 0.5, 1.0), "allow_code": "tiny_models:tiny", "device": "cpu", "workers": 1}
-        found = interpolate_runs(*arguments[1:], data="images", **settings)
+        found = interpolate(arguments[1], "images", linear=arguments[2], **settings)
         print(found.to_json())
         return 0
     from crossgraft.cli.main import run as run_and_exit

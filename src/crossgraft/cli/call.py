@@ -102,13 +102,16 @@ class Call:
         Raises:
             CrossgraftError: What the verb raises.
         """
+        from crossgraft.runs.command_line import typed_command
+
         values = self.values(kind, asked)
         module, _, name = verb.partition(":")
         function = partial(getattr(importlib.import_module(module), name), *inputs, reporter=self.reporter)
-        if issubclass(kind, Output):
-            result = in_own_directory(named, str(inputs[-1]) if inputs else "", values, function)
-        else:
-            result = function(**values)
+        with typed_command():
+            if issubclass(kind, Output):
+                result = in_own_directory(named, str(inputs[-1]) if inputs else "", values, function)
+            else:
+                result = function(**values)
         self.show(result)
         return result.exit_code
 

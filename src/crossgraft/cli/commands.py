@@ -15,6 +15,7 @@ from crossgraft.options import (
     Debug,
     DemoOptions,
     ExportOptions,
+    InterpolateOptions,
     Json,
     ListOptions,
     PredictOptions,
@@ -99,6 +100,16 @@ _ALL = (
         verb="crossgraft.verbs.predict:predict",
         notes="Images need no labels. Where they have some (folders, or a column, named as the classes of the model), metrics "
         "with intervals are measured as well. predictions.csv in the run directory has one row per image.",
+    ),
+    Command(
+        "interpolate",
+        "Measure the networks between the pretrained and a fine-tuned one, without training.",
+        example="interpolate runs/tune-breast breast.npz --linear runs/probe-breast",
+        inputs=(_RUN, Input("data", "The images that the run was made on.")),
+        options=(InterpolateOptions, Terminal),
+        verb="crossgraft.verbs.interpolate:interpolate",
+        notes="Quality and similarity to the pretrained features of networks whose weights are mixed (WiSE-FT): a free way to "
+        "keep more of what the model knew. Rows are those of the run; val picks the mixture.",
     ),
     Command(
         "export",

@@ -117,6 +117,7 @@ def _results() -> Rows:
             "model": row.model,
             "source": row.source,
             "target": row.target,
+            "method": row.method,
             "metric": row.metric,
             "value": f"{row.value:.4f}",
             "interval": "" if row.low is None or row.high is None else f"[{row.low:.4f}, {row.high:.4f}]",

@@ -7,15 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from PIL.Image import Image as Picture
 
 from crossgraft.data._groups import refuse_missing_groups
 from crossgraft.data.class_names import name_classes
+from crossgraft.data.decoding import decode_picture
 from crossgraft.data.listing import look_at_rows
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SourceRows
 from crossgraft.errors import DataError, UsageError
 
 _CLASSES_SHOWN = 10
+_SAMPLES = ("uint8", "uint16", "float16", "float32", "float64")
+FLOAT_SAMPLES = "Float samples of arrays are read with 0 as black and 1 as white."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,7 +89,7 @@ class Dataset(ImageRows):
 
 
 def dataset_from_arrays(
-    images: Sequence[np.ndarray] | np.ndarray,
+    images: Sequence[np.ndarray | Picture] | np.ndarray,
     labels: Sequence[object] | np.ndarray,
     *,
     groups: Sequence[object] | np.ndarray | None = None,
@@ -95,8 +99,8 @@ def dataset_from_arrays(
     """A data set of images that are already in memory.
 
     Args:
-        images: (height, width) or (height, width, 1 or 3) each, uint8, uint16 or float32 in [0, 1]; sizes may
-            differ.
+        images: (height, width) or (height, width, 1 or 3) each, uint8, uint16 or float in [0, 1], or images that Pillow has
+            opened; sizes may differ.
         labels: One label per image, or (n, L) of 0 and 1 where an image may have several.
         groups: One patient (or the like) per image.
         class_names: Names of the classes 0 … C−1, if the labels are such numbers, or of the L labels.
@@ -114,7 +118,7 @@ def dataset_from_arrays(
         raise DataError(f"The arrays do not belong together: {found}.")
     if group_array is not None:
         refuse_missing_groups(group_array.tolist(), where="groups", row_name=lambda row: f"row {row}")
-    pixels = [_as_image(np.asarray(image), row) for row, image in enumerate(images)]
+    pixels = [_as_image(image, row) for row, image in enumerate(images)]
     rows = SourceRows(
         name=name,
         labels=label_array,
@@ -122,17 +126,21 @@ def dataset_from_arrays(
         decode=pixels.__getitem__,
         groups=group_array,
         group_column=None if group_array is None else "groups",
+        reading=(FLOAT_SAMPLES,) if any(image.dtype.kind == "f" for image in pixels) else (),
     )
     classes = name_classes(label_array, class_names, None)
     used = "all rows (no split given)"
     return look_at_rows("arrays", rows, np.arange(len(pixels)), classes=classes, rows_used=used).seen_as(Dataset)
 
 
-def _as_image(pixels: np.ndarray, row: int) -> np.ndarray:
+def _as_image(given: object, row: int) -> np.ndarray:
+    if isinstance(given, Picture):
+        return decode_picture(given, name=f"number {row}")
+    pixels = np.asarray(given)
     image = pixels[..., np.newaxis] if pixels.ndim == 2 else pixels
-    if image.ndim != 3 or image.shape[-1] not in (1, 3) or image.dtype.name not in ("uint8", "uint16", "float32"):
+    if image.ndim != 3 or image.shape[-1] not in (1, 3) or image.dtype.name not in _SAMPLES:
         raise DataError(
             f"Image {row} has shape {pixels.shape} and type {pixels.dtype}; expected (height, width) or (height, width, "
-            "1 or 3) of type uint8, uint16 or float32."
+            "1 or 3) of type uint8, uint16 or float in [0, 1]. One image alone is a list of one."
         )
-    return image
+    return image.astype(np.float32, copy=False) if image.dtype.kind == "f" else image

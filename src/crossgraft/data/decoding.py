@@ -87,6 +87,25 @@ def decode_bytes(content: bytes, *, name: str) -> np.ndarray:
     return _decode_named(_Content(content), name)
 
 
+def decode_picture(picture: Image.Image, *, name: str) -> np.ndarray:
+    """The samples of an image that Pillow has opened, by the rules of ``decode_file``.
+
+    Raises:
+        UnreadableImageError: As ``decode_file``.
+    """
+    try:
+        with quiet_libraries():
+            _refuse_animation(picture)
+            key = (
+                transparent_key(picture) if getattr(picture, "tile", None) else None
+            )  # Pillow knows it, once it is loaded
+            return _to_samples(picture, key, white_is_zero=False)
+    except UnsupportedLayoutError as error:
+        raise UnreadableImageError(name, str(error).removesuffix(".")) from error
+    except _DECODER_ERRORS as error:
+        raise UnreadableImageError(name, _reason(error)) from error
+
+
 def _decode_named(file: Path | _Content, where: str) -> np.ndarray:
     try:
         with quiet_libraries():

@@ -17,6 +17,7 @@ from crossgraft.data.class_names import Classes
 from crossgraft.data.inspection import inspect_images
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SOURCES, DataSource, SourceRequest, SourceRows
+from crossgraft.data.sources._given_tables import given_kind, rows_of_given
 from crossgraft.data.sources._locations import location_error
 from crossgraft.data.sources._one_image import ONE_IMAGE
 from crossgraft.errors import DataError, UsageError
@@ -69,7 +70,7 @@ def location_text(location: object) -> str:
         advice = "Write it to a folder with save_to_disk, and give that folder."
     if "Iterable" in kind:
         advice = "It is streamed and can be read only once. Load it without streaming, and save it with save_to_disk."
-    article = "an" if kind[0] in "AEIOU" else "a"
+    article = "an" if kind[0] in "AEIOUaeiou" else "a"
     raise UsageError(f"Data cannot be {article} {kind}. {advice}")
 
 
@@ -85,10 +86,14 @@ def list_rows(location: object, request: SourceRequest, reporter: Reporter) -> t
         DataError: The data are missing, empty or badly shaped. Problems of single classes are in ``SourceRows.problems``.
         UsageError: ``location`` is an object of another library, or an option has no meaning for this kind of data.
     """
-    text = location_text(location)
-    source = _find_source(text, request)
+    kind = given_kind(location)
     try:
-        rows = source.open(text, request)
+        if kind is not None:
+            name, rows = kind, rows_of_given(location, request)
+        else:
+            text = location_text(location)
+            source = _find_source(text, request)
+            name, rows = source.name, source.open(text, request)
     except PermissionError as error:
         raise DataError(f"Permission denied: {error.filename}.") from error
     for sentence in rows.reading:
@@ -98,7 +103,7 @@ def list_rows(location: object, request: SourceRequest, reporter: Reporter) -> t
     rows = replace(rows, name=storable(rows.name))
     if request.group_column == NO_GROUPS:
         rows = replace(rows, groups=None, group_column=None, groups_known=None)
-    return source.name, rows
+    return name, rows
 
 
 def look_at_rows(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+from PIL.Image import Image as Picture
 
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.dataset import dataset_from_arrays
@@ -17,9 +19,12 @@ from crossgraft.errors import DataError
 from crossgraft.options.predicting import ImageOptions
 from crossgraft.progress import Reporter
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 def open_images(
-    location: str | Path,
+    location: str | Path | Sequence[str | Path] | pd.DataFrame,
     options: ImageOptions,
     *,
     known_classes: Sequence[str] = (),
@@ -33,7 +38,7 @@ def open_images(
 
     Args:
         location: One image file, a folder of images (in folders or not), a table with a column of paths, an ``.npz`` file
-            with images, or anything else that ``open_dataset`` takes.
+            with images, or anything else that ``open_dataset`` takes; or a list of image files.
         options: As in ``open_dataset``; labels may be missing.
         known_classes: Folders with these names are labels; other folders are only places where images lie. A table with a
             column for each of them has several labels per image.
@@ -78,7 +83,7 @@ def open_images(
     return images
 
 
-def images_of_arrays(images: Sequence[np.ndarray] | np.ndarray, *, name: str = "arrays") -> ImageRows:
+def images_of_arrays(images: Sequence[np.ndarray | Picture] | np.ndarray, *, name: str = "arrays") -> ImageRows:
     """Images that are in memory, without labels; their form as in ``dataset_from_arrays``.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -22,6 +23,8 @@ Weights = str | tuple[float, ...] | None
 @runtime_checkable
 class Loss(Protocol):
     """One loss; a frozen dataclass whose fields are its options.
+
+    A class that inherits from this one needs no more than its name, title, citation, tasks, options and ``__call__``.
 
     Attributes:
         name: Name on the command line and in tables.
@@ -46,8 +49,10 @@ class Loss(Protocol):
             UsageError: The loss has no meaning for the task, or the number of given weights is not C.
             DataError: Balanced weights are asked for and a class has no training image.
         """
-        ...
+        check_task(self, task)
+        return self
 
+    @abstractmethod
     def __call__(self, logits: Logits, targets: LossTargets) -> PerImageLoss:
         """Loss of each image in the dtype of the logits; the trainer takes the mean over the images of the batch.
 

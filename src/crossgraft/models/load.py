@@ -42,7 +42,7 @@ def load_backbone(
         spec: Spec from ``read_zoo``, or one name or checkpoint path.
         seed: Random seed of random weights; pretrained ones do not depend on it.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
-        weights_dir: Folder in which weights are looked up first.
+        weights_dir: Folder in which weights are looked up first; by default that of the spec.
         allow_download: Whether weights of timm or torchvision may be downloaded. Nothing else ever uses the network.
         image_size: Input height and width in pixels instead of the size the weights were trained with.
         resize_policy: Instead of the model's own.
@@ -57,6 +57,7 @@ def load_backbone(
     if isinstance(spec, str):
         (spec,) = read_zoo([spec], weights_dir=folder)
     spec = resolve_spec(spec, weights_dir=folder)
+    folder = folder or spec.weights_dir
     device = resolve_device(device)
     library = None if spec.is_factory else library_of(spec.source)
     weights = None

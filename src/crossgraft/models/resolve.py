@@ -48,6 +48,7 @@ def resolve_spec(spec: ModelSpec, *, weights_dir: Path | None = None) -> ModelSp
         spec,
         family=spec.family or family_of(spec.source),
         source_features=_find_source_features(spec, folders),
+        weights_dir=spec.weights_dir if weights_dir is None else weights_dir.resolve(),
     )
 
 

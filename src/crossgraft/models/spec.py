@@ -46,6 +46,7 @@ class ModelSpec:
             images.
         known_as: ``model/source`` of known results that are of these weights (see ``crossgraft list results``).
         folder: Folder of the zoo file; its paths and modules are looked up there too.
+        weights_dir: Folder in which a library's own weights are looked up where a call names none.
         trusted: The code that may run to build it. None: who made the spec named ``source`` in Python, and so allowed it.
     """
 
@@ -59,6 +60,7 @@ class ModelSpec:
     source_features: str | None = None
     known_as: str | None = None
     folder: Path | None = None
+    weights_dir: Path | None = None
     trusted: TrustedCode | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -148,7 +150,7 @@ class ModelSpec:
         return array.astype(np.float32, copy=False)
 
 
-ENTRY_KEYS = tuple(item.name for item in fields(ModelSpec) if item.name not in ("folder", "trusted"))
+ENTRY_KEYS = tuple(item.name for item in fields(ModelSpec) if item.name not in ("folder", "weights_dir", "trusted"))
 
 
 def spec_from_entry(entry: Mapping[str, object], *, folder: Path, trusted: TrustedCode, where: str) -> ModelSpec:

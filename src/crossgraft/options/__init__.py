@@ -11,6 +11,7 @@ from crossgraft.options._option import options as options
 from crossgraft.options._option import options_of as options_of
 from crossgraft.options.checking import CheckOptions as CheckOptions
 from crossgraft.options.exporting import ExportOptions as ExportOptions
+from crossgraft.options.interpolating import InterpolateOptions as InterpolateOptions
 from crossgraft.options.predicting import PredictOptions as PredictOptions
 from crossgraft.options.ranking import Published as Published
 from crossgraft.options.ranking import PublishedOptions as PublishedOptions

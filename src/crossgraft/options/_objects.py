@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from crossgraft.losses import Loss as Loss
     from crossgraft.models import ModelSpec as ModelSpec
     from crossgraft.progress import Reporter as Reporter
+    from crossgraft.scores import AnyScore as AnyScore
     from crossgraft.tune.augmentations import Augmentation as Augmentation
     from crossgraft.tune.batch_transforms import BatchTransform as BatchTransform
     from crossgraft.tune.methods._method import Method as Method
@@ -23,4 +24,4 @@ else:
     class FromProgram:
         """An object that no command line and no file can hold."""
 
-    Augmentation = BatchTransform = Loss = Method = ModelSpec = Module = Regularizer = Reporter = FromProgram
+    Augmentation = BatchTransform = Loss = Method = ModelSpec = Module = Regularizer = Reporter = AnyScore = FromProgram

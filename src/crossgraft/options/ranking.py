@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from crossgraft.options._objects import ModelSpec
+from crossgraft.options._objects import AnyScore, ModelSpec
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
 from crossgraft.options.models import CodeOptions, Download, InputSize, Weights
@@ -25,8 +25,10 @@ class ZooOptions(Options):
         default_text="models whose weights are on this machine",
         is_common=True,
     )
-    scores: str | Sequence[str] = option("default, all, or names with commas.", default="default", is_common=True)
-    by: str | None = option(
+    scores: str | AnyScore | Sequence[str | AnyScore] = option(
+        "default, all, or names with commas.", default="default", is_common=True
+    )
+    by: str | AnyScore | None = option(
         "Score that orders the ranking.", default=None, default_text="logme, or the first of the scores", is_common=True
     )
     ground_truth: str | Path | Mapping[str, float] | None = option(

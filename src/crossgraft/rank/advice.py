@@ -6,7 +6,7 @@ import numpy as np
 
 from crossgraft.data import Dataset
 from crossgraft.rank.order import separable
-from crossgraft.records import CheckRecord, ModelRecord, RankingByScore, ScoreCell
+from crossgraft.records import CheckRecord, ModelRecord, RankingByScore, RankingRecord, ScoreCell
 from crossgraft.statistics.jackknife import MIN_BLOCKS
 from crossgraft.words.formatting import counted
 
@@ -15,6 +15,23 @@ MOST_CLASSES = 8
 MOST_NAMES = 3
 """More names than this make no advice."""
 _MOST_LABELS = 20
+
+
+def advisable(record: RankingRecord) -> list[str]:
+    """Candidates that have a rank and that neither control speaks against, best first.
+
+    A control speaks against a model that is not above its own value under shuffled labels, or not above the same architecture
+    with random weights.
+    """
+    score = record.primary_score
+    controls = {m.architecture: record.cell(m.name, score) for m in record.models if m.role != "candidate"}
+    names: list[str] = []
+    for row in record.ranking(score).rows:
+        cell, control = record.cell(row.model, score), controls.get(record.model(row.model).architecture)
+        is_above = control is None or _value(cell) > _value(control)
+        if row.rank is not None and cell.above_shuffled is not False and is_above:
+            names.append(row.model)
+    return names
 
 
 def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell], models: Sequence[ModelRecord]) -> str:

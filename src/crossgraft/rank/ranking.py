@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from crossgraft.errors import NotApplicable, UsageError
+from crossgraft.models import ModelSpec
+from crossgraft.rank.advice import advisable
 from crossgraft.records import RankingRecord
 from crossgraft.result import Result
 
@@ -14,7 +18,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking(Result[RankingRecord]):
-    """A ranked zoo: ``record`` holds every number."""
+    """A ranked zoo: ``record`` holds every number.
+
+    Attributes:
+        specs: Name of each model that was ranked → what ``fine_tune`` takes as ``model``.
+    """
+
+    specs: Mapping[str, ModelSpec] = field(default_factory=dict[str, ModelSpec], kw_only=True)
+
+    @property
+    def best(self) -> ModelSpec:
+        """The model with the highest primary score of those that the controls speak for: ``fine_tune(data, model=ranking.best)``.
+
+        It knows where its weights are, and which code may build it. Others may not be separable from it; see ``advice``.
+
+        Raises:
+            NotApplicable: No model is above its own value under shuffled labels and above random weights.
+            UsageError: The ranking holds no models, because it was not made by ``rank_models``.
+        """
+        names = advisable(self.record)
+        if not names:
+            raise NotApplicable(f"There is no best model. {self.advice} ranking.specs has all models by name.")
+        if names[0] not in self.specs:
+            raise UsageError(
+                f"This ranking does not know how {names[0]} is built, because rank_models did not make it. Give fine_tune the "
+                "name or the file of the model."
+            )
+        return self.specs[names[0]]
 
     @property
     def advice(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import Field
 
 from crossgraft.records.base import SCHEMA_VERSION, Record
@@ -31,6 +33,11 @@ class KnownResult(Record):
     def identity(self) -> str:
         """The model with its source, as the prior tells models apart."""
         return f"{self.model}/{self.source}"
+
+    @property
+    def method(self) -> str:
+        """How the model was tuned, which a protocol says first."""
+        return re.split(r", |;", self.protocol, maxsplit=1)[0]
 
     @property
     def key(self) -> tuple[str, ...]:

@@ -1,12 +1,16 @@
-"""The command that gives the same run again, written from the options of the call."""
+"""The command or the call that gives the same run again, written from the options of the call."""
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Any, cast
 
-from crossgraft.options import Options, options_of
+from crossgraft.options import Option, Options, options_of
 from crossgraft.words.visible import storable
 
 
@@ -21,30 +25,99 @@ def display_value(value: object) -> object:
     return value
 
 
-def command_line(
+def said_again(
     verb: str,
-    data: object,
-    typed: Mapping[str, object],
+    function: str,
+    inputs: Sequence[object],
+    values: Mapping[str, object],
     options: type[Options],
     *,
     out: str | Path,
-    before: Sequence[str] = (),
 ) -> str:
-    """``crossgraft VERB BEFORE DATA --flag value …`` with only the options that differ from their defaults."""
-    words = ["crossgraft", verb, *(str(display_value(word)) for word in before), str(display_value(str(data)))]
-    for name, option in options_of(options).items():
-        if name in typed and typed[name] != option.default:
-            words += _flag(option.flag, typed[name])
-    return shlex.join([*words, "--out", str(display_value(str(out)))])
+    """The command or, outside of the command line, the call in Python that gives the same run.
+
+    Folders are told as far as they lie below the current one; of others only the last part is, behind ``…/``.
+
+    Args:
+        verb: Name on the command line.
+        function: Name of the function in ``crossgraft``.
+        inputs: What is given without a name.
+        values: All options; of those that differ from their defaults, all that do more than to replace a run are said.
+        options: Their class.
+        out: Run directory.
+    """
+    said = {
+        name: (option, values[name])
+        for name, option in options_of(options).items()
+        if name in values and option.about.is_typed and name not in _NOT_SAID and values[name] != option.default
+    }
+    if _IS_TYPED.get():
+        words = [word for option, value in said.values() for word in _words(option, value)]
+        return shlex.join(["crossgraft", verb, *map(_word, inputs), *words, "--out", _word(out)])
+    given = [f"{name}={_in_python(value)}" for name, (_, value) in said.items()]
+    return f"crossgraft.{function}({', '.join([*map(_in_python, inputs), *given, f'out={_in_python(str(out))}'])})"
 
 
-def _flag(flag: str, value: object) -> list[str]:
+_NOT_SAID = ("out", "overwrite", "plan")
+FOLDERS_LEFT_OUT = "…/"
+"""Stands for the folders of a path that does not lie below the current folder: they name people, institutes and patients."""
+_IS_TYPED: ContextVar[bool] = ContextVar("is_typed", default=False)
+
+
+@contextmanager
+def typed_command() -> Generator[None]:
+    """What runs inside was typed at a terminal, and is said again as a command line."""
+    token = _IS_TYPED.set(True)
+    try:
+        yield
+    finally:
+        _IS_TYPED.reset(token)
+
+
+def _words(option: Option, value: object) -> list[str]:
     if value is True:
-        return [flag]
+        return [option.flag]
     if value is False:  # said of a flag that is on by default
-        return [f"--no-{flag[2:]}"]
+        return [option.off_flag or f"--no-{option.flag[2:]}"]
     if value is None:
         return []
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        value = ",".join(entry["name"] if isinstance(entry, Mapping) else str(display_value(entry)) for entry in value)
-    return [flag, str(display_value(value))]
+    several = list(cast("Sequence[object]", value)) if _is_list(value) else [value]
+    if option.about.repeats:
+        return [word for each in several for word in (option.flag, _word(each))]
+    return [option.flag, ",".join(map(_word, several))]
+
+
+def _word(value: object) -> str:
+    """One value as it is typed; what only a program can hold, by its name."""
+    if isinstance(value, Mapping):
+        return str(cast("Mapping[str, object]", value).get("name", value))
+    return _shown(value) if isinstance(value, str | Path) else str(value)
+
+
+def _in_python(value: object) -> str:
+    """An expression for a value; what cannot be written down is a name, as of a variable."""
+    if isinstance(value, str | Path):
+        return repr(_shown(value))
+    if value is None or isinstance(value, bool | int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value).items()
+        return "{" + ", ".join(f"{_in_python(key)}: {_in_python(entry)}" for key, entry in items) + "}"
+    if _is_list(value) and all(
+        isinstance(each, str | int | float | Path | Mapping) for each in cast("Sequence[Any]", value)
+    ):
+        return "[" + ", ".join(map(_in_python, cast("Sequence[object]", value))) + "]"
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(value).__name__).lower()
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _shown(value: str | Path) -> str:
+    path = Path(value)
+    if not path.is_absolute():
+        return storable(str(value))
+    here = Path.cwd()
+    below = path.relative_to(here) if path.is_relative_to(here) else Path(FOLDERS_LEFT_OUT + path.name)
+    return storable(str(below))

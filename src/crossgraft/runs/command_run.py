@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from crossgraft.config import CONSENTS
-from crossgraft.options import Options
-from crossgraft.runs.command_line import command_line, display_value
+from crossgraft.runs.command_line import display_value
 from crossgraft.runs.run_directory import RunDirectory, open_run
 
 
 def open_command_run(
-    options: type[Options],
     command: str,
     *,
+    command_line: str,
     data: str | Path,
     typed: Mapping[str, object],
     resolved: Mapping[str, object],
     out: str | Path | None,
     overwrite: bool,
     seed: int,
-    before: Sequence[str] = (),
 ) -> AbstractContextManager[RunDirectory | None]:
     """Open ``out`` for a call of a verb; None inside the block when nothing is to be written.
 
     Args:
-        options: Options of the verb; comparison with their defaults shows what was given.
-        command: Its name, for example ``rank``.
+        command: Name of the verb, for example ``rank``.
+        command_line: What gives the same run again.
         data: Where the data are; absolute paths are reduced to their last part.
         typed: Options that may change a number, as a command line gives them.
         resolved: What they were resolved to; replaces entries of ``typed`` in the configuration.
         out: Run directory, or None.
         overwrite: Remove an earlier run in ``out`` first.
         seed: Random seed.
-        before: What stands in front of ``data`` on the command line; not part of the configuration.
 
     Raises:
         RunDirectoryError: ``out`` is in use or holds another run.
@@ -48,7 +45,7 @@ def open_command_run(
     return open_run(
         Path(out),
         command=command,
-        command_line=command_line(command, data, typed, options, out=out, before=before),
+        command_line=command_line,
         config={name: display_value(value) for name, value in settings.items() if name not in not_hashed},
         seed=seed,
         overwrite=overwrite,

@@ -17,7 +17,7 @@ from crossgraft.models.adapters import adapters_of, merge_adapters, unmerge_adap
 from crossgraft.models.classifier import Classifier, rebuild_classifier
 from crossgraft.seeding import torch_generator
 from crossgraft.testing.example_networks import ExampleKind, example_classifier, example_network
-from crossgraft.testing.promises import Contract, leaves_the_global_random_state, require
+from crossgraft.testing.promises import Contract, leaves_the_global_random_state, promise, require
 from crossgraft.tune.methods import AddsAdapters, Method, put_adapters_in
 
 _ROUNDING = 1e-5
@@ -46,6 +46,7 @@ def network_for(method: Method, classifier: Classifier | None = None) -> Classif
 
 
 @_of_adapters
+@promise
 def adds_nothing_at_first(method: Method, *, classifier: Classifier | None = None) -> None:
     """With its first weights a network gives the same bits as without; with others it gives something else."""
     network = network_for(method, classifier)
@@ -58,6 +59,7 @@ def adds_nothing_at_first(method: Method, *, classifier: Classifier | None = Non
 
 
 @_of_adapters
+@promise
 def is_switched_off(method: Method, *, classifier: Classifier | None = None) -> None:
     """With its adapters off, whatever their weights, the network gives the bits that it gave without them."""
     bare = copy.deepcopy(classifier) if classifier is not None else example_classifier(_example(method)[0])
@@ -72,6 +74,7 @@ def is_switched_off(method: Method, *, classifier: Classifier | None = None) -> 
 
 
 @_of_adapters
+@promise
 def merges_or_says_why_not(method: Method, *, classifier: Classifier | None = None) -> None:
     """Merged weights give the same up to rounding, unmerging gives the same bits back; or there is a reason."""
     network = network_for(method, classifier)
@@ -99,6 +102,7 @@ def _merged_copy_of(network: Classifier) -> Classifier:
 
 
 @_of_adapters
+@promise
 def comes_back_from_its_recipe(method: Method, *, classifier: Classifier | None = None) -> None:
     """The recipe builds the network again, and its weights fit and give the same bits; a copy, too."""
     network = network_for(method, classifier)
@@ -113,6 +117,7 @@ def comes_back_from_its_recipe(method: Method, *, classifier: Classifier | None 
 
 
 @_of_adapters
+@promise
 def trains_adapters_and_head_alone(method: Method, *, classifier: Classifier | None = None) -> None:
     """Nothing else of the network is trained or in train mode, so that it is always there with adapters off."""
     network = network_for(method, classifier)
@@ -125,6 +130,7 @@ def trains_adapters_and_head_alone(method: Method, *, classifier: Classifier | N
     require(not modes, method, f"it puts {', '.join(modes)} into train mode, which is no adapter")
 
 
+@promise
 def draws_from_its_seed_alone(method: Method, *, classifier: Classifier | None = None) -> None:
     """The same seed gives the same adapters, another one others; global random numbers do not matter."""
     if not isinstance(method, AddsAdapters) or classifier is not None:

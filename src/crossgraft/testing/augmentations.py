@@ -12,7 +12,9 @@ from crossgraft.testing.promises import (
     Contract,
     declares_its_facts,
     is_written_and_read_again,
+    keep_all,
     leaves_the_global_random_state,
+    promise,
     require,
 )
 from crossgraft.tune.augmentations import Augmentation
@@ -20,6 +22,7 @@ from crossgraft.tune.augmentations import Augmentation
 _SEEDS = range(3)
 
 
+@promise
 def keeps_shape_and_range(augmentation: Augmentation) -> None:
     """Grey and coloured images keep shape and number type, and stay in [0, 1]."""
     for channels in (1, 3):
@@ -33,6 +36,7 @@ def keeps_shape_and_range(augmentation: Augmentation) -> None:
                 require(low >= 0 and high <= 1, augmentation, f"images in [0, 1] become values from {low} to {high}")
 
 
+@promise
 def leaves_its_inputs_alone(augmentation: Augmentation) -> None:
     """It does not write into the images that it is given."""
     images = _images()
@@ -42,6 +46,7 @@ def leaves_its_inputs_alone(augmentation: Augmentation) -> None:
     require(torch.equal(images, before), augmentation, "it overwrites the images")
 
 
+@promise
 def draws_from_its_generator_alone(augmentation: Augmentation) -> None:
     """The same generator gives the same images, to the last bit."""
     for seed in _SEEDS:
@@ -50,6 +55,7 @@ def draws_from_its_generator_alone(augmentation: Augmentation) -> None:
         leaves_the_global_random_state(augmentation, lambda seed=seed: _apply(augmentation, _images(), seed))
 
 
+@promise
 def lets_mirroring_be_turned_off(augmentation: Augmentation) -> None:
     """``flip`` is an option: ``--no-flip`` must reach every augmentation, for a heart is on one side."""
     has_option = any(
@@ -79,10 +85,9 @@ def check_augmentation(augmentation: Augmentation) -> None:
         augmentation: Augmentation with its options.
 
     Raises:
-        ContractError: The first promise that is broken.
+        ContractError: The first promise that is broken, or the kind of plug-in that it is not.
     """
-    for contract in AUGMENTATION_CONTRACTS:
-        contract(augmentation)
+    keep_all(AUGMENTATION_CONTRACTS, augmentation, Augmentation)
 
 
 def _images(channels: int = 3) -> Tensor:

@@ -10,7 +10,9 @@ from crossgraft.testing.promises import (
     Contract,
     declares_its_facts,
     is_written_and_read_again,
+    keep_all,
     leaves_the_global_random_state,
+    promise,
     require,
 )
 from crossgraft.tune.batch_transforms import BatchTransform
@@ -19,6 +21,7 @@ _SEEDS = range(5)
 """What happens with some probability should happen with one of them."""
 
 
+@promise
 def keeps_shapes_and_types(transform: BatchTransform) -> None:
     """Images and targets keep shape and number type, also of a batch of one; images stay finite."""
     for num_images in (1, 6):
@@ -31,6 +34,7 @@ def keeps_shapes_and_types(transform: BatchTransform) -> None:
                 require(bool(after.isfinite().all()), transform, f"the {part} are not finite")
 
 
+@promise
 def keeps_targets_a_distribution(transform: BatchTransform) -> None:
     """Targets stay in [0, 1]; those of classes still sum to 1 for every image."""
     for several in (False, True) if transform.accepts_multi_label else (False,):
@@ -43,6 +47,7 @@ def keeps_targets_a_distribution(transform: BatchTransform) -> None:
             require(several or close, transform, f"the targets of an image sum to {sums.tolist()}")
 
 
+@promise
 def leaves_its_inputs_alone(transform: BatchTransform) -> None:
     """It does not write into the tensors that it is given."""
     given = _batch(6)
@@ -53,6 +58,7 @@ def leaves_its_inputs_alone(transform: BatchTransform) -> None:
     require(kept, transform, "it overwrites images or targets")
 
 
+@promise
 def draws_from_its_generator_alone(transform: BatchTransform) -> None:
     """The same generator gives the same batch, to the last bit."""
     for seed in _SEEDS:
@@ -80,10 +86,9 @@ def check_batch_transform(transform: BatchTransform) -> None:
         transform: Transform with its options.
 
     Raises:
-        ContractError: The first promise that is broken.
+        ContractError: The first promise that is broken, or the kind of plug-in that it is not.
     """
-    for contract in BATCH_TRANSFORM_CONTRACTS:
-        contract(transform)
+    keep_all(BATCH_TRANSFORM_CONTRACTS, transform, BatchTransform)
 
 
 def _batch(num_images: int, *, several: bool = False) -> tuple[Tensor, Tensor]:

@@ -25,7 +25,7 @@ from crossgraft import seeding
 from crossgraft.errors import DataError
 from crossgraft.scores import Score as _Score
 from crossgraft.scores import ScoreInputs, ZooScore
-from crossgraft.testing.promises import Contract, ContractError, require
+from crossgraft.testing.promises import Contract, ContractError, promise, require
 
 Score = _Score[...]
 
@@ -41,6 +41,7 @@ _OTHER_SEED = 0.1
 """Difference that a new draw may make in a seeded score, where rows in another order are a new draw."""
 
 
+@promise
 def declares_its_facts(score: Score, **extra: Any) -> None:
     """It has a name, a title, a reference and a docstring, and says what it needs."""
     del extra
@@ -51,18 +52,21 @@ def declares_its_facts(score: Score, **extra: Any) -> None:
     require(score.name.isidentifier() and score.name == score.name.lower(), score, "its name is not in snake_case")
 
 
+@promise
 def gives_a_finite_value(score: Score, **extra: Any) -> None:
     """On harmless inputs the value is finite."""
     numbers = _numbers(score, _example(score, extra))
     require(all(np.isfinite(list(numbers.values()))), score, f"harmless inputs give {numbers}")
 
 
+@promise
 def is_repeatable(score: Score, **extra: Any) -> None:
     """The same inputs give the same value, to the last bit."""
     first, second = (_numbers(score, _example(score, extra)) for _ in range(2))
     require(first == second, score, f"the same inputs give {first}, then {second}")
 
 
+@promise
 def leaves_its_inputs_alone(score: Score, **extra: Any) -> None:
     """It does not write into the caller's arrays."""
     arrays = _example(score, extra)
@@ -72,6 +76,7 @@ def leaves_its_inputs_alone(score: Score, **extra: Any) -> None:
     require(not changed, score, f"it overwrites {', '.join(changed)}")
 
 
+@promise
 def ignores_the_order_of_rows(score: Score, **extra: Any) -> None:
     """Images in another order give the same value (a seeded score: nearly)."""
     arrays = _example(score, extra)
@@ -79,6 +84,7 @@ def ignores_the_order_of_rows(score: Score, **extra: Any) -> None:
     _require_same(score, arrays, _rows(arrays, order), "another order of the images", _tolerance(score))
 
 
+@promise
 def ignores_the_names_of_classes(score: Score, **extra: Any) -> None:
     """Labels may be any names, in any alphabetical order."""
     arrays = _example(score, extra)
@@ -87,6 +93,7 @@ def ignores_the_names_of_classes(score: Score, **extra: Any) -> None:
     _require_same(score, arrays, renamed, "classes renamed", _tolerance(score))
 
 
+@promise
 def agrees_between_precisions(score: Score, **extra: Any) -> None:
     """float32 and float64 inputs give the same value to 1e-4."""
     single = _example(score, extra)
@@ -94,6 +101,7 @@ def agrees_between_precisions(score: Score, **extra: Any) -> None:
     _require_same(score, single, double, "float64 in place of float32", _ROUNDING_FLOAT32)
 
 
+@promise
 def prefers_classes_that_separate(score: Score, **extra: Any) -> None:
     """Features whose classes lie apart score higher than the same features with shuffled labels.
 
@@ -109,6 +117,7 @@ def prefers_classes_that_separate(score: Score, **extra: Any) -> None:
     )
 
 
+@promise
 def refuses_what_has_no_value(score: Score, **extra: Any) -> None:
     """NaN, a single class and labels that do not match raise ``DataError``."""
     arrays = _example(score, extra)
@@ -127,6 +136,7 @@ def refuses_what_has_no_value(score: Score, **extra: Any) -> None:
         raise ContractError(f"{score.name}: {case} gives {numbers}; expected a DataError.")
 
 
+@promise
 def shares_statistics_faithfully(score: Score, **extra: Any) -> None:
     """Rows left out of shared inputs, and other labels on them, give what fresh inputs give."""
     arrays = _example(score, extra)
@@ -142,6 +152,7 @@ def shares_statistics_faithfully(score: Score, **extra: Any) -> None:
         )
 
 
+@promise
 def keeps_its_invariances(score: Score, **extra: Any) -> None:
     """Rotating, scaling or shifting the features changes nothing where the score says so."""
     arrays = {
@@ -185,6 +196,9 @@ def check_score(score: Score, **extra: Any) -> None:
     Raises:
         ContractError: The first promise that is broken.
     """
+    if not isinstance(score, _Score):  # pyright: ignore[reportUnnecessaryIsInstance]  # what a decorator was forgotten on
+        name = getattr(score, "__name__", type(score).__name__)
+        raise ContractError(f"{name} is no score. Put the decorator crossgraft.scores.score above the function.")
     for contract in SCORE_CONTRACTS:
         contract(score, **extra)
 

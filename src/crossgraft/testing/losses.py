@@ -9,7 +9,14 @@ from crossgraft.errors import UsageError
 from crossgraft.losses import Loss
 from crossgraft.seeding import torch_generator
 from crossgraft.tasks import TASKS, task_named
-from crossgraft.testing.promises import Contract, declares_its_facts, is_written_and_read_again, require
+from crossgraft.testing.promises import (
+    Contract,
+    declares_its_facts,
+    is_written_and_read_again,
+    keep_all,
+    promise,
+    require,
+)
 from crossgraft.types import TaskName
 
 _ROUNDING = 1e-12
@@ -18,6 +25,7 @@ _SURE = 100.0
 """A logit of which float64 cannot tell the probability from 0 or 1."""
 
 
+@promise
 def gives_one_value_an_image(loss: Loss) -> None:
     """B images give b finite values in the number type of the logits; none of them is negative."""
     for task in loss.tasks:
@@ -29,6 +37,7 @@ def gives_one_value_an_image(loss: Loss) -> None:
         require(bool((found.isfinite() & (found >= 0)).all()), loss, f"{task} targets give {values}")
 
 
+@promise
 def has_a_finite_gradient(loss: Loss) -> None:
     """Also where the model is very sure, right or wrong; and where it is wrong the gradient is not zero."""
     for task in loss.tasks:
@@ -44,6 +53,7 @@ def has_a_finite_gradient(loss: Loss) -> None:
         require(bool(gradient.any()), loss, f"its gradient is zero ({task})")
 
 
+@promise
 def adds_up_over_parts(loss: Loss) -> None:
     """An image counts the same whichever others share its batch, so accumulated and shared batches give the whole one."""
     for task in loss.tasks:
@@ -57,6 +67,7 @@ def adds_up_over_parts(loss: Loss) -> None:
         require(close, loss, f"the whole batch gives {whole.tolist()}, its parts {parts.tolist()} ({task})")
 
 
+@promise
 def refuses_other_tasks(loss: Loss) -> None:
     """``resolve`` raises ``UsageError`` for targets that it has no meaning for."""
     require(bool(loss.tasks), loss, "it names no task")
@@ -88,10 +99,9 @@ def check_loss(loss: Loss) -> None:
         loss: Loss with its options.
 
     Raises:
-        ContractError: The first promise that is broken.
+        ContractError: The first promise that is broken, or the kind of plug-in that it is not.
     """
-    for contract in LOSS_CONTRACTS:
-        contract(loss)
+    keep_all(LOSS_CONTRACTS, loss, Loss)
 
 
 def _batch(name: TaskName) -> tuple[Tensor, Tensor]:

@@ -11,10 +11,18 @@ import torch
 
 from crossgraft.models.classifier import Classifier
 from crossgraft.testing.adapters import ADAPTER_CONTRACTS, network_for
-from crossgraft.testing.promises import Contract, declares_its_facts, is_written_and_read_again, require
+from crossgraft.testing.promises import (
+    Contract,
+    declares_its_facts,
+    is_written_and_read_again,
+    keep_all,
+    promise,
+    require,
+)
 from crossgraft.tune.methods import Method
 
 
+@promise
 def sorts_every_parameter_once(method: Method, *, classifier: Classifier | None = None) -> None:
     """Each parameter is trained or frozen, for a reason; the head is trained, what cannot be trained is frozen."""
     network = network_for(method, classifier)
@@ -31,6 +39,7 @@ def sorts_every_parameter_once(method: Method, *, classifier: Classifier | None 
     require(not untrainable, method, f"it trains {', '.join(untrainable)}, which cannot be trained")
 
 
+@promise
 def names_modules_that_exist(method: Method, *, classifier: Classifier | None = None) -> None:
     """Every name in ``train_mode`` is a module of the network."""
     network = network_for(method, classifier)
@@ -39,6 +48,7 @@ def names_modules_that_exist(method: Method, *, classifier: Classifier | None = 
     require(not strangers, method, f"train_mode names {', '.join(strangers)}, which the network does not have")
 
 
+@promise
 def only_looks_at_the_network(method: Method, *, classifier: Classifier | None = None) -> None:
     """``select`` changes no weight, no ``requires_grad`` and no mode."""
     network = network_for(method, classifier)
@@ -52,6 +62,7 @@ def only_looks_at_the_network(method: Method, *, classifier: Classifier | None =
     require(modes == [module.training for module in network.modules()], method, "select changes modes")
 
 
+@promise
 def keeps_features_where_it_says_so(method: Method, *, classifier: Classifier | None = None) -> None:
     """With ``features_are_fixed``, nothing of the body is trained or in train mode: features are computed only once."""
     if not method.features_are_fixed:
@@ -82,7 +93,6 @@ def check_method(method: Method, *, classifier: Classifier | None = None) -> Non
         classifier: Classifier in place of the small example; stays as it is.
 
     Raises:
-        ContractError: The first promise that is broken.
+        ContractError: The first promise that is broken, or the kind of plug-in that it is not.
     """
-    for contract in METHOD_CONTRACTS:
-        contract(method, classifier=classifier)
+    keep_all(METHOD_CONTRACTS, method, Method, classifier=classifier)

@@ -3,27 +3,73 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import functools
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
+from crossgraft.errors import ContractError as ContractError
 from crossgraft.registry import Registry
 from crossgraft.tune.choice import choose, spell
 
 Contract = Callable[..., None]
 
 
-class ContractError(AssertionError):
-    """A plug-in breaks a promise; the message says which, and with which numbers."""
+def promise(contract: Contract) -> Contract:
+    """Let every error of a contract name it, and say what it asks for."""
+    sentence = " ".join((inspect.getdoc(contract) or "").partition("\n\n")[0].split())
+    asked = f"Promise {contract.__name__}: {sentence}"
+
+    @functools.wraps(contract)
+    def named(plugin: object, **extra: Any) -> None:
+        try:
+            contract(plugin, **extra)
+        except ContractError as error:
+            raise ContractError(f"{error} {asked}") from error.__cause__
+        except Exception as error:  # whatever the code of a plug-in raises is what was found
+            said = " ".join(str(error).split())
+            raise ContractError(f"{_name(plugin)}: it raises {type(error).__name__}: {said} {asked}") from error
+
+    return named
 
 
 def require(kept: bool, plugin: object, what: str) -> None:
     """Raise ``ContractError`` with the name of the plug-in unless the promise is ``kept``."""
     if not kept:
-        raise ContractError(f"{getattr(plugin, 'name', type(plugin).__name__)}: {what}.")
+        raise ContractError(f"{_name(plugin)}: {what}.")
 
 
+def keep_all(contracts: Sequence[Contract], plugin: object, base: type, **extra: Any) -> None:
+    """Check one promise after the other.
+
+    Args:
+        contracts: The promises of the slot.
+        plugin: Plug-in with its options.
+        base: What the slot asks for, with defaults for all that a plug-in need not say.
+        extra: Handed on to each contract.
+
+    Raises:
+        ContractError: The plug-in is of another kind, or breaks a promise; the first one is named.
+    """
+    where = f"{base.__module__.rpartition('._')[0]}.{base.__name__}"
+    if isinstance(plugin, type):
+        raise ContractError(f"{plugin.__name__} is a class. Check one with its options: {plugin.__name__}().")
+    if not isinstance(plugin, base):
+        declared = {**vars(base), **inspect.get_annotations(base)}
+        missing = [name for name in declared if not name.startswith("_") and not hasattr(plugin, name)]
+        lacks = f": it has no {', no '.join(missing)}" if missing else ""
+        raise ContractError(f"{_name(plugin)} is no {base.__name__}{lacks}. Let its class inherit from {where}.")
+    for contract in contracts:
+        contract(plugin, **extra)
+
+
+def _name(plugin: object) -> str:
+    return str(getattr(plugin, "name", None) or getattr(plugin, "__name__", type(plugin).__name__))
+
+
+@promise
 def declares_its_facts(plugin: Any, **extra: Any) -> None:
     """It has a name in snake_case, a title, a citation and a docstring of its own."""
     del extra
@@ -37,6 +83,7 @@ def declares_its_facts(plugin: Any, **extra: Any) -> None:
     require(name.isidentifier() and name == name.lower(), plugin, "its name is not in snake_case")
 
 
+@promise
 def is_written_and_read_again(plugin: Any, **extra: Any) -> None:
     """It is a dataclass, and the text that stands for it in records makes an equal one."""
     del extra

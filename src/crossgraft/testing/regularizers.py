@@ -10,10 +10,18 @@ from torch import Tensor
 
 from crossgraft.models.classifier import Classifier
 from crossgraft.testing.example_networks import ExampleTrainingSet, example_classifier, example_step, move_weights
-from crossgraft.testing.promises import Contract, declares_its_facts, is_written_and_read_again, require
+from crossgraft.testing.promises import (
+    Contract,
+    declares_its_facts,
+    is_written_and_read_again,
+    keep_all,
+    promise,
+    require,
+)
 from crossgraft.tune.regularizers import Regularizer, StepUpdate
 
 
+@promise
 def gives_finite_terms(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
     """The terms are finite scalars, and the weight of the task is a finite number of at least 0."""
     ours, network = _attached(regularizer, classifier)
@@ -28,6 +36,7 @@ def gives_finite_terms(regularizer: Regularizer, *, classifier: Classifier | Non
     require(math.isfinite(weight) and weight >= 0, regularizer, f"its task_weight is {weight}")
 
 
+@promise
 def has_a_gradient(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
     """On weights that have moved, the terms pull at some weight, and by a finite amount."""
     ours, network = _attached(regularizer, classifier)
@@ -42,12 +51,14 @@ def has_a_gradient(regularizer: Regularizer, *, classifier: Classifier | None = 
     require(any(bool(gradient.any()) for gradient in found), regularizer, "its gradient is zero for every weight")
 
 
+@promise
 def is_repeatable(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
     """The same step gives the same terms, to the last bit."""
     found = [_terms(*_attached(regularizer, classifier)) for _ in range(2)]
     require(_same(*found), regularizer, f"the same step gives {found[0]}, then {found[1]}")
 
 
+@promise
 def goes_on_after_a_checkpoint(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
     """Attached to the starting weights and loaded from ``state_dict``, it gives the terms that it gave before.
 
@@ -65,6 +76,7 @@ def goes_on_after_a_checkpoint(regularizer: Regularizer, *, classifier: Classifi
     require(_same(before, after), regularizer, f"a checkpoint turns the terms {before} into {after}")
 
 
+@promise
 def leaves_nothing_behind(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
     """After ``detach`` the network is as it was: weights, flags, hooks and attributes."""
     network = copy.deepcopy(classifier or example_classifier())
@@ -81,6 +93,7 @@ def leaves_nothing_behind(regularizer: Regularizer, *, classifier: Classifier | 
     require(not changed, regularizer, f"after detach it has left something on {', '.join(map(repr, changed))}")
 
 
+@promise
 def names_its_own_parameters(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
     """What ``parameter_groups`` trains is exactly what ``modules`` holds, and nothing of it is the network's."""
     ours, network = _attached(regularizer, classifier)
@@ -112,10 +125,9 @@ def check_regularizer(regularizer: Regularizer, *, classifier: Classifier | None
         classifier: Classifier in place of the small example; stays as it is.
 
     Raises:
-        ContractError: The first promise that is broken.
+        ContractError: The first promise that is broken, or the kind of plug-in that it is not.
     """
-    for contract in REGULARIZER_CONTRACTS:
-        contract(regularizer, classifier=classifier)
+    keep_all(REGULARIZER_CONTRACTS, regularizer, Regularizer, classifier=classifier)
 
 
 def _attached(regularizer: Regularizer, classifier: Classifier | None) -> tuple[Regularizer, Classifier]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
 from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
 from crossgraft.data.dataset import Dataset, dataset_from_arrays
@@ -21,6 +24,7 @@ from crossgraft.options.data import VAL_SHARE
 from crossgraft.progress import Reporter
 from crossgraft.runs.jobs import results_of, run_jobs
 from crossgraft.tasks import Task, task_of
+from crossgraft.tune.estimator_input import ValueRange, fitted_range, holds_images, in_unit_range, shape_of_rows
 from crossgraft.tune.jobs import TrainingWork, pick, trained_network
 from crossgraft.tune.logits import compute_logits
 from crossgraft.tune.measuring.evaluation import calibrate
@@ -51,12 +55,18 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         val_fraction: Share of the images that picks the epoch; groups stay together. 0: the last epoch is kept, and
             probabilities are not calibrated.
         image_size: Side of the input in pixels, instead of the model's own.
+        image_shape: Shape of the image in a row of a two-dimensional ``X``: (height, width) or (height, width, channels), one
+            of them perhaps -1 for what is left. By default a square, grey or of three channels.
+        value_range: Values that become black and white, what lies beyond is cut off: two numbers, or ``fit`` for the smallest
+            and largest that ``fit`` sees. By default those of the type: 255 for uint8, 65535 for uint16, 1 for floats.
         seed: Random seed.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
         workers: Threads; one per core by default.
         options: Further arguments of ``fine_tune`` by name, for example ``{"head_first": True}``.
 
     Attributes:
+        n_features_in_: Numbers in a row, where ``fit`` saw a two-dimensional ``X``.
+        value_range_: Values of black and white; None: those of the type.
         classes_: (C,) the sorted labels that ``fit`` saw; with several labels per image the numbers of its columns.
         classifier_: The network in eval mode.
         temperature_: By which logits are divided; None if it was not fitted.
@@ -75,6 +85,8 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         batch_size: int | None = None,
         val_fraction: float = VAL_SHARE,
         image_size: int | None = None,
+        image_shape: Sequence[int] | None = None,
+        value_range: ValueRange = None,
         seed: int = 0,
         device: str = "auto",
         workers: int | None = None,
@@ -89,17 +101,29 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         self.batch_size = batch_size
         self.val_fraction = val_fraction
         self.image_size = image_size
+        self.image_shape = image_shape
+        self.value_range = value_range
         self.seed = seed
         self.device = device
         self.workers = workers
         self.options = options
 
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+    """With ``enable_metadata_routing``, ``groups`` of a cross-validation reach ``fit`` without a request by the user."""
+
+    def __sklearn_tags__(self) -> Tags:
+        """What scikit-learn may hand over: images, or rows of their numbers; one label each, or several."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
     def fit(self, X: Images, y: Any, groups: Any = None) -> FineTunedClassifier:
         """Fine-tune on images with labels.
 
         Args:
-            X: (n, height, width) or (n, height, width, 1 or 3), uint8, uint16 or float32 in [0, 1]; or a sequence of such
-                images of any sizes.
+            X: (n, height, width) or (n, height, width, 1 or 3), uint8, uint16 or float in [0, 1]; a sequence of such images of
+                any sizes, or of images of Pillow; or (n, features), one flattened image a row (see ``image_shape``).
             y: (n,) labels of any type that sorts, or (n, L) of 0 and 1 where an image may have several.
             groups: (n,) patient of each image: no patient is in the training and the validation part.
 
@@ -109,7 +133,9 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
             MissingWeightsError: The weights of the model are not on this machine.
         """
         request = Request.of(self._options())
-        dataset = self._dataset(X, np.asarray(y), groups)
+        images, labels = self._checked(X, y)
+        self.value_range_ = fitted_range(images, self.value_range)
+        dataset = self._dataset(in_unit_range(images, self.value_range_), labels, groups)
         rows = training_rows(dataset, val_fraction=float(self.val_fraction), seed=self.seed)
         quiet = Reporter(quiet=True)
         prepared = prepare(rows, request, run=None, reporter=quiet)
@@ -126,8 +152,13 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         """
         if not hasattr(self, "classifier_"):
             raise NotFittedError("This FineTunedClassifier is not fitted yet. Call fit(images, labels) first.")
+        images: Any = X
+        if not holds_images(X):
+            rows: Any = validate_data(self, images, reset=False, dtype=None)
+            images = self._reshaped(rows)
+        images = in_unit_range(images, self.value_range_)
         with limit_threads(self.workers or available_cores()), reuse_freed_memory():
-            logits = compute_logits(self.classifier_, images_of_arrays(X), reporter=Reporter(quiet=True))
+            logits = compute_logits(self.classifier_, images_of_arrays(images), reporter=Reporter(quiet=True))
         return self._task.probabilities(logits, self.temperature_)
 
     def predict(self, X: Images) -> np.ndarray:
@@ -136,6 +167,26 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         if self._task.partitions:
             return self.classes_[probabilities.argmax(axis=1)]
         return self._task.decide(probabilities)
+
+    def _checked(self, X: Any, y: Any) -> tuple[Images, np.ndarray]:
+        """Images and labels, by the rules of scikit-learn where it has some."""
+        if y is None:
+            raise DataError(
+                "FineTunedClassifier requires y to be passed, but the target y is None. Give one label per image."
+            )
+        images, labels = X, np.asarray(y)
+        if not holds_images(X):
+            checked: Any = validate_data(self, X, y, dtype=None, multi_output=True, ensure_min_samples=2)
+            images, labels = self._reshaped(checked[0]), np.asarray(checked[1])
+        if labels.ndim == 2 and labels.shape[1] == 1:
+            labels = column_or_1d(labels, warn=True)
+        if labels.ndim == 1:
+            check_classification_targets(labels)
+        return images, labels
+
+    def _reshaped(self, rows: np.ndarray) -> np.ndarray:
+        rows = rows.astype(np.float64) if rows.dtype.kind == "O" else rows
+        return rows.reshape(len(rows), *shape_of_rows(rows.shape[1], self.image_shape))
 
     def _options(self) -> TuneOptions:
         """Options of ``fine_tune``: its defaults, the further options, what is set here."""

@@ -1,4 +1,4 @@
-"""What ``interpolate_runs`` returns."""
+"""What ``interpolate`` returns."""
 
 from __future__ import annotations
 

@@ -215,6 +215,19 @@ def pick_alpha(points: Sequence[InterpolationPoint], metric: str) -> tuple[float
     return best[1], f"best {metric_name_in_words(metric)} on val, the smallest alpha of equal ones"
 
 
+def read_alphas(alphas: str | Sequence[float | int] | None) -> list[float]:
+    """Numbers, from a list or from text with commas; ``UsageError`` where one is none."""
+    if alphas is None:
+        return list(ALPHAS)
+    words = [word.strip() for word in alphas.split(",") if word.strip()] if isinstance(alphas, str) else alphas
+    try:
+        return [float(word) for word in words]
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"alphas are numbers between 0 and 1 with commas, for example 0,0.5,1; found {alphas!r}."
+        ) from error
+
+
 def parameter_distance(one: Classifier, other: Classifier) -> float:
     """Euclidean distance of the parameters in front of the head."""
     there = dict(other.body.named_parameters())

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.records import EpochRow, MetricRecord, Record, TuningRecord
 from crossgraft.result import EXIT_PARTIAL, Result
 from crossgraft.tune.planning.plan import Plan
+from crossgraft.tune.predictions import Predictions
+from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.words.metric_words import metric_in_words
 
 if TYPE_CHECKING:
     import pandas as pd
+
+FOLD_MODELS = (
+    "with folds there is one model a fold, in folds/fold-0/model and so on; for one model of all images, run again "
+    "without --folds"
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,10 +31,42 @@ class FineTuningResult(Result[TuningRecord]):
     Attributes:
         plan: What was planned; all there is after ``plan=True``.
         classifier: The selected model in eval mode on the CPU; None with folds, which give one model each.
+        fitted: The same with its classes, temperature and thresholds, as ``load_saved_model`` would read it; None with folds.
+        predictor: ``crossgraft.predict``, where ``fine_tune`` made the result.
     """
 
     plan: Plan = field(kw_only=True)
     classifier: Classifier | None = None
+    fitted: SavedModel | None = None
+    predictor: Callable[..., Predictions] | None = field(default=None, kw_only=True)
+
+    def predict(self, images: object, **options: Any) -> Predictions:
+        """What the model says about images; nothing needs to have been written for it.
+
+        Args:
+            images: What ``crossgraft.predict`` takes: a file, a folder, a table, a list of files, a DataFrame with a column of
+                paths, a ``Dataset``, arrays, or images of Pillow.
+            **options: Keywords of ``crossgraft.predict``.
+
+        Raises:
+            UsageError: There is no single model: only a plan was made, or there are folds.
+            DataError: There are no images, or some cannot be used.
+        """
+        if self.predictor is None:
+            raise UsageError("This result was not made by fine_tune. Give its run directory to crossgraft.predict.")
+        return self.predictor(self.model, images, **options)
+
+    @property
+    def model(self) -> SavedModel:
+        """The model, with all that is needed to predict.
+
+        Raises:
+            UsageError: There is no single model: only a plan was made, or there are folds.
+        """
+        if self.fitted is None:
+            reason = "only the plan was made" if self.found is None else FOLD_MODELS
+            raise UsageError(f"This fine-tuning has no model to predict with: {reason}.")
+        return self.fitted
 
     @property
     def tuning(self) -> TuningRecord | None:

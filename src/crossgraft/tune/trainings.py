@@ -14,8 +14,9 @@ from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.data.describe import make_thumbnails
 from crossgraft.errors import DataError
 from crossgraft.models.classifier import Classifier
+from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.progress import Reporter
-from crossgraft.records import Look, LooksRecord, TuningRecord
+from crossgraft.records import Look, LooksRecord, SavedModelRecord, TuningRecord
 from crossgraft.runs import Publish, RunDirectory
 from crossgraft.runs.jobs import num_read_back, results_of, run_jobs
 from crossgraft.runs.ledger import count_looks
@@ -28,18 +29,13 @@ from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import columns_of
-from crossgraft.tune.result import FineTuningResult
+from crossgraft.tune.result import FOLD_MODELS, FineTuningResult
 from crossgraft.tune.result_rows import keep_known_result
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
-from crossgraft.tune.saving.saved_model import IMAGES_FILE, MODEL_FOLDER
+from crossgraft.tune.saving.saved_model import IMAGES_FILE, MODEL_FOLDER, SavedModel
 from crossgraft.tune.tracking import Tracker
 from crossgraft.words.formatting import counted
 from crossgraft.words.metric_words import overall
-
-FOLD_MODELS = (
-    "with folds there is one model a fold, in folds/fold-0/model and so on; for one model of all images, run again "
-    "without --folds"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +90,10 @@ def train_and_evaluate(
         )
         if prepared.options.ledger:
             record = record.model_copy(update={"looks": _count_look(prepared, record, finished, reporter)})
-        tuned = FineTuningResult(record, plan=plan, classifier=None if of_folds else finished[0].classifier)
+        tuned = FineTuningResult(record, plan=plan)
+        if not of_folds:
+            (fold,) = finished
+            tuned = replace(tuned, classifier=fold.classifier, fitted=_in_memory(prepared, record, fold))
         if run is not None:
             tuned = _write(prepared, tuned, finished, of_folds, run, publish, reporter)
         if prepared.options.store:
@@ -237,17 +236,32 @@ def _save_models(
     run: RunDirectory,
 ) -> None:
     """The model as ``model``; with folds one per fold, because the metrics are of all of them and of none alone."""
-    options = prepared.options
     for fold in finished:
-        parts, classifier = fold.predictions.parts, fold.classifier
+        parts = fold.predictions.parts
         folder = f"folds/{parts.name}/" if of_folds else ""
         own = record_of_fold(record, of_folds[parts.fold or 0]) if of_folds else record
-        facts = describe_saved_model(own, classifier, seed=options.seed, window=options.window, slices=options.slices)
-        save_model(run.path / folder / MODEL_FOLDER, classifier, facts)
-        run.write(f"{folder}{IMAGES_FILE}", _known_images(prepared, parts))
+        save_model(run.path / folder / MODEL_FOLDER, fold.classifier, _facts(prepared, own, fold))
+        run.write(
+            f"{folder}{IMAGES_FILE}", json.dumps(sorted(_known_images(prepared, parts)))
+        )  # an order that says nothing
 
 
-def _known_images(prepared: Preparation, parts: FoldRows) -> str:
-    """Digests of the images that had a part in the fine-tuning, in an order that says nothing."""
+def _in_memory(prepared: Preparation, record: TuningRecord, fold: _Finished) -> SavedModel:
+    """The model as it would be read back."""
+    facts = _facts(prepared, record, fold).model_copy(
+        update={"weights_fingerprint": weights_fingerprint(fold.classifier)}
+    )
+    return SavedModel(fold.classifier, facts, "cpu", frozenset(_known_images(prepared, fold.predictions.parts)))
+
+
+def _facts(prepared: Preparation, record: TuningRecord, fold: _Finished) -> SavedModelRecord:
+    options = prepared.options
+    return describe_saved_model(
+        record, fold.classifier, seed=options.seed, window=options.window, slices=options.slices
+    )
+
+
+def _known_images(prepared: Preparation, parts: FoldRows) -> set[str]:
+    """Digests of the images that had a part in the fine-tuning."""
     digests = prepared.rows.dataset.image_digests
-    return json.dumps(sorted({digests[row].hex() for row in (*parts.train, *parts.val)}))
+    return {digests[row].hex() for row in (*parts.train, *parts.val)}

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
+from crossgraft.data.listing import given_kind
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options import Option, Options, options_of
 from crossgraft.progress import Reporter
 from crossgraft.runs import RunDirectory, open_command_run
+from crossgraft.runs.command_line import said_again
 
 P = ParamSpec("P")
 OptionsT = TypeVar("OptionsT", bound=Options)
@@ -33,36 +35,50 @@ class Run:
         command: Its name on the command line.
         options: Options as given.
         reporter: Where progress goes.
+        function: Its name in Python.
+        inputs: What was given without a name.
     """
 
     command: str
     options: Options
     reporter: Reporter
+    function: str
+    inputs: tuple[object, ...]
 
     @contextmanager
     def directory(
         self,
-        data: str | Path,
+        data: object,
         *,
         typed: Mapping[str, object],
         resolved: Mapping[str, object],
         out: str | Path | None,
-        before: Sequence[str] = (),
         seed: int | None = None,
     ) -> Generator[RunDirectory | None]:
         """The run directory; None where nothing is to be written. Arguments as in ``open_command_run``."""
         with open_command_run(
-            type(self.options),
             self.command,
-            data=data,
+            command_line="" if out is None else self.said_again(typed, out=out),
+            data=data if isinstance(data, str | Path) else given_kind(data) or type(data).__name__,
             typed=typed,
             resolved=resolved,
             out=out,
             overwrite=bool(getattr(self.options, "overwrite", False)),
-            before=before,
             seed=cast(int, getattr(self.options, "seed", 0)) if seed is None else seed,
         ) as directory:
             yield directory
+
+    def said_again(self, typed: Mapping[str, object], *, out: str | Path) -> str:
+        """What to type, or to call, to get the same run.
+
+        Args:
+            typed: Options that hold an object which no command line can, as their text.
+            out: Run directory.
+        """
+        kind = type(self.options)
+        given = {name: getattr(self.options, name) for name in options_of(kind)}
+        values = {name: value if _can_be_typed(value) else typed.get(name, value) for name, value in given.items()}
+        return said_again(self.command, self.function, self.inputs, values, kind, out=out)
 
 
 class Decorator(Protocol[P, AnyOptions]):
@@ -73,6 +89,11 @@ class Decorator(Protocol[P, AnyOptions]):
 
     @overload
     def __call__(self, function: Callable[[D, E, AnyOptions, Run], R], /) -> Callable[Concatenate[D, E, P], R]: ...
+
+
+def _can_be_typed(value: object) -> bool:
+    several = cast("Sequence[object]", value) if isinstance(value, list | tuple) else [value]
+    return all(each is None or isinstance(each, str | Path | bool | int | float) for each in several)
 
 
 def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]:
@@ -99,7 +120,7 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
             _refuse_wrong_names(function.__name__, keywords, known)
             chosen = kind(**keywords)
             reporter = getattr(chosen, "reporter", None) or Reporter(quiet=True)
-            return function(*given, chosen, Run(command, chosen, reporter))
+            return function(*given, chosen, Run(command, chosen, reporter, function.__name__, tuple(given)))
 
         vars(call).update(__signature__=_flat_signature(function, inputs, known), options=kind)
         call.__doc__ = documented(function.__doc__ or "", known)

@@ -48,11 +48,10 @@ def evaluate_published(name: str | Path, options: PublishedOptions, run: Run) ->
     """
     result = PublishedResult(_evaluate(name))
     if options.out is not None:
-        command_line = f"crossgraft rank --published {Path(name).name}"
         with open_run(
             Path(options.out),
             command="rank --published",
-            command_line=command_line,
+            command_line=_said_again(run, str(name), options.out),
             config={"published": Path(name).name},
             seed=0,
             overwrite=options.overwrite,
@@ -60,6 +59,12 @@ def evaluate_published(name: str | Path, options: PublishedOptions, run: Run) ->
             page = publish(directory, result.record, run.reporter)
             return replace(result, out=directory.path, report=page)
     return result
+
+
+def _said_again(run: Run, name: str, out: str | Path) -> str:
+    """As of all verbs; only that the command takes the name by a flag."""
+    line = run.said_again({}, out=out)
+    return line.replace(f"crossgraft {run.command} ", f"crossgraft {run.command} --published ", 1)
 
 
 def _evaluate(name: str | Path) -> PublishedRecord:

@@ -19,6 +19,7 @@ from crossgraft.tune.exporting.hub import check_push, push
 from crossgraft.tune.exporting.new_folder import RECORD_FILE, new_folder, refuse_existing
 from crossgraft.tune.exporting.source_model import MERGED, SourceModel, prepare_source
 from crossgraft.tune.exporting.written import DESCRIPTION, Format, Written
+from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.tune.saving.saved_model import MODEL_FOLDER, SavedModel, find_saved_model, load_saved_model
 from crossgraft.verbs._verb import Run, verb
@@ -26,7 +27,7 @@ from crossgraft.version import __version__
 
 
 @verb("export", ExportOptions)
-def export_model(run: str | Path | SavedModel, options: ExportOptions, call: Run) -> Exported:
+def export_model(run: str | Path | SavedModel | FineTuningResult, options: ExportOptions, call: Run) -> Exported:
     """Write a fine-tuned model in another format, load it again, and compare its outputs before it is kept.
 
     ``safetensors`` is the layout of the Hugging Face hub: weights under the names of timm or torchvision, which load them
@@ -35,8 +36,8 @@ def export_model(run: str | Path | SavedModel, options: ExportOptions, call: Run
     adapters and the head alone, as PEFT loads them into the pretrained network.
 
     Args:
-        run: Run directory of ``crossgraft tune``, the folder of one fold, the folder ``model`` of either, or a model from
-            ``load_saved_model``.
+        run: Run directory of ``crossgraft tune``, the folder of one fold, the folder ``model`` of either, what ``fine_tune``
+            returned, or a model from ``load_saved_model``.
         {options}
 
     Returns:
@@ -59,7 +60,7 @@ def export_model(run: str | Path | SavedModel, options: ExportOptions, call: Run
     check_push(push_to, format=format)
     out = _place(run, options.out, format)
     refuse_existing(out, overwrite=options.overwrite)
-    model = run
+    model = run.model if isinstance(run, FineTuningResult) else run
     if not isinstance(model, SavedModel):
         model = load_saved_model(model, allow_code=options.allow_code, network=options.network)
     source = prepare_source(model)
@@ -81,12 +82,13 @@ def export_model(run: str | Path | SavedModel, options: ExportOptions, call: Run
     return Exported(record, out)
 
 
-def _place(run: str | Path | SavedModel, out: str | Path | None, format: str) -> Path:
+def _place(run: str | Path | SavedModel | FineTuningResult, out: str | Path | None, format: str) -> Path:
     if out is not None:
         return Path(out)
-    if isinstance(run, SavedModel):
+    where = run.out if isinstance(run, FineTuningResult) else run
+    if where is None or isinstance(where, SavedModel):
         raise UsageError("Say with out= where to write: a loaded model does not know its run directory.")
-    folder = find_saved_model(Path(run))
+    folder = find_saved_model(Path(where))
     inside = folder.parent if folder.name == MODEL_FOLDER else folder
     out = inside / "export" / format
     if not real_path(out).is_relative_to(real_path(inside)):

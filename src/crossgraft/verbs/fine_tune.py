@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from crossgraft.data import Dataset
@@ -16,6 +17,7 @@ from crossgraft.tune.tracking import open_tracking
 from crossgraft.tune.trainings import train_and_evaluate
 from crossgraft.verbs._data_first import data_errors_first
 from crossgraft.verbs._verb import Run, verb
+from crossgraft.verbs.predict import predict
 from crossgraft.verbs.publish import publish
 
 
@@ -63,7 +65,8 @@ def fine_tune(data: str | Path | Dataset, options: TuneOptions, run: Run) -> Fin
         prepared = prepare(rows, request, run=directory, reporter=run.reporter)
         plan = make_plan(prepared, run=directory, reporter=run.reporter)
         if options.plan:
-            return FineTuningResult(plan=plan)
-        return train_and_evaluate(
+            return FineTuningResult(plan=plan, predictor=predict)
+        tuned = train_and_evaluate(
             prepared, plan, run=directory, tracking=tracking, publish=publish, reporter=run.reporter
         )
+        return replace(tuned, predictor=predict)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
 from crossgraft.data.dataset import Dataset
+from crossgraft.data.listing import given_kind, location_text
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.data.unlabelled import images_of_arrays, open_images
@@ -24,26 +26,37 @@ from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import KnownTargets, measure, true_classes
 from crossgraft.tune.logits import BATCH_SIZE, compute_logits
 from crossgraft.tune.predictions import UNREADABLE, Predictions
+from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.inference import Answers, answer, in_words
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
 
-Images = str | Path | Dataset | Sequence[np.ndarray] | np.ndarray
+if TYPE_CHECKING:
+    import pandas as pd
+    from PIL.Image import Image as Picture
+
+    Files = str | Path | Sequence[str | Path] | pd.DataFrame
+    Images = Files | Iterator[str | Path] | Dataset | Sequence[np.ndarray] | np.ndarray | Sequence[Picture]
+
 _SHOWN = 12  # images of each end in the report
 
 
 @verb("predict", PredictOptions)
-def predict(run: str | Path | SavedModel, images: Images, options: PredictOptions, call: Run) -> Predictions:
+def predict(
+    run: str | Path | SavedModel | FineTuningResult, images: Images, options: PredictOptions, call: Run
+) -> Predictions:
     """Predict the class of each image, with a calibrated probability and the decision at the stored threshold.
 
     Images are prepared as in training. Where their true classes are known (folders, or a column of labels, with names of
     the model's classes), metrics with intervals are measured as well.
 
     Args:
-        run: Run directory of ``crossgraft tune``, the folder ``model`` of one, or a model from ``load_saved_model``.
-        images: An image file, a folder, a table with a column of paths, an ``.npz`` file, what else ``open_dataset`` takes,
-            an open ``Dataset``, or arrays (height, width) or (height, width, channels). Labels may be missing.
+        run: Run directory of ``crossgraft tune``, the folder ``model`` of one, what ``fine_tune`` returned, or a model from
+            ``load_saved_model``.
+        images: An image file, a list of them, a folder, a table (file or DataFrame) with a column of paths, an ``.npz`` file,
+            what else ``open_dataset`` takes, an open ``Dataset``, images of Pillow, or arrays (height, width) or (height,
+            width, 1 or 3) of type uint8, uint16 or float in [0, 1]. Labels may be missing.
         {options}
 
     Returns:
@@ -63,7 +76,9 @@ def predict(run: str | Path | SavedModel, images: Images, options: PredictOption
     if threads < 1 or size < 1:
         raise UsageError(f"Threads and batch size must be at least 1, found {threads} and {size}.")
     with limit_threads(threads), reuse_freed_memory():
-        model = run
+        model = run.model if isinstance(run, FineTuningResult) else run
+        if isinstance(images, Iterator):
+            images = list(images)
         if not isinstance(model, SavedModel):
             model = load_saved_model(model, device=options.device, allow_code=options.allow_code)
         with call.directory(
@@ -71,7 +86,6 @@ def predict(run: str | Path | SavedModel, images: Images, options: PredictOption
             typed=configuration(options),
             resolved={"model": model.facts.weights_fingerprint, "batch_size": size},
             out=options.out,
-            before=["MODEL" if isinstance(run, SavedModel) else str(run)],
         ) as directory:
             opened = _open(images, model, options, num_threads=threads, reporter=reporter)
             readable = opened.readable()
@@ -90,16 +104,16 @@ def predict(run: str | Path | SavedModel, images: Images, options: PredictOption
 def _location(images: object) -> str:
     if isinstance(images, str | Path):
         return str(images)
-    return images.name if isinstance(images, Dataset) else "arrays"
+    return images.name if isinstance(images, Dataset) else given_kind(images) or "arrays"
 
 
 def _open(
     images: Images, model: SavedModel, options: PredictOptions, *, num_threads: int, reporter: Reporter
 ) -> ImageRows:
     facts = model.facts
-    if isinstance(images, str | Path):
+    if isinstance(images, str | Path) or given_kind(images) is not None:
         return open_images(
-            images,
+            cast("Files", images),
             options,
             known_classes=facts.class_names,
             several_labels=not recorded_task(facts).partitions,
@@ -111,7 +125,9 @@ def _open(
     said = [name for name in options_of(ImageOptions) if getattr(options, name)]
     if said:
         raise UsageError(f"{said[0]} belongs to opening the data, but images were given that are open already.")
-    return images if isinstance(images, Dataset) else images_of_arrays(images)
+    if not hasattr(images, "__len__"):
+        location_text(images)
+    return images if isinstance(images, Dataset) else images_of_arrays(cast("Sequence[np.ndarray]", images))
 
 
 def _rows(images: ImageRows, logits: np.ndarray, answers: Answers, known: KnownTargets) -> list[PredictionRow]:

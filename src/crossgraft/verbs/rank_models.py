@@ -23,9 +23,9 @@ from crossgraft.rank.ground_truth import read_ground_truth
 from crossgraft.rank.model_history import find_history, look_up_known_results
 from crossgraft.rank.ranking import Ranking
 from crossgraft.rank.resampling import plan_resampling
+from crossgraft.rank.score_names import score_name, score_names
 from crossgraft.rank.sweep import evaluate_zoo
 from crossgraft.rank.zoo import Zoo
-from crossgraft.records import RankingRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
 from crossgraft.types import ResizePolicy
@@ -61,8 +61,10 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
         One forward pass of each image through each model and its random control, then 26 evaluations of each score.
     """
     reporter = run.reporter
-    chosen = choose_scores(options.scores)
-    primary = _choose_primary(options.by, chosen)
+    scores, by = score_names(options.scores), None if options.by is None else score_name(options.by)
+    options = replace(options, scores=scores, by=by)
+    chosen = choose_scores(scores)
+    primary = _choose_primary(by, chosen)
     check_settings(options.workers, options.resize_policy)
     with data_errors_first(data, options):
         specs = read_zoo(
@@ -99,14 +101,15 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
             primary,
             evaluations,
             truth,
-            primary_reason=_why(primary, options.by, chosen),
+            primary_reason=_why(primary, by, chosen),
             history=find_history(candidates, specs, dataset, known),
             findings=[*findings, *damage],
             labels_left_out=resampling.labels_left_out,
             seed=options.seed,
             show_names=options.show_names,
         )
-        return _finish(record, dataset, directory, reporter, no_images=options.no_images)
+        ranking = Ranking(record, specs={spec.name: spec for spec in specs})
+        return _finish(ranking, dataset, directory, reporter, no_images=options.no_images)
 
 
 def _as_typed(options: RankOptions) -> dict[str, object]:
@@ -173,9 +176,9 @@ def _open(data: str | Path | Dataset, options: RankOptions, reporter: Reporter) 
 
 
 def _finish(
-    record: RankingRecord, dataset: Dataset, run: RunDirectory | None, reporter: Reporter, *, no_images: bool
+    ranking: Ranking, dataset: Dataset, run: RunDirectory | None, reporter: Reporter, *, no_images: bool
 ) -> Ranking:
-    ranking = Ranking(record)
+    record = ranking.record
     if run is None:
         return ranking
     run.update(weights_fingerprints={model.name: model.weights_fingerprint for model in record.models})

@@ -1,16 +1,23 @@
 """The scikit-learn face: images and labels in, probabilities out."""
 
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GroupKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import check_estimator
 
+import crossgraft
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec
 from crossgraft.tune import FineTunedClassifier
+from crossgraft.tune.estimator_input import shape_of_rows
 from crossgraft.tune.planning.rows import training_rows
 
 LABELS = np.asarray(["dark", "light"])
@@ -63,7 +70,8 @@ def test_scikit_learn_can_cross_validate_it(estimator):
     images, y = squares(36)
     quick = clone(estimator).set_params(epochs=10)
     patients = np.arange(36) // 2
-    scores = cross_val_score(quick, images, y, groups=patients, cv=GroupKFold(2))
+    with sklearn.config_context(enable_metadata_routing=True):
+        scores = cross_val_score(quick, images, y, params={"groups": patients}, cv=GroupKFold(2))
     assert scores.tolist() == [1, 1]
     assert quick.get_params()["epochs"] == 10
     assert not hasattr(quick, "classifier_")
@@ -100,12 +108,123 @@ def test_no_patient_is_in_training_and_validation():
     assert 8 <= parts.val.size <= 12
 
 
+@pytest.fixture
+def inner_splits(monkeypatch):
+    """Patients of the training and the validation part of each `fit`."""
+    seen = []
+
+    def looked_at(dataset, **options):
+        rows = training_rows(dataset, **options)
+        (parts,) = rows.parts
+        groups = np.arange(len(dataset)) if dataset.groups is None else dataset.groups
+        seen.append((set(groups[parts.train]), set(groups[parts.val])))
+        return rows
+
+    monkeypatch.setattr(crossgraft.tune.estimator, "training_rows", looked_at)
+    return seen
+
+
+def test_the_printed_page_keeps_patients_apart_inside_fit(estimator, inner_splits, monkeypatch):
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "i-use-scikit-learn.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    monkeypatch.setattr(crossgraft, "FineTunedClassifier", lambda *_, **__: clone(estimator).set_params(epochs=1))
+    images, y = squares(40)
+    names = {"images": images, "labels": LABELS[y], "patients": np.arange(40) // 2, "new_images": images[:2]}
+    with sklearn.config_context():  # what the page sets is set back
+        exec(code, names)
+    assert len(inner_splits) == 6  # the whole data, and five folds
+    assert [len(train | val) for train, val in inner_splits] == [20, 16, 16, 16, 16, 16]
+    assert all(train and val and not train & val for train, val in inner_splits)
+
+
+def test_a_search_hands_patients_on_as_well(estimator, inner_splits):
+    images, y = squares(24)
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(clone(estimator).set_params(epochs=1), {"seed": [0, 1]}, cv=GroupKFold(2))
+        search.fit(images, y, groups=np.arange(24) // 2)
+    assert [len(train | val) for train, val in inner_splits] == [6, 6, 6, 6, 12]
+    assert all(not train & val for train, val in inner_splits)
+
+
+def test_rows_of_numbers_are_images(estimator):
+    images, y = squares(24)
+    quick = clone(estimator).set_params(epochs=1)
+    expected = clone(quick).fit(images, y).predict_proba(images)
+    flat = clone(quick).fit(images.reshape(24, -1), y)
+    assert (flat.predict_proba(images.reshape(24, -1)) == expected).all()
+    assert flat.n_features_in_ == 576
+    oblong = clone(quick).set_params(image_shape=(12, -1)).fit(images.reshape(24, -1), y)
+    assert (oblong.predict_proba(images.reshape(24, 12, 48)) == oblong.predict_proba(images.reshape(24, -1))).all()
+    with pytest.raises(ValueError, match="X has 575 features"):
+        flat.predict(images.reshape(24, -1)[:, 1:])
+    with pytest.raises(DataError, match=r"Rows of 575 feature\(s\) are no square images"):
+        clone(quick).fit(images.reshape(24, -1)[:, 1:], y)
+
+
+@pytest.mark.parametrize(
+    ("num_features", "image_shape", "expected"),
+    [
+        (64, None, (8, 8)),
+        (192, None, (8, 8, 3)),
+        (10, (1, -1), (1, 10)),
+        (24, (2, -1, 3), (2, 4, 3)),
+        (6, (2, 3), (2, 3)),
+    ],
+)
+def test_the_shape_of_a_row(num_features, image_shape, expected):
+    assert shape_of_rows(num_features, image_shape) == expected
+
+
+@pytest.mark.parametrize("image_shape", [(10,), (-1, -1), (0, 10), (5, -2)])
+def test_shapes_that_are_none(image_shape):
+    with pytest.raises(UsageError, match="image_shape is"):
+        shape_of_rows(10, image_shape)
+
+
+def test_values_become_black_and_white_as_fit_saw_them(estimator):
+    images, y = squares(24)
+    hounsfield = images.astype(np.int16) * 4 - 1000
+    quick = clone(estimator).set_params(epochs=1, value_range="fit")
+    fitted = clone(quick).fit(hounsfield, y)
+    assert fitted.value_range_ == (hounsfield.min(), hounsfield.max())
+    as_lists = fitted.predict_proba(list(hounsfield))
+    np.testing.assert_allclose(as_lists, fitted.predict_proba(hounsfield), atol=1e-6)
+    brighter = np.maximum(hounsfield, hounsfield.max() + 500)
+    assert (fitted.predict_proba(brighter) == fitted.predict_proba(np.full_like(brighter, hounsfield.max()))).all()
+    with pytest.raises(UsageError, match="values of black and white"):
+        clone(quick).set_params(value_range=(3, 1)).fit(hounsfield, y)
+    with pytest.raises(DataError, match="int16"):
+        clone(quick).set_params(value_range=None).fit(hounsfield, y)
+
+
+def test_tags_say_what_it_takes(estimator):
+    tags = get_tags(estimator)
+    assert tags.input_tags.two_d_array and tags.input_tags.three_d_array and not tags.input_tags.sparse
+    assert tags.classifier_tags.multi_label and tags.classifier_tags.multi_class and tags.target_tags.required
+    assert not tags.non_deterministic
+
+
+@pytest.mark.slow
+def test_scikit_learn_finds_nothing_wrong(tiny_models):
+    """All its checks; what they make are no images, so their rows are read as images of one line."""
+    rows = {"image_shape": (1, -1), "value_range": "fit", "augmentation": "none"}
+    network = FineTunedClassifier("tiny_models:tiny", epochs=6, learning_rate=0.03, workers=1, device="cpu", **rows)
+    found = check_estimator(network, on_skip=None, on_fail=None)
+    assert {each["check_name"] for each in found if each["status"] != "passed"} == {
+        "check_array_api_input",  # skipped: numpy alone is here
+        "check_classifiers_multilabel_output_format_decision_function",  # skipped: there is no such function
+    }
+    assert len(found) > 50
+
+
 def test_mistakes_are_named(estimator):
     images, y = squares(12)
     with pytest.raises(NotFittedError, match="Call fit"):
         clone(estimator).predict(images)
     with pytest.raises(DataError, match="at least two"):
         clone(estimator).fit(images, np.zeros(12))
+    with pytest.raises(DataError, match="requires y to be passed"):
+        clone(estimator).fit(images, None)
     with pytest.raises(DataError, match="do not belong together"):
         clone(estimator).fit(images, y[:5])
     with pytest.raises(UnknownNameError, match="head_first"):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crossgraft import fine_tune, interpolate_runs
+from crossgraft import fine_tune, interpolate
 from crossgraft.data import dataset_from_arrays, open_dataset
 from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsMismatchError
 from crossgraft.records import InterpolationRecord
@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
 
 
 def test_the_ends_are_the_runs_with_their_own_numbers(folder):
-    found = interpolate_runs(folder / "full", folder / "linear", data=squares(), **OWN, alphas=[0, 0.5, 1], workers=1)
+    found = interpolate(folder / "full", squares(), linear=folder / "linear", **OWN, alphas=[0, 0.5, 1], workers=1)
     for point, run in ((found.record.points[0], "linear"), (found.record.points[-1], "full")):
         table = pd.read_csv(folder / run / "metrics.csv")
         table = table[table.class_name.isna() & (table.split == "test")].set_index("metric")
@@ -63,11 +63,11 @@ def test_the_ends_are_the_runs_with_their_own_numbers(folder):
 
 
 def test_without_a_probe_the_tuned_head_stays(folder):
-    with pytest.raises(UsageError, match="The pretrained network is not known: give run_linear"):
-        interpolate_runs(folder / "full", data=squares(), **OWN)
-    found = interpolate_runs(folder / "full", data=squares(), model="tiny_models:tiny", alphas=[0, 1], workers=1)
-    ends = interpolate_runs(
-        folder / "full", folder / "linear", data=squares(), **OWN, alphas=[0, 1], workers=1
+    with pytest.raises(UsageError, match="The pretrained network is not known: give linear"):
+        interpolate(folder / "full", squares(), **OWN)
+    found = interpolate(folder / "full", squares(), model="tiny_models:tiny", alphas=[0, 1], workers=1)
+    ends = interpolate(
+        folder / "full", squares(), linear=folder / "linear", **OWN, alphas=[0, 1], workers=1
     ).record.points
     assert found.record.points[1] == ends[1]
     assert found.record.points[0].similarity == pytest.approx(ends[0].similarity)
@@ -82,36 +82,36 @@ def test_other_weights_are_refused(folder):
 
     other = replace(find_model("tiny_models:tiny", None), kwargs={"width": 12}, name="wide")
     with pytest.raises(WeightsMismatchError, match="wide has other pretrained weights than the run"):
-        interpolate_runs(folder / "full", data=squares(), model=other)
+        interpolate(folder / "full", squares(), model=other)
 
 
 def test_runs_that_do_not_belong_together_are_named(folder):
     with pytest.raises(UsageError, match=r"full has the method full; the start must be one of linear"):
-        interpolate_runs(folder / "full", folder / "full", data=squares(), **OWN)
+        interpolate(folder / "full", squares(), linear=folder / "full", **OWN)
     with pytest.raises(DataError, match=r"is not what the run in .*full was made on"):
-        interpolate_runs(folder / "full", folder / "linear", data=squares(level=81), **OWN)
+        interpolate(folder / "full", squares(level=81), linear=folder / "linear", **OWN)
     fine_tune(squares(), **REFUSED, out=folder / "other rows", method="linear", val_fraction=0.3)
     with pytest.raises(UsageError, match="have other rows in train, val or test"):
-        interpolate_runs(folder / "full", folder / "other rows", data=squares(), **OWN)
+        interpolate(folder / "full", squares(), linear=folder / "other rows", **OWN)
     fine_tune(squares(level=81), **REFUSED, out=folder / "other data", method="linear")
     with pytest.raises(UsageError, match="The runs were made on different data"):
-        interpolate_runs(folder / "full", folder / "other data", data=squares(), **OWN)
+        interpolate(folder / "full", squares(), linear=folder / "other data", **OWN)
     fine_tune(squares(), **REFUSED, out=folder / "larger", method="linear", image_size=20)
     with pytest.raises(UsageError, match="prepare images differently"):
-        interpolate_runs(folder / "full", folder / "larger", data=squares(), **OWN)
+        interpolate(folder / "full", squares(), linear=folder / "larger", **OWN)
 
 
 def test_other_networks_folds_and_random_starts_are_refused(folder):
     (folder / "other_models.py").write_text("from tiny_models import tiny\n\n\ndef wide():\n    return tiny(12)\n")
     fine_tune(squares(), **{**REFUSED, "model": "other_models:wide"}, out=folder / "wide", method="linear")
     with pytest.raises(UsageError, match=r"start from different networks: .*tiny.* in .*full, .*wide.* in"):
-        interpolate_runs(folder / "full", folder / "wide", data=squares(), **OWN)
+        interpolate(folder / "full", squares(), linear=folder / "wide", **OWN)
     fine_tune(squares(), **REFUSED, out=folder / "folds", folds=2)
     with pytest.raises(RunDirectoryError, match="left no model: with folds there is one model a fold"):
-        interpolate_runs(folder / "folds", folder / "linear", data=squares(), **OWN)
+        interpolate(folder / "folds", squares(), linear=folder / "linear", **OWN)
     fine_tune(squares(), **REFUSED, out=folder / "scratch", method="scratch")
     with pytest.raises(UsageError, match="started from random weights"):
-        interpolate_runs(folder / "scratch", folder / "linear", data=squares(), **OWN)
+        interpolate(folder / "scratch", squares(), linear=folder / "linear", **OWN)
 
 
 def test_data_are_opened_as_the_run_did(folder):
@@ -119,18 +119,16 @@ def test_data_are_opened_as_the_run_did(folder):
     options = {"limit": 60, "class_names": ["light", "dark"], "seed": 3}
     for name in ("full", "linear"):
         fine_tune(folder / "images", **FAST, **options, method=name, out=folder / f"limited {name}")
-    found = interpolate_runs(
+    found = interpolate(
         folder / "limited full",
-        folder / "limited linear" / "model",
-        data=folder / "images",
+        folder / "images",
+        linear=folder / "limited linear" / "model",
         alphas=[1],
         workers=1,
         **OWN,
     )
     opened = open_dataset(folder / "images", class_names=["light", "dark"])
-    same = interpolate_runs(
-        folder / "limited full", folder / "limited linear", data=opened, **OWN, alphas=[1], workers=1
-    )
+    same = interpolate(folder / "limited full", opened, linear=folder / "limited linear", **OWN, alphas=[1], workers=1)
     assert same.record.points == found.record.points
     table = pd.read_csv(folder / "limited full" / "metrics.csv").set_index(["split", "metric"])
     assert found.record.points[0].metric("auc").num_images == table.num_images["test", "auc"].max() == 12

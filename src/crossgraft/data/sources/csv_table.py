@@ -36,34 +36,51 @@ class CsvTable(DataSource):
     def open(self, location: str, request: SourceRequest) -> SourceRows:
         """Read the table, keep the rows of the split, then check those rows and nothing else."""
         path = Path(location)
-        table = read_table(path)
-        if not request.needs_labels:
-            request = _with_known_labels(table, request)
-            if not request.label_columns and _find_label_column(table) is None:
-                files, names = _image_files(table, _path_column(table, request), path, request)
-                return rows_of_files(files, names, request, name=path.stem, labels=None)
-        columns = _TableColumns(table, request)
-        found = (
-            () if columns.split is None else tuple(sorted({canonical_split(c) for c in table.column(columns.split)}))
+        return rows_of_table(
+            read_table(path), request, folder=path.parent, name=_table_name(path), name_without_labels=path.stem
         )
-        table, splits = _keep_split(table, columns.split, request.use_split)
-        files, names = _image_files(table, columns.path, path, request)
-        labels, label_names, notices = _labels(table, columns.labels, request.label_separator)
-        return rows_of_files(
-            files,
-            names,
-            request,
-            name=_table_name(path),
-            labels=labels,
-            label_names=label_names,
-            splits=splits,
-            split_names=found,
-            split_method="no split" if columns.split is None else f"column {columns.split} of the table",
-            groups=None if columns.group is None else _groups(table, columns.group),
-            group_column=columns.group,
-            attributes={name: _attribute(table.column(name)) for name in columns.attributes},
-            notices=notices,
-        )
+
+
+def rows_of_table(
+    table: TextTable, request: SourceRequest, *, folder: Path, name: str, name_without_labels: str
+) -> SourceRows:
+    """Keep the rows of the split, then check those rows and nothing else.
+
+    Args:
+        table: All rows.
+        request: What the user asked for.
+        folder: Folder that paths start from where the request names none.
+        name: Name of the data.
+        name_without_labels: Their name where no labels are needed and the table has none.
+
+    Raises:
+        DataError: A column or an image file is missing, or a cell cannot be.
+    """
+    if not request.needs_labels:
+        request = _with_known_labels(table, request)
+        if not request.label_columns and _find_label_column(table) is None:
+            files, names = _image_files(table, _path_column(table, request), folder, request)
+            return rows_of_files(files, names, request, name=name_without_labels, labels=None)
+    columns = _TableColumns(table, request)
+    split_names = () if columns.split is None else tuple(sorted(set(map(canonical_split, table.column(columns.split)))))
+    table, splits = _keep_split(table, columns.split, request.use_split)
+    files, names = _image_files(table, columns.path, folder, request)
+    labels, label_names, notices = _labels(table, columns.labels, request.label_separator)
+    return rows_of_files(
+        files,
+        names,
+        request,
+        name=name,
+        labels=labels,
+        label_names=label_names,
+        splits=splits,
+        split_names=split_names,
+        split_method="no split" if columns.split is None else f"column {columns.split} of the table",
+        groups=None if columns.group is None else _groups(table, columns.group),
+        group_column=columns.group,
+        attributes={name: _attribute(table.column(name)) for name in columns.attributes},
+        notices=notices,
+    )
 
 
 class _TableColumns:
@@ -98,9 +115,9 @@ def _with_known_labels(table: TextTable, request: SourceRequest) -> SourceReques
     return replace(request, label_columns=request.known_classes) if wanted else request
 
 
-def _image_files(table: TextTable, column: str, path: Path, request: SourceRequest) -> tuple[list[Path], list[str]]:
+def _image_files(table: TextTable, column: str, folder: Path, request: SourceRequest) -> tuple[list[Path], list[str]]:
     """The file that each row names, and how it is shown."""
-    root = request.image_root if request.image_root is not None else path.parent
+    root = request.image_root if request.image_root is not None else folder
     cells = table.column(column)
     files = find_image_files(cells, root, allow_outside=request.allow_outside, row_name=table.row_name)
     return files, [_display_name(cell) for cell in cells]

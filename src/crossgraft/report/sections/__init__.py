@@ -5,11 +5,24 @@ from crossgraft.report.sections.data_check import DATA_CHECK
 from crossgraft.report.sections.data_split import DATA_SPLIT
 from crossgraft.report.sections.demo import DEMO
 from crossgraft.report.sections.export import EXPORT
+from crossgraft.report.sections.interpolation import INTERPOLATION
 from crossgraft.report.sections.prediction import PREDICTION
 from crossgraft.report.sections.published import PUBLISHED
 from crossgraft.report.sections.ranking import RANKING
 from crossgraft.report.sections.tuning import TUNING
 from crossgraft.report.sections.tuning_comparison import TUNING_COMPARISON
 
-for _kind in (RANKING, DATA_CHECK, DATA_SPLIT, DEMO, PUBLISHED, TUNING, TUNING_COMPARISON, PREDICTION, EXPORT):
+_ALL = (
+    RANKING,
+    DATA_CHECK,
+    DATA_SPLIT,
+    DEMO,
+    PUBLISHED,
+    TUNING,
+    TUNING_COMPARISON,
+    PREDICTION,
+    INTERPOLATION,
+    EXPORT,
+)
+for _kind in _ALL:
     KINDS.add(_kind.record_type.model_fields["kind"].default, _kind)

@@ -7,11 +7,15 @@ from collections.abc import Mapping
 import yaml
 
 from crossgraft.records import Record, RunRecord
-from crossgraft.report.blocks import Block, Code, Facts, Folded, Section
+from crossgraft.report.blocks import Block, Code, Facts, Folded, Paragraph, Section
 from crossgraft.report.paths import configuration_without_absolute_paths, without_absolute_paths
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, number, table_of, words
 from crossgraft.words.formatting import MISSING, NumberFormat, duration, short_fingerprint
+
+_FOLDERS_LEFT_OUT = (
+    "…/ stands for folders that do not lie below the one in which this was run; put yours there to run it again."
+)
 
 
 def provenance_section(source: Source[Record]) -> Section | None:
@@ -22,8 +26,11 @@ def provenance_section(source: Source[Record]) -> Section | None:
     configuration = yaml.safe_dump(
         configuration_without_absolute_paths(run.config), sort_keys=True, allow_unicode=True, width=100
     )
+    line = without_absolute_paths(run.command_line)
+    left_out = [Paragraph(_FOLDERS_LEFT_OUT)] if "…/" in line else []
+    title = "Call in Python" if line.startswith("crossgraft.") else "Command"
     blocks: list[Block] = [
-        Folded("Command", [Code(without_absolute_paths(run.command_line)), _run_facts(run)]),
+        Folded(title, [Code(line), *left_out, _run_facts(run)]),
         Folded("Configuration", [Code(configuration)]),
         Folded("Versions and machine", [_facts(run.versions), _facts(run.machine)]),
         Folded("Fingerprints", [_fingerprints(run)]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -15,6 +16,9 @@ UnitImages = Float[Tensor, "batch channels height width"]
 @runtime_checkable
 class Augmentation(Protocol):
     """One way to vary images; a frozen dataclass whose fields are its options (``flip`` is one of all).
+
+    A class that inherits from this one needs no more than its name, title, citation, options (``flip`` among them) and
+    ``__call__``.
 
     A class that says ``is_identity = True`` leaves images as they are, so that their features can be computed once.
 
@@ -34,6 +38,7 @@ class Augmentation(Protocol):
         """Whether images may be mirrored."""
         ...
 
+    @abstractmethod
     def __call__(self, images: UnitImages, generator: torch.Generator) -> UnitImages:
         """Varied images of the same shape in [0, 1]; every image draws numbers of its own.
 

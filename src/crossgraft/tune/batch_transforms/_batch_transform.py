@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -16,6 +17,9 @@ SoftTargets = Float[Tensor, "batch num_classes"]
 class BatchTransform(Protocol):
     """One change of a batch; a frozen dataclass whose fields are its options.
 
+    A class that inherits from this one needs no more than its name, title, citation, options and ``__call__``; several labels
+    per image are then refused.
+
     A class that says ``mixes_images = True`` mixes images with each other.
 
     Attributes:
@@ -28,8 +32,9 @@ class BatchTransform(Protocol):
     name: ClassVar[str]
     title: ClassVar[str]
     citation: ClassVar[str]
-    accepts_multi_label: ClassVar[bool]
+    accepts_multi_label: ClassVar[bool] = False
 
+    @abstractmethod
     def __call__(self, images: Images, targets: SoftTargets, generator: torch.Generator) -> tuple[Images, SoftTargets]:
         """New images and targets of the same shapes; the inputs stay as they are.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
@@ -30,6 +31,8 @@ class Selection:
 class Method(Protocol):
     """One way to choose what is trained; a frozen dataclass whose fields are its options.
 
+    A class that inherits from this one needs no more than its name, title, citation, options and ``select``.
+
     A method that trains small parts beside the network's layers puts them there first; see ``AddsAdapters``.
 
     Attributes:
@@ -43,9 +46,10 @@ class Method(Protocol):
     name: ClassVar[str]
     title: ClassVar[str]
     citation: ClassVar[str]
-    starts_from_scratch: ClassVar[bool]
-    features_are_fixed: ClassVar[bool]
+    starts_from_scratch: ClassVar[bool] = False
+    features_are_fixed: ClassVar[bool] = False
 
+    @abstractmethod
     def select(self, classifier: Classifier) -> Selection:
         """Sort every parameter of ``classifier`` into trained and frozen; nothing is changed.
 

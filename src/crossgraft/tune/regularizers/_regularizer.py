@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -111,6 +112,9 @@ class Regularizer(Protocol):
     A regulariser with learned parameters of its own (an orthogonal map, reconstructors) gives them in
     ``parameter_groups``; they take part in checkpoints through ``state_dict``.
 
+    A class that inherits from this one needs no more than its name, title, citation, options and ``loss``: everything else does
+    nothing by default. It need not inherit; what has all of this is one.
+
     A class that says ``keeps_reference = False`` does not compare with the weights that training starts from, and can be used
     where those are random; the others are refused there. One that says ``decays_weights = True`` is a weight decay of its own.
     What else it does not go with, it says by ``conflicts`` and ``remarks`` (see ``crossgraft.conflicts``).
@@ -129,7 +133,7 @@ class Regularizer(Protocol):
     @property
     def task_weight(self) -> float:
         """Factor of the task loss; 1 for all but convex combinations."""
-        ...
+        return 1.0
 
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
         """Look at network and training images before the first step, where the pretrained weights are: clone references.
@@ -137,32 +141,29 @@ class Regularizer(Protocol):
         ``training_set`` is None where there are no images to look at, as for a plan that counts parameters: a regulariser
         that needs them says so in its first ``loss``.
         """
-        ...
 
+    @abstractmethod
     def loss(self, context: StepContext) -> dict[str, Tensor]:
         """The weighted terms of this step, scalars, by name."""
         ...
 
     def after_step(self, update: StepUpdate) -> None:
         """Called when the optimiser has moved the weights; what it changes is changed without a gradient."""
-        ...
 
     def detach(self) -> None:
         """Remove everything that ``attach`` left on the network."""
-        ...
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Own parameters as groups of an optimiser (``params``, and ``lr`` or ``weight_decay`` where they differ)."""
-        ...
+        return []
 
     def modules(self) -> list[nn.Module]:
-        """Modules that hold own parameters, for wrapping under several processes."""
-        ...
+        """Modules that hold own parameters, for wrapping under several processes. A frozen copy of the network is none."""
+        return []
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Everything that a resumed run needs, as tensors by name."""
-        ...
+        """Everything that a resumed run needs, as tensors by name; by default it attaches to the starting weights again."""
+        return {}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Restore what ``state_dict`` gave, after ``attach``."""
-        ...

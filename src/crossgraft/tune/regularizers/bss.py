@@ -12,12 +12,11 @@ from torch import Tensor
 
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.regularizers._nothing_learned import NothingLearned
-from crossgraft.tune.regularizers._regularizer import StepContext, TrainingSet
+from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext, TrainingSet
 
 
 @dataclass
-class BSS(NothingLearned):
+class BSS(Regularizer):
     """The k smallest squared singular values of the features of a batch.
 
         weakest = w · Σ_{i ≤ k} σ²_{−i}(F)
@@ -51,11 +50,6 @@ class BSS(NothingLearned):
             raise UsageError(f"weight of bss must be a number of at least 0, found {self.weight}.")
         if self.k < 1:
             raise UsageError(f"k of bss must be at least 1, found {self.k}.")
-
-    @property
-    def task_weight(self) -> float:
-        """The loss of the task counts in full."""
-        return 1.0
 
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
         """Nothing: the term looks at the batch alone."""

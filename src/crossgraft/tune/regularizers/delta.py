@@ -15,16 +15,15 @@ from crossgraft.features.passes import Tap, Taps, run_pass, through_taps
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.positions import find_layout
 from crossgraft.tune.regularizers._channel_attention import HasTargets, channel_attention
-from crossgraft.tune.regularizers._nothing_learned import NothingLearned
 from crossgraft.tune.regularizers._reference import frozen_copy
-from crossgraft.tune.regularizers._regularizer import StepContext, TrainingSet
+from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext, TrainingSet
 
 Reduction = Literal["mean", "tllib"]
 _BETWEEN_NAMES = "+"
 
 
 @dataclass
-class DELTA(NothingLearned):
+class DELTA(Regularizer):
     """Two terms; FM are outputs of chosen layers for the images of a step, FM⁰ those of a frozen copy for the same images.
 
         maps = α/2 · mean over images of Σ (FM − FM⁰)²        head = β/2 · Σ_head ‖w‖²
@@ -75,11 +74,6 @@ class DELTA(NothingLearned):
         self._taps: list[Tap] = []
         self._weights: Tensor | None = None
         self._ours: Taps | None = None
-
-    @property
-    def task_weight(self) -> float:
-        """The loss of the task counts in full."""
-        return 1.0
 
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
         """Copy the network, watch its layers, and weigh channels where that is asked for.

@@ -14,13 +14,12 @@ from crossgraft.conflicts import Situation
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.regularizers._batch_cka import batch_cka
-from crossgraft.tune.regularizers._nothing_learned import NothingLearned
 from crossgraft.tune.regularizers._paired_reference import PairedReference
-from crossgraft.tune.regularizers._regularizer import StepContext, StepUpdate, TrainingSet
+from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext, StepUpdate, TrainingSet
 
 
 @dataclass
-class HCS(NothingLearned):
+class HCS(Regularizer):
     """A convex combination of the loss of the task and of what is lost of the similarity to the pretrained features.
 
         L = λ · L_task + (1 − λ) · (1 − CKA(F₀, F))

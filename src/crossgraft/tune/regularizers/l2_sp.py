@@ -12,12 +12,11 @@ from torch import Tensor, nn
 
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.regularizers._nothing_learned import NothingLearned
-from crossgraft.tune.regularizers._regularizer import StepContext, StepUpdate, TrainingSet
+from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext, StepUpdate, TrainingSet
 
 
 @dataclass
-class L2SP(NothingLearned):
+class L2SP(Regularizer):
     """Two terms, over the parameters that are trained at that step.
 
         body = α/2 · Σ_body ‖w − w⁰‖²        head = β/2 · Σ_head ‖w‖²
@@ -59,11 +58,6 @@ class L2SP(NothingLearned):
             if not (math.isfinite(value) and value >= 0):
                 raise UsageError(f"{option} of l2_sp must be a number of at least 0, found {value}.")
         self._start: dict[str, Tensor] = {}
-
-    @property
-    def task_weight(self) -> float:
-        """The loss of the task counts in full."""
-        return 1.0
 
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
         """Clone the weights of the body: what shares memory with them would follow them, and the term stay 0."""

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 import torch
 
-from crossgraft.tune.augmentations import UnitImages
+from crossgraft.tune.augmentations import Augmentation, UnitImages
 
 
 @dataclass(frozen=True)
-class Dimming:
+class Dimming(Augmentation):
     """Each image times a number from [1 − depth, 1).
 
     Attributes:

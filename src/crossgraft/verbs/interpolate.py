@@ -1,8 +1,10 @@
-"""``interpolate_runs``: the curve between two finished fine-tunings, from their run directories."""
+"""``interpolate``: the curve from a pretrained network to a finished fine-tuning, from its run directory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,118 +17,150 @@ from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsM
 from crossgraft.models import ModelSpec
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.models.trusted_code import NOTHING, trusted_code
-from crossgraft.options import TuneOptions, from_mapping, options_of
+from crossgraft.options import InterpolateOptions, TuneOptions, configuration, from_mapping, options_of
 from crossgraft.options.data import Splits
 from crossgraft.options.models import Download
 from crossgraft.paths import read_whole, real_path
 from crossgraft.progress import Reporter
 from crossgraft.records import RunRecord
+from crossgraft.runs import RunDirectory
 from crossgraft.tune.interpolated import Interpolated
-from crossgraft.tune.interpolation import ALPHAS, BatchNormRule, interpolation_curve, with_body_of
-from crossgraft.tune.measuring.evaluation import FoldPredictions
+from crossgraft.tune.interpolation import interpolation_curve, read_alphas, with_body_of
 from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.planning.starting_model import find_model, load_start
 from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model, load_saved_model
-from crossgraft.types import AllowedCode
+from crossgraft.verbs._verb import Run, verb
+from crossgraft.verbs.publish import publish
 
 _READING = {*DATA_OPTIONS} - {*CONSENTS, *options_of(Download), *options_of(Splits)}
 _FOLLOWED = _READING | {"image_size", "resize_policy", "threshold_rule"}
 """Arguments of ``fine_tune`` that are taken over from a run; what only a person can allow is none of them."""
 
 
-def interpolate_runs(
-    run_full: str | Path,
-    run_linear: str | Path | None = None,
-    *,
-    data: str | Path | Dataset,
-    alphas: Sequence[float | int] = ALPHAS,
-    batch_norm: BatchNormRule = "estimate",
-    model: str | Path | ModelSpec | None = None,
-    weights_dir: str | Path | None = None,
-    image_root: str | Path | None = None,
-    allow_outside: bool = False,
-    class_names: str | Path | Sequence[str] | None = None,
-    allow_code: AllowedCode = None,
-    device: str = "auto",
-    workers: int | None = None,
-    reporter: Reporter | None = None,
-    on_point: Callable[[FoldPredictions], None] | None = None,
-) -> Interpolated:
+@verb("interpolate", InterpolateOptions)
+def interpolate(run: str | Path, data: str | Path | Dataset, options: InterpolateOptions, call: Run) -> Interpolated:
     """Measure the networks between a pretrained and a fine-tuned one (WiSE-FT): accuracy against similarity, for free.
 
-    A pretrained network has no head for these classes. With ``run_linear``, α = 0 is that linear probe: the pretrained body
-    under a head that was trained on it, so both ends work. Without it, the body is interpolated under the tuned head at every
-    α; that head never saw pretrained features, so small α look worse than they need.
+    A pretrained network has no head for these classes. With ``linear``, α = 0 is that linear probe: the pretrained body under
+    a head that was trained on it, so both ends work. Without it, the body is interpolated under the tuned head at every α;
+    that head never saw pretrained features, so small α look worse than they need.
 
     Args:
-        run_full: Run directory of ``crossgraft tune`` with the fine-tuned network, by any method but ``scratch``.
-        run_linear: Run directory of ``--method linear`` on the same data, with the same split and the same network.
-        data: As both runs were given it; the parts are those of the runs.
-        alphas: In [0, 1].
-        batch_norm: Statistics of BatchNorm between the ends: ``estimate`` on training images, or ``mix``.
-        model: The pretrained network as ``fine_tune`` took it; needed without ``run_linear`` only.
-        weights_dir: Folder of checkpoints.
-        image_root: Folder that the paths of a table start from, where it is not the one beside the table.
-        allow_outside: Whether paths of a table may lead out of the folder that they start from.
-        class_names: As ``fine_tune`` took it, where that was a file.
-        allow_code: Python file or folder with the function that builds a network of your own, or its name
-            ``package.module:factory``; a saved model is data, and runs no other code.
-        device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
-        workers: Threads; one per core by default.
-        reporter: Where progress goes; silent when None.
-        on_point: Given what each network says about val and test, in the order of α.
+        run: Run directory of ``crossgraft tune`` with the fine-tuned network, by any method but ``scratch``.
+        data: As the run was given it; the parts are those of the run.
+        {options}
 
     Returns:
-        For each α metrics with intervals on test and val, CKA, and which α val picks.
+        For each α metrics with intervals on test and val, CKA, and which α val picks; with ``out`` also ``report.html``,
+        ``report.json``, ``run.json`` and ``points.csv`` there.
 
     Raises:
-        RunDirectoryError: A run holds no single model (it is not finished, or has folds).
+        RunDirectoryError: A run holds no single model (it is not finished, or has folds), or ``out`` is in use.
         DataError: The data are others than those of the runs.
         UsageError: The runs do not belong together, or an argument is missing.
         WeightsMismatchError: ``model`` has other pretrained weights than the run.
 
     Cost: for each α one forward pass of all images.
     """
-    reporter = reporter or Reporter(quiet=True)
-    device, threads = resolve_device(device), workers or available_cores()
+    reporter, alphas = call.reporter, read_alphas(options.alphas)
+    device, threads = resolve_device(options.device), options.workers or available_cores()
     with limit_threads(threads), reuse_freed_memory():
-        spec = None if model is None else find_model(model, weights_dir, allow_code)
-        code = trusted_code(allow_code).and_also(NOTHING if spec is None else spec.code)
-        full = load_saved_model(run_full, allow_code=code)
-        _refuse_scratch(full, run_full)
-        config = _config(Path(run_full))
-        if run_linear is not None:
-            linear = load_saved_model(run_linear, allow_code=code)
-            _refuse_strangers(full, linear, Path(run_full), Path(run_linear))
-            start = pretrained = linear.classifier
-            words = "the pretrained network with the head of the linear probe"
-        else:
-            pretrained = _pretrained(full, spec, weights_dir, config, reporter)
-            start = with_body_of(full.classifier, pretrained)
-            words = "the pretrained network with the head of the fine-tuned one"
-        given = {"image_root": image_root, "class_names": class_names}
-        given = {name: value for name, value in given.items() if value is not None}
-        if image_root is None:
-            _refuse_root_outside(config["image_root"], run_full)
-        rows = _open(data, {**config, **given}, Path(run_full), reporter, allow_outside=allow_outside)
-        _refuse_other_data(rows.dataset, full, run_full)
-        record = interpolation_curve(
-            start,
-            full.classifier,
-            rows.dataset,
-            rows.parts[0],
-            pretrained=pretrained,
-            alphas=alphas,
-            batch_norm=batch_norm,
-            start_in_words=words,
-            threshold_rule=config["threshold_rule"],
-            device=device,
-            num_threads=threads,
-            reporter=reporter,
-            on_point=on_point,
-        )
-    return Interpolated(record)
+        ends = _find_ends(run, options, reporter)
+        with call.directory(
+            data.name if isinstance(data, Dataset) else data,
+            typed=_as_typed(options),
+            resolved={"model": ends.full.facts.weights_fingerprint, "linear": ends.probe, "alphas": alphas},
+            out=options.out,
+            seed=int(ends.config["seed"]),
+        ) as directory:
+            given = {"image_root": options.image_root, "class_names": options.class_names}
+            given = {name: value for name, value in given.items() if value is not None}
+            if options.image_root is None:
+                _refuse_root_outside(ends.config["image_root"], run)
+            rows = _open(data, {**ends.config, **given}, Path(run), reporter, allow_outside=options.allow_outside)
+            _refuse_other_data(rows.dataset, ends.full, run)
+            record = interpolation_curve(
+                ends.start,
+                ends.full.classifier,
+                rows.dataset,
+                rows.parts[0],
+                pretrained=ends.pretrained,
+                alphas=alphas,
+                batch_norm=options.batch_norm,
+                start_in_words=ends.start_in_words,
+                threshold_rule=ends.config["threshold_rule"],
+                device=device,
+                num_threads=threads,
+                reporter=reporter,
+                on_point=options.on_point,
+            )
+            return _finish(Interpolated(record), rows.dataset, directory, reporter)
+
+
+def interpolate_runs(
+    run_full: str | Path, run_linear: str | Path | None = None, *, data: str | Path | Dataset, **options: Any
+) -> Interpolated:
+    """For one release: ``interpolate(run_full, data, linear=run_linear)``."""
+    warnings.warn(
+        "crossgraft.interpolate_runs goes with the next release: write crossgraft.interpolate(run, data, linear=…).",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return interpolate(run_full, data, linear=run_linear, **options)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ends:
+    """What is interpolated between.
+
+    Attributes:
+        full: The end.
+        start: At α = 0.
+        pretrained: What features are compared with.
+        start_in_words: What ``start`` is.
+        probe: Fingerprint of the weights of the linear probe, if that is the start.
+        config: What was asked of the run.
+    """
+
+    full: SavedModel
+    start: Classifier
+    pretrained: Classifier
+    start_in_words: str
+    probe: str | None
+    config: Mapping[str, Any]
+
+
+def _find_ends(run: str | Path, options: InterpolateOptions, reporter: Reporter) -> _Ends:
+    spec = None if options.model is None else find_model(options.model, options.weights_dir, options.allow_code)
+    code = trusted_code(options.allow_code).and_also(NOTHING if spec is None else spec.code)
+    full = load_saved_model(run, allow_code=code)
+    _refuse_scratch(full, run)
+    config = _config(Path(run))
+    if options.linear is None:
+        pretrained = _pretrained(full, spec, options.weights_dir, config, reporter)
+        words = "the pretrained network with the head of the fine-tuned one"
+        return _Ends(full, with_body_of(full.classifier, pretrained), pretrained, words, None, config)
+    linear = load_saved_model(options.linear, allow_code=code)
+    _refuse_strangers(full, linear, Path(run), Path(options.linear))
+    words = "the pretrained network with the head of the linear probe"
+    return _Ends(full, linear.classifier, linear.classifier, words, linear.facts.weights_fingerprint, config)
+
+
+def _as_typed(options: InterpolateOptions) -> dict[str, object]:
+    """The configuration as a command line gives it."""
+    typed = configuration(options)
+    if isinstance(options.model, ModelSpec):
+        typed["model"] = options.model.typed
+    return typed
+
+
+def _finish(found: Interpolated, dataset: Dataset, run: RunDirectory | None, reporter: Reporter) -> Interpolated:
+    if run is None:
+        return found
+    run.describe_data(dataset.fingerprint)
+    page = publish(run, found.record, reporter, tables={"points.csv": found.to_frame()})
+    return replace(found, out=run.path, report=page)
 
 
 def _run_of(run: Path) -> Path:
@@ -216,7 +250,7 @@ def _pretrained(
 ) -> Classifier:
     if spec is None:
         raise UsageError(
-            "The pretrained network is not known: give run_linear, a run of --method linear, or model (and weights_dir) as "
+            "The pretrained network is not known: give linear, a run of --method linear, or model (and weights_dir) as "
             "fine_tune took it."
         )
     options = TuneOptions(

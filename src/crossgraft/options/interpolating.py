@@ -1,0 +1,62 @@
+"""Options of ``interpolate``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from crossgraft.options._objects import ModelSpec
+from crossgraft.options._option import Options, option, options
+from crossgraft.options.models import CodeOptions, Weights
+from crossgraft.options.running import Device, Output, Workers
+
+
+@options
+class Between(Options):
+    """Between which networks, and where on the way."""
+
+    group: ClassVar[str] = "Interpolation"
+
+    linear: str | Path | None = option(
+        "Run directory of --method linear on the same data: its head stands on the pretrained body where alpha is 0.",
+        default=None,
+        default_text="the fine-tuned head at every alpha",
+        is_common=True,
+    )
+    model: str | Path | ModelSpec | None = option(
+        "The pretrained network as fine_tune took it; needed without a linear probe only.", default=None, is_common=True
+    )
+    alphas: str | Sequence[float | int] | None = option(
+        "Shares of the fine-tuned network, in [0, 1], with commas.",
+        default=None,
+        default_text="0,0.1, … 1",
+        is_common=True,
+    )
+    batch_norm: Literal["estimate", "mix"] = option(
+        "Statistics of BatchNorm between the ends: estimate on training images, or mix.", default="estimate"
+    )
+    on_point: Callable[[Any], None] | None = option(
+        "Given what each network says about val and test, in the order of alpha.",
+        default=None,
+        decides=False,
+        is_typed=False,
+    )
+
+
+@options
+class RunData(Options):
+    """Where the data of the runs are, if not where the runs say."""
+
+    group: ClassVar[str] = "Data"
+
+    image_root: str | Path | None = option("Folder that the paths of a table start from.", default=None)
+    allow_outside: bool = option("Whether paths of a table may lead out of the folder of the images.", default=False)
+    class_names: str | Path | Sequence[str] | None = option(
+        "Class names as fine_tune took them, where that was a file.", default=None
+    )
+
+
+@options
+class InterpolateOptions(Output, Workers, Device, CodeOptions, Weights, RunData, Between):
+    """Options of ``interpolate``."""

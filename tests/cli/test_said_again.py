@@ -1,0 +1,82 @@
+"""The command that a page prints runs again in a shell, and gives the same numbers."""
+
+import html
+import json
+import re
+import shlex
+import shutil
+
+import pytest
+
+import crossgraft as package
+
+CODE = ("--code", "it's code")
+OUT = 'out "1"'
+DATA = "it's my data"
+
+
+@pytest.fixture
+def oddly_named(workspace):
+    """The workspace, with names that a shell would take apart."""
+    (workspace / "images").rename(workspace / DATA)
+    (workspace / "it's code").mkdir()
+    (workspace / "tiny_models.py").rename(workspace / "it's code" / "tiny_models.py")
+    (workspace / "zoo.yaml").rename(workspace / "my $zoo.yaml")
+    return workspace
+
+
+def printed(folder):
+    page = html.unescape((folder / "report.html").read_text(encoding="utf-8"))
+    (line,) = set(re.findall(r">(crossgraft [^<]*)</code>", page))
+    return line
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ("check", DATA, "--holdout", "0.25", "--seed", "3"),
+        (
+            "rank",
+            DATA,
+            "--models",
+            "my $zoo.yaml",
+            *CODE,
+            "--scores",
+            "logme",
+            "--limit",
+            "20",
+            "--workers",
+            "1",
+            "--no-images",
+        ),
+        ("rank", "--published", "itm"),
+    ],
+    ids=["check", "rank", "published"],
+)
+def test_the_printed_command_gives_the_same_numbers(typed, oddly_named, crossgraft):
+    first = crossgraft(*typed, "--out", OUT, "--quiet", "--json")
+    assert first.code in (0, 3), first.err
+    line = printed(oddly_named / OUT)
+    words = shlex.split(line)
+    assert set(typed) <= set(words), line
+    shutil.rmtree(oddly_named / OUT)
+    again = crossgraft(*words[1:], "--quiet", "--json")
+    assert again.code == first.code, again.err
+    assert numbers(again.out) == numbers(first.out)
+    assert printed(oddly_named / OUT) == line
+
+
+def numbers(document):
+    """Without seconds and bytes, which differ from run to run."""
+    return re.sub(
+        r'"(\w*seconds|peak_bytes|features_from_cache)":[^,}]+',
+        "",
+        json.dumps(json.loads(document), separators=(",", ":")),
+    )
+
+
+def test_a_call_in_python_is_printed_as_one(workspace):
+    package.check_data(workspace / "images", holdout=0.25, out=workspace / "run")
+    page = html.unescape((workspace / "run" / "report.html").read_text(encoding="utf-8"))
+    assert "Call in Python" in page
+    assert "crossgraft.check_data('images', holdout=0.25, out='run')" in page

@@ -1,0 +1,88 @@
+"""The command that a page prints is what a shell understands, and from Python it is a call."""
+
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from crossgraft.options import RankOptions, TuneOptions
+from crossgraft.runs.command_line import said_again, typed_command
+
+
+@dataclass
+class SomeObject:
+    """What only a program has."""
+
+    inside: list[int] = field(default_factory=list)
+
+
+def line(options, *inputs, kind=TuneOptions, verb="tune", out="run", **values):
+    with typed_command():
+        return said_again(verb, "fine_tune", inputs, values, kind, out=out)
+
+
+@pytest.mark.parametrize("name", ["my images", "it's mine", 'a "b"', "$HOME; rm -rf", "ä\\b", "-600,1500"])
+def test_a_shell_reads_every_name_as_it_was_typed(name):
+    words = shlex.split(line(None, name, model=name, label_column=name, out=name))
+    assert words == ["crossgraft", "tune", name, "--label-column", name, "--model", name, "--out", name] or words == [
+        "crossgraft", "tune", name, "--model", name, "--label-column", name, "--out", name,
+    ]  # fmt: skip
+
+
+def test_only_what_was_said_is_said_again():
+    values = {
+        "model": "a",
+        "epochs": 3,
+        "flip": False,
+        "store": True,
+        "workers": 2,
+        "device": "auto",
+        "overwrite": True,
+    }
+    said = line(None, "data", **values)
+    assert set(shlex.split(said)[3:]) == {
+        "--model",
+        "a",
+        "--epochs",
+        "3",
+        "--no-flip",
+        "--workers",
+        "2",
+        "--out",
+        "run",
+    }
+
+
+def test_several_values_are_one_word_or_several_flags():
+    said = line(None, "data", kind=RankOptions, verb="rank", scores=["logme", "nce"], allow_code=["a b.py", "c.py"])
+    assert "--scores logme,nce" in said
+    assert "--code 'a b.py' --code c.py" in said
+
+
+def test_folders_of_other_places_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = line(None, tmp_path / "in here" / "images", model="/home/jane/w.safetensors", out=tmp_path / "run")
+    assert shlex.split(said)[2] == "in here/images"
+    assert "jane" not in said and "…/w.safetensors" in said and said.endswith("--out run")
+
+
+def test_from_python_it_is_a_call(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    values = {"model": Path("w's.safetensors"), "epochs": 3, "grid": {"learning_rate": [0.1, 0.01]}, "workers": 1}
+    values |= {"regularizer": [SomeObject()], "overwrite": True, "label_column": None}
+    said = said_again("tune", "fine_tune", [SomeObject()], values, TuneOptions, out=tmp_path / "a b")
+    called = {}
+    some_object = SomeObject()
+    regularizer = {"list": [some_object]}
+
+    class Crossgraft:
+        @staticmethod
+        def fine_tune(*inputs, **keywords):
+            called.update(keywords, inputs=inputs)
+
+    eval(said, {"crossgraft": Crossgraft, "some_object": some_object, **regularizer})
+    assert called["inputs"] == (some_object,)
+    assert (called["model"], called["epochs"], called["out"]) == ("w's.safetensors", 3, "a b")
+    assert called["grid"] == {"learning_rate": [0.1, 0.01]} and called["workers"] == 1
+    assert "overwrite" not in called and "label_column" not in called
