@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from crossgraft.options import Options, options_of
@@ -29,16 +29,26 @@ def command_line(
     *,
     out: str | Path,
     before: Sequence[str] = (),
+    with_places: bool = False,
 ) -> str:
-    """``crossgraft VERB BEFORE DATA --flag value …`` with only the options that differ from their defaults."""
-    words = ["crossgraft", verb, *(str(display_value(word)) for word in before), str(display_value(str(data)))]
+    """``crossgraft VERB BEFORE DATA --flag value …`` with only the options that differ from their defaults.
+
+    ``with_places`` keeps absolute paths: for the terminal that they were typed in, not for any file.
+    """
+    shown = _as_typed if with_places else display_value
+    words = ["crossgraft", verb, *(str(shown(word)) for word in before), str(shown(str(data)))]
     for name, option in options_of(options).items():
         if name in typed and typed[name] != option.default:
-            words += _flag(option.flag, typed[name])
-    return shlex.join([*words, "--out", str(display_value(str(out)))])
+            words += _flag(option.flag, typed[name], shown)
+    return shlex.join([*words, "--out", str(shown(str(out)))])
 
 
-def _flag(flag: str, value: object) -> list[str]:
+def _as_typed(value: object) -> object:
+    """A value as it was typed."""
+    return storable(str(value)) if isinstance(value, str | Path) else value
+
+
+def _flag(flag: str, value: object, shown: Callable[[object], object]) -> list[str]:
     if value is True:
         return [flag]
     if value is False:  # said of a flag that is on by default
@@ -46,5 +56,5 @@ def _flag(flag: str, value: object) -> list[str]:
     if value is None:
         return []
     if isinstance(value, Sequence) and not isinstance(value, str):
-        value = ",".join(entry["name"] if isinstance(entry, Mapping) else str(display_value(entry)) for entry in value)
-    return [flag, str(display_value(value))]
+        value = ",".join(entry["name"] if isinstance(entry, Mapping) else str(shown(entry)) for entry in value)
+    return [flag, str(shown(value))]

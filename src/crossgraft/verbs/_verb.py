@@ -6,14 +6,16 @@ import functools
 import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options import Option, Options, options_of
 from crossgraft.progress import Reporter
+from crossgraft.result import Result
 from crossgraft.runs import RunDirectory, open_command_run
+from crossgraft.runs.command_line import command_line
 
 P = ParamSpec("P")
 OptionsT = TypeVar("OptionsT", bound=Options)
@@ -33,11 +35,13 @@ class Run:
         command: Its name on the command line.
         options: Options as given.
         reporter: Where progress goes.
+        typed: The command line of the run directory that was opened, with the places of this machine; empty without one.
     """
 
     command: str
     options: Options
     reporter: Reporter
+    typed: list[str] = field(default_factory=list[str])
 
     @contextmanager
     def directory(
@@ -51,6 +55,9 @@ class Run:
         seed: int | None = None,
     ) -> Generator[RunDirectory | None]:
         """The run directory; None where nothing is to be written. Arguments as in ``open_command_run``."""
+        if out is not None:
+            kind = type(self.options)
+            self.typed.append(command_line(self.command, data, typed, kind, out=out, before=before, with_places=True))
         with open_command_run(
             type(self.options),
             self.command,
@@ -99,7 +106,10 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
             _refuse_wrong_names(function.__name__, keywords, known)
             chosen = kind(**keywords)
             reporter = getattr(chosen, "reporter", None) or Reporter(quiet=True)
-            return function(*given, chosen, Run(command, chosen, reporter))
+            run = Run(command, chosen, reporter)
+            result = function(*given, chosen, run)
+            is_run = isinstance(result, Result) and result.out is not None and run.typed
+            return replace(cast("Result[Any]", result), command_line=run.typed[-1]) if is_run else result
 
         vars(call).update(__signature__=_flat_signature(function, inputs, known), options=kind)
         call.__doc__ = documented(function.__doc__ or "", known)
