@@ -11,6 +11,8 @@ from crossgraft.records.data import DatasetRecord, Thumbnail
 from crossgraft.records.demo import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
 from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
 from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
+from crossgraft.records.mistakes import MistakeRecord as MistakeRecord
+from crossgraft.records.mistakes import MistakesRecord as MistakesRecord
 from crossgraft.records.models import ModelRecord, PreprocessingRecord, Role
 from crossgraft.records.prediction import PredictionRecord, PredictionRow
 from crossgraft.records.prior import STATIC_PRIOR, KnownResult, PriorRecord, PriorRow

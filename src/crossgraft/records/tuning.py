@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Share
 from crossgraft.records.checks import CheckRecord
 from crossgraft.records.data import DatasetRecord
+from crossgraft.records.mistakes import MistakesRecord
 from crossgraft.records.models import PreprocessingRecord
 
 
@@ -255,6 +256,7 @@ class TuningRecord(Record):
     metrics: list[MetricRecord]
     primary_metric: str = Field(description="The metric that headlines are about.")
     confusion: ConfusionRecord | None = None
+    mistakes: MistakesRecord | None = Field(default=None, description="None: written by an earlier version.")
     roc: list[RocRecord] = []
     calibration: CalibrationRecord | None = None
     calibration_reason: str | None = Field(default=None, description="Why there is no calibration.")

@@ -16,6 +16,7 @@ from crossgraft.report.sections.tuning_caveats import TUNING_CAVEATS, UNSEEN, af
 from crossgraft.report.sections.tuning_curves import curves_section
 from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks_section, tuning_data_section
 from crossgraft.report.sections.tuning_decisions import calibration_section, thresholds_section
+from crossgraft.report.sections.tuning_mistakes import mistakes_section
 from crossgraft.report.sections.tuning_training import folds_section, grid_section, plan_section
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
@@ -227,6 +228,7 @@ TUNING = Kind(
         tuning_verdict_section,
         metrics_section,
         classes_section,
+        mistakes_section,
         subgroups_section,
         calibration_section,
         thresholds_section,
