@@ -106,7 +106,7 @@ def curve_in_words(row: ComparedVariantRecord) -> str:
     if found is None:
         return NUMBERS(None)
     if found.value is None:
-        return "not as similar"
+        return "not measured there"
     side = "above" if found.value > 0 else "below" if found.value < 0 else "on it"
     return side if found.is_separable or found.value == 0 else f"{side}, may be chance"
 

@@ -74,7 +74,7 @@ def test_where_a_variant_lies_to_the_curve_is_said_with_its_doubt():
     record = comparison_record()
     assert [curve_in_words(row) for row in record.variants[:4]] == ["above", "—", "below, may be chance", "—"]
     off = difference(0).model_copy(update={"value": None, "low": None, "high": None})
-    assert curve_in_words(record.variants[0].model_copy(update={"above_curve": off})) == "not as similar"
+    assert curve_in_words(record.variants[0].model_copy(update={"above_curve": off})) == "not measured there"
 
 
 def test_the_figures_are_there_with_every_variant_and_the_curve(source_of):
