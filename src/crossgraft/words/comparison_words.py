@@ -119,8 +119,9 @@ def _rivals_in_words(
     if unknown and len(unknown) == len(done) - 1:
         return "Nothing is known about whether the others are worse: there are no intervals of the differences."
     if not rivals:
-        others = joined([row.variant for row in done[1:]])
-        return f"{it_is} better than {others}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
+        others = joined([row.variant for row in done[1:] if row.variant not in unknown])
+        known = f"{it_is} better than {others}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
+        return f"{known} Nothing is known about {joined(unknown)}." if unknown else known
     others = joined([row.variant for row in rivals])
     rest = [row.variant for row in done[1:] if row not in rivals and row.variant not in unknown]
     excluded = f" {it_is} better than {joined(rest)}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
@@ -139,10 +140,8 @@ def best_may_be_guessing(record: FineTuningComparisonRecord) -> str | None:
 
 
 def _is_unknown(row: ComparedVariantRecord, best: ComparedVariantRecord) -> bool:
-    """Whether there is no interval of its difference to the best."""
-    if best.is_full:
-        return row.difference is not None and row.difference.low is None
-    return row.is_full and best.difference is not None and best.difference.low is None
+    """Whether nothing is known about its difference to the best: it, or that of either to full, has no interval."""
+    return any(each.difference is not None and each.difference.low is None for each in (row, best))
 
 
 def _keeper(rows: list[ComparedVariantRecord]) -> ComparedVariantRecord | None:

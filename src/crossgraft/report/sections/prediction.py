@@ -8,7 +8,7 @@ from crossgraft.records import CheckRecord, PredictionRecord, PredictionRow
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import certainty_figure
-from crossgraft.report.sections._metrics import metrics_by_name, metrics_table
+from crossgraft.report.sections._metrics import metrics_by_class, metrics_table
 from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.prediction_caveats import (
     OTHER_IMAGES,
@@ -143,8 +143,11 @@ def measured_section(source: Source[PredictionRecord]) -> Section | None:
     blocks: list[Block] = [metrics_table(rows, caption="Metrics on these images", file_name="metrics")]
     by_class = [row for row in record.metrics if row.class_name is not None]
     if by_class:
-        caption = "Metrics of each class on these images"
-        blocks.append(metrics_by_name(by_class, caption=caption, first="Class", file_name="metrics-by-class"))
+        what = recorded_task(record).noun
+        caption = f"Metrics of each {what} on these images"
+        blocks.append(
+            metrics_by_class(by_class, caption=caption, first=what.capitalize(), file_name="metrics-by-class")
+        )
     before = overall(record.training_metrics)
     if before:
         blocks.append(Folded("As measured when the model was fine-tuned", [_before(record)]))

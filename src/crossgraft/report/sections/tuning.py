@@ -8,7 +8,14 @@ from crossgraft.records import MetricRecord, TuningRecord
 from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import MOST_CONFUSED_CLASSES, IntervalRow, confusion_figure, roc_figure
-from crossgraft.report.sections._metrics import interval_of, metrics_by_name, metrics_figure, metrics_table, name_of
+from crossgraft.report.sections._metrics import (
+    interval_of,
+    metrics_by_class,
+    metrics_by_name,
+    metrics_figure,
+    metrics_table,
+    name_of,
+)
 from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
@@ -129,7 +136,7 @@ def classes_section(source: Source[TuningRecord]) -> Section | None:
     if rows:
         what = task.noun.capitalize()
         caption = f"Metrics of each {what.lower()} on {rows_in_words(split)}"
-        blocks.append(metrics_by_name(rows, caption=caption, first=what, file_name="metrics-by-class"))
+        blocks.append(metrics_by_class(rows, caption=caption, first=what, file_name="metrics-by-class"))
     blocks += _confusion(source)
     if record.roc:
         blocks.append(_roc(source))

@@ -110,7 +110,7 @@ def test_metrics_of_the_unseen_rows_come_first_and_the_others_are_folded(record,
 def test_classes_have_metrics_a_confusion_matrix_and_curves(record, source_of):
     section = classes_section(source_of(record))
     by_class, confusion = blocks_of(section, Table)
-    assert texts(by_class, 1) == ["malignant", "156", "0.890", "[0.840, 0.940]", "0.80", "[0.75, 0.85]"]
+    assert texts(by_class, 1) == ["malignant", "—", "0.890", "[0.840, 0.940]", "0.80", "[0.75, 0.85]"]
     assert texts(confusion, 0) == ["benign", "90", "4"]
     drawn = blocks_of(section, Figure)
     assert len(drawn) == 2
@@ -121,6 +121,18 @@ def test_classes_have_metrics_a_confusion_matrix_and_curves(record, source_of):
     assert "Not drawn: 3 more." in curves.caption
     labels = tuning_record(task="multi-label", class_names=("oedema", "effusion"))
     assert classes_section(source_of(labels)).title == "Labels"
+
+
+def test_a_table_of_classes_has_the_number_of_images_of_each(record, source_of):
+    of_class = [
+        metric("sensitivity", value, num_images=images, class_name=name)
+        for name, value, images in (("benign", 0.9, 94), ("malignant", None, 156))
+    ]
+    section = classes_section(source_of(record.model_copy(update={"metrics": [*record.metrics, *of_class]})))
+    by_class = blocks_of(section, Table)[0]
+    assert [column.title for column in by_class.columns][:2] == ["Class", "Support"]
+    assert [row[1].text for row in by_class.rows] == ["94", "0"]  # without images there is no sensitivity
+    assert by_class.notes[0].startswith("Support: images of the class")
 
 
 def test_subgroups_show_what_has_no_value_and_keep_gaps_apart(record, source_of):

@@ -63,6 +63,12 @@ def test_nothing_is_claimed_where_nothing_separates_or_is_known():
     said = answer_in_words(comparison_record(variants=[*unknown, row]))
     assert "Nothing is known" in said
     assert "is better than" not in said
+    third = variant("partial:1", 0.5, 0.9, difference=difference(-0.1, 0.02))
+    said = answer_in_words(comparison_record(variants=[*unknown, row, third]))
+    assert "better than partial:1" in said
+    assert said.endswith("Nothing is known about linear.")
+    best = row.model_copy(update={"metric": unknown[0].metric})  # of which no difference is known, to whatever
+    assert "better than" not in answer_in_words(comparison_record(variants=[best, unknown[0], third]))
     guessing = [variant("full", 0.52, 0.5, is_full=True), variant("linear", 0.4, 1.0, difference=difference(-0.12))]
     assert "nothing shows yet" in answer_in_words(comparison_record(variants=guessing))
     assert answer_in_words(comparison_record(variants=[variant("full", None, None)])).startswith(
