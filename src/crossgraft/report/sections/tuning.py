@@ -163,7 +163,8 @@ def _confusion(source: Source[TuningRecord]) -> list[Block]:
     drawing = confusion_figure(confusion, identifier=f"{source.prefix}confusion")
     caption = (
         f"On {rows_in_words(confusion.split)}: each row holds the images of one true class, each column those that were taken "
-        "for a class. Blue is right, orange is wrong; the darker a cell, the larger its share of its row."
+        "for a class. The diagonal is right, everything beside it wrong; the stronger the colour of a cell, the larger its share "
+        "of its row."
     )
     return [Figure([drawing], caption=caption), Folded("The same as a table", [table])]
 

@@ -44,8 +44,12 @@ def comparison_heading(source: Source[FineTuningComparisonRecord]) -> Heading:
 def comparison_verdict_section(source: Source[FineTuningComparisonRecord]) -> Section:
     """The answer, what limits it, and the figure of quality against similarity."""
     record = source.record
-    blocks = verdict_blocks(best_in_words(record), caveats_of(source, COMPARISON_CAVEATS), after_comparison(source))
-    blocks += [Paragraph(text) for text in (details_in_words(record), record.interval_words) if text]
+    caveats = caveats_of(source, COMPARISON_CAVEATS)
+    blocks = verdict_blocks(best_in_words(record), caveats, after_comparison(source))
+    said = [caveat.text for caveat in caveats[:1]]
+    blocks += [
+        Paragraph(text) for text in (details_in_words(record), record.interval_words) if text and text not in said
+    ]
     blocks += trade_off(record, prefix=source.prefix)
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 
