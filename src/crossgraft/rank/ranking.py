@@ -22,8 +22,9 @@ class Ranking(Result[RankingRecord]):
         return self.record.advice
 
     def summary(self) -> str:
-        """The data, the score that orders the ranking, and the advice."""
-        return f"{self.record.dataset.name} by {self.record.primary_score}: {self.advice}"
+        """The data, the score that orders the ranking, the advice, and what speaks against its best model."""
+        caution = "" if self.record.caution is None else f" Caveat: {self.record.caution}"
+        return f"{self.record.dataset.name} by {self.record.primary_score}: {self.advice}{caution}"
 
     def to_frame(self) -> pd.DataFrame:
         """One row per model and score, best first by the primary score."""

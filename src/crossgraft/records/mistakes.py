@@ -21,4 +21,4 @@ class MistakesRecord(Record):
 
     num_wrong: int = Field(description="Images with a wrong answer.")
     num_images: int
-    most_certain: list[MistakeRecord] = Field(description="The surest first, at most 12; one an image.")
+    most_certain: list[MistakeRecord] = Field(description="The surest first, at most 12, one per image.")

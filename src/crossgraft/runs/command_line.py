@@ -29,13 +29,13 @@ def command_line(
     *,
     out: str | Path,
     before: Sequence[str] = (),
-    with_places: bool = False,
+    from_here: bool = False,
 ) -> str:
     """``crossgraft VERB BEFORE DATA --flag value …`` with only the options that differ from their defaults.
 
-    ``with_places`` keeps absolute paths: for the terminal that they were typed in, not for any file.
+    ``from_here`` reduces absolute paths to what leads there from the current folder: for a terminal, where it can be typed.
     """
-    shown = _as_typed if with_places else display_value
+    shown = _from_here if from_here else display_value
     words = ["crossgraft", verb, *(str(shown(word)) for word in before), str(shown(str(data)))]
     for name, option in options_of(options).items():
         if name in typed and typed[name] != option.default:
@@ -43,9 +43,13 @@ def command_line(
     return shlex.join([*words, "--out", str(shown(str(out)))])
 
 
-def _as_typed(value: object) -> object:
-    """A value as it was typed."""
-    return storable(str(value)) if isinstance(value, str | Path) else value
+def _from_here(value: object) -> object:
+    """A value as it can be typed in the current folder; of a path that lies elsewhere only the last part, after …."""
+    if not isinstance(value, str | Path) or not Path(value).is_absolute():
+        return display_value(value)
+    path, here = Path(value), Path.cwd()
+    inside = path.relative_to(here) if path.is_relative_to(here) else Path("…", path.name)
+    return storable(inside.as_posix())
 
 
 def _flag(flag: str, value: object, shown: Callable[[object], object]) -> list[str]:

@@ -28,8 +28,8 @@ CARRIED: Sequence[type[Options]] = (
 )
 """Options that mean the same to every command, so that the next one gets them too."""
 
-DATA, RUN = "DATA", "RUN"
-"""What stands for a place that is not known."""
+DATA, RUN, ONE_MODEL = "DATA", "RUN", "ONE_MODEL.yaml"
+"""What stands for a place that is not known; a zoo file that holds one entry of a larger one."""
 
 _OF_THE_RUN = ("--out", "--overwrite")
 _ZOO_SUFFIXES = (".yaml", ".yml")
@@ -130,7 +130,7 @@ class TypedCommand:
         for item in items:
             if PurePath(item).name.startswith(f"{name}.") or item.rpartition(":")[2] == name:
                 return item
-        return f"{name}.yaml" if any(item.endswith(_ZOO_SUFFIXES) for item in items) else name
+        return ONE_MODEL if any(item.endswith(_ZOO_SUFFIXES) for item in items) else name
 
 
 def _line(verb: str, inputs: Sequence[str], flags: Sequence[Flag]) -> str:

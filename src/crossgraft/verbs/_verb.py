@@ -35,7 +35,7 @@ class Run:
         command: Its name on the command line.
         options: Options as given.
         reporter: Where progress goes.
-        typed: The command line of the run directory that was opened, with the places of this machine; empty without one.
+        typed: The command line of the run directory that was opened, from the current folder; empty without one.
     """
 
     command: str
@@ -57,7 +57,7 @@ class Run:
         """The run directory; None where nothing is to be written. Arguments as in ``open_command_run``."""
         if out is not None:
             kind = type(self.options)
-            self.typed.append(command_line(self.command, data, typed, kind, out=out, before=before, with_places=True))
+            self.typed.append(command_line(self.command, data, typed, kind, out=out, before=before, from_here=True))
         with open_command_run(
             type(self.options),
             self.command,

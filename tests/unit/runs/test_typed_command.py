@@ -42,7 +42,7 @@ def test_the_same_command_goes_into_a_directory_of_its_own():
         ("a,b", "b", "b"),
         ("weights/b.safetensors,a", "b", "weights/b.safetensors"),
         ("package.networks:small,a", "small", "package.networks:small"),
-        ("zoo.yaml", "b", "b.yaml"),
+        ("zoo.yaml", "b", "ONE_MODEL.yaml"),
         ("zoo.yaml,b", "b", "b"),
         (None, "b", "b"),
     ],

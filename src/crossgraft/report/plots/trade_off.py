@@ -56,7 +56,7 @@ class TradeOff(NamedTuple):
 def trade_off_figure(
     variants: Sequence[TradeOff],
     curve: Sequence[tuple[float, float]],
-    joined: Sequence[bool],
+    joined: Sequence[bool] = (),
     *,
     x_label: str,
     y_label: str,
@@ -69,7 +69,7 @@ def trade_off_figure(
     Args:
         variants: Variants in the order of the table.
         curve: Similarity and quality of the networks between pretrained and fine-tuned, in their order; may be empty.
-        joined: Whether each of them is joined to the next; where not, nothing is drawn between the two.
+        joined: Whether each of them is joined to the next; where not, as by default, nothing is drawn between the two.
         x_label: Quantity and unit.
         y_label: Quantity and unit.
         identifier: Unique on the page.

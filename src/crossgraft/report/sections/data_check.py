@@ -63,8 +63,11 @@ def _worst_finding(source: Source[DataCheckRecord]) -> Caveat | None:
     findings = [finding for finding in source.record.findings if finding.severity in ("unsound", "warning")]
     if not findings:
         return None
-    said = "" if findings[0].severity == "unsound" else f"{findings[0].text} "
-    return Caveat(f"{findings[0].title}: {said}{findings[0].advice}".rstrip())
+    worst = findings[0]
+    said = (
+        (worst.advice or worst.title) if worst.severity == "unsound" else f"{worst.title}: {worst.text} {worst.advice}"
+    )
+    return Caveat(said.rstrip())
 
 
 def _not_assessed(source: Source[DataCheckRecord]) -> Caveat | None:

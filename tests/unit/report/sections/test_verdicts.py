@@ -177,7 +177,7 @@ def test_where_nothing_speaks_for_a_model_the_images_are_looked_at_next(ranking)
 def test_a_page_shows_no_more_of_a_path_than_its_command_does(ranking, examples):
     source = Source(ranking.model_copy(update={"advised": ["a"]}), run=examples.run_record())
     section = KINDS.get("ranking").builders[0](source)
-    assert section.blocks[0].following == "crossgraft tune '…/breastmnist.npz' --model a.yaml --seed 7"
+    assert section.blocks[0].following == "crossgraft tune '…/breastmnist.npz' --model ONE_MODEL.yaml --seed 7"
 
 
 # Of a prediction.
@@ -240,7 +240,7 @@ def test_one_training_each_asks_for_more_seeds():
 def test_a_check_says_what_to_repair_or_ranks_next(examples):
     typed = "crossgraft check images --group-column patient --holdout 0.2 --out runs/check"
     unsound, _ = verdict_of(examples.data_check_record(), typed)
-    assert unsound.caveat == "Identical images across splits: Remove them."
+    assert unsound.caveat == "Remove them."
     assert unsound.following == "crossgraft check images --group-column patient --holdout 0.2"
     sound, _ = verdict_of(examples.data_check_record(is_sound=True), typed)
     assert sound.caveat is None
