@@ -10,7 +10,7 @@ from crossgraft.report.source import Source
 from crossgraft.runs.typed_command import RUN, TypedCommand
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import counted
-from crossgraft.words.metric_words import metric_in_words, overall
+from crossgraft.words.metric_words import guessing, metric_in_words, overall
 
 OTHER_IMAGES = (
     "Whether these images are like those of training (scanner, hospital, patients) was not checked. The model also answers for "
@@ -32,10 +32,12 @@ def worth_in_words(record: PredictionRecord) -> str:
 
 def _told(record: PredictionRecord) -> tuple[list[str], list[str]]:
     """The primary metric in words: here, and on test images of the model."""
-    headline = recorded_task(record).primary_metric  # as where it was fine-tuned
-    here = [metric_in_words(row) for row in overall(record.metrics) if row.metric == headline]
+    task = recorded_task(record)
+    headline = task.primary_metric  # as where it was fine-tuned
+    guess = guessing(headline, len(record.class_names) if task.partitions else 2)
+    here = [metric_in_words(row, guess=guess) for row in overall(record.metrics) if row.metric == headline]
     before = [
-        f"{metric_in_words(row)} of {row.split}"
+        f"{metric_in_words(row, guess=guess)} of {row.split}"
         for row in overall(record.training_metrics)
         if row.split in ("test", "out of fold") and row.metric == headline
     ]
