@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -30,11 +30,13 @@ class Result(ABC, Generic[RecordT]):
         found: The record; None where only a plan was made.
         out: Run directory, or None.
         report: The HTML report, if one was written.
+        command_line: The command that gives it again, typed in the current folder; for the terminal, never written.
     """
 
     found: RecordT | None = None
     out: Path | None = None
     report: Path | None = None
+    command_line: str | None = field(default=None, kw_only=True)
 
     @property
     def record(self) -> RecordT:

@@ -87,7 +87,10 @@ def comparison_record(**changes):
         "seeds": [0],
         "primary_metric": "balanced_accuracy",
         "variants": variants,
-        "trainings": [training(row.variant, row.metric.value) for row in variants],
+        "trainings": [
+            training(row.variant, row.metric.value, folder=f"trainings/{row.variant.partition(':')[0]}-0")
+            for row in variants
+        ],
         "interpolation": [curve],
         "interval_words": "There is one training each, so intervals are those of test images.",
         "seconds": 50.0,

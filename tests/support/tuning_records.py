@@ -35,6 +35,7 @@ TITLES = {
     "f1": "F1",
     "calibration_error": "Calibration error",
 }
+SENSITIVITY = {"sensitivity": "Sensitivity"}
 
 
 def tuned_model(*, num_outputs=2, name="mobilenetv2_100"):
@@ -58,7 +59,7 @@ def tuned_model(*, num_outputs=2, name="mobilenetv2_100"):
 def metric(name, value, *, split="test", half_width=0.05, num_images=156, num_groups=78, **fields):
     return MetricRecord(
         metric=name,
-        title=TITLES[name],
+        title=(TITLES | SENSITIVITY)[name],
         value=value,
         low=None if value is None else max(value - half_width, 0),
         high=None if value is None else min(value + half_width, 1),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from crossgraft.data.dataset import Dataset
@@ -34,6 +36,13 @@ def describe_dataset(dataset: ImageRows, *, show_names: bool = False) -> Dataset
         num_skipped_unreadable=len(dataset.skipped_unreadable),
         skipped_unreadable=list(dataset.skipped_unreadable) if show_names else [],
     )
+
+
+def thumbnails_of_rows(images: ImageRows, numbers: Iterable[int]) -> list[Thumbnail]:
+    """Small images that are shown for themselves, by their numbers from 1; each once."""
+    return [
+        Thumbnail(row=number, png_base64=thumbnail_png(images.read(number - 1))) for number in dict.fromkeys(numbers)
+    ]
 
 
 def make_thumbnails(dataset: Dataset) -> list[Thumbnail]:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from crossgraft.metrics.rows import GAP, METRICS, MetricRow
+from crossgraft.statistics import WithInterval, independent_difference
 
 MOST_VALUES = 10
 """A column with more distinct values makes subgroups of few images each, where some gap is large by chance."""
@@ -56,12 +57,8 @@ def subgroups_of(column: str, values: Shaped[np.ndarray, " num_samples"]) -> lis
 def gap_row(rows: Sequence[MetricRow]) -> MetricRow | None:
     """The largest difference between two subgroups of one metric, or None with fewer than two intervals.
 
-    The interval is Newcombe's for a difference: low = a − b − √((a − low_a)² + (high_b − b)²), high alike. It takes the
-    subgroups as independent, and does not know that the two were picked because they differ most, so with many
-    subgroups some gap excludes 0 by chance.
-
-    Reference:
-        Newcombe, Stat. Med. 17 (1998) 873, method 10; for any statistic Zou and Donner, Stat. Med. 27 (2008) 1693.
+    The interval is that of ``independent_difference``. It does not know that the two were picked because they differ most, so
+    with many subgroups some gap excludes 0 by chance.
     """
     known = [row for row in rows if row.value is not None and row.low is not None and row.attribute_value != MISSING]
     if len(known) < 2:
@@ -70,13 +67,12 @@ def gap_row(rows: Sequence[MetricRow]) -> MetricRow | None:
     second = min(known, key=lambda row: row.value or 0.0)
     if first is second:  # all are equal
         first, second = known[0], known[1]
-    a, low_a, high_a = _interval(first)
-    b, low_b, high_b = _interval(second)
+    gap = independent_difference(_interval(first), _interval(second))
     return first._replace(
         metric=first.metric + GAP,
-        value=a - b,
-        low=a - b - math.hypot(a - low_a, high_b - b),
-        high=a - b + math.hypot(high_a - a, b - low_b),
+        value=gap.value,
+        low=gap.low,
+        high=gap.high,
         num_images=first.num_images + second.num_images,
         num_groups=None if first.num_groups is None else first.num_groups + (second.num_groups or 0),
         attribute_value=f"{first.attribute_value} − {second.attribute_value}",
@@ -84,11 +80,11 @@ def gap_row(rows: Sequence[MetricRow]) -> MetricRow | None:
     )
 
 
-def _interval(row: MetricRow) -> tuple[float, float, float]:
+def _interval(row: MetricRow) -> WithInterval:
     value, low, high = row.value, row.low, row.high
     if value is None or low is None or high is None:
         raise ValueError(f"The row of {METRICS[row.metric].title} has no interval.")
-    return value, low, high
+    return WithInterval(value, low, high)
 
 
 def _subgroup(name: str, rows: Bool[np.ndarray, " num_samples"]) -> Subgroup:

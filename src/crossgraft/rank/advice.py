@@ -1,14 +1,15 @@
 """What the numbers support, in one or two sentences, and what was checked."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from crossgraft.data import Dataset
-from crossgraft.rank.order import separable
-from crossgraft.records import CheckRecord, ModelRecord, RankingByScore, RankingRecord, ScoreCell
+from crossgraft.rank.order import difference, separable
+from crossgraft.records import CheckRecord, ModelRecord, RankingByScore, ScoreCell
 from crossgraft.statistics.jackknife import MIN_BLOCKS
-from crossgraft.words.formatting import counted
+from crossgraft.words.formatting import counted, joined
 
 FEW_IMAGES_PER_CLASS = 10
 MOST_CLASSES = 8
@@ -17,48 +18,95 @@ MOST_NAMES = 3
 _MOST_LABELS = 20
 
 
-def advisable(record: RankingRecord) -> list[str]:
-    """Candidates that have a rank and that neither control speaks against, best first.
+class Advice(NamedTuple):
+    """What the numbers support.
 
-    A control speaks against a model that is not above its own value under shuffled labels, or not above the same architecture
-    with random weights.
+    Attributes:
+        sentence: In words, with how many models were left out and why.
+        models: The models that it names or counts, the best first; empty where there is no evidence for any.
+        caution: What speaks against the best of them.
     """
-    score = record.primary_score
-    controls = {m.architecture: record.cell(m.name, score) for m in record.models if m.role != "candidate"}
-    names: list[str] = []
-    for row in record.ranking(score).rows:
-        cell, control = record.cell(row.model, score), controls.get(record.model(row.model).architecture)
-        is_above = control is None or _value(cell) > _value(control)
-        if row.rank is not None and cell.above_shuffled is not False and is_above:
-            names.append(row.model)
-    return names
+
+    sentence: str
+    models: Sequence[str] = ()
+    caution: str | None = None
 
 
-def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell], models: Sequence[ModelRecord]) -> str:
-    """One or two sentences of advice, derived from intervals and controls only."""
-    ranked = [row for row in ranking.rows if row.rank is not None]
+def write_advice(
+    title: str, ranking: RankingByScore, cells: Sequence[ScoreCell], models: Sequence[ModelRecord]
+) -> Advice:
+    """Advice from intervals and controls only.
+
+    A model that is not above its own architecture with random weights is left out: its pretraining shows nothing here.
+    """
+    ranked = [row.model for row in ranking.rows if row.rank is not None]
     if not ranked:
-        return f"{title} gives no value for any model here, so there is no ranking."
+        return Advice(f"{title} gives no value for any model here, so there is no ranking.")
     by_model = {cell.model: cell for cell in cells}
-    best = ranked[0]
-    if all(by_model[row.model].above_shuffled is False for row in ranked):
-        return (
+    if all(by_model[name].above_shuffled is False for name in ranked):
+        return Advice(
             f"No model is above its own value under shuffled labels: by {title} these images give no evidence for any "
             "of them. Bring more images, or check the labels."
         )
-    if len(ranked) == 1:
-        sentence = f"Only {best.model} has a value, so there is nothing to compare it with."
-    elif len(best.not_separable_from) == len(ranked) - 1:
-        sentence = (
-            f"{title} cannot tell the {len(ranked)} models apart on these images: take the one that is cheapest to run, "
+    left_out = [name for name in not_above_random(models, cells) if name in ranked]
+    names = [name for name in ranked if name not in left_out]
+    if not names:
+        which = "The only model is" if len(left_out) == 1 else f"None of the {len(left_out)} models is"
+        return Advice(
+            f"{which} separably above the same architecture with random weights: by {title} these images give no evidence that "
+            "pretraining helps. Bring more images."
+        )
+    alike = [name for name in names[1:] if not separable(by_model[names[0]], by_model[name])]
+    sentence = _start_with(names, alike, title, models, others_left_out=bool(left_out))
+    if left_out:
+        verb = "is" if len(left_out) == 1 else "are"
+        sentence += (
+            f" {len(left_out)} of {counted(len(ranked), 'model')} {verb} left out, not separably above the same architecture "
+            f"with random weights: {joined(left_out)}."
+        )
+    controls = [by_model[row.model] for row in ranking.rows if row.role != "candidate"]
+    return Advice(sentence, [names[0], *alike], _caution(title, by_model[names[0]], controls))
+
+
+def not_above_random(models: Sequence[ModelRecord], cells: Sequence[ScoreCell]) -> list[str]:
+    """Candidates with a value that is not above that of their own architecture with random weights.
+
+    The interval of the difference decides; where there is none, the two values.
+    """
+    by_model = {cell.model: cell for cell in cells}
+    controls = {model.architecture: by_model[model.name] for model in models if model.role != "candidate"}
+    return [
+        model.name
+        for model in models
+        if model.role == "candidate" and model.architecture in controls and by_model[model.name].value is not None
+        if not _is_above(by_model[model.name], controls[model.architecture])
+    ]
+
+
+def _is_above(cell: ScoreCell, control: ScoreCell) -> bool:
+    has_interval = difference(cell, control) is not None
+    return _value(cell) > _value(control) and (separable(cell, control) or not has_interval)
+
+
+def _start_with(
+    names: Sequence[str], alike: Sequence[str], title: str, models: Sequence[ModelRecord], *, others_left_out: bool
+) -> str:
+    """The best model, with those of ``names`` that are ``alike``: the score cannot tell them from the best."""
+    best = names[0]
+    if len(names) == 1:
+        return (
+            f"Start with {best}: it is the only model above its random weights."
+            if others_left_out
+            else f"Only {best} has a value, so there is nothing to compare it with."
+        )
+    if len(alike) == len(names) - 1:
+        return (
+            f"{title} cannot tell the {len(names)} models apart on these images: take the one that is cheapest to run, "
             "or bring more images."
         )
-    elif best.not_separable_from:
-        sentence = _several([row.model for row in ranked if row.rank in [1, *best.not_separable_from]], title, models)
-    else:
-        sentence = f"Start with {best.model}: {title} separates it from every other model here."
-    controls = [by_model[row.model] for row in ranking.rows if row.role != "candidate"]
-    return sentence + _caution(title, by_model[best.model], controls)
+    if alike:
+        return _several([best, *alike], title, models)
+    return f"Start with {best}: {title} separates it from every other model {'that is left' if others_left_out else 'here'}."
 
 
 def _several(names: Sequence[str], title: str, models: Sequence[ModelRecord]) -> str:
@@ -75,17 +123,17 @@ def _parameters_without_head(model: ModelRecord) -> int:
     return model.num_parameters - (model.num_source_classes or 0) * (model.num_features + 1)
 
 
-def _caution(title: str, best: ScoreCell, controls: Sequence[ScoreCell]) -> str:
+def _caution(title: str, best: ScoreCell, controls: Sequence[ScoreCell]) -> str | None:
     """What speaks against the best model: shuffled labels or a random network that do as well."""
     if best.above_shuffled is False:
-        return f" Take care: {best.model} is not above its own {title} under shuffled labels."
+        return f"{best.model} is not above its own {title} under shuffled labels."
     higher = [cell.model for cell in controls if _value(cell) > _value(best)]
     equal = [cell.model for cell in controls if cell.value is not None and not separable(best, cell)]
     if higher:
-        return f" Take care: a network with random weights ({higher[0]}) scores higher than the best model."
+        return f"A network with random weights ({higher[0]}) scores higher than the best model."
     if equal:
-        return f" Take care: a network with random weights ({equal[0]}) cannot be told apart from the best model."
-    return ""
+        return f"A network with random weights ({equal[0]}) cannot be told apart from the best model."
+    return None
 
 
 def write_checks(
@@ -187,18 +235,10 @@ def _check_shuffled(title: str, cells: Sequence[ScoreCell], models: Sequence[Mod
 
 
 def _check_random_weights(title: str, cells: Sequence[ScoreCell], models: Sequence[ModelRecord]) -> CheckRecord:
-    by_model = {cell.model: cell for cell in cells}
-    controls = {model.architecture: by_model[model.name] for model in models if model.role != "candidate"}
-    if not controls:
+    if all(model.role == "candidate" for model in models):
         text = "No network with random weights was scored."
         return CheckRecord(title="Random weights", severity="not assessed", text=text)
-    equal = [
-        model.name
-        for model in models
-        if model.role == "candidate" and model.architecture in controls and by_model[model.name].value is not None
-        if _value(by_model[model.name]) <= _value(controls[model.architecture])
-        or not separable(by_model[model.name], controls[model.architecture])
-    ]
+    equal = not_above_random(models, cells)
     if not equal:
         text = f"Every model is separably above the same architecture with random weights, by {title}."
         return CheckRecord(title="Random weights", severity="passed", text=text)

@@ -49,6 +49,7 @@ def assemble_record(
     titles = {score.name: score.title for score in scores}
     title = titles[primary]
     candidates = [model for model in models if model.role == "candidate"]
+    advice = write_advice(title, rankings[primary], cells[primary], models)
     prior = describe_prior(history, candidates, cells, titles, seed=seed)
     return RankingRecord(
         dataset=describe_dataset(dataset, show_names=show_names),
@@ -58,7 +59,9 @@ def assemble_record(
         primary_score=primary,
         primary_reason=primary_reason,
         rankings=list(rankings.values()),
-        advice=write_advice(title, rankings[primary], cells[primary], models),
+        advice=advice.sentence,
+        advised=list(advice.models),
+        caution=advice.caution,
         ground_truth=truth,
         agreement=[
             row

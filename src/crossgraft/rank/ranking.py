@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from crossgraft.errors import NotApplicable, UsageError
 from crossgraft.models import ModelSpec
-from crossgraft.rank.advice import advisable
 from crossgraft.records import RankingRecord
 from crossgraft.result import Result
 
@@ -36,7 +35,7 @@ class Ranking(Result[RankingRecord]):
             NotApplicable: No model is above its own value under shuffled labels and above random weights.
             UsageError: The ranking holds no models, because it was not made by ``rank_models``.
         """
-        names = advisable(self.record)
+        names = self.record.advised or []
         if not names:
             raise NotApplicable(f"There is no best model. {self.advice} ranking.specs has all models by name.")
         if names[0] not in self.specs:
@@ -52,8 +51,9 @@ class Ranking(Result[RankingRecord]):
         return self.record.advice
 
     def summary(self) -> str:
-        """The data, the score that orders the ranking, and the advice."""
-        return f"{self.record.dataset.name} by {self.record.primary_score}: {self.advice}"
+        """The data, the score that orders the ranking, the advice, and what speaks against its best model."""
+        caution = "" if self.record.caution is None else f" Caveat: {self.record.caution}"
+        return f"{self.record.dataset.name} by {self.record.primary_score}: {self.advice}{caution}"
 
     def to_frame(self) -> pd.DataFrame:
         """One row per model and score, best first by the primary score."""

@@ -20,6 +20,8 @@ from crossgraft.records.demo import BestModelRecord, DemoPrediction, DemoRecord,
 from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
 from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
 from crossgraft.records.looks import Look, LooksRecord
+from crossgraft.records.mistakes import MistakeRecord as MistakeRecord
+from crossgraft.records.mistakes import MistakesRecord as MistakesRecord
 from crossgraft.records.models import ModelRecord, PreprocessingRecord, Role
 from crossgraft.records.prediction import PredictionRecord, PredictionRow
 from crossgraft.records.prior import STATIC_PRIOR, KnownResult, PriorRecord, PriorRow

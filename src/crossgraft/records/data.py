@@ -45,5 +45,6 @@ class DatasetRecord(Record):
 class Thumbnail(Record):
     """One small image for the report, at most 96 pixels a side."""
 
-    class_name: str
+    class_name: str = Field(default="", description="What it is an example of.")
+    row: int | None = Field(default=None, description="Number of the image, from 1, where it is shown for itself.")
     png_base64: str

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from pydantic import Field
 
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
 from crossgraft.records.tuning import MetricRecord
+
+_ROUNDING = 1e-9
+LARGEST_STEP = 0.25
+"""Largest change of a CKA from one measured network to the next that a line may cross: a quarter of its range."""
 
 
 class InterpolationPoint(Record):
@@ -45,6 +50,22 @@ class InterpolationRecord(Record):
     num_batch_norms: int = Field(description="Layers with such statistics.")
     seconds: float
     references: list[Reference] = []
+
+    def is_joined(self, place: int, kind: str) -> bool:
+        """Whether the networks between the point at ``place`` and the next may be taken to lie between the two.
+
+        They may not where a CKA is missing or changes by more than ``LARGEST_STEP``, nor at an end of the way where statistics of
+        BatchNorm were estimated: that end has its own, and no network near it has.
+
+        Args:
+            place: From 0.
+            kind: ``cka`` or ``cka_debiased``.
+        """
+        here, there = self.points[place : place + 2]
+        step = abs(here.similarity.get(kind, math.nan) - there.similarity.get(kind, math.nan))
+        has_jumps = self.batch_norm == "estimate" and self.num_batch_norms > 0
+        at_an_end = here.alpha == 0 or there.alpha == 1
+        return step <= LARGEST_STEP + _ROUNDING and not (has_jumps and at_an_end)
 
     @property
     def picked(self) -> InterpolationPoint | None:

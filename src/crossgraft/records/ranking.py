@@ -120,6 +120,11 @@ class RankingRecord(Record):
     primary_reason: str
     rankings: list[RankingByScore]
     advice: str
+    advised: list[str] | None = Field(
+        default=None,
+        description="Models of the advice, the best first; empty: nothing speaks for any. None: written by an earlier version.",
+    )
+    caution: str | None = Field(default=None, description="What speaks against the best of them.")
     ground_truth: GroundTruthRecord | None = None
     agreement: list[AgreementRecord] = []
     checks: list[CheckRecord] = []

@@ -10,6 +10,7 @@ from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Sh
 from crossgraft.records.checks import CheckRecord
 from crossgraft.records.data import DatasetRecord
 from crossgraft.records.looks import LooksRecord
+from crossgraft.records.mistakes import MistakesRecord
 from crossgraft.records.models import PreprocessingRecord
 
 
@@ -258,6 +259,7 @@ class TuningRecord(Record):
     metrics: list[MetricRecord]
     primary_metric: str = Field(description="The metric that headlines are about.")
     confusion: ConfusionRecord | None = None
+    mistakes: MistakesRecord | None = Field(default=None, description="None: written by an earlier version.")
     roc: list[RocRecord] = []
     calibration: CalibrationRecord | None = None
     calibration_reason: str | None = Field(default=None, description="Why there is no calibration.")

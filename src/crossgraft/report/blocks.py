@@ -15,6 +15,24 @@ Part = Literal["verdict", "evidence", "checks", "how it was made", "references"]
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """The answer, the biggest caveat, and what to type next; made by ``sections._verdict``.
+
+    Args:
+        answer: In one or two sentences.
+        caveat: What most limits it.
+        following: The next command (a line of Python after an export), to be copied.
+        purpose: What that is for: ``to fine-tune it``.
+    """
+
+    template: ClassVar[str] = "block_verdict.html"
+    answer: str
+    caveat: str | None = None
+    following: str | None = None
+    purpose: str = ""
+
+
+@dataclass(frozen=True)
 class Paragraph:
     """One paragraph; ``lead`` is the answer itself, ``quiet`` a side remark. The terminal leaves out what is ``page_only``."""
 
@@ -101,7 +119,7 @@ class Folded:
     page_only: bool = True
 
 
-Block = Paragraph | Items | Facts | Code | Figure | Gallery | Checks | Literature | Folded | Table
+Block = Verdict | Paragraph | Items | Facts | Code | Figure | Gallery | Checks | Literature | Folded | Table
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.report.blocks import Block, Checks, Code, Facts, Figure, Folded, Items, Literature, Paragraph, Section
+from crossgraft.report.blocks import (
+    Block,
+    Checks,
+    Code,
+    Facts,
+    Figure,
+    Folded,
+    Items,
+    Literature,
+    Paragraph,
+    Section,
+    Verdict,
+)
 from crossgraft.report.tables import Table
 
 
@@ -19,6 +31,8 @@ def blocks_as_markdown(blocks: Sequence[Block]) -> str:
 
 
 def _markdown(block: Block) -> str:
+    if isinstance(block, Verdict):
+        return _verdict(block)
     if isinstance(block, Paragraph):
         return block.text
     if isinstance(block, Items):
@@ -42,6 +56,15 @@ def _markdown(block: Block) -> str:
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         return "\n\n".join([f"**{block.caption}**", table, *block.notes])
     return ""
+
+
+def _verdict(block: Verdict) -> str:
+    parts = [block.answer]
+    if block.caveat is not None:
+        parts.append(f"Caveat: {block.caveat}")
+    if block.following is not None:
+        parts.append(f"Next, {block.purpose}:\n\n```\n{block.following}\n```")
+    return "\n\n".join(parts)
 
 
 def _list(items: Sequence[str]) -> str:

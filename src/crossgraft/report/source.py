@@ -15,6 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 from crossgraft.errors import DataError, RunDirectoryError
 from crossgraft.paths import read_whole
 from crossgraft.records import SCHEMA_VERSION, DemoRecord, RankingRecord, Record, RunRecord, Thumbnail
+from crossgraft.report.paths import without_absolute_paths
+from crossgraft.runs.typed_command import TypedCommand
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)
 OtherT = TypeVar("OtherT", bound=Record)
@@ -33,6 +35,7 @@ class Source(Generic[RecordT]):
         prefix: Put before every anchor and every id of a figure; empty for a page of one run.
         is_at_home: Whether the page lies in the run directory, so that links to other files there hold.
         out: Run directory, for a reader who is outside it; None for a page, which lies in it.
+        command_line: The command as it was typed, for the terminal; a page has that of ``run``.
     """
 
     record: RecordT
@@ -41,6 +44,14 @@ class Source(Generic[RecordT]):
     prefix: str = ""
     is_at_home: bool = True
     out: Path | None = None
+    command_line: str | None = None
+
+    @property
+    def typed(self) -> TypedCommand:
+        """The command, with no more of its places than the page shows elsewhere."""
+        if self.command_line is not None:
+            return TypedCommand.read(self.command_line)
+        return TypedCommand.read("" if self.run is None else without_absolute_paths(self.run.command_line))
 
     def showing(self, record: OtherT) -> Source[OtherT]:
         """The same run with another record in view."""

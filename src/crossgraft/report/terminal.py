@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from crossgraft.records import CheckRecord, Record
-from crossgraft.report.blocks import Block, Checks, Code, Facts, Folded, Heading, Items, Paragraph, Section
+from crossgraft.report.blocks import Block, Checks, Code, Facts, Folded, Heading, Items, Paragraph, Section, Verdict
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Table
 from crossgraft.result import Result
@@ -22,25 +22,26 @@ _USE = "Research use, not a medical device."
 
 def result_as_text(result: Result[Any]) -> str:
     """What was found, the answer last, and where the rest is; only the summary where a record has no page."""
-    found = record_as_text(result.shown, out=result.out)
+    found = record_as_text(result.shown, out=result.out, command_line=result.command_line)
     text = result.summary() if found is None else f"{found}\n\n{_USE}"
     places = "\n".join(place(what, path) for what, path in result.places().items())
     return text if not places else f"{text}\n{places}"
 
 
-def record_as_text(record: Record, *, out: Path | None = None) -> str | None:
+def record_as_text(record: Record, *, out: Path | None = None, command_line: str | None = None) -> str | None:
     """A record by its kind; None for one that has no page.
 
     Args:
         record: What a verb measured.
         out: Its run directory.
+        command_line: What was typed for it.
     """
     from crossgraft.report.sections import KINDS  # figures bring matplotlib
 
     name = str(getattr(record, "kind", ""))
     if name not in KINDS:
         return None
-    kind, source = KINDS.get(name), Source(record, out=out)
+    kind, source = KINDS.get(name), Source(record, out=out, command_line=command_line)
     sections = [section for builder in kind.terminal if (section := builder(source)) is not None]
     return sections_as_text(kind.heading(source), sections)
 
@@ -59,7 +60,7 @@ def _section(section: Section, said: set[str]) -> str:
     """Its blocks under an underlined title, which the answer needs not; the answer itself comes last."""
     title = visible(section.title)
     blocks: list[str] = []
-    answer_last = sorted(section.blocks, key=_is_lead)
+    answer_last = sorted(section.blocks, key=_is_answer)
     for block in reversed(answer_last):
         texts = [text for key, text in _texts(block) if key not in said]
         said.update(key for key, _ in _texts(block))
@@ -68,8 +69,8 @@ def _section(section: Section, said: set[str]) -> str:
     return body if section.part == "verdict" or not body else f"{title}\n{'-' * min(len(title), WIDTH)}\n{body}"
 
 
-def _is_lead(block: Block) -> bool:
-    return isinstance(block, Paragraph) and block.tone == "lead"
+def _is_answer(block: Block) -> bool:
+    return isinstance(block, Verdict) or (isinstance(block, Paragraph) and block.tone == "lead")
 
 
 def _texts(block: Block) -> list[tuple[str, str]]:
@@ -84,6 +85,8 @@ def _texts(block: Block) -> list[tuple[str, str]]:
 def _plain(block: Block) -> list[str]:
     if isinstance(block, Paragraph) and block.tone != "quiet" and not block.page_only:
         return [wrap(block.text)]
+    if isinstance(block, Verdict):
+        return _verdict(block)
     if isinstance(block, Items):
         return _first([wrap(item, first="- ", indent="  ") for item in block.items])
     if isinstance(block, Facts):
@@ -93,6 +96,12 @@ def _plain(block: Block) -> list[str]:
     if isinstance(block, Table) and not block.page_only:
         return [_table(block)]
     return []
+
+
+def _verdict(block: Verdict) -> list[str]:
+    caveat = [] if block.caveat is None else [wrap(block.caveat, first="Caveat: ", indent="  ")]
+    following = [] if block.following is None else [f"Next, {visible(block.purpose)}:", f"  {visible(block.following)}"]
+    return ["\n".join([wrap(block.answer), *caveat, *following])]
 
 
 def _first(texts: Sequence[str]) -> list[str]:

@@ -6,6 +6,8 @@ from crossgraft.statistics.friedman import friedman as friedman
 from crossgraft.statistics.friedman import friedman_of_ranks as friedman_of_ranks
 from crossgraft.statistics.friedman import method_ranks as method_ranks
 from crossgraft.statistics.holm import holm as holm
+from crossgraft.statistics.independent_difference import WithInterval as WithInterval
+from crossgraft.statistics.independent_difference import independent_difference as independent_difference
 from crossgraft.statistics.jackknife import Estimate as Estimate
 from crossgraft.statistics.jackknife import jackknife_blocks as jackknife_blocks
 from crossgraft.statistics.jackknife import jackknife_interval as jackknife_interval

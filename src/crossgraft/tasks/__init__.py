@@ -1,6 +1,7 @@
 """What depends on whether images have one class or any number of labels; nobody else asks."""
 
 from crossgraft.tasks._task import AnyTask as AnyTask
+from crossgraft.tasks._task import Decisions as Decisions
 from crossgraft.tasks._task import Likelihood as Likelihood
 from crossgraft.tasks._task import Task as Task
 from crossgraft.tasks._thresholds import DEFAULT_THRESHOLD as DEFAULT_THRESHOLD

@@ -192,6 +192,12 @@ class Task(str, ABC):
         """Stated probabilities, and whether what they were stated of is true, once per question."""
 
     @abstractmethod
+    def wrong_answers(
+        self, probabilities: Probabilities, decisions: Decisions, targets: Targets
+    ) -> Float[np.ndarray, "num_samples num_classes"]:
+        """Stated probability of each answer that was given and is wrong, one column per class or label; nan elsewhere."""
+
+    @abstractmethod
     def chances(self, probabilities: Probabilities, truth: Marks) -> Float[np.ndarray, "n _"]:
         """Probabilities of what was true, one column per question."""
 

@@ -107,6 +107,13 @@ class MultiClassTask(Task):
         """The largest probability, and whether its class is the true one."""
         return [(probabilities.max(axis=1), probabilities.argmax(axis=1) == targets)]
 
+    def wrong_answers(
+        self, probabilities: Probabilities, decisions: Decisions, targets: Targets
+    ) -> Float[np.ndarray, "n c"]:
+        """The probability of the class that was decided for, where it is not the true one."""
+        is_wrong = self.marks(decisions, probabilities.shape[1]) & (decisions != targets)[:, None]
+        return np.where(is_wrong, probabilities, np.nan)
+
     def chances(self, probabilities: Probabilities, truth: Marks) -> Float[np.ndarray, "n 1"]:
         """The probability of the true class."""
         return np.where(truth, probabilities, 0.0).sum(axis=1, keepdims=True)

@@ -70,6 +70,7 @@ def assemble_record(
         metrics=evaluation.metrics,
         primary_metric=prepared.task.primary_metric,
         confusion=evaluation.confusion,
+        mistakes=evaluation.mistakes,
         roc=evaluation.roc,
         calibration=evaluation.calibration,
         calibration_reason=evaluation.calibration_reason,

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crossgraft.compute import limit_threads, reuse_freed_memory
-from crossgraft.data.describe import make_thumbnails
+from crossgraft.data.describe import make_thumbnails, thumbnails_of_rows
 from crossgraft.errors import DataError
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.progress import Reporter
-from crossgraft.records import Look, LooksRecord, SavedModelRecord, TuningRecord
+from crossgraft.records import Look, LooksRecord, SavedModelRecord, Thumbnail, TuningRecord
 from crossgraft.runs import Publish, RunDirectory
 from crossgraft.runs.jobs import num_read_back, results_of, run_jobs
 from crossgraft.runs.ledger import count_looks
@@ -28,7 +28,7 @@ from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions, ev
 from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.planning.preparation import Preparation
-from crossgraft.tune.planning.rows import columns_of
+from crossgraft.tune.planning.rows import TuningRows, columns_of
 from crossgraft.tune.result import FOLD_MODELS, FineTuningResult
 from crossgraft.tune.result_rows import keep_known_result
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
@@ -204,16 +204,22 @@ def _write(
     record = tuned.record.model_copy(update=where)
     run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
     table = prediction_table([fold.predictions for fold in finished], prepared, show_names=options.show_names)
-    images = rows.dataset.take(rows.parts[0].train)
     page = publish(
         run,
         record,
         reporter,
         tables={"history.csv": tuned.history(), "metrics.csv": tuned.to_frame(), "predictions.csv": table},
         split=rows.split_record(),
-        thumbnails=None if options.no_images else lambda: make_thumbnails(images),
+        thumbnails=None if options.no_images else lambda: _thumbnails(record, rows),
     )
     return replace(tuned, found=record, out=run.path, report=page)
+
+
+def _thumbnails(record: TuningRecord, rows: TuningRows) -> list[Thumbnail]:
+    """Examples of each class, and the wrong answers that the model is surest of."""
+    mistakes = [] if record.mistakes is None else record.mistakes.most_certain
+    examples = make_thumbnails(rows.dataset.take(rows.parts[0].train))
+    return [*examples, *thumbnails_of_rows(rows.dataset, [mistake.row for mistake in mistakes])]
 
 
 def _keep_result(prepared: Preparation, record: TuningRecord, *, num_done: int, reporter: Reporter) -> None:

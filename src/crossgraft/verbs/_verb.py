@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
@@ -14,8 +14,9 @@ from crossgraft.data.listing import given_kind
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options import Option, Options, options_of
 from crossgraft.progress import Reporter
+from crossgraft.result import Result
 from crossgraft.runs import RunDirectory, open_command_run
-from crossgraft.runs.command_line import said_again
+from crossgraft.runs.command_line import said_again, typed_command
 
 P = ParamSpec("P")
 OptionsT = TypeVar("OptionsT", bound=Options)
@@ -37,6 +38,7 @@ class Run:
         reporter: Where progress goes.
         function: Its name in Python.
         inputs: What was given without a name.
+        typed: The command line of the run directory that was opened, from the current folder; empty without one.
     """
 
     command: str
@@ -44,6 +46,7 @@ class Run:
     reporter: Reporter
     function: str
     inputs: tuple[object, ...]
+    typed: list[str] = field(default_factory=list[str])
 
     @contextmanager
     def directory(
@@ -56,6 +59,9 @@ class Run:
         seed: int | None = None,
     ) -> Generator[RunDirectory | None]:
         """The run directory; None where nothing is to be written. Arguments as in ``open_command_run``."""
+        if out is not None:
+            with typed_command():
+                self.typed.append(self.said_again(typed, out=out))
         with open_command_run(
             self.command,
             command_line="" if out is None else self.said_again(typed, out=out),
@@ -120,7 +126,10 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
             _refuse_wrong_names(function.__name__, keywords, known)
             chosen = kind(**keywords)
             reporter = getattr(chosen, "reporter", None) or Reporter(quiet=True)
-            return function(*given, chosen, Run(command, chosen, reporter, function.__name__, tuple(given)))
+            run = Run(command, chosen, reporter, function.__name__, tuple(given))
+            result = function(*given, chosen, run)
+            is_run = isinstance(result, Result) and result.out is not None and run.typed
+            return replace(cast("Result[Any]", result), command_line=run.typed[-1]) if is_run else result
 
         vars(call).update(__signature__=_flat_signature(function, inputs, known), options=kind)
         call.__doc__ = documented(function.__doc__ or "", known)

@@ -9,8 +9,9 @@ from crossgraft.records import (
     MetricRecord,
     ValueRecord,
 )
+from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import NumberFormat, joined
-from crossgraft.words.metric_words import doubt_in_words, metric_name_in_words
+from crossgraft.words.metric_words import doubt_in_words, guessing, metric_name_in_words
 
 NUMBERS = NumberFormat(decimals=3)
 
@@ -23,37 +24,66 @@ def answer_in_words(record: FineTuningComparisonRecord) -> str:
     best = done[0]
     name = metric_name_in_words(record.primary_metric)
     said = [f"The best {name} on test is that of {best.variant}: {value_in_words(best.metric)}."]
-    doubt = _doubt(best, record)
+    doubt = best_may_be_guessing(record)
     if doubt is not None:
         said.append(doubt)
+    return " ".join([*said, *_of_the_others(done, record)])
+
+
+def best_in_words(record: FineTuningComparisonRecord) -> str:
+    """The best variant beside what guessing gives, and what its intervals allow to say of the others, in one sentence."""
+    done = [row for row in record.variants if row.metric.value is not None]
+    if not done:
+        return "No variant has a value, so nothing can be said."
+    best, name = done[0], metric_name_in_words(record.primary_metric)
+    guess = guessing(record.primary_metric, num_choices(record))
+    said = f"{best.variant} has the best {name} on test, {value_in_words(best.metric, guess=guess)}"
+    rivals = [row.variant for row in done if row.variant in best.not_separable_from]
+    unknown = [row.variant for row in done[1:] if _is_unknown(row, best)]
+    if rivals:
+        return f"{said}; {joined(rivals)} may be as good."
+    if unknown:
+        return f"{said}; nothing is known about whether {joined(unknown)} {'is' if len(unknown) == 1 else 'are'} worse."
+    if len(done) == 1:
+        return f"{said}."
+    seed = "" if len(record.seeds) > 1 else " with this one seed"
+    return f"{said}; separably better than {joined([row.variant for row in done[1:]])}{seed}."
+
+
+def num_choices(record: FineTuningComparisonRecord) -> int:
+    """Among how many answers guessing chooses: classes, or yes and no of each label."""
+    return len(record.dataset.class_names) if recorded_task(record.dataset).partitions else 2
+
+
+def details_in_words(record: FineTuningComparisonRecord) -> str:
+    """Which of the others are worse, and which of those that may be best keeps most."""
+    done = [row for row in record.variants if row.metric.value is not None]
+    return " ".join(_of_the_others(done, record)) if done else ""
+
+
+def _of_the_others(done: list[ComparedVariantRecord], record: FineTuningComparisonRecord) -> list[str]:
+    best, said = done[0], list[str]()
     rivals = [row for row in done if row.variant in best.not_separable_from]
     if len(done) > 1:
-        said.append(
-            _rivals_in_words(
-                best,
-                rivals,
-                done,
-                f"{best.variant} is" if len(record.seeds) > 1 else f"With this one seed {best.variant} is",
-            )
-        )
+        it_is = f"{best.variant} is" if len(record.seeds) > 1 else f"With this one seed {best.variant} is"
+        said.append(_rivals_in_words(best, rivals, done, it_is))
     keeper = _keeper([best, *rivals])
     if keeper is not None and rivals:
         said.append(_kept_in_words(keeper, best, record))
-    return " ".join(said)
+    return said
 
 
-def value_in_words(value: ValueRecord) -> str:
-    """The number with its interval.
+def value_in_words(value: ValueRecord, *, guess: float | None = None) -> str:
+    """The number with its interval, and what guessing gives where that is said.
 
     >>> value_in_words(ValueRecord(value=0.8, low=0.7, high=0.9, interval_of="seeds")).replace("\N{NO-BREAK SPACE}", " ")
     '0.800 (95 % interval over seeds 0.700 to 0.900)'
     """
+    chance = "" if guess is None else f"; guessing gives {guess:.2f}"
     if value.low is None or value.high is None:
-        return f"{NUMBERS(value.value)} (no interval)"
-    what = f"over {value.interval_of}"
-    return (
-        f"{NUMBERS(value.value)} (95\N{NO-BREAK SPACE}% interval {what} {NUMBERS(value.low)} to {NUMBERS(value.high)})"
-    )
+        return f"{NUMBERS(value.value)} (no interval{chance})"
+    ends = f"95\N{NO-BREAK SPACE}% interval over {value.interval_of} {NUMBERS(value.low)} to {NUMBERS(value.high)}"
+    return f"{NUMBERS(value.value)} ({ends}{chance})"
 
 
 def difference_in_words(difference: DifferenceRecord | None) -> str:
@@ -76,7 +106,7 @@ def curve_in_words(row: ComparedVariantRecord) -> str:
     if found is None:
         return NUMBERS(None)
     if found.value is None:
-        return "not as similar"
+        return "not measured there"
     side = "above" if found.value > 0 else "below" if found.value < 0 else "on it"
     return side if found.is_separable or found.value == 0 else f"{side}, may be chance"
 
@@ -89,8 +119,9 @@ def _rivals_in_words(
     if unknown and len(unknown) == len(done) - 1:
         return "Nothing is known about whether the others are worse: there are no intervals of the differences."
     if not rivals:
-        others = joined([row.variant for row in done[1:]])
-        return f"{it_is} better than {others}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
+        others = joined([row.variant for row in done[1:] if row.variant not in unknown])
+        known = f"{it_is} better than {others}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
+        return f"{known} Nothing is known about {joined(unknown)}." if unknown else known
     others = joined([row.variant for row in rivals])
     rest = [row.variant for row in done[1:] if row not in rivals and row.variant not in unknown]
     excluded = f" {it_is} better than {joined(rest)}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
@@ -99,19 +130,18 @@ def _rivals_in_words(
     return f"{others} {verb} not separable from it: the difference may be chance.{better}"
 
 
-def _doubt(best: ComparedVariantRecord, record: FineTuningComparisonRecord) -> str | None:
+def best_may_be_guessing(record: FineTuningComparisonRecord) -> str | None:
     """Said where even the best may be guessing."""
-    row = MetricRecord(
-        metric=record.primary_metric, title="", value=best.metric.value, low=best.metric.low, num_images=0
-    )
-    return doubt_in_words(row, len(record.dataset.class_names))
+    best = next((row.metric for row in record.variants if row.metric.value is not None), None)
+    if best is None:
+        return None
+    row = MetricRecord(metric=record.primary_metric, title="", value=best.value, low=best.low, num_images=0)
+    return doubt_in_words(row, num_choices(record))
 
 
 def _is_unknown(row: ComparedVariantRecord, best: ComparedVariantRecord) -> bool:
-    """Whether there is no interval of its difference to the best."""
-    if best.is_full:
-        return row.difference is not None and row.difference.low is None
-    return row.is_full and best.difference is not None and best.difference.low is None
+    """Whether nothing is known about its difference to the best: it, or that of either to full, has no interval."""
+    return any(each.difference is not None and each.difference.low is None for each in (row, best))
 
 
 def _keeper(rows: list[ComparedVariantRecord]) -> ComparedVariantRecord | None:

@@ -40,25 +40,42 @@ def rows_in_words(split: str) -> str:
     return "the rows that each fold held out" if split == "out of fold" else f"the rows of {split}"
 
 
-def doubt_in_words(row: MetricRecord, num_classes: int) -> str | None:
+def guessing(metric: str, num_choices: int) -> float | None:
+    """What guessing gives of a metric, whatever the class shares; None where that depends on them.
+
+    Args:
+        metric: Its name.
+        num_choices: Classes to choose from; 2 where each label is there or not.
+
+    >>> guessing("auc", 7), guessing("balanced_accuracy", 4), guessing("accuracy", 4)
+    (0.5, 0.25, None)
+    """
+    return {"auc": 0.5, "balanced_accuracy": 1 / num_choices}.get(metric)
+
+
+def doubt_in_words(row: MetricRecord, num_choices: int) -> str | None:
     """Said where the interval of a balanced accuracy or an AUC contains what guessing gives; None elsewhere.
 
     >>> row = MetricRecord(metric="auc", title="AUC", value=0.54, low=0.44, high=0.64, num_images=20)
     >>> doubt_in_words(row, 2)
     'Guessing gives 0.50, and the interval contains it: nothing shows yet that the model is better.'
     """
-    guess = {"auc": 0.5, "balanced_accuracy": 1 / num_classes}.get(row.metric)
+    guess = guessing(row.metric, num_choices)
     if guess is None or row.low is None or row.low > guess:
         return None
     return f"Guessing gives {guess:.2f}, and the interval contains it: nothing shows yet that the model is better."
 
 
-def metric_in_words(row: MetricRecord) -> str:
+def metric_in_words(row: MetricRecord, *, guess: float | None = None) -> str:
     """Value, interval and what it was measured on, as part of a sentence.
 
+    Args:
+        row: The metric.
+        guess: What guessing gives, to stand beside it.
+
     >>> row = MetricRecord(metric="auc", title="AUC", value=0.9, low=0.8, high=0.95, num_images=20, num_groups=9)
-    >>> metric_in_words(row).replace("\N{NO-BREAK SPACE}", " ")
-    'AUC 0.90 (95 % interval 0.80 to 0.95) on 20 images of 9 groups'
+    >>> metric_in_words(row, guess=0.5).replace("\N{NO-BREAK SPACE}", " ")
+    'AUC 0.90 (95 % interval 0.80 to 0.95; guessing gives 0.50) on 20 images of 9 groups'
     """
     as_text = metric_format([row])
     groups = "" if row.num_groups is None else f" of {counted(row.num_groups, 'group')}"
@@ -68,4 +85,5 @@ def metric_in_words(row: MetricRecord) -> str:
     ends = "no interval"
     if row.low is not None and row.high is not None:
         ends = f"95\N{NO-BREAK SPACE}% interval {as_text(row.low)} to {as_text(row.high)}"
-    return f"{row.title} {as_text(row.value)} ({ends}) {where}"
+    chance = "" if guess is None else f"; guessing gives {guess:.2f}"
+    return f"{row.title} {as_text(row.value)} ({ends}{chance}) {where}"

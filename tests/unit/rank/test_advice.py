@@ -21,63 +21,107 @@ def cell(number, model, value, *, spread=0.001, above=True):
     )
 
 
-def advise(cells, roles=None, sizes=None):
+def advise(cells, roles=None, sizes=None, architectures=None):
     roles = {cell.model: "candidate" for cell in cells} | (roles or {})
     models = [
-        model_record(cell.model, role=roles[cell.model], num_parameters=(sizes or {}).get(cell.model, 1))
+        model_record(
+            cell.model,
+            role=roles[cell.model],
+            num_parameters=(sizes or {}).get(cell.model, 1),
+            **({"architecture": architectures[cell.model]} if cell.model in (architectures or {}) else {}),
+        )
         for cell in cells
     ]
     return write_advice("LogME", order_models("s", cells, roles), cells, models)
 
 
 def test_a_separable_winner_is_named():
-    text = advise([cell(0, "a", 0.9), cell(1, "b", 0.1)])
-    assert text == "Start with a: LogME separates it from every other model here."
+    advice = advise([cell(0, "a", 0.9), cell(1, "b", 0.1)])
+    assert advice == ("Start with a: LogME separates it from every other model here.", ["a"], None)
 
 
 def test_what_can_not_be_told_apart_from_the_best_is_named_with_it():
-    text = advise([cell(0, "a", 0.9, spread=0.1), cell(1, "b", 0.85, spread=0.1), cell(2, "c", -9.0)])
-    assert text == "Start with a or b: LogME cannot tell them apart."
+    advice = advise([cell(0, "a", 0.9, spread=0.1), cell(1, "b", 0.85, spread=0.1), cell(2, "c", -9.0)])
+    assert advice == ("Start with a or b: LogME cannot tell them apart.", ["a", "b"], None)
 
 
 def test_many_that_can_not_be_told_apart_are_counted():
     cells = [cell(i, name, 0.9 - 0.01 * i, spread=0.1) for i, name in enumerate("abcd")] + [cell(0, "e", -9.0)]
-    text = advise(cells)
+    text = advise(cells).sentence
     assert text == "Start with one of the 4 models that LogME cannot tell apart from the best, a."
-    text = advise(cells, sizes={"a": 9, "b": 9, "c": 2, "d": 9, "e": 1})
+    text = advise(cells, sizes={"a": 9, "b": 9, "c": 2, "d": 9, "e": 1}).sentence
     assert text.endswith("from the best, a; the smallest of them is c.")
 
 
 def test_where_nothing_is_separable_it_says_so():
-    text = advise([cell(0, "a", 0.9, spread=1), cell(1, "b", 0.8, spread=1)])
-    assert text.startswith("LogME cannot tell the 2 models apart")
+    advice = advise([cell(0, "a", 0.9, spread=1), cell(1, "b", 0.8, spread=1)])
+    assert advice.sentence.startswith("LogME cannot tell the 2 models apart")
+    assert advice.models == ["a", "b"]
 
 
 def test_nothing_above_the_shuffled_labels_is_no_evidence():
-    text = advise([cell(0, "a", 0.9, above=False), cell(1, "b", 0.1, above=False)])
-    assert "no evidence for any of them" in text
+    advice = advise([cell(0, "a", 0.9, above=False), cell(1, "b", 0.1, above=False)])
+    assert "no evidence for any of them" in advice.sentence
+    assert advice.models == ()
 
 
 def test_an_advised_model_not_above_its_shuffled_values_is_a_warning():
-    text = advise([cell(0, "a", 0.9, above=False), cell(1, "b", 0.1)])
-    assert text.startswith("Start with a:")
-    assert text.endswith("Take care: a is not above its own LogME under shuffled labels.")
-    assert "Take care" not in advise([cell(0, "a", 0.9), cell(1, "b", 0.1, above=False)])
+    advice = advise([cell(0, "a", 0.9, above=False), cell(1, "b", 0.1)])
+    assert advice.sentence.startswith("Start with a:")
+    assert advice.caution == "a is not above its own LogME under shuffled labels."
+    assert advise([cell(0, "a", 0.9), cell(1, "b", 0.1, above=False)]).caution is None
 
 
-def test_a_random_network_as_good_as_the_best_is_a_warning():
+def test_a_random_network_of_another_architecture_as_good_as_the_best_is_a_warning():
     roles = {"r": "random weights"}
-    text = advise([cell(0, "a", 0.9), cell(1, "b", 0.1), cell(2, "r", 2.0)], roles)
-    assert "Take care: a network with random weights (r) scores higher" in text
-    text = advise([cell(0, "a", 0.9), cell(1, "b", 0.1), cell(2, "r", 0.1)], roles)
-    assert "Take care" not in text
+    higher = advise([cell(0, "a", 0.9), cell(1, "b", 0.1), cell(2, "r", 2.0)], roles)
+    assert higher.caution == "A network with random weights (r) scores higher than the best model."
+    equal = advise([cell(0, "a", 0.9, spread=1), cell(1, "b", 0.1), cell(2, "r", 0.85, spread=1)], roles)
+    assert equal.caution == "A network with random weights (r) cannot be told apart from the best model."
+    assert advise([cell(0, "a", 0.9), cell(1, "b", 0.1), cell(2, "r", 0.1)], roles).caution is None
+
+
+def test_models_that_are_not_above_their_own_random_weights_leave_the_advice():
+    roles, architectures = {"a · random": "random weights"}, {"a": "a", "a · random": "a"}
+    others = [cell(1, "b", 0.5), cell(2, "c", 0.1)]
+    advice = advise([cell(0, "a", 0.9), *others, cell(3, "a · random", 0.95)], roles, architectures=architectures)
+    assert advice == (
+        "Start with b: LogME separates it from every other model that is left. 1 of 3 models is left out, not separably above "
+        "the same architecture with random weights: a.",
+        ["b"],
+        "A network with random weights (a · random) scores higher than the best model.",
+    )
+    below = advise([cell(0, "a", 0.9), *others, cell(3, "a · random", 0.2)], roles, architectures=architectures)
+    assert below.models == ["a"]
+    assert "left out" not in below.sentence
+
+
+def test_without_an_interval_the_values_say_whether_a_model_is_above_its_random_weights():
+    roles, architectures = {"r": "random weights"}, {"a": "a", "r": "a"}
+
+    def advised(value):
+        bare = [cell(0, "a", 0.9), cell(1, "b", 0.1), cell(2, "r", value)]
+        cells = [each.model_copy(update={"jackknife_values": []}) for each in bare]
+        return advise(cells, roles, architectures=architectures).models
+
+    assert "a" in advised(0.8)
+    assert "a" not in advised(0.9)
+
+
+def test_nothing_is_advised_where_no_model_is_above_its_random_weights():
+    roles, architectures = {"r": "random weights"}, {"a": "a", "b": "a", "r": "a"}
+    advice = advise([cell(0, "a", 0.9), cell(1, "b", 0.8), cell(2, "r", 2.0)], roles, architectures=architectures)
+    assert advice.sentence.startswith(
+        "None of the 2 models is separably above the same architecture with random weights"
+    )
+    assert advice.models == ()
 
 
 def test_one_model_or_none_has_no_ranking():
-    assert advise([cell(0, "a", 0.9)]) == "Only a has a value, so there is nothing to compare it with."
-    text = advise([cell(0, "a", 0.9), cell(2, "r", 2.0)], {"r": "random weights"})
-    assert "Take care: a network with random weights (r) scores higher" in text
-    assert "no ranking" in advise([ScoreCell(model="a", score="s", value=None, reason="x")])
+    assert advise([cell(0, "a", 0.9)]).sentence == "Only a has a value, so there is nothing to compare it with."
+    advice = advise([cell(0, "a", 0.9), cell(2, "r", 2.0)], {"r": "random weights"})
+    assert advice.caution == "A network with random weights (r) scores higher than the best model."
+    assert "no ranking" in advise([ScoreCell(model="a", score="s", value=None, reason="x")]).sentence
 
 
 @pytest.fixture

@@ -72,6 +72,25 @@ def test_predictions_are_those_of_the_model_that_was_saved(tmp_path):
     assert table.decision.astype(str).tolist() == ["1" if p >= limit else "0" for p in likely[:, 1]]
 
 
+def test_mistakes_are_rows_of_the_predictions_and_have_pictures_unless_nobody_wants_them(tmp_path):
+    labels = np.random.default_rng(1).integers(0, 2, 60)  # nothing to learn, so that there are mistakes
+    fast = {**FAST, "epochs": 1, "store": False}
+    tuned = fine_tune(squares(labels=labels), **fast, out=tmp_path / "run")
+    found = tuned.record.mistakes
+    predicted = pd.read_csv(tmp_path / "run" / "predictions.csv", dtype={"target": str, "decision": str})
+    wrong = predicted[predicted["target"] != predicted["decision"]].set_index("row")
+    assert 0 < found.num_wrong == len(wrong)
+    stated = [wrong.loc[row, f"probability {wrong.loc[row, 'decision']}"] for row in wrong.index]
+    assert [each.probability for each in found.most_certain] == pytest.approx(sorted(stated, reverse=True)[:12])
+    assert all(wrong.loc[each.row, "target"] == each.target for each in found.most_certain)
+    pictures = json.loads((tmp_path / "run" / "thumbnails.json").read_text())
+    assert [each["row"] for each in pictures if "row" in each] == [each.row for each in found.most_certain]
+    assert f"Row {found.most_certain[0].row}: " in (tmp_path / "run" / "report.html").read_text()
+    private = fine_tune(squares(labels=labels), **fast, no_images=True, out=tmp_path / "private")
+    assert private.record.mistakes == found
+    assert not (tmp_path / "private" / "thumbnails.json").exists()
+
+
 def test_the_same_call_goes_on_and_another_one_is_refused(tmp_path):
     first = fine_tune(squares(), **FAST, out=tmp_path / "run")
     weights = tmp_path / "run" / "jobs" / "only" / "weights.safetensors"

@@ -14,13 +14,13 @@ from crossgraft.report.plots.svg import draw
 MOST_CLASSES = 20
 _LONGEST_NAME = 18
 _LEAST_LEFT = 64  # pixels, for the word above the names of the rows
-_DARKEST = 0.6  # opacity of a full cell: text stays readable on it in light and dark
+_STRONGEST = 0.6  # opacity of a full cell: text stays readable on it in light and dark
 
 
 def confusion_figure(confusion: ConfusionRecord, *, identifier: str) -> Markup:
     """Draw one cell for each true class (row) and predicted class (column) with its number of images.
 
-    The darker a cell, the larger its share of its row.
+    The stronger the colour of a cell, the larger its share of its row.
 
     Args:
         confusion: Confusion matrix of at most ``MOST_CLASSES`` classes.
@@ -62,7 +62,7 @@ def _draw_row(axes: Axes, row: int, counts: list[int], cell: float) -> None:
         side = 1 - 2 / cell
         axes.add_patch(Rectangle(place, side, side, color=INK, alpha=0.05, linewidth=0))
         if images:
-            shade = _DARKEST * images / total
+            shade = _STRONGEST * images / total
             axes.add_patch(Rectangle(place, side, side, color=colour, alpha=shade, linewidth=0))
         faint = 1.0 if images else 0.45
         axes.text(column + 0.5, row + 0.5, str(images), ha="center", va="center", alpha=faint, size=SMALL_PIXELS)

@@ -56,6 +56,7 @@ class TradeOff(NamedTuple):
 def trade_off_figure(
     variants: Sequence[TradeOff],
     curve: Sequence[tuple[float, float]],
+    joined: Sequence[bool] = (),
     *,
     x_label: str,
     y_label: str,
@@ -68,6 +69,7 @@ def trade_off_figure(
     Args:
         variants: Variants in the order of the table.
         curve: Similarity and quality of the networks between pretrained and fine-tuned, in their order; may be empty.
+        joined: Whether each of them is joined to the next; where not, as by default, nothing is drawn between the two.
         x_label: Quantity and unit.
         y_label: Quantity and unit.
         identifier: Unique on the page.
@@ -75,7 +77,8 @@ def trade_off_figure(
         height: Height in CSS pixels.
     """
     drawable = [each for each in variants if _is_finite(each.x.value) and _is_finite(each.y.value)]
-    path = [(x, y) for x, y in curve if _is_finite(x) and _is_finite(y)]
+    pieces = _pieces(curve, joined)
+    path = [point for piece in pieces for point in piece]
     marks = family_marks(each.sweep or each.name for each in variants)
 
     def paint(figure: Figure) -> None:
@@ -88,15 +91,28 @@ def trade_off_figure(
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
         _set_limits(axes, drawable, path)
         if path:
-            _draw_curve(axes, path)
+            _draw_curve(axes, pieces)
         sweeps = dict.fromkeys(each.sweep for each in drawable if each.sweep is not None)
         lines = [_draw_sweep(axes, [each for each in drawable if each.sweep == name], marks[name]) for name in sweeps]
         for each in drawable:
             _draw_variant(axes, each, marks[each.sweep or each.name])
-        _write_names(axes, drawable, [path, *lines], marks)
+        _write_names(axes, drawable, [*pieces, *lines], marks)
 
     names = ", ".join(each.name for each in drawable)
     return draw(width, height, paint, identifier=identifier, label=f"{y_label} against {x_label}: {names}.")
+
+
+def _pieces(curve: Sequence[tuple[float, float]], joined: Sequence[bool]) -> list[list[tuple[float, float]]]:
+    """Runs of measured points that are joined; a point that is joined to none is a piece of its own."""
+    pieces: list[list[tuple[float, float]]] = []
+    goes_on = False
+    for place, (x, y) in enumerate(curve):
+        if _is_finite(x) and _is_finite(y):
+            if not goes_on:
+                pieces.append([])
+            pieces[-1].append((x, y))
+        goes_on = _is_finite(x) and _is_finite(y) and place < len(joined) and joined[place]
+    return pieces
 
 
 def _set_limits(axes: Axes, drawable: Sequence[TradeOff], path: Sequence[tuple[float, float]]) -> None:
@@ -115,9 +131,11 @@ def _is_finite(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def _draw_curve(axes: Axes, path: Sequence[tuple[float, float]]) -> None:
+def _draw_curve(axes: Axes, pieces: Sequence[Sequence[tuple[float, float]]]) -> None:
     look: dict[str, Any] = {"color": INK, "alpha": 0.55, "linewidth": 1.4, "linestyle": (0, (4, 3))}
-    axes.plot([x for x, _ in path], [y for _, y in path], zorder=1, **look)
+    for piece in pieces:
+        axes.plot([x for x, _ in piece], [y for _, y in piece], zorder=1, **look)
+    path = [point for piece in pieces for point in piece]
     measured: dict[str, Any] = {"marker": "o", "markersize": 3.2, "markerfacecolor": INK, "markeredgecolor": "none"}
     axes.plot([x for x, _ in path], [y for _, y in path], zorder=1, linestyle="none", alpha=0.55, **measured)
     axes.legend(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from crossgraft.records import MetricRecord
 from crossgraft.report.blocks import Block, Figure
@@ -42,8 +43,20 @@ def metrics_table(metrics: Sequence[MetricRecord], *, caption: str, file_name: s
     )
 
 
+def metrics_by_class(metrics: Sequence[MetricRecord], *, caption: str, first: str, file_name: str) -> Table:
+    """One row per class or label with its support: how many of the images are of it."""
+    # Sensitivity counts the images of the class alone, and has no value where there are none.
+    of_class = [row for row in metrics if row.metric == "sensitivity"]
+    support = {row.class_name: 0 if row.value is None else row.num_images for row in of_class}
+    table = metrics_by_name(metrics, caption=caption, first=first, file_name=file_name)
+    rows = [[name, counts(support.get(name.text)), *others] for name, _, *others in table.rows]
+    columns = [table.columns[0], Column("Support", numeric=True), *table.columns[2:]]
+    note = f"Support: images of the {first.lower()} among those that were measured."
+    return replace(table, columns=columns, rows=rows, notes=[note, *table.notes])
+
+
 def metrics_by_name(metrics: Sequence[MetricRecord], *, caption: str, first: str, file_name: str) -> Table:
-    """One row per class (or value of an attribute), one column per metric with its interval below the value."""
+    """One row per value of an attribute, one column per metric with its interval beside it."""
     titles = list(dict.fromkeys(row.title for row in metrics))
     formats = {title: metric_format([row for row in metrics if row.title == title]) for title in titles}
     names = list(dict.fromkeys(name_of(row) for row in metrics))

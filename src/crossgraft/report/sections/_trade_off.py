@@ -52,12 +52,20 @@ def _trade_off(record: FineTuningComparisonRecord, kind: str, label: str, prefix
         for row in record.variants
     ]
     curve = curve_of(record.interpolation, kind, record.primary_metric)
+    joined = joined_in(record.interpolation, kind)
     title, place = f"{record.metric_title} on test", f"{prefix}trade-off-{kind}"
     short = label.replace("Similarity to the pretrained features", "Similarity")
     return [
-        trade_off_figure(points, curve, x_label=label, y_label=title, identifier=place),
+        trade_off_figure(points, curve, joined, x_label=label, y_label=title, identifier=place),
         trade_off_figure(
-            points, curve, x_label=short, y_label=title, identifier=f"{place}-narrow", width=_SMALL_SCREEN, height=330
+            points,
+            curve,
+            joined,
+            x_label=short,
+            y_label=title,
+            identifier=f"{place}-narrow",
+            width=_SMALL_SCREEN,
+            height=330,
         ),
     ]
 
@@ -72,7 +80,8 @@ def _caption(record: FineTuningComparisonRecord) -> str:
     if record.interpolation:
         text += (
             "The dashed curve interpolates the weights of the pretrained network and of full, which costs no training: a way to "
-            "fine-tune is worth its time where it lies above. Its small dots were measured; between them it is only drawn. "
+            "fine-tune is worth its time where it lies above. Its small dots were measured; a line joins two of them where the "
+            "similarity changes little from one to the next, and a gap says that nothing is known there. "
         )
     return text.rstrip()
 
@@ -95,6 +104,12 @@ def curve_of(records: Sequence[InterpolationRecord], kind: str, metric: str) -> 
         )
         for alpha in alphas
     ]
+
+
+def joined_in(records: Sequence[InterpolationRecord], kind: str) -> list[bool]:
+    """Whether each point may be joined to the next, in every seed."""
+    steps = range(len(records[0].points) - 1) if records else ()
+    return [all(record.is_joined(place, kind) for record in records) for place in steps]
 
 
 def _at(record: InterpolationRecord, alpha: float) -> InterpolationPoint:

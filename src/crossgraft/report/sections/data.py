@@ -33,7 +33,8 @@ def data_gallery(thumbnails: Sequence[Thumbnail]) -> list[Block]:
     if not thumbnails:
         return [Paragraph("No images are shown: none were kept with this run (--no-images).", tone="quiet")]
     by_class: defaultdict[str, list[str]] = defaultdict(list)
-    for thumbnail in thumbnails:
+    examples = [thumbnail for thumbnail in thumbnails if thumbnail.row is None]
+    for thumbnail in examples:
         by_class[thumbnail.class_name].append(thumbnail.png_base64)
     shown: defaultdict[str, list[str]] = defaultdict(list)
     characters = 0
@@ -42,7 +43,7 @@ def data_gallery(thumbnails: Sequence[Thumbnail]) -> list[Block]:
             if image is not None and characters + len(image) <= _MOST_IMAGE_CHARACTERS:
                 shown[name].append(image)
                 characters += len(image)
-    left_out = len(thumbnails) - sum(map(len, shown.values()))
+    left_out = len(examples) - sum(map(len, shown.values()))
     note = f"{counted(left_out, 'image')} more are not shown, to keep the page below 2 MB."
     return [Gallery(dict(shown)), *([Paragraph(note, tone="quiet")] if left_out else [])]
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from crossgraft.records import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, RankingRecord, SplitComparison
-from crossgraft.report.blocks import Block, Code, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
+from crossgraft.report.blocks import Block, Code, Figure, Folded, Gallery, Heading, Items, Paragraph, Section, Verdict
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import Interval, scatter_figure, split_figure
 from crossgraft.report.sections._lookup import score_title
 from crossgraft.report.sections._metrics import metrics_table
 from crossgraft.report.sections._points import against_primary
 from crossgraft.report.sections._trade_off import trade_off
+from crossgraft.report.sections._verdict import SOME_MODELS
 from crossgraft.report.sections.ranking import BELOW_THE_VERDICT
 from crossgraft.report.sections.scores import rankings_section
 from crossgraft.report.sections.tuning_comparison import variants_table
@@ -24,7 +25,8 @@ from crossgraft.words.formatting import NumberFormat, counted, joined
 from crossgraft.words.metric_words import metric_in_words
 
 _ACCURACY = NumberFormat(decimals=3)
-_NEXT = "crossgraft rank my_images/ --group-column patient --models resnet18,mobilenetv2_100"
+_NEXT = f"crossgraft rank my_images/ --group-column patient --models {SOME_MODELS}"
+_PURPOSE = "on your own images"
 
 
 def of_its_ranking(
@@ -38,6 +40,16 @@ def demo_heading(source: Source[DemoRecord]) -> Heading:
     """The heading of the ranking, marked as a demo."""
     heading = ranking_heading(source.showing(source.record.ranking))
     return replace(heading, title=f"Demo: {heading.title}")
+
+
+def demo_verdict_section(source: Source[DemoRecord]) -> Section:
+    """That of the ranking, with what to type on images of one's own."""
+    section = verdict_section(source.showing(source.record.ranking))
+    blocks = [
+        replace(each, following=_NEXT, purpose=_PURPOSE) if isinstance(each, Verdict) else each
+        for each in section.blocks
+    ]
+    return replace(section, blocks=blocks)
 
 
 def split_section(source: Source[DemoRecord]) -> Section:
@@ -125,9 +137,8 @@ def compared_section(source: Source[DemoRecord]) -> Section | None:
 
 
 def limits_section(source: Source[DemoRecord]) -> Section:
-    """What this demo cannot show, and what to type on images of one's own."""
+    """What this demo cannot show."""
     blocks: list[Block] = [Items(source.record.limits)] if source.record.limits else []
-    blocks += [Paragraph("On your own images:"), Code(_NEXT)]
     return Section(name="limits", title="What this demo cannot show", part="evidence", blocks=blocks)
 
 
@@ -247,7 +258,7 @@ DEMO = Kind(
     DemoRecord,
     demo_heading,
     (
-        of_its_ranking(verdict_section),
+        demo_verdict_section,
         split_section,
         fine_tuned_section,
         best_model_section,
@@ -261,7 +272,7 @@ DEMO = Kind(
         fine_tuned_section,
         best_model_section,
         compared_section,
-        of_its_ranking(verdict_section),
         limits_section,
+        demo_verdict_section,
     ),
 )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from crossgraft.records import ExportRecord
-from crossgraft.report.blocks import Block, Code, Facts, Heading, Items, Paragraph, Section
+from crossgraft.report.blocks import Block, Facts, Heading, Items, Section
 from crossgraft.report.kinds import Kind
+from crossgraft.report.sections._verdict import Caveat, Following, verdict_blocks
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, words
 from crossgraft.words.formatting import joined, size
@@ -18,7 +19,7 @@ def export_heading(source: Source[ExportRecord]) -> Heading:
 
 
 def files_section(source: Source[ExportRecord]) -> Section:
-    """The files, what the model takes and gives, and the line that loads it."""
+    """The files, and what the model takes and gives."""
     record = source.record
     table = Table(
         caption="Files",
@@ -28,14 +29,20 @@ def files_section(source: Source[ExportRecord]) -> Section:
     )
     blocks: list[Block] = [table, Facts([("Takes", record.model.input), ("Gives", record.model.output)])]
     blocks += [Items(record.notes)] if record.notes else []
-    blocks += [Paragraph("Load it with:"), Code(record.how_to_load)]
     return Section(name="files", title="Files", part="evidence", blocks=blocks)
 
 
 def agreement_section(source: Source[ExportRecord]) -> Section:
-    """How far the outputs are from those of the model."""
-    blocks = [Paragraph(_agreement(source.record), tone="lead")]
+    """How far the outputs are from those of the model, and the line that loads it."""
+    record = source.record
+    caveats = [] if record.agreement.largest_probability_difference is not None else [_LOGITS_ONLY]
+    blocks = verdict_blocks(_agreement(record), caveats, Following(record.how_to_load, "to load it in Python"))
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+
+
+_LOGITS_ONLY = Caveat(
+    "It gives logits. Probabilities need the temperature, and decisions the thresholds, that are in description.json."
+)
 
 
 def _agreement(record: ExportRecord) -> str:

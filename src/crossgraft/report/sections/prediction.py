@@ -8,7 +8,14 @@ from crossgraft.records import CheckRecord, PredictionRecord, PredictionRow
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import certainty_figure
-from crossgraft.report.sections._metrics import metrics_by_name, metrics_table
+from crossgraft.report.sections._metrics import metrics_by_class, metrics_table
+from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
+from crossgraft.report.sections.prediction_caveats import (
+    OTHER_IMAGES,
+    PREDICTION_CAVEATS,
+    after_prediction,
+    worth_in_words,
+)
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.tuning_decisions import thresholds_table
@@ -16,7 +23,7 @@ from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, number, whole, words
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import NumberFormat, count, counted, joined, percent, short_fingerprint
-from crossgraft.words.metric_words import metric_in_words, overall
+from crossgraft.words.metric_words import overall
 
 _PROBABILITY = NumberFormat(decimals=3)
 _MOST_ROWS = 500
@@ -30,18 +37,22 @@ def prediction_heading(source: Source[PredictionRecord]) -> Heading:
     images, classes = counted(record.num_images, "image"), joined(record.class_names)
     calibrated = "calibrated" if record.temperature is not None else "probabilities not calibrated"
     summary = f"{images} · {record.model.name}, fine-tuned on {record.model_trained_on} · {classes} · {calibrated}"
-    return Heading(title=f"Predictions for {record.data_name}", summary=summary, advice=_verdict(record))
+    return Heading(
+        title=f"Predictions for {record.data_name}",
+        summary=summary,
+        advice=in_one_line(_answer(record), caveats_of(source, PREDICTION_CAVEATS)),
+    )
 
 
 def prediction_verdict_section(source: Source[PredictionRecord]) -> Section:
     """How many images of each class, and how good such answers were on the test images of the model."""
     record = source.record
-    blocks: list[Block] = [Paragraph(_verdict(record), tone="lead"), Paragraph(_worth(record))]
-    blocks += [_counts(record), _certainty(source)]
+    blocks = verdict_blocks(_answer(record), caveats_of(source, PREDICTION_CAVEATS), after_prediction(source))
+    blocks += [Paragraph(worth_in_words(record)), _counts(record), _certainty(source)]
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 
 
-def _verdict(record: PredictionRecord) -> str:
+def _answer(record: PredictionRecord) -> str:
     images = counted(record.num_images, "image")
     counts = sorted(record.predicted_counts.items(), key=lambda item: -item[1])
     shares = [
@@ -55,24 +66,6 @@ def _verdict(record: PredictionRecord) -> str:
     several = "" if recorded_task(record).partitions else " An image may have several."
     left_out = f" {counted(record.num_unreadable, 'image')} could not be read." if record.num_unreadable else ""
     return f"{images}. {'; '.join(shares[:_MOST_CLASSES])}{more}.{several}{left_out}"
-
-
-def _worth(record: PredictionRecord) -> str:
-    """The best evidence of how far to trust the answers."""
-    here = overall(record.metrics)
-    tested = [row for row in overall(record.training_metrics) if row.split in ("test", "out of fold")]
-    headline = recorded_task(record).primary_metric  # as where it was fine-tuned
-    told = [f"On these images: {metric_in_words(row)}." for row in here if row.metric == headline]
-    told += [
-        f"When it was fine-tuned: {metric_in_words(row)} of {row.split}." for row in tested if row.metric == headline
-    ]
-    if not told:
-        return "How good such predictions are was not measured: neither here nor on test images of the model."
-    if not here:
-        told.append(
-            "The true classes of these images are not known; that result carries over only if they are of the same kind."
-        )
-    return " ".join(told)
 
 
 def _counts(record: PredictionRecord) -> Table:
@@ -150,8 +143,11 @@ def measured_section(source: Source[PredictionRecord]) -> Section | None:
     blocks: list[Block] = [metrics_table(rows, caption="Metrics on these images", file_name="metrics")]
     by_class = [row for row in record.metrics if row.class_name is not None]
     if by_class:
-        caption = "Metrics of each class on these images"
-        blocks.append(metrics_by_name(by_class, caption=caption, first="Class", file_name="metrics-by-class"))
+        what = recorded_task(record).noun
+        caption = f"Metrics of each {what} on these images"
+        blocks.append(
+            metrics_by_class(by_class, caption=caption, first=what.capitalize(), file_name="metrics-by-class")
+        )
     before = overall(record.training_metrics)
     if before:
         blocks.append(Folded("As measured when the model was fine-tuned", [_before(record)]))
@@ -218,11 +214,7 @@ def prediction_checks_section(source: Source[PredictionRecord]) -> Section:
         verb = "cannot be decoded and has" if record.num_unreadable == 1 else "cannot be decoded and have"
         text = f"{counted(record.num_unreadable, 'image')} {verb} no prediction: rows {joined(rows)}."
         checks.append(CheckRecord(title="Unreadable images", severity="warning", text=text))
-    text = (
-        "Whether these images are like those of training (scanner, hospital, patients) was not checked. The model also answers "
-        "for pictures that show none of its classes."
-    )
-    checks.append(CheckRecord(title="Other images than in training", severity="not assessed", text=text))
+    checks.append(CheckRecord(title="Other images than in training", severity="not assessed", text=OTHER_IMAGES))
     blocks: list[Block] = [Checks(checks), *([Items(record.notes)] if record.notes else [])]
     return Section(name="checks", title="What was checked", part="checks", blocks=blocks)
 

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.records import CheckRecord, MetricRecord, TuningRecord
-from crossgraft.report.blocks import Block, Checks, Figure, Folded, Heading, Items, Paragraph, Section
+from crossgraft.records import MetricRecord, TuningRecord
+from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import MOST_CONFUSED_CLASSES, IntervalRow, confusion_figure, roc_figure
-from crossgraft.report.sections._metrics import interval_of, metrics_by_name, metrics_figure, metrics_table, name_of
+from crossgraft.report.sections._metrics import (
+    interval_of,
+    metrics_by_class,
+    metrics_by_name,
+    metrics_figure,
+    metrics_table,
+    name_of,
+)
+from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
+from crossgraft.report.sections.tuning_caveats import TUNING_CAVEATS, UNSEEN, after_tuning, headline, num_choices
 from crossgraft.report.sections.tuning_curves import curves_section
 from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks_section, tuning_data_section
 from crossgraft.report.sections.tuning_decisions import calibration_section, thresholds_section
+from crossgraft.report.sections.tuning_mistakes import mistakes_section
 from crossgraft.report.sections.tuning_training import folds_section, grid_section, plan_section
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import counted, describe_classes, joined
-from crossgraft.words.metric_words import doubt_in_words, metric_format, metric_in_words, overall, rows_in_words
+from crossgraft.words.metric_words import guessing, metric_format, metric_in_words, overall, rows_in_words
 
 _GAP = "_gap"  # ends the name of a metric that is the difference of two subgroups
-_UNSEEN = ("test", "out of fold")
-
-
-def headline(record: TuningRecord) -> MetricRecord | None:
-    """The primary metric on images that selection did not see; on others where there are none."""
-    for split in (*_UNSEEN, None):
-        found = record.metric(record.primary_metric, split=split)
-        if found is not None:
-            return found
-    return None
 
 
 def tuning_heading(source: Source[TuningRecord]) -> Heading:
@@ -41,7 +41,11 @@ def tuning_heading(source: Source[TuningRecord]) -> Heading:
     data = record.dataset
     images = f"{counted(data.num_images, 'image')} ({parts_in_words(record)})"
     summary = f"{images} · {describe_classes(data)} · {describe_groups(data)} · {_method(record)}"
-    return Heading(title=f"{record.model.name} on {data.name}", summary=summary, advice=_verdict(record))
+    return Heading(
+        title=f"{record.model.name} on {data.name}",
+        summary=summary,
+        advice=in_one_line(_answer(record), caveats_of(source, TUNING_CAVEATS)),
+    )
 
 
 def _method(record: TuningRecord) -> str:
@@ -52,14 +56,12 @@ def _method(record: TuningRecord) -> str:
 
 
 def tuning_verdict_section(source: Source[TuningRecord]) -> Section:
-    """The metric with its interval, how the model was picked, and what limits both."""
+    """The metric with its interval beside what guessing gives, its biggest caveat, and what to type next."""
     record = source.record
-    blocks: list[Block] = [Paragraph(_verdict(record), tone="lead"), Paragraph(_picked(record))]
-    checks = [check for check in record.checks if check.severity == "unsound"]
-    if not record.leakage_checked:
-        checks.append(CheckRecord(title="Patient leakage", severity="not assessed", text=record.leakage))
-    if checks:
-        blocks.append(Checks(checks))
+    blocks = [
+        *verdict_blocks(_answer(record), caveats_of(source, TUNING_CAVEATS), after_tuning(source)),
+        Paragraph(_picked(record)),
+    ]
     found = headline(record)
     split = found.split if found is not None else "test"
     rows = [row for row in overall(record.metrics) if row.split == split and _is_a_share(row)]
@@ -73,18 +75,15 @@ def tuning_verdict_section(source: Source[TuningRecord]) -> Section:
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 
 
-def _verdict(record: TuningRecord) -> str:
+def _answer(record: TuningRecord) -> str:
     found = headline(record)
     if found is None:
         return "No metric was measured, so nothing can be said about this model."
-    text = metric_in_words(found)
-    if found.split in _UNSEEN:
-        doubt = doubt_in_words(found, len(record.dataset.class_names))
-        said = f"{text} that had no part in training or in picking the model."
-        return said if doubt is None else f"{said} {doubt}"
-    return (
-        f"{text} of {found.split}. They took part in picking the model, so the value is too high; there were no others."
-    )
+    text = metric_in_words(found, guess=guessing(found.metric, num_choices(record)))
+    return f"{text} {_THAT_ARE_NEW if found.split in UNSEEN else f'of {found.split}'}."
+
+
+_THAT_ARE_NEW = "that had no part in training or in picking the model"
 
 
 def _picked(record: TuningRecord) -> str:
@@ -103,7 +102,7 @@ def metrics_section(source: Source[TuningRecord]) -> Section | None:
     rows = overall(record.metrics)
     if not rows:
         return None
-    first = [split for split in _UNSEEN if any(row.split == split for row in rows)]
+    first = [split for split in UNSEEN if any(row.split == split for row in rows)]
     splits = [*first, *dict.fromkeys(row.split for row in rows if row.split not in first)]
     blocks: list[Block] = [Paragraph(_about_intervals(rows), page_only=True)]
     for split in splits:
@@ -137,7 +136,7 @@ def classes_section(source: Source[TuningRecord]) -> Section | None:
     if rows:
         what = task.noun.capitalize()
         caption = f"Metrics of each {what.lower()} on {rows_in_words(split)}"
-        blocks.append(metrics_by_name(rows, caption=caption, first=what, file_name="metrics-by-class"))
+        blocks.append(metrics_by_class(rows, caption=caption, first=what, file_name="metrics-by-class"))
     blocks += _confusion(source)
     if record.roc:
         blocks.append(_roc(source))
@@ -164,7 +163,8 @@ def _confusion(source: Source[TuningRecord]) -> list[Block]:
     drawing = confusion_figure(confusion, identifier=f"{source.prefix}confusion")
     caption = (
         f"On {rows_in_words(confusion.split)}: each row holds the images of one true class, each column those that were taken "
-        "for a class. Blue is right, orange is wrong; the darker a cell, the larger its share of its row."
+        "for a class. The diagonal is right, everything beside it wrong; the stronger the colour of a cell, the larger its share "
+        "of its row."
     )
     return [Figure([drawing], caption=caption), Folded("The same as a table", [table])]
 
@@ -236,6 +236,7 @@ TUNING = Kind(
         tuning_verdict_section,
         metrics_section,
         classes_section,
+        mistakes_section,
         subgroups_section,
         calibration_section,
         thresholds_section,

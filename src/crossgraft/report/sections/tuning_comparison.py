@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from crossgraft.records import (
-    CheckRecord,
     ComparedVariantRecord,
     FineTuningComparisonRecord,
     InterpolationRecord,
     ValueRecord,
 )
-from crossgraft.report.blocks import Block, Checks, Folded, Heading, Items, Paragraph, Section
+from crossgraft.report.blocks import Block, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.sections._trade_off import curve_of, trade_off
+from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
+from crossgraft.report.sections.comparison_caveats import COMPARISON_CAVEATS, after_comparison
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks_section, tuning_data_section
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words
-from crossgraft.words.comparison_words import NUMBERS, answer_in_words, curve_in_words
+from crossgraft.words.comparison_words import NUMBERS, best_in_words, curve_in_words, details_in_words
 from crossgraft.words.formatting import NumberFormat, count, counted, describe_classes, duration, joined
 from crossgraft.words.metric_words import metric_name_in_words
 
@@ -33,18 +34,22 @@ def comparison_heading(source: Source[FineTuningComparisonRecord]) -> Heading:
     many = f"{counted(len(record.variants), 'way', 'ways')} to fine-tune, {counted(len(record.seeds), 'seed')}"
     images = f"{counted(data.num_images, 'image')} ({parts_in_words(record)})"
     summary = f"{images} · {describe_classes(data)} · {describe_groups(data)} · {many}"
-    return Heading(title=f"{record.model.name} on {data.name}", summary=summary, advice=answer_in_words(record))
+    return Heading(
+        title=f"{record.model.name} on {data.name}",
+        summary=summary,
+        advice=in_one_line(best_in_words(record), caveats_of(source, COMPARISON_CAVEATS)),
+    )
 
 
 def comparison_verdict_section(source: Source[FineTuningComparisonRecord]) -> Section:
     """The answer, what limits it, and the figure of quality against similarity."""
     record = source.record
-    blocks: list[Block] = [Paragraph(answer_in_words(record), tone="lead"), Paragraph(record.interval_words)]
-    checks = [check for check in record.checks if check.severity == "unsound"]
-    if not record.leakage_checked:
-        checks.append(CheckRecord(title="Patient leakage", severity="not assessed", text=record.leakage))
-    if checks:
-        blocks.append(Checks(checks))
+    caveats = caveats_of(source, COMPARISON_CAVEATS)
+    blocks = verdict_blocks(best_in_words(record), caveats, after_comparison(source))
+    said = [caveat.text for caveat in caveats[:1]]
+    blocks += [
+        Paragraph(text) for text in (details_in_words(record), record.interval_words) if text and text not in said
+    ]
     blocks += trade_off(record, prefix=source.prefix)
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 

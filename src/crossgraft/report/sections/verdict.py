@@ -1,12 +1,25 @@
-"""The verdict: the advice of the record, what it rests on, and the ranking figure."""
+"""The verdict of a ranking: its advice with what limits it, what it rests on, and the ranking figure."""
 
 from __future__ import annotations
 
+from crossgraft.options import CheckOptions, TuneOptions
 from crossgraft.records import DatasetRecord, RankingRecord
 from crossgraft.report.blocks import Figure, Heading, Paragraph, Section
 from crossgraft.report.plots import ranking_figure
 from crossgraft.report.sections._lookup import joined, score_title
+from crossgraft.report.sections._verdict import (
+    Caveat,
+    CaveatOf,
+    Following,
+    caveats_of,
+    found_by_checks,
+    in_one_line,
+    of_check,
+    unsound_data,
+    verdict_blocks,
+)
 from crossgraft.report.source import Source
+from crossgraft.runs.typed_command import DATA, ONE_MODEL
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count, counted, describe_classes
 
@@ -14,19 +27,65 @@ _MOST_CLASSES = 8
 
 
 def verdict_section(source: Source[RankingRecord]) -> Section:
-    """Two sentences, what is known from other targets, and one figure."""
+    """The advice with its biggest caveat and what to type next, what is known from other targets, and one figure."""
     record = source.record
     return Section(
         name="verdict",
         title="Verdict",
         part="verdict",
         blocks=[
-            Paragraph(record.advice, tone="lead"),
+            *verdict_blocks(record.advice, caveats_of(source, RANKING_CAVEATS), after_ranking(source)),
             Paragraph(f"Ordered by {score_title(record, record.primary_score)}: {_sentence(record.primary_reason)}"),
             *([Paragraph(record.prior.summary, tone="quiet")] if record.prior else []),
             _figure(source),
         ],
     )
+
+
+def _speaks_against_the_best(source: Source[RankingRecord]) -> Caveat | None:
+    """A control that does as well as the best model."""
+    return None if source.record.caution is None else Caveat(source.record.caution)
+
+
+def _warned(source: Source[RankingRecord]) -> Caveat | None:
+    """The first warning of the checks that the advice does not say itself."""
+    said = [check for check in source.record.checks if check.title not in _SAID_BY_THE_ADVICE]
+    return of_check(found_by_checks(said, "warning"))
+
+
+def _not_assessed(source: Source[RankingRecord]) -> Caveat | None:
+    """Patient leakage that was not looked for."""
+    return of_check(
+        next(
+            (check for check in source.record.checks if check.title == _LEAKAGE and check.severity == "not assessed"),
+            None,
+        )
+    )
+
+
+_SAID_BY_THE_ADVICE = ("Random weights", "Shuffled labels")
+_LEAKAGE = "Patient leakage"
+RANKING_CAVEATS: tuple[CaveatOf[RankingRecord], ...] = (
+    unsound_data,
+    _speaks_against_the_best,
+    _warned,
+    _not_assessed,
+)
+"""The most severe first, in the order of ``sections._verdict``."""
+
+
+def after_ranking(source: Source[RankingRecord]) -> Following:
+    """To fine-tune the best model; to look at the data where nothing speaks for any."""
+    record, typed = source.record, source.typed
+    data = typed.data if typed.verb == "rank" else DATA
+    ranked = [row.model for row in record.ranking(record.primary_score).rows if row.rank is not None]
+    advised = ranked if record.advised is None else record.advised
+    if not advised:
+        return Following(typed.then("check", data, options=CheckOptions), "to look for what is wrong with the images")
+    best = typed.model_called(advised[0])
+    copied = f", whose entry {ONE_MODEL} holds alone" if best == ONE_MODEL else ""
+    line = typed.then("tune", data, options=TuneOptions, flags=[("--model", best)])
+    return Following(line, f"to fine-tune {advised[0]}{copied}")
 
 
 def ranking_heading(source: Source[RankingRecord]) -> Heading:
@@ -39,7 +98,11 @@ def ranking_heading(source: Source[RankingRecord]) -> Heading:
         f"{data} · {counted(candidates, 'model')}, {counted(controls, 'control')} · "
         f"{counted(len(record.scores), 'score')}"
     )
-    return Heading(title=record.dataset.name, summary=summary, advice=record.advice)
+    return Heading(
+        title=record.dataset.name,
+        summary=summary,
+        advice=in_one_line(record.advice, caveats_of(source, RANKING_CAVEATS)),
+    )
 
 
 def describe_groups(dataset: DatasetRecord) -> str:

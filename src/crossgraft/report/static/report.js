@@ -1,5 +1,6 @@
 "use strict";
-// The page is complete without this script; it only makes tables sortable and unfolds everything for print.
+// The page is complete without this script; it only makes tables sortable, shows that a table was scrolled past the names of its
+// rows, and unfolds everything for print.
 
 const MISSING = "—";
 
@@ -38,6 +39,10 @@ function makeSortable(table) {
 }
 
 document.querySelectorAll("table").forEach(makeSortable);
+
+document.querySelectorAll(".table").forEach((region) => {
+  region.addEventListener("scroll", () => region.classList.toggle("scrolled", region.scrollLeft > 0), { passive: true });
+});
 
 window.addEventListener("beforeprint", () => {
   document.querySelectorAll("details").forEach((element) => { element.open = true; });

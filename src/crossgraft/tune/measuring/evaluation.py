@@ -17,6 +17,7 @@ from crossgraft.records import (
     CalibrationRecord,
     ConfusionRecord,
     MetricRecord,
+    MistakesRecord,
     ReliabilityBin,
     RocRecord,
     ThresholdRecord,
@@ -28,6 +29,7 @@ from crossgraft.tune.logits import BATCH_SIZE, logits_of_batches
 from crossgraft.tune.measuring.calibration import Temperature, fit_temperature
 from crossgraft.tune.measuring.curves import confusion_record, reliability_bins, roc_records
 from crossgraft.tune.measuring.metric_records import metric_records
+from crossgraft.tune.measuring.mistakes import find_mistakes
 from crossgraft.tune.measuring.thresholds import Threshold, fit_thresholds, threshold_values
 from crossgraft.tune.parts import FoldRows
 
@@ -122,6 +124,7 @@ class Evaluation:
         metrics: Over all classes, of each class, of subgroups; first those of the unseen rows, then those of val.
         split: ``test`` or ``out of fold``.
         confusion: None with several labels per image.
+        mistakes: Wrong answers that the model is surest of.
         roc: One curve a class.
         calibration: None without a temperature.
         calibration_reason: Reason why there is no calibration.
@@ -131,6 +134,7 @@ class Evaluation:
     metrics: list[MetricRecord]
     split: str
     confusion: ConfusionRecord | None
+    mistakes: MistakesRecord
     roc: list[RocRecord]
     calibration: CalibrationRecord | None
     calibration_reason: str | None
@@ -166,15 +170,15 @@ def evaluate(
         thresholds=limits,
     )
     metrics = [*metric_records(measured, split=split), *([] if is_folded else _of_val(folds[0], dataset, task))]
-    confusion = None
-    if task.partitions:
-        decided = task.decide(probabilities, limits)
-        confusion = confusion_record(decided, targets, dataset.class_names, split=split)
+    decided = task.decide(probabilities, limits)
+    confusion = confusion_record(decided, targets, dataset.class_names, split=split) if task.partitions else None
+    mistakes = find_mistakes(probabilities, decided, targets, task=task, class_names=dataset.class_names, rows=rows)
     calibration, reason = _calibration(folds, raw, probabilities, targets)
     return Evaluation(
         metrics=metrics,
         split=split,
         confusion=confusion,
+        mistakes=mistakes,
         roc=roc_records(
             probabilities, targets, task=task, class_names=dataset.class_names, thresholds=limits, split=split
         ),

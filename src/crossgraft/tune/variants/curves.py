@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,24 +46,29 @@ class MixedCurve:
     starts_at_linear: bool
 
     def at(self, similarity: float, images: MeasuredImages) -> Replicated | None:
-        """The metric where the curve has this CKA, between its two nearest points; None where it never has it.
+        """The metric where the curve has this CKA: at a measured network, or between two that are joined; None elsewhere.
 
         Where the curve has it more than once, the place with the best metric counts: the comparison is with what mixing
         weights can do.
         """
+        there = [self._measured(place, share, images) for place, share in self._places(similarity)]
+        return max(there, key=lambda values: values[0], default=None)
+
+    def _places(self, similarity: float) -> Iterator[tuple[int, float]]:
+        """Where the curve has this CKA: a point, and how far it is from there to the next."""
         found = [point.similarity.get("cka", math.nan) for point in self.record.points]
-        best: Replicated | None = None
-        for place in range(len(found) - 1):
-            low, high = sorted(found[place : place + 2])
-            if not low - _TOLERANCE <= similarity <= high + _TOLERANCE:
-                continue
-            width = found[place + 1] - found[place]
-            share = 0.5 if abs(width) < _TOLERANCE else min(1.0, max(0.0, (similarity - found[place]) / width))
-            ends = [images.measure(answers) for answers in self.answers[place : place + 2]]
-            mixed = (1 - share) * ends[0] + share * ends[1]
-            if best is None or mixed[0] > best[0]:
-                best = mixed
-        return best
+        for place, here in enumerate(found):
+            if abs(here - similarity) <= _TOLERANCE:
+                yield place, 0.0
+            elif place + 1 < len(found) and self.record.is_joined(place, "cka"):
+                share = (similarity - here) / (found[place + 1] - here) if found[place + 1] != here else math.nan
+                if 0 < share < 1:
+                    yield place, share
+
+    def _measured(self, place: int, share: float, images: MeasuredImages) -> Replicated:
+        """The metric at a point, or between it and the next in a straight line."""
+        here = images.measure(self.answers[place])
+        return here if share == 0 else (1 - share) * here + share * images.measure(self.answers[place + 1])
 
 
 def draw_curves(
@@ -186,6 +191,7 @@ def above_curve(
     if len(ones) < len(pairs):
         where = "" if len(pairs) == 1 else f" (in {len(pairs) - len(ones)} of {len(pairs)} seeds)"
         return DifferenceRecord(
-            value=None, reason=f"no network between pretrained and full has features of the same CKA{where}"
+            value=None,
+            reason=f"no network between pretrained and full that was measured has features of the same CKA{where}",
         )
     return difference(ones, others, images)

@@ -4,7 +4,7 @@ import pytest
 
 from crossgraft import write_report
 from crossgraft.records import Thumbnail
-from crossgraft.report.blocks import Checks, Figure, Gallery, Paragraph
+from crossgraft.report.blocks import Checks, Figure, Gallery
 from crossgraft.report.sections.data_check import (
     alike_section,
     columns_section,
@@ -28,7 +28,8 @@ def record(examples):
 
 def test_the_verdict_comes_first_with_counts_of_each_split(record, source_of):
     section = data_check_verdict_section(source_of(record))
-    assert section.blocks[0] == Paragraph(record.verdict, tone="lead")
+    assert section.blocks[0].answer == record.verdict
+    assert section.blocks[0].caveat == "Remove them."
     (figure,) = blocks_of(section, Figure)
     assert figure.caption.startswith("Images of each class in train, test")
     assert all(number in figure.drawings[0] for number in ("147", "399", "42", "114"))

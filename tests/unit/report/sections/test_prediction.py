@@ -30,15 +30,15 @@ def record():
 
 
 def test_the_verdict_counts_classes_and_says_what_such_answers_are_worth(record, source_of):
-    lead, worth, *_ = prediction_verdict_section(source_of(record)).blocks
-    assert lead.text == "40 images. benign: 20 (50\N{NO-BREAK SPACE}%); malignant: 20 (50\N{NO-BREAK SPACE}%)."
+    verdict, worth, *_ = prediction_verdict_section(source_of(record)).blocks
+    assert verdict.answer == "40 images. benign: 20 (50\N{NO-BREAK SPACE}%); malignant: 20 (50\N{NO-BREAK SPACE}%)."
     assert worth.text.startswith("On these images: Balanced accuracy 0.70")
     assert "When it was fine-tuned: Balanced accuracy 0.83" in worth.text
-    unknown = prediction_verdict_section(source_of(prediction_record(labelled=False))).blocks[1]
-    assert "true classes of these images are not known" in unknown.text
+    unknown = prediction_verdict_section(source_of(prediction_record(labelled=False))).blocks[0]
+    assert "true classes of these images are not known" in unknown.caveat
     nothing = prediction_record(labelled=False, training_metrics=[], num_unreadable=1)
-    lead, worth, *_ = prediction_verdict_section(source_of(nothing)).blocks
-    assert "1 image could not be read." in lead.text
+    verdict, _, worth, *_ = prediction_verdict_section(source_of(nothing)).blocks
+    assert "1 image could not be read." in verdict.answer
     assert "was not measured" in worth.text
     assert prediction_heading(source_of(record)).title == "Predictions for new images"
 

@@ -11,13 +11,19 @@ import pytest
 
 from crossgraft import evaluate_published
 from crossgraft.records import CheckRecord
-from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Items, Paragraph
+from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Items, Paragraph, Verdict
 from crossgraft.report.sections import KINDS
 from crossgraft.report.sections.agreement import agreement_section
 from crossgraft.report.sections.checks import checks_section, warnings_section
 from crossgraft.report.sections.controls import controls_section
 from crossgraft.report.sections.data import data_section
-from crossgraft.report.sections.demo import best_model_section, fine_tuned_section, limits_section, split_section
+from crossgraft.report.sections.demo import (
+    best_model_section,
+    demo_verdict_section,
+    fine_tuned_section,
+    limits_section,
+    split_section,
+)
 from crossgraft.report.sections.models import models_section
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
@@ -63,8 +69,12 @@ def test_sections_follow_the_order_of_the_page_and_have_names_of_their_own(kind,
 
 def test_the_verdict_is_the_advice_two_sentences_and_one_figure(ranking, source_of):
     section = verdict_section(source_of(ranking))
-    advice, why, figure = section.blocks
-    assert advice == Paragraph(ranking.advice, tone="lead")
+    verdict, others, why, figure = section.blocks
+    assert verdict.answer == ranking.advice
+    assert verdict.caveat == "Unreadable images: 2 unreadable images were left out."
+    assert others.blocks[0].items == [
+        "Patient leakage: No group column was given, so images of one patient may lie on both sides."
+    ]
     assert why.text == "Ordered by LogME: the default, best single score on the published benchmarks."
     assert isinstance(figure, Figure)
     assert figure.caption.startswith("12 models on 546 images.")
@@ -318,8 +328,8 @@ def test_the_demo_shows_the_split_the_fine_tuning_and_its_limits(examples, sourc
         assert float(row["linear low"]) == entry.linear_low
     (limits,) = blocks_of(limits_section(source), Items)
     assert limits.items == source.record.limits
-    (next_command,) = blocks_of(limits_section(source), Code)
-    assert next_command.text.startswith("crossgraft rank my_images/")
+    (verdict,) = blocks_of(demo_verdict_section(source), Verdict)
+    assert verdict.following.startswith("crossgraft rank my_images/")
 
 
 def test_a_demo_without_fine_tuning_still_tells_its_limits(examples, source_of):

@@ -36,10 +36,10 @@ def record():
 
 def test_the_verdict_is_a_metric_with_its_interval_on_unseen_images_and_the_rule(record, source_of):
     section = tuning_verdict_section(source_of(record))
-    lead, rule = section.blocks[:2]
-    assert lead.text == (
-        "Balanced accuracy 0.83 (95\N{NO-BREAK SPACE}% interval 0.78 to 0.88) on 156 images of 78 groups that had no part in "
-        "training or in picking the model."
+    verdict, rule = section.blocks[:2]
+    assert verdict.answer == (
+        "Balanced accuracy 0.83 (95\N{NO-BREAK SPACE}% interval 0.78 to 0.88; guessing gives 0.50) on 156 images of 78 groups "
+        "that had no part in training or in picking the model."
     )
     assert rule.text.startswith(
         "The epoch with the highest balanced accuracy on val was kept. The weights are in the folder model"
@@ -50,13 +50,13 @@ def test_the_verdict_is_a_metric_with_its_interval_on_unseen_images_and_the_rule
 
 
 def test_a_headline_that_may_be_guessing_says_so(record, source_of):
-    def lead(low):
+    def caveat(low):
         metrics = [row.model_copy(update={"value": 0.55, "low": low, "high": 0.7}) for row in record.metrics]
-        return tuning_verdict_section(source_of(record.model_copy(update={"metrics": metrics}))).blocks[0].text
+        return tuning_verdict_section(source_of(record.model_copy(update={"metrics": metrics}))).blocks[0].caveat
 
     guess = 1 / len(record.dataset.class_names)
-    assert "nothing shows yet that the model is better" in lead(guess)
-    assert "Guessing" not in lead(guess + 0.01)
+    assert caveat(guess).startswith("156 images are too few to tell. Guessing gives 0.50, and the interval contains it")
+    assert caveat(guess + 0.01) is None
 
 
 def test_missing_metrics_of_one_reason_are_one_sentence(record, source_of):
@@ -73,9 +73,9 @@ def test_missing_metrics_of_one_reason_are_one_sentence(record, source_of):
 def test_a_metric_of_rows_that_picked_the_model_says_so(record, source_of):
     on_val = [row for row in record.metrics if row.split == "val"]
     section = tuning_verdict_section(source_of(record.model_copy(update={"metrics": on_val})))
-    assert "so the value is too high" in section.blocks[0].text
+    assert "so the value is too high" in section.blocks[0].caveat
     nothing = tuning_verdict_section(source_of(record.model_copy(update={"metrics": []})))
-    assert nothing.blocks[0].text.startswith("No metric was measured")
+    assert nothing.blocks[0].answer.startswith("No metric was measured")
     reason = tuning_record(saved_model=None, saved_model_reason="Folds give one model each")
     assert "No model was kept: Folds give one model each." in tuning_verdict_section(source_of(reason)).blocks[1].text
 
@@ -86,11 +86,12 @@ def test_what_makes_the_number_wrong_stands_beside_it(source_of):
         CheckRecord(title="Constant", severity="passed", text="None."),
     ]
     record = tuning_record(checks=checks, leakage_checked=False, leakage="There is no group column.")
-    (shown,) = blocks_of(tuning_verdict_section(source_of(record)), Checks)
-    assert [check.severity for check in shown.checks] == ["unsound", "not assessed"]
+    verdict, others = tuning_verdict_section(source_of(record)).blocks[:2]
+    assert verdict.caveat == "Copies: Two pictures."
+    assert others.blocks == [Items(["There is no group column."])]
     (all_of_them,) = blocks_of(tuning_checks_section(source_of(record)), Checks)
     assert [check.title for check in all_of_them.checks] == ["Copies", "Patient leakage", "Constant"]
-    assert blocks_of(tuning_verdict_section(source_of(tuning_record())), Checks) == []
+    assert tuning_verdict_section(source_of(tuning_record())).blocks[0].caveat is None
     assert blocks_of(tuning_checks_section(source_of(tuning_record())), Items)[0].items == tuning_record().warnings
 
 
@@ -109,7 +110,7 @@ def test_metrics_of_the_unseen_rows_come_first_and_the_others_are_folded(record,
 def test_classes_have_metrics_a_confusion_matrix_and_curves(record, source_of):
     section = classes_section(source_of(record))
     by_class, confusion = blocks_of(section, Table)
-    assert texts(by_class, 1) == ["malignant", "156", "0.890", "[0.840, 0.940]", "0.80", "[0.75, 0.85]"]
+    assert texts(by_class, 1) == ["malignant", "—", "0.890", "[0.840, 0.940]", "0.80", "[0.75, 0.85]"]
     assert texts(confusion, 0) == ["benign", "90", "4"]
     drawn = blocks_of(section, Figure)
     assert len(drawn) == 2
@@ -120,6 +121,18 @@ def test_classes_have_metrics_a_confusion_matrix_and_curves(record, source_of):
     assert "Not drawn: 3 more." in curves.caption
     labels = tuning_record(task="multi-label", class_names=("oedema", "effusion"))
     assert classes_section(source_of(labels)).title == "Labels"
+
+
+def test_a_table_of_classes_has_the_number_of_images_of_each(record, source_of):
+    of_class = [
+        metric("sensitivity", value, num_images=images, class_name=name)
+        for name, value, images in (("benign", 0.9, 94), ("malignant", None, 156))
+    ]
+    section = classes_section(source_of(record.model_copy(update={"metrics": [*record.metrics, *of_class]})))
+    by_class = blocks_of(section, Table)[0]
+    assert [column.title for column in by_class.columns][:2] == ["Class", "Support"]
+    assert [row[1].text for row in by_class.rows] == ["94", "0"]  # without images there is no sensitivity
+    assert by_class.notes[0].startswith("Support: images of the class")
 
 
 def test_subgroups_show_what_has_no_value_and_keep_gaps_apart(record, source_of):

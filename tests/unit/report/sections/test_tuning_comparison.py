@@ -13,7 +13,7 @@ from crossgraft.report.sections.tuning_comparison import (
 )
 from crossgraft.report.tables import Table
 from crossgraft.report.terminal import record_as_text
-from crossgraft.words.comparison_words import answer_in_words, curve_in_words
+from crossgraft.words.comparison_words import answer_in_words, best_in_words, curve_in_words
 from support.comparison_records import EVIL, comparison_record, difference, variant
 
 
@@ -63,6 +63,12 @@ def test_nothing_is_claimed_where_nothing_separates_or_is_known():
     said = answer_in_words(comparison_record(variants=[*unknown, row]))
     assert "Nothing is known" in said
     assert "is better than" not in said
+    third = variant("partial:1", 0.5, 0.9, difference=difference(-0.1, 0.02))
+    said = answer_in_words(comparison_record(variants=[*unknown, row, third]))
+    assert "better than partial:1" in said
+    assert said.endswith("Nothing is known about linear.")
+    best = row.model_copy(update={"metric": unknown[0].metric})  # of which no difference is known, to whatever
+    assert "better than" not in answer_in_words(comparison_record(variants=[best, unknown[0], third]))
     guessing = [variant("full", 0.52, 0.5, is_full=True), variant("linear", 0.4, 1.0, difference=difference(-0.12))]
     assert "nothing shows yet" in answer_in_words(comparison_record(variants=guessing))
     assert answer_in_words(comparison_record(variants=[variant("full", None, None)])).startswith(
@@ -74,7 +80,7 @@ def test_where_a_variant_lies_to_the_curve_is_said_with_its_doubt():
     record = comparison_record()
     assert [curve_in_words(row) for row in record.variants[:4]] == ["above", "—", "below, may be chance", "—"]
     off = difference(0).model_copy(update={"value": None, "low": None, "high": None})
-    assert curve_in_words(record.variants[0].model_copy(update={"above_curve": off})) == "not as similar"
+    assert curve_in_words(record.variants[0].model_copy(update={"above_curve": off})) == "not measured there"
 
 
 def test_the_figures_are_there_with_every_variant_and_the_curve(source_of):
@@ -121,7 +127,8 @@ def test_the_terminal_has_100_columns_and_the_answer_last():
     record = comparison_record()
     text = record_as_text(record)
     assert max(map(len, text.splitlines())) <= 100
-    assert " ".join(text.split()).endswith(" ".join(answer_in_words(record).split()))
+    assert " ".join(best_in_words(record).split()) in " ".join(text.split())
+    assert text.splitlines()[-2:] == ["Next, to use hcs:0.6:", "  crossgraft predict RUN/trainings/hcs-0 NEW_IMAGES"]
     lines = [line for line in text.splitlines() if line.startswith(("hcs:0.6", "full ", "linear"))]
     assert lines[0].split()[1] == "0.840"
     assert "0 of 1" in text

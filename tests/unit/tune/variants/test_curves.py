@@ -16,11 +16,21 @@ IMAGES = MeasuredImages.of(dataset_from_arrays(np.zeros((80, 4, 4, 3), np.uint8)
 HALF_RIGHT = np.zeros(80, dtype=np.int64)
 
 
-def curve(seed, low, high):
+def curve(seed, low, high, **fields):
     """From a network that is right everywhere to one that always says the same; ``high`` and ``low`` are their CKA."""
     record = comparison_record().interpolation[0]
-    points = [record.points[0].model_copy(update={"similarity": {"cka": cka}}) for cka in (high, low)]
-    return MixedCurve(seed, record.model_copy(update={"points": points}), [TARGETS, HALF_RIGHT], starts_at_linear=False)
+    points = [
+        record.points[0].model_copy(update={"similarity": {"cka": cka}, "alpha": alpha})
+        for cka, alpha in ((high, fields.pop("start", 0.0)), (low, fields.pop("end", 0.1)))
+    ]
+    record = record.model_copy(update={"points": points, **fields})
+    return MixedCurve(seed, record, [TARGETS, HALF_RIGHT], starts_at_linear=False)
+
+
+def at(similarity, drawn):
+    """The metric of the curve; None in a gap."""
+    found = drawn.at(similarity, IMAGES)
+    return None if found is None else float(found[0])
 
 
 def trained(seed, cka):
@@ -31,13 +41,39 @@ def trained(seed, cka):
 
 def test_a_variant_is_compared_with_the_place_of_the_curve_that_has_its_cka():
     right = IMAGES.measure(TARGETS)
-    found = above_curve([trained(0, 0.75)], [right], [curve(0, 0.5, 1.0)], IMAGES)
+    found = above_curve([trained(0, 0.75)], [right], [curve(0, 0.65, 0.85)], IMAGES)
     assert found.value == pytest.approx(1 - 0.75)  # in the middle of 1 and 0.5
 
 
 def test_seeds_without_such_a_network_are_not_left_out_silently():
     right = IMAGES.measure(TARGETS)
-    curves = [curve(0, 0.5, 1.0), curve(1, 0.8, 1.0)]
+    curves = [curve(0, 0.65, 0.85), curve(1, 0.8, 1.0)]
     found = above_curve([trained(0, 0.75), trained(1, 0.75)], [right, right], curves, IMAGES)
     assert found.value is None
     assert "1 of 2 seeds" in found.reason
+
+
+def test_where_the_similarity_jumps_only_the_measured_networks_count():
+    jump = curve(0, 0.5, 1.0)
+    assert [at(each, jump) for each in (1.0, 0.75, 0.5)] == [1.0, None, 0.5]
+    found = above_curve([trained(0, 0.75)], [IMAGES.measure(TARGETS)], [jump], IMAGES)
+    assert found.value is None
+    assert "that was measured" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_there"),
+    [
+        ({"num_batch_norms": 3}, False),
+        ({"num_batch_norms": 3, "start": 0.9, "end": 1.0}, False),
+        ({"num_batch_norms": 3, "start": 0.1, "end": 0.2}, True),
+        ({"num_batch_norms": 3, "batch_norm": "mix"}, True),
+        ({"num_batch_norms": 0}, True),
+    ],
+)
+def test_an_end_with_statistics_of_its_own_is_joined_to_nothing(fields, is_there):
+    drawn = curve(0, 0.9, 1.0, **fields)
+    assert (at(0.95, drawn) is not None) == is_there
+    assert at(1.0, drawn) == 1.0
+    assert drawn.record.is_joined(0, "cka") == is_there
+    assert not drawn.record.is_joined(0, "cka_debiased")  # was not measured

@@ -1,0 +1,97 @@
+"""How far predictions can be trusted, what limits them, and what to type next."""
+
+from __future__ import annotations
+
+from crossgraft.options import ExportOptions, PredictOptions
+from crossgraft.options.models import CodeOptions
+from crossgraft.records import PredictionRecord
+from crossgraft.report.sections._verdict import Caveat, CaveatOf, Following
+from crossgraft.report.source import Source
+from crossgraft.runs.typed_command import RUN, TypedCommand
+from crossgraft.tasks import recorded_task
+from crossgraft.words.formatting import counted
+from crossgraft.words.metric_words import guessing, metric_in_words, overall
+
+OTHER_IMAGES = (
+    "Whether these images are like those of training (scanner, hospital, patients) was not checked. The model also answers for "
+    "pictures that show none of its classes."
+)
+_TEST_ROWS = ("--use-split", "test")
+_LABELLED = "LABELLED_IMAGES"
+
+
+def worth_in_words(record: PredictionRecord) -> str:
+    """The best evidence of how far to trust the answers."""
+    here, before = _told(record)
+    told = [f"On these images: {each}." for each in here] + [f"When it was fine-tuned: {each}." for each in before]
+    return (
+        " ".join(told)
+        or "How good such predictions are was not measured: neither here nor on test images of the model."
+    )
+
+
+def _told(record: PredictionRecord) -> tuple[list[str], list[str]]:
+    """The primary metric in words: here, and on test images of the model."""
+    task = recorded_task(record)
+    headline = task.primary_metric  # as where it was fine-tuned
+    guess = guessing(headline, len(record.class_names) if task.partitions else 2)
+    here = [metric_in_words(row, guess=guess) for row in overall(record.metrics) if row.metric == headline]
+    before = [
+        f"{metric_in_words(row, guess=guess)} of {row.split}"
+        for row in overall(record.training_metrics)
+        if row.split in ("test", "out of fold") and row.metric == headline
+    ]
+    return here, before
+
+
+def _warned(source: Source[PredictionRecord]) -> Caveat | None:
+    """What the command warned of, images of the fine-tuning above all."""
+    record = source.record
+    if not record.warnings:
+        return None
+    seen = next((text for text in record.warnings if _TEST_ROWS[0] in text), None)
+    if seen is None:
+        return Caveat(" ".join(record.warnings))
+    typed = source.typed
+    line = typed.again(_TEST_ROWS) if typed.verb == "predict" and not typed.has(_TEST_ROWS[0]) else _of_others(typed)
+    return Caveat(seen, Following(line, "to predict images that had no part in it"))
+
+
+def _not_measured(source: Source[PredictionRecord]) -> Caveat | None:
+    """The true classes are not known."""
+    here, before = _told(source.record)
+    if here:
+        return None
+    text = "The true classes of these images are not known, so how good these predictions are was not measured"
+    carried = "; the result of the fine-tuning carries over only to images of the same kind" if before else ""
+    measure = Following(_of_others(source.typed, _LABELLED), "to measure it on images whose classes are known")
+    return Caveat(f"{text}{carried}.", measure)
+
+
+def _unreadable(source: Source[PredictionRecord]) -> Caveat | None:
+    number = source.record.num_unreadable
+    return Caveat(f"{counted(number, 'image')} could not be read and left out.") if number else None
+
+
+def _other_images(_: Source[PredictionRecord]) -> Caveat | None:
+    return Caveat(OTHER_IMAGES)
+
+
+PREDICTION_CAVEATS: tuple[CaveatOf[PredictionRecord], ...] = (_warned, _not_measured, _unreadable, _other_images)
+"""The most severe first, in the order of ``sections._verdict``."""
+
+
+def after_prediction(source: Source[PredictionRecord]) -> Following:
+    """To hand the model on."""
+    typed = source.typed
+    return Following(
+        typed.then("export", _run(typed), options=ExportOptions), "to hand the model on without crossgraft"
+    )
+
+
+def _of_others(typed: TypedCommand, images: str = "OTHER_IMAGES") -> str:
+    return typed.then("predict", _run(typed), images, options=PredictOptions, carried=[CodeOptions])
+
+
+def _run(typed: TypedCommand) -> str:
+    return typed.inputs[0] if typed.verb == "predict" and len(typed.inputs) > 1 else RUN
