@@ -24,6 +24,19 @@ SECONDS = 300
 
 
 MUTATIONS = {
+    # Checks: what is compared, and what is a warning
+    "unit/data/checks/test_split_differences.py": [
+        ("data/checks/split_differences.py", "difference.effect >= least", "True"),
+        ("data/checks/split_differences.py", "p_value <= SIGNIFICANT", "True"),
+        ("data/checks/split_differences.py", "None if survey.groups is None else survey.groups[rows]", "None"),
+    ],
+    "unit/statistics/test_two_sample.py": [
+        ("statistics/two_sample.py", "(1 + hits) / (1 + num_permutations)", "hits / num_permutations"),
+    ],
+    "unit/models/test_files_by_name.py": [
+        ("models/resolve.py", "if len(files) != 1", "if not files"),
+        ("models/files_by_name.py", "(read_header(path).architecture or named)", "named"),
+    ],
     # Scores: signs, factors, centring, what is shared, what is left out
     "unit/scores/test_gbc.py": [
         ("scores/gbc.py", "-math.exp(log_total)", "math.exp(log_total)"),
@@ -98,6 +111,7 @@ MUTATIONS = {
     # Data: patients in one part, patients that nobody knows, checks
     "unit/data/test_splits.py": [
         ("data/_group_split.py", "[group_of_row.ravel()]", "[np.roll(group_of_row.ravel(), 1)]"),
+        ("data/_split_rules.py", "parts_of_group > 1", "parts_of_group > 9"),
         ("data/splits.py", "if groups is None else StratifiedGroupKFold", "if True else StratifiedGroupKFold"),
         ("data/splits.py", "if len(set(rows)) != len(rows):", "if False:"),
         ("data/splits.py", 'not in ("", listing_fingerprint)', "is None"),

@@ -49,11 +49,7 @@ _DIFFERENCES: Mapping[str, Callable[[str], str]] = {
 
 
 def look_alikes(names: Sequence[str]) -> list[LookAlikes]:
-    """Groups of names that look alike, in the order of their first names.
-
-    >>> [tuple(alike) for alike in look_alikes(["BKL", "MEL", "bkl", "MEL "])]
-    [(('BKL', 'bkl'), 'case'), (('MEL', 'MEL '), 'white space')]
-    """
+    """Groups of names that look alike, in the order of their first names: BKL and bkl, “MEL” and “MEL ”."""
     alike: defaultdict[str, list[str]] = defaultdict(list)
     for name in names:
         alike[_without(_DIFFERENCES, name)].append(name)

@@ -70,3 +70,8 @@ def test_holm_rejects_what_the_step_down_procedure_rejects(p_values):
             break
         rejected.add(place)
     assert {place for place, p in enumerate(adjusted) if p <= 0.05} == rejected
+
+
+def test_holm_multiplies_by_the_number_of_values_that_are_left():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, 0.9]) == [1.0, 1.0] and holm([]) == []

@@ -8,8 +8,9 @@ import pytest
 from crossgraft import check_data
 from crossgraft.data import make_split
 from crossgraft.data._image_facts import ImageFacts
-from crossgraft.data.checks.split_differences import measure_split_differences
+from crossgraft.data.checks.split_differences import _adjusted, measure_split_differences
 from crossgraft.data.checks.survey import survey_rows
+from crossgraft.records import SplitDifferenceRecord
 
 PARTS = ["train"] * 60 + ["val"] * 30 + ["test"] * 30
 CLASSES = [0, 1] * 60
@@ -63,6 +64,22 @@ def test_other_facts_of_the_images(check, fact, words, change):
     found = check(images, CLASSES, splits=PARTS)
     assert fact in found["Train and test differ"].text and words in by_fact(found)[fact].found
     assert [each for each, measured in by_fact(found).items() if measured.matters] == [fact]
+
+
+@pytest.mark.parametrize(
+    ("fact", "effect", "p_value", "matters"),
+    [
+        ("contrast", 0.2, 0.01, True),
+        ("contrast", 0.19, 0.001, False),
+        ("contrast", 0.9, 0.011, False),
+        ("shares of the classes", 0.1, 0.01, True),
+        ("shares of the classes", 0.09, 0.001, False),
+    ],
+)
+def test_a_warning_needs_certainty_and_size(fact, effect, p_value, matters):
+    record = SplitDifferenceRecord(split="test", fact=fact, effect=effect, p_value=0.5, found="", matters=False)
+    adjusted = _adjusted(record, p_value)
+    assert (adjusted.p_value, adjusted.matters) == (p_value, matters)
 
 
 def test_shares_of_classes(check):
