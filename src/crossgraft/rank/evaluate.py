@@ -154,7 +154,9 @@ class _Run:
         ]
 
     def _settings(self, option: float | None, *, seed: int | None = None) -> dict[str, Any]:
-        settings: dict[str, Any] = {"seed": self.seed if seed is None else seed} if "seed" in self.score.signature.parameters else {}
+        settings: dict[str, Any] = (
+            {"seed": self.seed if seed is None else seed} if "seed" in self.score.signature.parameters else {}
+        )
         if self.score.zoo_option is not None and option is not None:
             settings[self.score.zoo_option.name] = option
         return settings

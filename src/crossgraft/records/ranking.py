@@ -38,7 +38,8 @@ class ScoreCell(Record):
     no_interval_reason: str | None = None
     jackknife_values: list[float] = []
     redrawn_values: list[float] = Field(
-        default=[], description="Of a score that is drawn: its value, and those with other seeds; their spread is in the interval."
+        default=[],
+        description="Of a score that is drawn: its value, and those with other seeds; their spread is in the interval.",
     )
     shuffled_values: list[float] = []
     largest_shuffled: float | None = None

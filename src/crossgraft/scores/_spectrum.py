@@ -34,7 +34,9 @@ class Spectrum:
         sytrd, workspace_of = get_lapack_funcs(("sytrd", "sytrd_lwork"), dtype=np.float64)
         workspace, _ = workspace_of(self.size, lower=1)
         # Transposed, which changes nothing in a symmetric matrix, it lies as LAPACK wants it.
-        self._reflectors, self._diagonal, self._beside, self._factors, _ = sytrd(matrix.T, lower=1, lwork=int(workspace))
+        self._reflectors, self._diagonal, self._beside, self._factors, _ = sytrd(
+            matrix.T, lower=1, lwork=int(workspace)
+        )
         self._leading: dict[int, np.ndarray] = {}
 
     @cached_property

@@ -58,7 +58,9 @@ def test_the_scale_of_the_features_changes_nothing(dtype, exponent, shape, rank,
     assert logme(features=scaled, labels=labels) == pytest.approx(logme(features=features, labels=labels), rel=1e-9)
     rounded = features * dtype(10**exponent)  # not a power of 2, so every product is rounded anew
     tolerance = 1e-6 if dtype == np.float64 else 1e-3
-    assert logme(features=rounded, labels=labels) == pytest.approx(logme(features=features, labels=labels), abs=tolerance)
+    assert logme(features=rounded, labels=labels) == pytest.approx(
+        logme(features=features, labels=labels), abs=tolerance
+    )
 
 
 def test_the_released_variant_depends_on_the_scale():

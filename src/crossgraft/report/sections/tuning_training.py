@@ -129,7 +129,9 @@ def plan_section(source: Source[TuningRecord]) -> Section:
     """What was trained and what was frozen, why, and with which settings."""
     record = source.record
     plan, model = record.plan, record.model
-    own = f"; {count(plan.num_own_parameters)} more of regularisers, trained beside it" if plan.num_own_parameters else ""
+    own = (
+        f"; {count(plan.num_own_parameters)} more of regularisers, trained beside it" if plan.num_own_parameters else ""
+    )
     facts = [
         ("Pretrained model", f"{model.name}: {model.architecture} ({model.source})"),
         ("Licence of its weights", model.licence or "not stated"),

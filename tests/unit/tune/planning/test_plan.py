@@ -248,7 +248,11 @@ def test_what_a_regulariser_learns_is_no_part_of_the_trained_share(classifier):
     repsim = "repsim:reference=dataset"
     plain, regularized = (planned(classifier, "linear", regularizer=name) for name in ("none", repsim))
     assert regularized.num_own_parameters > regularized.num_trained
-    assert trained_in_words(regularized) == trained_in_words(plain) == "15 of 127 parameters trained (12\N{NO-BREAK SPACE}%)"
+    assert (
+        trained_in_words(regularized)
+        == trained_in_words(plain)
+        == "15 of 127 parameters trained (12\N{NO-BREAK SPACE}%)"
+    )
     own = f"Regularisers: {regularized.num_own_parameters} parameters of their own, trained too."
     assert own in Plan(regularized).summary().splitlines()
     assert "Regularisers" not in Plan(plain).summary()
