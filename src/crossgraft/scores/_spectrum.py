@@ -44,7 +44,7 @@ class Spectrum:
         """All eigenvalues, in ascending order."""
         if self.size == 1:
             return self._diagonal.copy()
-        return eigvalsh_tridiagonal(self._diagonal, self._beside, lapack_driver="sterf")
+        return np.asarray(eigvalsh_tridiagonal(self._diagonal, self._beside, lapack_driver="sterf"))
 
     @cached_property
     def vectors(self) -> Float64[np.ndarray, "size size"]:
