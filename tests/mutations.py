@@ -41,7 +41,8 @@ MUTATIONS = {
     "unit/scores/test_gbc.py": [
         ("scores/gbc.py", "-math.exp(log_total)", "math.exp(log_total)"),
         ("scores/gbc.py", "/ pooled, axis=1) / 8", "/ pooled, axis=1) / 4"),
-        ("scores/gbc.py", "points - means[statistics.targets]", "points"),
+        ("scores/gbc.py", "np.square([of_class.deviation", "np.abs([of_class.deviation"),
+        ("scores/gbc.py", "squared[index, others] / pooled[:, 0] / 8", "squared[index, others] / pooled[:, 0] / 4"),
     ],
     "contract/test_score_edges.py": [
         ("scores/h_score.py", "values > spectrum.smallest", "values > -1.0"),
@@ -95,7 +96,9 @@ MUTATIONS = {
         ("metrics/accuracy.py", "stats.t.ppf(0.975, num_groups - 1)", "stats.norm.ppf(0.975)"),
         ("metrics/accuracy.py", "min(spread / variance, num_images)", "spread / variance"),
     ],
-    "unit/statistics/test_jackknife.py": [("statistics/jackknife.py", "np.sqrt((num_blocks - 1) /", "np.sqrt(1 /")],
+    "unit/statistics/test_jackknife.py": [
+        ("statistics/jackknife.py", "variances = [(num_blocks - 1) /", "variances = [1 /")
+    ],
     "unit/statistics/test_rank_intervals.py": [("statistics/rank_intervals.py", "(2 * max(num_models - 1, 1))", "2")],
     "unit/statistics/test_weighted_kendall_itm.py": [
         ("statistics/rank_correlation.py", "1 / (G[i] + G[j])", "1 / (G[i] * G[j])")

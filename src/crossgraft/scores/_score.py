@@ -114,8 +114,8 @@ class Score(Generic[P]):
         kind: Kind of input that it needs, one of four.
         is_reference_probe: Whether it trains or looks up a classifier, as a yardstick for the others.
         is_seeded: Whether the value depends on a seed (and so, slightly, on the order of the rows).
-        num_redraws: How many times a ranking evaluates the score again with other seeds, because leaving images out does not
-            show what the seed does; the spread over seeds is then part of the interval. Needs a setting ``seed``.
+        num_redraws: Further evaluations with other seeds in a ranking, for a score whose values without a block of images do
+            not show what the seed does; the spread over seeds is then part of the interval. Needs a setting ``seed``.
         invariances: Changes of the features that leave the value as it is.
         cost: Computational cost, in words.
         zoo_option: An option that a ranking sets from the whole zoo; a single evaluation leaves it at its default.

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.linalg import LinAlgError, eigh_tridiagonal, get_lapack_funcs
+from scipy.linalg import LinAlgError, eigh_tridiagonal, eigvalsh_tridiagonal, get_lapack_funcs
 
 Symmetric = Float64[np.ndarray, "size size"]
 
@@ -44,7 +44,7 @@ class Spectrum:
         """All eigenvalues, in ascending order."""
         if self.size == 1:
             return self._diagonal.copy()
-        return eigh_tridiagonal(self._diagonal, self._beside, eigvals_only=True, lapack_driver="sterf")
+        return np.asarray(eigvalsh_tridiagonal(self._diagonal, self._beside, lapack_driver="sterf"))
 
     @cached_property
     def vectors(self) -> Float64[np.ndarray, "size size"]:

@@ -23,7 +23,7 @@ from crossgraft.types import Features, Labels
     is_seeded=True,
     num_redraws=4,
     invariances=("rotation", "shift"),
-    cost="an eigendecomposition and an EM fit with K = ratio·C components; the most expensive static score",
+    cost="principal components and an EM fit with K = ratio·C components; the most expensive static score",
 )
 def nleep(
     features: Features,

@@ -109,7 +109,7 @@ def jackknife_interval(
 
 
 def _degrees_of_freedom(variances: Sequence[float], freedoms: Sequence[int]) -> float:
-    """Of a sum of independent variances (Satterthwaite, Biometrics Bulletin 1946, eq. 17)."""
+    """Degrees of freedom of a sum of independent variances by Satterthwaite, Biometrics Bulletin 1946."""
     total = sum(variances)
     if total == 0 or len(variances) == 1:
         return float(freedoms[0])

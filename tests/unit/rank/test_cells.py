@@ -7,7 +7,8 @@ from crossgraft.errors import NotApplicable
 from crossgraft.rank.cells import build_cells
 from crossgraft.rank.evaluate import ModelEvaluation, RawValue, ScoreEvaluation, evaluate_scores
 from crossgraft.rank.resampling import plan_resampling
-from crossgraft.scores import ScoreInputs, ScoreValue, logme, nleep, scale_over_zoo, score, zoo_score
+from crossgraft.scores import ScoreInputs, ScoreValue, _statistics, logme, nleep, scale_over_zoo, score, zoo_score
+from crossgraft.seeding import derive_seed
 from crossgraft.statistics import jackknife_interval
 from support.model_records import model_record
 
@@ -85,6 +86,29 @@ def test_an_array_score_has_value_interval_and_shuffled_values(problem):
     assert cell.above_shuffled
     assert cell.seconds > 0
     assert cell.peak_bytes > 0
+
+
+def test_the_interval_of_a_score_that_is_drawn_holds_its_spread_over_seeds(problem):
+    features, targets = problem
+    (evaluation,) = evaluate(features, targets, [nleep])
+    (cell,) = build_cells(nleep, [as_model("a", [evaluation])])
+    seeds = [derive_seed(0, "nleep", "redrawn", number) for number in range(4)]
+    others = [nleep(features=features, labels=targets, seed=seed) for seed in seeds]
+    assert cell.redrawn_values == [cell.value, *others] and len(set(others)) > 1
+    without = jackknife_interval(cell.value, cell.jackknife_values)
+    assert cell.standard_error == pytest.approx(np.hypot(without.standard_error, np.std(cell.redrawn_values, ddof=1)))
+    (steady,) = build_cells(logme, [as_model("a", evaluate(features, targets, [logme]))])
+    assert steady.redrawn_values == []
+
+
+def test_more_seeds_cost_no_more_statistics(problem, monkeypatch):
+    """The principal components are those of the first seed; only the mixture is fitted again."""
+    features, targets = problem
+    made = []
+    spectrum = _statistics.Spectrum
+    monkeypatch.setattr(_statistics, "Spectrum", lambda matrix: made.append(len(matrix)) or spectrum(matrix))
+    evaluate(features, targets, [nleep])
+    assert len(made) == 1 + 20
 
 
 def test_scores_of_source_features_and_of_model_and_images_take_part(problem):

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 
@@ -76,3 +79,38 @@ def test_head_that_does_not_settle_is_said(monkeypatch):
 def test_settings_out_of_range(option):
     with pytest.raises(UsageError, match=option):
         pactran(*make_problem(), **{option: 0.0})
+
+
+def released_by_etran(features, labels, beta, s):
+    """What ETran's repository calls PACTran, with the head fitted to its end; the sign is that of the bound."""
+    features = features - features.mean(axis=0)
+    num_samples, width = features.shape
+    num_classes = int(labels.max()) + 1
+    own = np.eye(num_classes)[labels]
+    strength = beta * num_samples
+
+    def objective(flat):
+        weight, bias = np.split(flat.reshape(width + 1, num_classes), [width])
+        log_posterior = log_softmax(features @ weight + bias, axis=1)
+        slope = (np.exp(log_posterior) - own) / num_samples
+        gradient = np.vstack([features.T @ slope + weight / strength, slope.sum(axis=0, keepdims=True)])
+        return np.square(weight).sum() / (2 * strength) - (own * log_posterior).sum() / num_samples, gradient.ravel()
+
+    start = np.zeros((width + 1) * num_classes)
+    fit = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "maxfun": 9000})
+    weight, bias = np.split(fit.x.reshape(width + 1, num_classes), [width])
+    posterior = softmax(features @ weight + bias, axis=1)
+    variances = posterior * (1 - posterior)
+    curvature = np.sum(np.square(features).T @ variances + 1 / strength) + variances.sum()  # a sum over images, no mean
+    size = num_classes * width
+    return fit.fun + size * (s / width) / (2 * strength) * np.log(curvature * strength / size)
+
+
+@pytest.mark.parametrize(("name", "bound", "released"), [("P1", 0.8826, 4.4030), ("P3", 0.3711, 2.4078)])
+def test_etrans_release_is_not_the_bound(name, bound, released):
+    """Its third term has the sum of the curvature over the images where the bound has its mean."""
+    with np.load(Path(__file__).parents[2] / "golden" / "transferability.npz") as arrays:
+        features, labels = arrays[f"{name}/features"].astype(np.float64), arrays[f"{name}/labels"].astype(int)
+    value = pactran(features=features, labels=labels, regularization=1.0, prior_variance=100.0)
+    assert -value == pytest.approx(bound, abs=1e-3)
+    assert released_by_etran(features, labels, 1.0, 100.0) == pytest.approx(released, abs=1e-3)

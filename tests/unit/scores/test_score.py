@@ -178,3 +178,8 @@ def test_every_kind_fits_the_registry():
     assert registry.names() == ["spread", "source_distance", "model_output", "scaled_spread"]
     with pytest.raises(UsageError, match="expected Score"):
         registry.add("plain_function", len)
+
+
+def test_a_score_that_is_drawn_again_has_a_seed():
+    with pytest.raises(UsageError, match="num_redraws=2 and no setting seed"):
+        score(title="Made up", reference="These tests", num_redraws=2)(lambda features: 0.0)

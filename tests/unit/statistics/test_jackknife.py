@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from crossgraft.errors import DataError
 from crossgraft.statistics import jackknife_blocks, jackknife_interval
@@ -61,3 +62,28 @@ def test_the_seed_decides_the_blocks():
     first, again, other = (jackknife_blocks(targets, seed=seed) for seed in (0, 0, 1))
     assert all((a == b).all() for a, b in zip(first, again, strict=True))
     assert any((a != b).any() for a, b in zip(first, other, strict=True))
+
+
+def test_variance_over_seeds_is_added_with_its_degrees_of_freedom():
+    blocks, redrawn = [1.0, 1.2, 0.9, 1.1, 1.05], [[1.0, 1.3, 0.8], [0.1, 0.1, 0.1]]
+    plain, both = jackknife_interval(1.0, blocks), jackknife_interval(1.0, blocks, redrawn=redrawn)
+    over_seeds = np.var(redrawn[0], ddof=1)
+    assert both.standard_error**2 == pytest.approx(plain.standard_error**2 + over_seeds)
+    freedom = both.standard_error**4 / (plain.standard_error**4 / 4 + over_seeds**2 / 2)
+    assert both.high - both.value == pytest.approx(stats.t.ppf(0.975, freedom) * both.standard_error)
+    assert jackknife_interval(1.0, blocks, redrawn=[[0.5, 0.5]]) == pytest.approx(plain)
+    assert jackknife_interval(1.0, [1.0, 1.0], redrawn=[[1.0, 1.0]]).standard_error == 0
+
+
+def test_an_interval_with_the_spread_over_seeds_covers_the_mean_over_seeds():
+    """Of 400 estimates that a seed moves by as much as the images do, 95 % hold what is true; without it, 80 %."""
+    rng = np.random.default_rng(0)
+    held = {True: 0, False: 0}
+    for _ in range(400):
+        images = rng.normal(size=40)
+        value, *others = images.mean() + rng.normal(size=5) / np.sqrt(40)
+        blocks = [value - images.mean() + np.delete(images, slice(2 * b, 2 * b + 2)).mean() for b in range(20)]
+        for is_counted in held:
+            found = jackknife_interval(value, blocks, redrawn=[[value, *others]] if is_counted else [])
+            held[is_counted] += found.contains_zero
+    assert held[True] / 400 > 0.92 and held[False] / 400 < 0.87
