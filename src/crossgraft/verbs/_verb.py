@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options import Option, Options, options_of
-from crossgraft.progress import Reporter
+from crossgraft.progress import Reporter, default_reporter
 from crossgraft.runs import RunDirectory, open_command_run
 
 P = ParamSpec("P")
@@ -98,7 +98,7 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
                 raise TypeError(f"{function.__name__} takes {len(inputs)} inputs and then keywords; got {len(given)}.")
             _refuse_wrong_names(function.__name__, keywords, known)
             chosen = kind(**keywords)
-            reporter = getattr(chosen, "reporter", None) or Reporter(quiet=True)
+            reporter = getattr(chosen, "reporter", None) or default_reporter()
             return function(*given, chosen, Run(command, chosen, reporter))
 
         vars(call).update(__signature__=_flat_signature(function, inputs, known), options=kind)

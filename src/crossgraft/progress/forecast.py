@@ -1,0 +1,92 @@
+"""What is left of a command, from what its pieces cost here: measured before the start, and put right by what was done since."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One piece of work.
+
+    Attributes:
+        name: As the part of the work that it is, see ``Reporter.part``.
+        seconds: Expected duration on the clock.
+        kind: Pieces of one kind are put right by each other.
+    """
+
+    name: str
+    seconds: float
+    kind: str
+
+
+class Forecast:
+    """Seconds that are left, at any time.
+
+    A piece that was found done already is never begun; it counts as done when one after it begins.
+
+    Args:
+        pieces: In the order in which they are done; each name once.
+        clock: Seconds of a clock that never goes back.
+
+    >>> now = [0.0]
+    >>> forecast = Forecast([Piece("one", 10, "look"), Piece("two", 10, "look")], clock=lambda: now[0])
+    >>> _ = forecast.begin("one")
+    >>> now[0] = 20.0
+    >>> forecast.end()
+    >>> forecast.seconds_left()  # the first took twice as long as expected
+    20.0
+    """
+
+    def __init__(self, pieces: Sequence[Piece], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.pieces = list(pieces)
+        self._clock = clock
+        self._places = {piece.name: place for place, piece in enumerate(self.pieces)}
+        self._next = 0
+        self._done: list[tuple[Piece, float]] = []
+        self._current: Piece | None = None
+        self._start, self._share = 0.0, 0.0
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a piece was begun and not ended."""
+        return self._current is not None
+
+    def begin(self, name: str) -> bool:
+        """Note that a piece begins; False where no such piece is to come."""
+        place = self._places.get(name, -1)
+        if self._current is not None or place < self._next:
+            return False
+        self._current, self._next = self.pieces[place], place + 1
+        self._start, self._share = self._clock(), 0.0
+        return True
+
+    def advance(self, share: float) -> None:
+        """Note that at least this share of the piece under way is done."""
+        self._share = max(self._share, min(1.0, share))
+
+    def end(self) -> None:
+        """Note that the piece under way is done."""
+        if self._current is not None:
+            self._done.append((self._current, self._clock() - self._start))
+            self._current = None
+
+    def seconds_left(self) -> float:
+        """Of the piece under way and of all after it."""
+        current = self._current  # another thread, which draws a bar, may ask in the middle of a change
+        left = sum(piece.seconds * self._factor(piece.kind) for piece in self.pieces[self._next :])
+        if current is None:
+            return left
+        expected = current.seconds * self._factor(current.kind)
+        spent = self._clock() - self._start
+        if self._share > 0:  # the more of it is done, the more its own speed counts
+            expected += self._share * (spent / self._share - expected)
+        return left + max(0.0, expected - spent)
+
+    def _factor(self, kind: str) -> float:
+        """How much longer than expected pieces of one kind took; of all kinds where none of this one is done."""
+        alike = [pair for pair in self._done if pair[0].kind == kind] or self._done
+        expected = sum(piece.seconds for piece, _ in alike)
+        return sum(seconds for _, seconds in alike) / expected if expected > 0 else 1.0
