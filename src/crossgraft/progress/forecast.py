@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -12,14 +12,18 @@ class Piece:
     """One piece of work.
 
     Attributes:
-        name: As the part of the work that it is, see ``Reporter.part``.
+        place: Names of the parts that lead to it, the largest first, see ``Reporter.part``.
         seconds: Expected duration on the clock.
         kind: Pieces of one kind are put right by each other.
     """
 
-    name: str
+    place: tuple[str, ...]
     seconds: float
     kind: str
+
+    def under(self, *parts: str) -> Piece:
+        """The same as a piece of a larger part."""
+        return replace(self, place=(*parts, *self.place))
 
 
 class Forecast:
@@ -28,12 +32,12 @@ class Forecast:
     A piece that was found done already is never begun; it counts as done when one after it begins.
 
     Args:
-        pieces: In the order in which they are done; each name once.
+        pieces: In the order in which they are done; each place once.
         clock: Seconds of a clock that never goes back.
 
     >>> now = [0.0]
-    >>> forecast = Forecast([Piece("one", 10, "look"), Piece("two", 10, "look")], clock=lambda: now[0])
-    >>> _ = forecast.begin("one")
+    >>> forecast = Forecast([Piece(("one",), 10, "look"), Piece(("two",), 10, "look")], clock=lambda: now[0])
+    >>> _ = forecast.begin(("one",))
     >>> now[0] = 20.0
     >>> forecast.end()
     >>> forecast.seconds_left()  # the first took twice as long as expected
@@ -43,7 +47,7 @@ class Forecast:
     def __init__(self, pieces: Sequence[Piece], *, clock: Callable[[], float] = time.monotonic) -> None:
         self.pieces = list(pieces)
         self._clock = clock
-        self._places = {piece.name: place for place, piece in enumerate(self.pieces)}
+        self._numbers = {piece.place: number for number, piece in enumerate(self.pieces)}
         self._next = 0
         self._done: list[tuple[Piece, float]] = []
         self._current: Piece | None = None
@@ -54,12 +58,12 @@ class Forecast:
         """Whether a piece was begun and not ended."""
         return self._current is not None
 
-    def begin(self, name: str) -> bool:
+    def begin(self, place: tuple[str, ...]) -> bool:
         """Note that a piece begins; False where no such piece is to come."""
-        place = self._places.get(name, -1)
-        if self._current is not None or place < self._next:
+        number = self._numbers.get(place, -1)
+        if self._current is not None or number < self._next:
             return False
-        self._current, self._next = self.pieces[place], place + 1
+        self._current, self._next = self.pieces[number], number + 1
         self._start, self._share = self._clock(), 0.0
         return True
 

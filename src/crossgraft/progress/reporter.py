@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Protocol, TextIO, runtime_checkable
 
 from rich.console import Console
@@ -78,6 +77,7 @@ class Reporter:
         self._last_line = -SILENT_SECONDS
         self._parts: tuple[str, ...] = ()
         self._forecast: Forecast | None = None
+        self._afterwards: tuple[Piece, ...] = ()
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -88,21 +88,31 @@ class Reporter:
         """Say once how long all of it will take, and from now on how much is left; a part of something expected says nothing.
 
         Args:
-            pieces: In the order in which they are done; their names are those of parts that are begun below this one.
+            pieces: In the order in which they are done, at places below the part under way.
             what: What is done, as the rest of a sentence.
         """
         if self._forecast is not None and self._forecast.is_under_way:
             return
-        here = [replace(piece, name=_joined(*self._parts, piece.name)) for piece in pieces]
+        here = [piece.under(*self._parts) for piece in (*pieces, *self._afterwards)]
         self._forecast = Forecast(here, clock=self.clock)
         self.say(f"About {rounded_time(self._forecast.seconds_left())}: {what}.")
+
+    @contextmanager
+    def followed_by(self, piece: Piece) -> Generator[None]:
+        """What is expected inside ends with this piece, which whoever expects the rest need not know of."""
+        before = self._afterwards
+        self._afterwards = (piece, *before)
+        try:
+            yield
+        finally:
+            self._afterwards = before
 
     @contextmanager
     def part(self, name: str) -> Generator[None]:
         """A part of the work, perhaps one that ``expect`` knows a duration of."""
         outer, forecast = self._parts, self._forecast
         self._parts = (*outer, name)
-        is_expected = forecast is not None and forecast.begin(_joined(*self._parts))
+        is_expected = forecast is not None and forecast.begin(self._parts)
         try:
             yield
         finally:
@@ -248,6 +258,3 @@ def default_reporter() -> Reporter:
     is_seen = stream is not None and (_is_notebook(stream) or stream.isatty())
     return Reporter(quiet=not is_seen)
 
-
-def _joined(*names: str) -> str:
-    return " / ".join(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
@@ -14,6 +14,7 @@ from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options import Option, Options, options_of
 from crossgraft.progress import Reporter, default_reporter
 from crossgraft.runs import RunDirectory, open_command_run
+from crossgraft.runs.publish import PAGE
 
 P = ParamSpec("P")
 OptionsT = TypeVar("OptionsT", bound=Options)
@@ -51,7 +52,8 @@ class Run:
         seed: int | None = None,
     ) -> Generator[RunDirectory | None]:
         """The run directory; None where nothing is to be written. Arguments as in ``open_command_run``."""
-        with open_command_run(
+        page = nullcontext() if out is None else self.reporter.followed_by(PAGE)
+        with page, open_command_run(
             type(self.options),
             self.command,
             data=data,

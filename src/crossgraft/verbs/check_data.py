@@ -7,6 +7,7 @@ from pathlib import Path
 
 from crossgraft.data.checks.assess import assess
 from crossgraft.data.checks.data_check import DataCheck
+from crossgraft.data.checks.forecast import CHECKING
 from crossgraft.data.checks.picture_groups import show_groups
 from crossgraft.data.checks.survey import Survey, survey_again, survey_location
 from crossgraft.data.dataset import Dataset
@@ -49,7 +50,8 @@ def check_data(data: str | Path | Dataset, options: CheckOptions, run: Run) -> D
     location = data.name if isinstance(data, Dataset) else location_text(data)
     with run.directory(location, typed=configuration(options), resolved={}, out=options.out) as directory:
         survey = _survey(data, options, run.reporter)
-        record = assess(survey, show_names=options.show_names)
+        with run.reporter.part(CHECKING):
+            record = assess(survey, show_names=options.show_names)
         _name_files(survey, record, run.reporter)
         return _finish(record, survey, directory, run.reporter, no_images=options.no_images)
 

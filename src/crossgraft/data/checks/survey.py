@@ -13,6 +13,7 @@ import numpy as np
 
 from crossgraft.data._confidential import Confidential
 from crossgraft.data.checks._finding import tallied
+from crossgraft.data.checks.forecast import LOOKING, foresee
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.inspection import inspect_images
@@ -91,7 +92,9 @@ def survey_rows(rows: ImageRows, *, problems: tuple[str, ...] = ()) -> Survey:
 def survey_again(dataset: Dataset, *, num_threads: int | None, reporter: Reporter) -> Survey:
     """The rows of an open data set, with their images looked at once more for what near duplicates are found with."""
     names = [dataset.image_name(row) for row in range(len(dataset))]
-    images = inspect_images(names, dataset.read, for_check=True, num_threads=num_threads, reporter=reporter)
+    foresee(names, dataset.read, num_threads=num_threads, reporter=reporter)
+    with reporter.part(LOOKING):
+        images = inspect_images(names, dataset.read, for_check=True, num_threads=num_threads, reporter=reporter)
     return survey_rows(replace(dataset, _images=images, _image_rows=np.arange(len(dataset))))
 
 
@@ -126,16 +129,18 @@ def survey_location(
     drawn = selection.make_split(rows, classes.targets, classes.names)
     if drawn is not None:
         rows = replace(rows, split_method=drawn.method, splits=drawn.part_names())
-    looked = look_at_rows(
-        source,
-        rows,
-        np.arange(len(rows.labels)),
-        classes=classes,
-        split=drawn,
-        rows_used="all rows" if rows.splits is None else "all rows of all splits",
-        ordinal=ordinal,
-        for_check=True,
-        num_threads=num_threads,
-        reporter=reporter,
-    )
+    foresee(rows.image_names, rows.decode, num_threads=num_threads, reporter=reporter)
+    with reporter.part(LOOKING):
+        looked = look_at_rows(
+            source,
+            rows,
+            np.arange(len(rows.labels)),
+            classes=classes,
+            split=drawn,
+            rows_used="all rows" if rows.splits is None else "all rows of all splits",
+            ordinal=ordinal,
+            for_check=True,
+            num_threads=num_threads,
+            reporter=reporter,
+        )
     return survey_rows(looked, problems=rows.problems)
