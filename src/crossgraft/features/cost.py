@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import NamedTuple
 
 from crossgraft.compute import rounded_size
 from crossgraft.features.batches import BatchLoader
 from crossgraft.models import Backbone
 from crossgraft.words.durations import rounded_time
 
-Rows = TypeVar("Rows", bound=Sequence[int])
-
 # With these two, the estimate costs about 3 % of the work it announces once there are 64 images; of fewer at once, each
 # takes longer than in the batches of the real work.
 _MOST_IMAGES = 8
 _SHARE = 64
+_TRIES = 2
 
 
 class CostEstimate(NamedTuple):
@@ -49,7 +48,7 @@ def estimate_cost(backbone: Backbone, loader: BatchLoader, *, num_left: int, num
         num_samples: All images, for the size on the disk.
     """
     rows = loader.spans[0][: min(num_timed(num_left), loader.batch_size)]
-    seconds = seconds_a_row(lambda some: backbone(loader.load(some)).features.cpu(), rows)
+    seconds = seconds_a_row(lambda number: backbone(loader.load(rows[:number])).features.cpu(), len(rows))
     width = backbone.num_features + (backbone.num_source_classes or 0)
     return CostEstimate(seconds * num_left, 4 * num_samples * width)
 
@@ -59,18 +58,15 @@ def num_timed(number: int) -> int:
     return max(1, min(_MOST_IMAGES, number // _SHARE))
 
 
-def seconds_a_row(look: Callable[[Rows], object], rows: Rows) -> float:
-    """Seconds on the clock that each row takes; the better of two tries counts.
+def seconds_a_row(look: Callable[[int], object], number: int) -> float:
+    """Seconds on the clock that each row takes, the mean of a few tries: on a busy machine all of them take longer.
 
     Args:
-        look: Does the work; what it returns is in main memory, so that an accelerator has come to its end.
-        rows: A few of them; the first one alone wakes everything up and is not counted.
+        look: Does the work for so many rows; what it returns is in main memory, so that an accelerator has come to its end.
+        number: A few rows; one alone wakes everything up first and is not counted.
     """
-    look(rows[:1])  # type: ignore[arg-type]
-    seconds = float("inf")
-    for _ in range(2):  # on a busy machine one try can take many times too long
-        start = time.perf_counter()
-        look(rows)
-        seconds = min(seconds, time.perf_counter() - start)
-    return seconds / len(rows)
-
+    look(1)
+    start = time.perf_counter()
+    for _ in range(_TRIES):
+        look(number)
+    return (time.perf_counter() - start) / (_TRIES * number)

@@ -58,6 +58,11 @@ class Forecast:
         """Whether a piece was begun and not ended."""
         return self._current is not None
 
+    def covers(self, place: tuple[str, ...]) -> bool:
+        """Whether this part of the work is in it, as one of its pieces or as several."""
+        inside = any(piece.place[: len(place)] == place for piece in self.pieces)
+        return self.is_under_way or (bool(place) and inside)
+
     def begin(self, place: tuple[str, ...]) -> bool:
         """Note that a piece begins; False where no such piece is to come."""
         number = self._numbers.get(place, -1)
@@ -90,7 +95,11 @@ class Forecast:
         return left + max(0.0, expected - spent)
 
     def _factor(self, kind: str) -> float:
-        """How much longer than expected pieces of one kind took; of all kinds where none of this one is done."""
-        alike = [pair for pair in self._done if pair[0].kind == kind] or self._done
-        expected = sum(piece.seconds for piece, _ in alike)
-        return sum(seconds for _, seconds in alike) / expected if expected > 0 else 1.0
+        """How much longer than expected pieces of one kind took.
+
+        Where none of this kind is done, others count by their share of the whole: a small piece says little.
+        """
+        alike = [pair for pair in self._done if pair[0].kind == kind]
+        unsure = 0.0 if alike else sum(piece.seconds for piece in self.pieces)
+        expected = sum(piece.seconds for piece, _ in alike or self._done) + unsure
+        return (sum(seconds for _, seconds in alike or self._done) + unsure) / expected if expected > 0 else 1.0

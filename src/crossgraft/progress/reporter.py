@@ -84,18 +84,25 @@ class Reporter:
         """Names of the parts of the work that are under way, the largest first."""
         return self._parts
 
-    def expect(self, pieces: Sequence[Piece], what: str) -> None:
+    @property
+    def wants_forecast(self) -> bool:
+        """Whether it is worth measuring how long something will take: somebody reads it, and was not told already."""
+        return not self.quiet and not (self._forecast is not None and self._forecast.covers(self._parts))
+
+    def expect(self, pieces: Sequence[Piece], what: str, *, at_most: bool = False) -> None:
         """Say once how long all of it will take, and from now on how much is left; a part of something expected says nothing.
 
         Args:
             pieces: In the order in which they are done, at places below the part under way.
             what: What is done, as the rest of a sentence.
+            at_most: Whether it may end early.
         """
-        if self._forecast is not None and self._forecast.is_under_way:
+        if not self.wants_forecast:
             return
         here = [piece.under(*self._parts) for piece in (*pieces, *self._afterwards)]
         self._forecast = Forecast(here, clock=self.clock)
-        self.say(f"About {rounded_time(self._forecast.seconds_left())}: {what}.")
+        limit = " at most" if at_most else ""
+        self.say(f"About {rounded_time(self._forecast.seconds_left())}{limit}: {what}.")
 
     @contextmanager
     def followed_by(self, piece: Piece) -> Generator[None]:
@@ -257,4 +264,3 @@ def default_reporter() -> Reporter:
     stream = sys.stderr
     is_seen = stream is not None and (_is_notebook(stream) or stream.isatty())
     return Reporter(quiet=not is_seen)
-

@@ -73,12 +73,14 @@ def foresee(zoo: Zoo, members: Sequence[Member], *, with_measuring: bool) -> Non
         for spec in candidates:
             start = time.perf_counter()
             backbone = zoo.load(spec)
-            cost = stopwatch.measure(Member(spec, "candidate"), backbone, loading=time.perf_counter() - start)
+            loading = time.perf_counter() - start
+            wanted = zoo.reporter.wants_forecast
+            cost = stopwatch.measure(Member(spec, "candidate"), backbone, loading=loading) if wanted else None
             del backbone
             if cost is not None:
                 costs[spec.architecture_key] = cost
             stage.advance()
-    if not costs:
+    if not costs:  # said only where somebody reads it
         zoo.reporter.say("How long all of it takes could not be measured before the start.")
         return
     mean = MemberCost(*np.mean([_as_row(cost) for cost in costs.values()], axis=0).tolist())
@@ -210,7 +212,9 @@ def _in_words(zoo: Zoo, members: Sequence[Member]) -> str:
     parts = [f"{counted(number, 'model')} × {counted(len(zoo.dataset), 'image')}", counted(len(zoo.scores), "score")]
     controls = len(members) - number
     parts += [f"{count(controls)} random control{'s' if controls > 1 else ''}"] if controls else []
-    return ", ".join([*parts, f"{count(1 + len(zoo.resampling.blocks) + len(zoo.resampling.shuffled_labels))} rounds each"])
+    return ", ".join(
+        [*parts, f"{count(1 + len(zoo.resampling.blocks) + len(zoo.resampling.shuffled_labels))} rounds each"]
+    )
 
 
 def _as_row(cost: MemberCost) -> list[float]:

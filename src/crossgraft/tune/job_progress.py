@@ -69,9 +69,10 @@ class JobProgress:
         self._tracker.log({self._prefix + name: value for name, value in values.items()}, step=row.epoch + 1)
 
     def _in_words(self, row: TrainedEpoch) -> str:
-        epoch = f"epoch {row.epoch + 1:>{len(str(self._epochs))}} of {self._epochs}"
-        epoch = f"head, epoch {row.epoch + 1}" if row.phase == "head" else epoch
-        where = ", ".join([*self._outer, *([self._name] if self._prefix else []), epoch])
+        which = [*self._outer, *([self._name] if self._prefix else [])]
+        epoch = f"{'epoch' if which else 'Epoch'} {row.epoch + 1:>{len(str(self._epochs))}} of {self._epochs}"
+        epoch = f"{'head' if which else 'Head'}, epoch {row.epoch + 1}" if row.phase == "head" else epoch
+        where = ", ".join([*which, epoch])
         parts = [f"loss {row.terms.get('loss', float('nan')):.3g}"]
         metric = row.metrics.get(self._rule.metric)
         if metric is not None and metric == metric:

@@ -53,17 +53,20 @@ class Run:
     ) -> Generator[RunDirectory | None]:
         """The run directory; None where nothing is to be written. Arguments as in ``open_command_run``."""
         page = nullcontext() if out is None else self.reporter.followed_by(PAGE)
-        with page, open_command_run(
-            type(self.options),
-            self.command,
-            data=data,
-            typed=typed,
-            resolved=resolved,
-            out=out,
-            overwrite=bool(getattr(self.options, "overwrite", False)),
-            before=before,
-            seed=cast(int, getattr(self.options, "seed", 0)) if seed is None else seed,
-        ) as directory:
+        with (
+            page,
+            open_command_run(
+                type(self.options),
+                self.command,
+                data=data,
+                typed=typed,
+                resolved=resolved,
+                out=out,
+                overwrite=bool(getattr(self.options, "overwrite", False)),
+                before=before,
+                seed=cast(int, getattr(self.options, "seed", 0)) if seed is None else seed,
+            ) as directory,
+        ):
             yield directory
 
 

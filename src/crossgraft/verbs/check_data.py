@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from crossgraft.data.checks.assess import assess
 from crossgraft.data.checks.data_check import DataCheck
-from crossgraft.data.checks.forecast import CHECKING
+from crossgraft.data.checks.forecast import CHECKING, foresee
 from crossgraft.data.checks.picture_groups import show_groups
 from crossgraft.data.checks.survey import Survey, survey_again, survey_location
 from crossgraft.data.dataset import Dataset
@@ -64,6 +65,7 @@ def _survey(data: str | Path | Dataset, options: CheckOptions, reporter: Reporte
         fold=options.fold,
         seed=options.seed,
     )
+    announce = partial(foresee, num_threads=options.workers, reporter=reporter)
     if not isinstance(data, Dataset):
         return survey_location(
             data,
@@ -72,6 +74,7 @@ def _survey(data: str | Path | Dataset, options: CheckOptions, reporter: Reporte
             class_names=options.class_names,
             ordinal=options.ordinal,
             num_threads=options.workers,
+            foresee=announce,
             reporter=reporter,
         )
     said = [name for name in options_of(OpeningOptions) if getattr(options, name) and name != "allow_download"]
@@ -79,7 +82,7 @@ def _survey(data: str | Path | Dataset, options: CheckOptions, reporter: Reporte
         raise UsageError(
             f"{said[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset."
         )
-    return survey_again(data, num_threads=options.workers, reporter=reporter)
+    return survey_again(data, num_threads=options.workers, foresee=announce, reporter=reporter)
 
 
 def _name_files(survey: Survey, record: DataCheckRecord, reporter: Reporter) -> None:

@@ -1,9 +1,8 @@
 """Tables fit a terminal, whatever is in them."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-import pytest
 
 from crossgraft.words.text_table import NARROWEST, WIDTH, text_table, wrap
 

@@ -8,13 +8,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from crossgraft.data._image_facts import THUMBNAIL_SIDE
+from crossgraft.data.checks.near_duplicates import find_near_duplicates
+from crossgraft.data.checks.survey import LOOKING
 from crossgraft.data.inspection import inspect_images
 from crossgraft.progress import Piece, Reporter
 from crossgraft.seeding import generator
 from crossgraft.words.formatting import counted
 
-LOOKING, CHECKING = "looking", "checking"
-"""Parts of the work."""
+CHECKING = "checking"
+"""The part of the work that follows."""
 
 _SHARE, _MOST_IMAGES = 32, 64
 _FEW = 1000
@@ -35,11 +37,13 @@ def foresee(
 
     Cost: about 3 % of looking at all images, and some hundredths of a second.
     """
+    if not reporter.wants_forecast:
+        return
     number = len(names)
     rows = np.linspace(0, number - 1, max(1, min(_MOST_IMAGES, number // _SHARE)), dtype=int)
     start = time.perf_counter()
     inspect_images(
-        [names[row] for row in rows],
+        [names[int(row)] for row in rows],
         lambda place: decode(int(rows[place])),
         for_check=True,
         num_threads=num_threads,
@@ -51,8 +55,6 @@ def foresee(
 
 
 def _seconds_of_search(number: int) -> float:
-    from crossgraft.data.checks.near_duplicates import find_near_duplicates  # it looks at a survey, which asks for this
-
     few = min(number, _FEW)
     thumbnails = generator(0, "made-up thumbnails").integers(0, 256, (few, THUMBNAIL_SIDE, THUMBNAIL_SIDE), np.uint8)
     start = time.perf_counter()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -13,7 +13,6 @@ import numpy as np
 
 from crossgraft.data._confidential import Confidential
 from crossgraft.data.checks._finding import tallied
-from crossgraft.data.checks.forecast import LOOKING, foresee
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.inspection import inspect_images
@@ -25,6 +24,11 @@ from crossgraft.progress import Reporter
 from crossgraft.tasks import task_of
 
 _USUAL_SPLITS = ("train", "val", "test")
+LOOKING = "looking"
+"""The part of the work in which images are looked at."""
+
+Foresee = Callable[[Sequence[str], Callable[[int], np.ndarray]], object]
+"""Given names of all images and what decodes one, before they are looked at; says how long the check will take."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,10 +93,10 @@ def survey_rows(rows: ImageRows, *, problems: tuple[str, ...] = ()) -> Survey:
     return rows.seen_as(Survey, problems=problems, skipped_unreadable=unreadable, reading=())
 
 
-def survey_again(dataset: Dataset, *, num_threads: int | None, reporter: Reporter) -> Survey:
+def survey_again(dataset: Dataset, *, num_threads: int | None, foresee: Foresee, reporter: Reporter) -> Survey:
     """The rows of an open data set, with their images looked at once more for what near duplicates are found with."""
     names = [dataset.image_name(row) for row in range(len(dataset))]
-    foresee(names, dataset.read, num_threads=num_threads, reporter=reporter)
+    foresee(names, dataset.read)
     with reporter.part(LOOKING):
         images = inspect_images(names, dataset.read, for_check=True, num_threads=num_threads, reporter=reporter)
     return survey_rows(replace(dataset, _images=images, _image_rows=np.arange(len(dataset))))
@@ -106,6 +110,7 @@ def survey_location(
     class_names: str | Path | Sequence[str] | None = None,
     ordinal: bool = False,
     num_threads: int | None = None,
+    foresee: Foresee,
     reporter: Reporter,
 ) -> Survey:
     """List all rows of a location and look at each image once, with its thumbnail.
@@ -117,6 +122,7 @@ def survey_location(
         class_names: Names of the classes in order, or a file of them.
         ordinal: Whether the user states an order of the classes.
         num_threads: Threads that decode.
+        foresee: Called once the rows are known.
         reporter: Reporter of progress.
 
     Raises:
@@ -129,7 +135,7 @@ def survey_location(
     drawn = selection.make_split(rows, classes.targets, classes.names)
     if drawn is not None:
         rows = replace(rows, split_method=drawn.method, splits=drawn.part_names())
-    foresee(rows.image_names, rows.decode, num_threads=num_threads, reporter=reporter)
+    foresee(rows.image_names, rows.decode)
     with reporter.part(LOOKING):
         looked = look_at_rows(
             source,
