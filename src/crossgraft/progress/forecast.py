@@ -95,11 +95,17 @@ class Forecast:
         return left + max(0.0, expected - spent)
 
     def _factor(self, kind: str) -> float:
-        """How much longer than expected pieces of one kind took.
+        """How much longer than expected pieces of one kind take.
 
-        Where none of this kind is done, others count by their share of the whole: a small piece says little.
+        What is done counts, also of the piece under way, and what was expected of the rest, until a piece of this kind is done.
+        Where none of it is even begun, others count by their share of the whole: a small piece says little.
         """
-        alike = [pair for pair in self._done if pair[0].kind == kind]
-        unsure = 0.0 if alike else sum(piece.seconds for piece in self.pieces)
-        expected = sum(piece.seconds for piece, _ in alike or self._done) + unsure
-        return (sum(seconds for _, seconds in alike or self._done) + unsure) / expected if expected > 0 else 1.0
+        current, share = self._current, self._share
+        pairs = [(piece.kind, piece.seconds, seconds) for piece, seconds in self._done]
+        unsure = 0.0 if any(of == kind for of, _, _ in pairs) else sum(piece.seconds for piece in self.pieces)
+        if current is not None and share > 0:
+            pairs.append((current.kind, share * current.seconds, self._clock() - self._start))
+            unsure = min(unsure, (1 - share) * current.seconds) if current.kind == kind else unsure
+        pairs = [pair for pair in pairs if pair[0] == kind] or pairs
+        expected = unsure + sum(seconds for _, seconds, _ in pairs)
+        return (unsure + sum(seconds for _, _, seconds in pairs)) / expected if expected > 0 else 1.0
