@@ -49,7 +49,7 @@ def bar_line(
     >>> print(bar_line("Scoring mobilenetv2_100", 13, 26, width=80, **facts))
     Scoring mobilenetv2_100  ━━━━━━───────  13/26  0:02 left, all 1:40  6.1 rounds/s
     >>> print(bar_line("Scoring mobilenetv2_100", 13, 26, width=40, **facts))
-    Scoring mobil…  13/26  0:02 left, all 1:40
+    Scoring mob…  13/26  0:02 left, all 1:40
     """
     times = [f"{clock_time(left)} left"] if left is not None else []
     times += [f"all {clock_time(left_in_all)}"] if left_in_all is not None else []
