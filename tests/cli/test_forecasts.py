@@ -82,7 +82,7 @@ def test_tune_says_it_for_all_trainings_and_leaves_a_line_an_epoch_of_each(works
     outcome = crossgraft(*TUNE, "--folds", "2", "--grid", "learning_rate=0.01,0.001", "--out", "run")
     (line,) = announced(outcome)
     assert "4 trainings of 2 epochs" in line
-    assert goes_through_all(forecasts[0]) and len(forecasts[0].pieces) == 4 + 2
+    assert goes_through_all(forecasts[0]) and len(forecasts[0].pieces) == 4 + 3
     for fold in (0, 1):
         for rate in ("0.01", "0.001"):
             found = re.findall(

@@ -11,14 +11,14 @@ from crossgraft.progress import Piece, Reporter
 from crossgraft.records import PlanRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.jobs import is_trained
-from crossgraft.tune.measuring.look_cost import count_looks, num_looks_after, seconds_per_look
+from crossgraft.tune.measuring.look_cost import MeasuringCost, count_looks, measure_cost, num_looks_after
 from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.grid import GridPoint, GridTraining
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.words.formatting import count, counted
 
-TRAINING, MEASURING, NETWORKS = "training", "measuring", "networks"
-"""Kinds of pieces; the last two are parts of the work, too, and each training is one by its name."""
+TRAINING, MEASURING, METRICS, NETWORKS = "training", "measuring", "metrics", "networks"
+"""Kinds of pieces; all but the first are parts of the work, too, and each training is one by its name."""
 
 
 def foresee(prepared: Preparation, plan: PlanRecord, *, run: RunDirectory | None, reporter: Reporter) -> None:
@@ -28,7 +28,7 @@ def foresee(prepared: Preparation, plan: PlanRecord, *, run: RunDirectory | None
     """
     if not reporter.wants_forecast or plan.expected_seconds is None:
         return
-    pieces = training_pieces(prepared.request.points, prepared.rows, plan, look=seconds_of_look(prepared))
+    pieces = training_pieces(prepared.request.points, prepared.rows, plan, cost_of_measuring(prepared))
     if run is not None:
         pieces = [piece for piece in pieces if not is_trained(run, piece.place[-1])]
     reporter.expect(pieces, trainings_in_words(plan), at_most=prepared.settings.patience is not None)
@@ -49,27 +49,30 @@ def foresee_networks(
     if not reporter.wants_forecast:
         return
     number = count_looks(parts, alphas, estimates=estimates)
-    network = copy.deepcopy(end)
-    look = seconds_per_look(network, dataset, parts.train, number=number, device=device, num_threads=num_threads)
+    end = copy.deepcopy(end)
+    cost = measure_cost(end, dataset, parts, number=number, device=device, num_threads=num_threads)
+    seconds = cost.look * number + cost.metrics * len(alphas)
     words = f"{counted(len(alphas), 'network')} × {counted(len(parts.val) + len(parts.test), 'image')} of val and test"
-    reporter.expect([Piece((NETWORKS,), look * number, NETWORKS)], words)
+    reporter.expect([Piece((NETWORKS,), seconds, NETWORKS)], words)
 
 
-def seconds_of_look(prepared: Preparation) -> float:
-    """Seconds to look at one image with the network before training; the images are of those that are trained with."""
+def cost_of_measuring(prepared: Preparation) -> MeasuringCost:
+    """What it takes to measure a network, from looks of the one before training."""
     parts = prepared.rows.parts[0]
-    return seconds_per_look(
+    return measure_cost(
         prepared.new_classifier(),
         prepared.rows.dataset,
-        parts.train,
+        parts,
         number=num_looks_after(parts),
         device=prepared.settings.device,
         num_threads=prepared.num_threads,
     )
 
 
-def training_pieces(points: Sequence[GridPoint], rows: TuningRows, plan: PlanRecord, *, look: float) -> list[Piece]:
-    """Every point of the grid on every fold, then all that is measured; ``look`` is in seconds an image."""
+def training_pieces(
+    points: Sequence[GridPoint], rows: TuningRows, plan: PlanRecord, cost: MeasuringCost
+) -> list[Piece]:
+    """Every point of the grid on every fold, then all that is measured."""
     epochs = [int(point.get("epochs", plan.epochs)) for point in points]
     of_epoch = (plan.expected_seconds or 0.0) / (sum(epochs) * len(rows.parts))
     trainings = [
@@ -78,7 +81,8 @@ def training_pieces(points: Sequence[GridPoint], rows: TuningRows, plan: PlanRec
         for point, number in zip(points, epochs, strict=True)
     ]
     looks = sum(map(num_looks_after, rows.parts))
-    return [*trainings, Piece((MEASURING,), look * looks, MEASURING)]
+    metrics = Piece((METRICS,), cost.metrics * len(rows.parts), METRICS)
+    return [*trainings, Piece((MEASURING,), cost.look * looks, MEASURING), metrics]
 
 
 def trainings_in_words(plan: PlanRecord) -> str:

@@ -16,7 +16,7 @@ from crossgraft.records import TuningRecord
 from crossgraft.runs import Publish, RunDirectory
 from crossgraft.runs.jobs import num_read_back, results_of, run_jobs
 from crossgraft.tune.assemble import assemble_record, prediction_table, record_of_fold
-from crossgraft.tune.forecast import MEASURING, foresee
+from crossgraft.tune.forecast import MEASURING, METRICS, foresee
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Trained, TrainingOutcome, TrainingWork, pick, trained_network
 from crossgraft.tune.measuring.drift import similarity_to_source
@@ -81,7 +81,8 @@ def train_and_evaluate(
             with reporter.part(MEASURING):
                 finished = [_finish_fold(prepared, of_fold, reporter) for of_fold in done]
                 similarity = _similarity(prepared, finished, reporter)
-        evaluation, of_folds = _evaluation(prepared, finished), _of_folds(prepared, finished)
+        with reporter.part(METRICS):
+            evaluation, of_folds = _evaluation(prepared, finished), _of_folds(prepared, finished)
         record = assemble_record(
             prepared,
             plan.record,

@@ -1,12 +1,15 @@
-"""What it takes to look at images with a classifier: some are looked at, and timed."""
+"""What it takes to measure a classifier: some images are looked at and timed, and metrics are computed of made-up logits."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from crossgraft.data import Dataset
+from crossgraft.errors import CrossgraftError
 from crossgraft.features.cost import seconds_a_row
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.feed.images import TrainingImages
@@ -19,6 +22,35 @@ _ESTIMATING = 1.5
 """A look of BatchNorm in train mode takes so many of others."""
 _PASSES_OVER_TEST = 3
 """Predictions, and features before and after."""
+
+
+class MeasuringCost(NamedTuple):
+    """Expected seconds.
+
+    Attributes:
+        look: Of reading, preparing and looking at one image.
+        metrics: Of all metrics of one network.
+    """
+
+    look: float
+    metrics: float
+
+
+def measure_cost(
+    classifier: Classifier, dataset: Dataset, parts: FoldRows, *, number: int, device: str, num_threads: int
+) -> MeasuringCost:
+    """Look at a few images for training and time it; test is neither looked at nor its labels.
+
+    Args:
+        classifier: Network of its own, which is moved to the device.
+        dataset: Images.
+        parts: Rows of train, val and test.
+        number: How many looks are to come; the more, the more images are timed.
+        device: Where the network will run.
+        num_threads: Threads that read images.
+    """
+    look = _seconds_per_look(classifier, dataset, parts.train, number=number, device=device, num_threads=num_threads)
+    return MeasuringCost(look, _seconds_of_metrics(dataset, parts, num_outputs=classifier.num_outputs))
 
 
 def num_looks_after(parts: FoldRows) -> int:
@@ -38,22 +70,28 @@ def count_looks(parts: FoldRows, alphas: Sequence[float], *, estimates: bool) ->
     return len(alphas) * num_looks_after(parts) + round(_ESTIMATING * inner * len(parts.train))
 
 
-def seconds_per_look(
+def _seconds_per_look(
     classifier: Classifier, dataset: Dataset, rows: np.ndarray, *, number: int, device: str, num_threads: int
 ) -> float:
-    """Seconds on the clock to read, prepare and look at one image.
-
-    Args:
-        classifier: Network; it is on its device again afterwards.
-        dataset: Images.
-        rows: Rows of which the first few are looked at.
-        number: How many looks are to come; the more, the more images are timed.
-        device: Where the network will run.
-        num_threads: Threads that read images.
-    """
+    """Arguments as in ``measure_cost``."""
 
     def look(first: int) -> object:
         images = TrainingImages(dataset.take(rows[:first]), classifier.preprocessing, num_threads=num_threads)
         return logits_of(classifier, images, device=device)
 
     return seconds_a_row(look, min(len(rows), BATCH_SIZE, number // _SHARE + 1)) if len(rows) else 0.0
+
+
+def _seconds_of_metrics(dataset: Dataset, parts: FoldRows, *, num_outputs: int) -> float:
+    """From made-up logits and targets of rows for training, as many as there are in val and test."""
+    rng = generator(0, "made-up logits")
+    val, test = (parts.train[np.arange(len(part)) % len(parts.train)] for part in (parts.val, parts.test))
+    made_up = [rng.standard_normal((len(part), num_outputs), dtype=np.float32) for part in (val, test)]
+    start = time.perf_counter()
+    try:
+        temperature = fit_temperature(made_up[0], dataset.targets[val], task=dataset.task) if len(val) else None
+        predictions = FoldPredictions(FoldRows(parts.train, val, test), *made_up, temperature, [])
+        evaluate_alone(predictions, dataset, task=dataset.task)
+    except CrossgraftError:
+        return 0.0  # if the metrics cannot be computed, that is said when they are
+    return time.perf_counter() - start

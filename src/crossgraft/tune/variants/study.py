@@ -15,7 +15,7 @@ from crossgraft.runs import PAGE_FILE, RunDirectory
 from crossgraft.runs.names import portable_name
 from crossgraft.runs.publish import PAGE
 from crossgraft.tune.engine.modes import training_batch_norms
-from crossgraft.tune.forecast import NETWORKS, seconds_of_look, training_pieces
+from crossgraft.tune.forecast import NETWORKS, cost_of_measuring, training_pieces
 from crossgraft.tune.interpolation import ALPHAS
 from crossgraft.tune.measuring.look_cost import count_looks
 from crossgraft.tune.parts import TuningRows
@@ -111,7 +111,7 @@ def foresee(study: Study, plans: ComparisonPlanRecord, run: RunDirectory) -> Non
         return
     quiet = replace(study, reporter=Reporter(quiet=True))
     prepared, _ = quiet.prepare(study.variants[0], study.seeds[0], None)
-    look, parts = seconds_of_look(prepared), study.rows.parts[0]
+    cost, parts = cost_of_measuring(prepared), study.rows.parts[0]
     of_variant = {each.variant: each.plan for each in plans.variants}
     pieces: list[Piece] = []
     for seed in study.seeds:
@@ -119,12 +119,12 @@ def foresee(study: Study, plans: ComparisonPlanRecord, run: RunDirectory) -> Non
             if run.resumed and (run.path / study.folder_of(variant, seed) / PAGE_FILE).is_file():
                 continue
             points = study.request.with_options(study.options_of(variant, seed)).points
-            own = [*training_pieces(points, study.rows, of_variant[variant.name], look=look), PAGE]
+            own = [*training_pieces(points, study.rows, of_variant[variant.name], cost), PAGE]
             pieces += [piece.under(training_name(variant, seed)) for piece in own]
     words = f"{counted(len(study.variants), 'variant')} × {counted(len(study.seeds), 'seed')}"
     if any(variant.is_full for variant in study.variants):
         estimates = bool(training_batch_norms(prepared.classifier, prepared.selection))
-        seconds = look * count_looks(parts, ALPHAS, estimates=estimates)
+        seconds = cost.look * count_looks(parts, ALPHAS, estimates=estimates) + cost.metrics * len(ALPHAS)
         pieces += [Piece((curve_name(seed), NETWORKS), seconds, NETWORKS) for seed in study.seeds]
         words += f", and {counted(len(ALPHAS) * len(study.seeds), 'network')} between pretrained and full"
     study.reporter.expect(pieces, words, at_most=prepared.settings.patience is not None)
