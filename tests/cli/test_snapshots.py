@@ -1,7 +1,7 @@
 """Help and results as a terminal of 80 and of 60 columns shows them, kept as text files beside this one.
 
-``CROSSGRAFT_SNAPSHOTS=write python -m pytest tests/cli/test_snapshots.py`` writes them again, and ``git diff`` shows what became of
-them, to be read whole.
+``CROSSGRAFT_SNAPSHOTS=write python -m pytest tests/cli/test_snapshots.py`` writes them again, and ``git diff`` shows what
+became of them, to be read whole.
 """
 
 import os

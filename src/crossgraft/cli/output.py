@@ -50,9 +50,10 @@ def drop(stream: TextIO) -> None:
 def drop_unread(*streams: TextIO | None) -> None:
     """``drop`` the streams whose readers are gone."""
     for stream in streams:
+        if stream is None:
+            continue
         try:
-            if stream is not None:
-                stream.flush()
+            stream.flush()
         except BrokenPipeError:
             drop(stream)
 

@@ -12,9 +12,11 @@ from crossgraft.data import Dataset
 from crossgraft.errors import CrossgraftError
 from crossgraft.features.cost import seconds_a_row
 from crossgraft.models.classifier import Classifier
+from crossgraft.seeding import generator
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.logits import BATCH_SIZE
-from crossgraft.tune.measuring.evaluation import logits_of
+from crossgraft.tune.measuring.calibration import fit_temperature
+from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate_alone, logits_of
 from crossgraft.tune.parts import FoldRows
 
 _SHARE = 32  # two tries then cost about 6 % of the looks, which are a small part of the work
@@ -86,11 +88,11 @@ def _seconds_of_metrics(dataset: Dataset, parts: FoldRows, *, num_outputs: int) 
     """From made-up logits and targets of rows for training, as many as there are in val and test."""
     rng = generator(0, "made-up logits")
     val, test = (parts.train[np.arange(len(part)) % len(parts.train)] for part in (parts.val, parts.test))
-    made_up = [rng.standard_normal((len(part), num_outputs), dtype=np.float32) for part in (val, test)]
+    of_val, of_test = (rng.standard_normal((len(part), num_outputs), dtype=np.float32) for part in (val, test))
     start = time.perf_counter()
     try:
-        temperature = fit_temperature(made_up[0], dataset.targets[val], task=dataset.task) if len(val) else None
-        predictions = FoldPredictions(FoldRows(parts.train, val, test), *made_up, temperature, [])
+        temperature = fit_temperature(of_val, dataset.targets[val], task=dataset.task) if len(val) else None
+        predictions = FoldPredictions(FoldRows(parts.train, val, test), of_val, of_test, temperature, [])
         evaluate_alone(predictions, dataset, task=dataset.task)
     except CrossgraftError:
         return 0.0  # if the metrics cannot be computed, that is said when they are
