@@ -83,7 +83,7 @@ class Forecast:
             self._current = None
 
     def seconds_left(self) -> float:
-        """Of the piece under way and of all after it."""
+        """Time left of the piece under way and of all after it."""
         current = self._current  # another thread, which draws a bar, may ask in the middle of a change
         left = sum(piece.seconds * self._factor(piece.kind) for piece in self.pieces[self._next :])
         if current is None:

@@ -143,7 +143,7 @@ class Reporter:
 
     @property
     def seconds_left(self) -> float | None:
-        """Of all that is expected, while a part of it is under way."""
+        """Time left of all that is expected, while a part of it is under way."""
         forecast = self._forecast
         return forecast.seconds_left() if forecast is not None and forecast.is_under_way else None
 
@@ -163,7 +163,7 @@ class Reporter:
             self.say(message)
 
     def leave(self, message: str) -> None:
-        """One line of many that stay, such as one an epoch; a sparing reporter leaves out those that come too quickly."""
+        """One line of many that stay, such as that of an epoch; a sparing reporter leaves out those that come too quickly."""
         if not self.sparing or self.seconds_of_silence >= SHORT_SECONDS:
             self.say(message)
 

@@ -36,10 +36,10 @@ class MemberCost:
     """Expected seconds of one member.
 
     Attributes:
-        loading: Of the network.
-        looking: At all images; 0 where its features are kept from an earlier run.
-        scoring: Of all rounds of all scores.
-        measuring: Of all rounds of what depends on the whole zoo.
+        loading: Time to load the network.
+        looking: Time to look at all images; 0 where its features are kept from an earlier run.
+        scoring: Time of all rounds of all scores.
+        measuring: Time of all rounds of what depends on the whole zoo.
     """
 
     loading: float
@@ -157,7 +157,7 @@ class _Laps:
         """Nothing to tell."""
 
     def seconds_of(self, num_blocks: int, whole: Resampling, *, at_the_start: bool) -> float:
-        """Of all rounds of ``whole``, from one round of each kind."""
+        """Time of all rounds of ``whole``, from one round of each kind."""
         times = [*self._times[1:], time.perf_counter()] if at_the_start else self._times
         first, *rest = np.diff(times).tolist()
         blocks, shuffled = rest[:num_blocks], rest[num_blocks:]

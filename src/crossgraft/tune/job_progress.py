@@ -1,4 +1,4 @@
-"""How the trainings go, for the terminal and for trackers: one line an epoch with loss, metric and time."""
+"""How the trainings go, for the terminal and for trackers: one line per epoch with loss, metric and time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from crossgraft.words.formatting import duration
 
 
 class JobProgress:
-    """Shows one training at a time, and leaves one line an epoch.
+    """Shows one training at a time, and leaves one line per epoch.
 
     The metric of ``rule`` is the one that is shown. Where there are several trainings, each line begins with the name of its own.
     """

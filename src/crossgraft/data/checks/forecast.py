@@ -33,7 +33,7 @@ def foresee(
         names: Name of each row.
         decode: Pixels of one row.
         num_threads: As in ``inspect_images``.
-        reporter: Told about it.
+        reporter: Reporter of the estimate.
 
     Cost: about 3 % of looking at all images, and some hundredths of a second.
     """

@@ -30,8 +30,8 @@ class MeasuringCost(NamedTuple):
     """Expected seconds.
 
     Attributes:
-        look: Of reading, preparing and looking at one image.
-        metrics: Of all metrics of one network.
+        look: Time of reading, preparing and looking at one image.
+        metrics: Time of all metrics of one network.
     """
 
     look: float
@@ -47,7 +47,7 @@ def measure_cost(
         classifier: Network of its own, which is moved to the device.
         dataset: Images.
         parts: Rows of train, val and test.
-        number: How many looks are to come; the more, the more images are timed.
+        number: Number of looks that are to come; the more, the more images are timed.
         device: Where the network will run.
         num_threads: Threads that read images.
     """
