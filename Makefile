@@ -58,6 +58,7 @@ bench: $(VENV)/installed
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/extraction.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/check.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/decoding.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/estimates.py
 	$(BIN)/python benchmarks/start_up.py
 
 # Without torch: its build depends on the machine (CPU, or a version of CUDA) and brings its own companions.

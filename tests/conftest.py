@@ -15,6 +15,7 @@ from support.few_figures import leave_out_drawings
 check_named_tuples()  # before anything of crossgraft is imported
 hypothesis.settings.register_profile("crossgraft", hypothesis.settings(), deadline=None)  # a machine may be busy
 hypothesis.settings.load_profile("crossgraft")
+os.environ["COLUMNS"] = "100"  # not those of the terminal that tests are run in
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
 

@@ -1,8 +1,7 @@
-"""The pages of ``--help`` and ``--help-all``: plain text, the same in a terminal and in a pipe."""
+"""The pages of ``--help`` and ``--help-all``: plain text that fits the terminal."""
 
 from __future__ import annotations
 
-import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,12 +9,13 @@ from typing import Literal, get_origin
 
 from crossgraft.cli.command import Command, Input, typed_as
 from crossgraft.options import Option
-from crossgraft.words.text_table import WIDTH
+from crossgraft.words.text_table import sentence_width
 
 _INDENT = "  "
 _WIDEST = 26
 """Columns of names and flags; a longer one has a line of its own."""
-_NARROWEST = 50
+_LEAST_TEXT = 24
+"""Columns that sentences get beside names; where there are fewer, they stand below them."""
 _FEW = 12
 """So many options are shown at once."""
 _MARKS = {str: "TEXT", Path: "PATH", int: "N", float: "X"}
@@ -138,6 +138,8 @@ def _section(title: str, rows: Rows) -> str:
     if not rows:
         return ""
     column = min(_WIDEST, max(len(name) for name, _ in rows)) + 2 * len(_INDENT)
+    if sentence_width() - column < _LEAST_TEXT:
+        column = 3 * len(_INDENT)
     lines: list[str] = []
     for name, text in rows:
         first = f"{_INDENT}{name}".ljust(column)
@@ -147,12 +149,12 @@ def _section(title: str, rows: Rows) -> str:
     return "\n".join([f"{title}:", *lines])
 
 
-def _width() -> int:
-    """That of the terminal, where it is narrower than pages are made for."""
-    return max(_NARROWEST, min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns))
-
-
 def _filled(text: str, *, first: str, rest: str) -> str:
     return textwrap.fill(
-        text, _width(), initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+        text,
+        sentence_width(),
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
     )

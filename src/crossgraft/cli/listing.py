@@ -46,7 +46,7 @@ def rows_as_text(rows: Rows) -> str:
     if not rows:
         return "None."
     columns = [name for name in rows[0] if name not in _TOO_LONG]
-    parts = [text_table(columns, [[str(row[name]) for name in columns] for row in rows], width=None)]
+    parts = [text_table(columns, [[str(row[name]) for name in columns] for row in rows], is_whole=True)]
     for below in _TOO_LONG:
         texts = [wrap(f"{row[columns[0]]}: {row[below]}", indent="  ") for row in rows if row.get(below)]
         parts += ["\n".join([f"{below}:", *texts])] if texts else []

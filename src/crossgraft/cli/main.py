@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from crossgraft.cli.call import Call
 from crossgraft.cli.commands import COMMANDS
 from crossgraft.cli.help_pages import command_page, main_page
-from crossgraft.cli.output import complain, harmless_messages, show
+from crossgraft.cli.output import complain, drop_unread, harmless_messages, show
 from crossgraft.cli.signals import StopSignals
 from crossgraft.errors import CrossgraftError, OutOfMemoryError, UnknownNameError, UsageError
 from crossgraft.paths import shortened, why_impossible
@@ -33,7 +33,9 @@ def run(arguments: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     signals = StopSignals()
     signals.install()
-    sys.exit(signals.exit_code(main(arguments), interrupted=EXIT_INTERRUPTED))
+    code = signals.exit_code(main(arguments), interrupted=EXIT_INTERRUPTED)
+    drop_unread(sys.stdout, sys.stderr)
+    sys.exit(code)
 
 
 def replace_unknown_characters(*streams: object) -> None:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import sys
 import traceback
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 from crossgraft.words.visible import visible
 
 
 def show(text: str) -> None:
     """A text of our own layout on stdout; its line breaks stay, those of names were escaped as they were put in."""
-    print(visible(text, keep="\n"), flush=True)
+    _print(visible(text, keep="\n"))
 
 
 def print_json(document: str) -> None:
@@ -28,7 +29,33 @@ def print_json(document: str) -> None:
         document.encode(encoding)
     except UnicodeEncodeError:
         document = re.sub(r"[^\x00-\x7f]", lambda found: _json_escape(found[0]), document)
-    print(document, flush=True)
+    _print(document)
+
+
+def _print(text: str) -> None:
+    """On stdout; what nobody reads any more (``crossgraft … | head -1``) is dropped, because the work itself is done."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        drop(sys.stdout)
+
+
+def drop(stream: TextIO) -> None:
+    """From now on, what is written goes nowhere; otherwise Python would complain at its end about what is left."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def drop_unread(*streams: TextIO | None) -> None:
+    """``drop`` the streams whose readers are gone."""
+    for stream in streams:
+        if stream is None:
+            continue
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            drop(stream)
 
 
 def _json_escape(character: str) -> str:
@@ -38,9 +65,11 @@ def _json_escape(character: str) -> str:
 
 def complain(message: str, *, error: BaseException | None = None) -> None:
     """An error as one paragraph on stderr, after the traceback of ``error`` if that was asked for."""
-    if error is not None:
-        print("".join(map(_part_of_traceback, traceback.format_exception(error))), end="", file=sys.stderr)
-    print(f"Error: {visible(message)}", file=sys.stderr, flush=True)
+    traced = "" if error is None else "".join(map(_part_of_traceback, traceback.format_exception(error)))
+    try:
+        print(f"{traced}Error: {visible(message)}", file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        drop(sys.stderr)
 
 
 @contextmanager

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from crossgraft.compute import rounded_size
 from crossgraft.features.batches import BatchLoader
 from crossgraft.models import Backbone
+from crossgraft.words.durations import rounded_time
 
-# With these two, the estimate costs about 1 % of the work it announces once there are 256 images.
-_MOST_IMAGES = 4
-_SHARE = 256
+# With these two, the estimate costs about 3 % of the work it announces once there are 64 images; of fewer at once, each
+# takes longer than in the batches of the real work.
+_MOST_IMAGES = 8
+_SHARE = 64
+_TRIES = 2
 
 
 class CostEstimate(NamedTuple):
@@ -31,7 +35,7 @@ class CostEstimate(NamedTuple):
         >>> CostEstimate(42.3, 12_400_000).describe()
         'about 40 s, 12 MB'
         """
-        return f"about {_rounded_time(self.seconds)}, {rounded_size(self.num_bytes)}"
+        return f"about {rounded_time(self.seconds)}, {rounded_size(self.num_bytes)}"
 
 
 def estimate_cost(backbone: Backbone, loader: BatchLoader, *, num_left: int, num_samples: int) -> CostEstimate:
@@ -43,22 +47,26 @@ def estimate_cost(backbone: Backbone, loader: BatchLoader, *, num_left: int, num
         num_left: Number of remaining images.
         num_samples: All images, for the size on the disk.
     """
-    first = loader.spans[0]
-    rows = first[: max(1, min(_MOST_IMAGES, num_left // _SHARE, loader.batch_size))]
-    backbone(loader.load(rows[:1]))
-    seconds = float("inf")
-    for _ in range(2):  # on a busy machine one try can take many times too long
-        start = time.perf_counter()
-        backbone(loader.load(rows)).features.cpu()  # waits for an accelerator to finish
-        seconds = min(seconds, time.perf_counter() - start)
+    rows = loader.spans[0][: min(num_timed(num_left), loader.batch_size)]
+    seconds = seconds_a_row(lambda number: backbone(loader.load(rows[:number])).features.cpu(), len(rows))
     width = backbone.num_features + (backbone.num_source_classes or 0)
-    return CostEstimate(seconds / len(rows) * num_left, 4 * num_samples * width)
+    return CostEstimate(seconds * num_left, 4 * num_samples * width)
 
 
-def _rounded_time(seconds: float) -> str:
-    if seconds < 90:
-        step = 10 if seconds >= 20 else 1
-        return f"{max(1, round(seconds / step) * step)} s"
-    if seconds < 5400:
-        return f"{round(seconds / 60)} min"
-    return f"{seconds / 3600:.1f} h"
+def num_timed(number: int) -> int:
+    """How many images are looked at to know what ``number`` of them will take."""
+    return max(1, min(_MOST_IMAGES, number // _SHARE))
+
+
+def seconds_a_row(look: Callable[[int], object], number: int) -> float:
+    """Seconds on the clock that each row takes, the mean of a few tries: on a busy machine all of them take longer.
+
+    Args:
+        look: Does the work for so many rows; what it returns is in main memory, so that an accelerator has come to its end.
+        number: A few rows; one alone wakes everything up first and is not counted.
+    """
+    look(1)
+    start = time.perf_counter()
+    for _ in range(_TRIES):
+        look(number)
+    return (time.perf_counter() - start) / (_TRIES * number)

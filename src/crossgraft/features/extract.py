@@ -41,6 +41,7 @@ def extract_features(
     num_threads: int | None = None,
     reporter: Reporter | None = None,
     title: str | None = None,
+    is_announced: bool = False,
 ) -> FeatureSet:
     """Penultimate features and source logits of every image, from the cache where they are there already.
 
@@ -59,6 +60,7 @@ def extract_features(
             cores that this process may use.
         reporter: Reporter of the estimate, the progress and every warning.
         title: Title of the progress line.
+        is_announced: Whether somebody has said already how long it will take.
 
     Raises:
         UsageError: The batch size or the number of threads is below 1.
@@ -73,9 +75,7 @@ def extract_features(
         raise UsageError(f"Batch size and threads must be at least 1, found {batch_size} and {num_threads}.")
     if len(dataset) == 0:
         raise DataError(f"{title}: there are no images to look at.")
-    key = feature_key(dataset.fingerprint, backbone)
-    folder = cache_folder(cache_dir) / key[:2] / key
-    store = FeatureStore(folder, len(dataset), backbone.num_features, backbone.num_source_classes)
+    store = _store_of(dataset, backbone, cache_dir)
     stored = store.read()
     if stored is not None:
         store.tidy()  # an earlier process may have been killed between its last two steps
@@ -83,7 +83,7 @@ def extract_features(
         return stored
     threads = num_threads or min(torch.get_num_threads(), available_cores())
     with limit_threads(threads), reuse_freed_memory():
-        extraction = _Extraction(dataset, backbone, store, min(batch_size, ROWS_PER_SHARD), reporter)
+        extraction = _Extraction(dataset, backbone, store, min(batch_size, ROWS_PER_SHARD), reporter, is_announced)
         for _ in range(_ATTEMPTS):  # a second one only when another process or a fault took shards away
             extraction.run(title)
             finished = store.finish()
@@ -93,6 +93,17 @@ def extract_features(
         f"Features written into {store.folder} came back damaged {_ATTEMPTS} times. Check that disk, or set "
         "CROSSGRAFT_CACHE to a folder on another one."
     )
+
+
+def features_are_kept(dataset: ImageSource, backbone: Backbone, *, cache_dir: str | Path | None = None) -> bool:
+    """Whether ``extract_features`` would find them; the file is not read."""
+    return _store_of(dataset, backbone, cache_dir).path.is_file()
+
+
+def _store_of(dataset: ImageSource, backbone: Backbone, cache_dir: str | Path | None) -> FeatureStore:
+    key = feature_key(dataset.fingerprint, backbone)
+    folder = cache_folder(cache_dir) / key[:2] / key
+    return FeatureStore(folder, len(dataset), backbone.num_features, backbone.num_source_classes)
 
 
 def default_batch_size(backbone: Backbone) -> int:
@@ -117,6 +128,7 @@ class _Extraction:
     store: FeatureStore
     batch_size: int
     reporter: Reporter
+    is_announced: bool
 
     def run(self, title: str) -> None:
         """Compute every missing shard."""
@@ -131,7 +143,8 @@ class _Extraction:
         num_left = sum(map(len, spans))
         preprocessing = self.backbone.preprocessing
         loader = BatchLoader(self.dataset, preprocessing, spans, batch_size=self.batch_size, reporter=self.reporter)
-        self._announce(title, loader, num_left)
+        if not self.is_announced:
+            self._announce(title, loader, num_left)
         with (
             self.reporter.stage(title, total=num_left, unit="images") as stage,
             closing(run_pass(self.backbone, loader, on_images=stage.advance)) as outputs,

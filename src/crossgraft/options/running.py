@@ -24,7 +24,10 @@ class Output(Options):
     )
     overwrite: bool = option("Replace another run in the run directory.", default=False, decides=False)
     reporter: Reporter | None = option(
-        "Receiver of progress; silent when None.", default=None, decides=False, is_typed=False
+        "Receiver of progress; when None, it is shown in a notebook and on a terminal.",
+        default=None,
+        decides=False,
+        is_typed=False,
     )
 
 

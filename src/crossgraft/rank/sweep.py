@@ -11,6 +11,7 @@ from typing import TypeVar
 from crossgraft.models import Backbone, ModelSpec
 from crossgraft.rank.describe import describe_model
 from crossgraft.rank.evaluate import ModelEvaluation, evaluate_scores
+from crossgraft.rank.forecast import LOADING, LOOKING, MEASURING, ROUNDS, SCORING, foresee
 from crossgraft.rank.zoo import Member, Zoo, score_inputs, with_controls
 from crossgraft.rank.zoo_options import Measurements, Options, Rounds, choose_options, measure_rounds
 from crossgraft.records import Role
@@ -41,6 +42,7 @@ class _ZooWork(Work[Turn, Kept]):
     """Looks at one backbone at a time, and keeps what it gives as a record with a key."""
 
     kind: type[Kept]
+    walk: str
     ending = ""
 
     def __init__(self, zoo: Zoo) -> None:
@@ -50,9 +52,12 @@ class _ZooWork(Work[Turn, Kept]):
     @contextmanager
     def around(self, job: Job[Turn]) -> Generator[None]:
         """Load the backbone, which decides the key, and let it go again."""
-        self._backbone = self.zoo.load(job.spec.member.spec)
-        self._key = self.zoo.key(self._backbone, job.spec.options)
-        yield
+        reporter = self.zoo.reporter
+        with reporter.part(self.walk), reporter.part(job.name):
+            with reporter.part(LOADING):
+                self._backbone = self.zoo.load(job.spec.member.spec)
+                self._key = self.zoo.key(self._backbone, job.spec.options)
+            yield
         del self._backbone
 
     def read_back(self, job: Job[Turn]) -> Kept | None:
@@ -78,14 +83,16 @@ class _ZooWork(Work[Turn, Kept]):
 class Measuring(_ZooWork[Measurements]):
     """What the options of scores that depend on the whole zoo are chosen by; features are computed and kept."""
 
-    kind, ending = Measurements, ".measured"
+    kind, walk, ending = Measurements, MEASURING, ".measured"
 
     def _look(self, turn: Turn, backbone: Backbone) -> Measurements:
         zoo, spec = self.zoo, turn.member.spec
-        feature_set = zoo.extract(backbone, turn.position)
+        with zoo.reporter.part(LOOKING):
+            feature_set = zoo.extract(backbone, turn.position)
         inputs = score_inputs(zoo.dataset, backbone, feature_set, spec, zoo.adaptive)
         titles = ", ".join(score.title for score in zoo.adaptive)
-        with zoo.rounds(f"Measuring {spec.name} for {titles} ({turn.position})") as stage:
+        title = f"Measuring {spec.name} for {titles} ({turn.position})"
+        with zoo.reporter.part(ROUNDS), zoo.rounds(title) as stage:
             rounds = measure_rounds(zoo.adaptive, inputs, zoo.resampling, stage=stage)
         return Measurements(key=self._key, features_from_cache=feature_set.from_cache, rounds=rounds)
 
@@ -93,7 +100,7 @@ class Measuring(_ZooWork[Measurements]):
 class Evaluating(_ZooWork[ModelEvaluation]):
     """Features and scores; the seconds of each member are kept in ``run.json``."""
 
-    kind = ModelEvaluation
+    kind, walk = ModelEvaluation, SCORING
 
     @contextmanager
     def around(self, job: Job[Turn]) -> Generator[None]:
@@ -103,9 +110,10 @@ class Evaluating(_ZooWork[ModelEvaluation]):
 
     def _look(self, turn: Turn, backbone: Backbone) -> ModelEvaluation:
         zoo, member, measured = self.zoo, turn.member, turn.measured
-        feature_set = zoo.extract(backbone, turn.position, quiet=measured is not None)
+        with zoo.reporter.part(LOOKING):
+            feature_set = zoo.extract(backbone, turn.position, quiet=measured is not None)
         inputs = score_inputs(zoo.dataset, backbone, feature_set, member.spec, zoo.scores)
-        with zoo.rounds(f"Scoring {member.spec.name} ({turn.position})") as stage:
+        with zoo.reporter.part(ROUNDS), zoo.rounds(f"Scoring {member.spec.name} ({turn.position})") as stage:
             evaluations = evaluate_scores(
                 zoo.scores,
                 inputs,
@@ -127,10 +135,11 @@ def evaluate_zoo(zoo: Zoo, specs: Sequence[ModelSpec]) -> list[ModelEvaluation]:
         WeightsMismatchError: A checkpoint does not fit its architecture.
     """
     members = with_controls(specs)
-    zoo.check_weights([member.spec for member in members if member.role == "candidate"])
+    with_measuring = bool(zoo.adaptive) and sum(member.role == "candidate" for member in members) > 1
+    foresee(zoo, members, with_measuring=with_measuring)
     turns = [Turn(member, f"{number} of {len(members)}") for number, member in enumerate(members, start=1)]
     roles: list[Role] = [member.role for member in members]
-    if zoo.adaptive and roles.count("candidate") > 1:
+    if with_measuring:
         with zoo.run.stage("options of scores") if zoo.run else nullcontext():
             measured = results_of(run_jobs(_jobs(turns), Measuring(zoo), keep_going=False))
         options = choose_options(zoo.adaptive, [one.rounds for one in measured], roles)

@@ -79,18 +79,6 @@ class Zoo:
         """Scores with options that depend on the whole zoo."""
         return [score for score in self.scores if score.zoo_option is not None]
 
-    def check_weights(self, specs: Sequence[ModelSpec]) -> None:
-        """Load every model once before the long work, so that missing weights do not stop it after an hour.
-
-        Raises:
-            MissingWeightsError: Weights are not on this machine.
-            WeightsMismatchError: A checkpoint does not fit its architecture.
-        """
-        with self.reporter.stage("Checking the weights", total=len(specs), unit="models") as stage:
-            for spec in specs:
-                self.load(spec)
-                stage.advance()
-
     def load(self, spec: ModelSpec) -> Backbone:
         """The network of one member."""
         options = self.options
@@ -114,6 +102,7 @@ class Zoo:
             num_threads=self.num_threads,
             reporter=Reporter(quiet=True) if quiet else self.reporter,
             title=f"Looking at {len(self.dataset)} images with {backbone.name} ({position})",
+            is_announced=True,
         )
 
     @contextmanager

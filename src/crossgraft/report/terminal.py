@@ -12,7 +12,7 @@ from crossgraft.report.source import Source
 from crossgraft.report.tables import Table
 from crossgraft.result import Result
 from crossgraft.words.formatting import count
-from crossgraft.words.text_table import WIDTH, place, text_table, wrap
+from crossgraft.words.text_table import place, sentence_width, text_table, wrap
 from crossgraft.words.visible import visible
 
 MOST_ROWS = 20
@@ -47,7 +47,7 @@ def record_as_text(record: Record, *, out: Path | None = None, command_line: str
 
 
 def sections_as_text(heading: Heading, sections: Sequence[Section]) -> str:
-    """Heading and sections in lines of at most ``WIDTH`` columns; what is said twice stands where it is said last."""
+    """Heading and sections in lines that fit the terminal; what is said twice stands where it is said last."""
     said: set[str] = set()
     parts: list[str] = []
     for section in reversed(sections):
@@ -66,7 +66,9 @@ def _section(section: Section, said: set[str]) -> str:
         said.update(key for key, _ in _texts(block))
         blocks += ["\n".join(texts).removeprefix(f"{title}:\n")] if texts else []
     body = "\n\n".join(reversed(blocks))
-    return body if section.part == "verdict" or not body else f"{title}\n{'-' * min(len(title), WIDTH)}\n{body}"
+    return (
+        body if section.part == "verdict" or not body else f"{title}\n{'-' * min(len(title), sentence_width())}\n{body}"
+    )
 
 
 def _is_answer(block: Block) -> bool:

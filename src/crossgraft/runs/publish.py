@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from crossgraft.progress import Reporter
+from crossgraft.progress import Piece, Reporter
 from crossgraft.records import Record, Thumbnail
 from crossgraft.runs.run_directory import RunDirectory
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 PAGE_FILE = "report.html"
 THUMBNAILS_FILE = "thumbnails.json"
+PAGE = Piece(("page",), 1.0, "page")
+"""Tables, pictures and page of a run: seconds, whatever the data."""
 
 
 @runtime_checkable

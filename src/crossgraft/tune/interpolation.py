@@ -22,6 +22,7 @@ from crossgraft.progress import Reporter
 from crossgraft.records import InterpolationPoint, InterpolationRecord, Reference
 from crossgraft.seeding import torch_generator
 from crossgraft.tune.feed.images import TrainingImages
+from crossgraft.tune.forecast import NETWORKS, foresee_networks
 from crossgraft.tune.measuring.drift import similarity_to_source
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate_alone, predict_fold
 from crossgraft.tune.parts import FoldRows
@@ -166,7 +167,15 @@ def interpolation_curve(
     images = TrainingImages(dataset.take(parts.train), end.preprocessing, num_threads=num_threads)
     points: list[InterpolationPoint] = []
     chosen = _in_order(alphas)
-    with reporter.stage("Measuring networks between start and end", total=len(chosen), unit="networks") as stage:
+    estimates = batch_norm == "estimate" and bool(moved_batch_norms(start, end))
+    foresee_networks(
+        end, dataset, parts,
+        alphas=chosen, estimates=estimates, device=device, num_threads=num_threads, reporter=reporter,
+    )  # fmt: skip
+    with (
+        reporter.part(NETWORKS),
+        reporter.stage("Measuring networks between start and end", total=len(chosen), unit="networks") as stage,
+    ):
         for alpha in chosen:
             network = interpolate(start, end, alpha, images=images, batch_norm=batch_norm, device=device)
             predictions = predict_fold(

@@ -1,4 +1,4 @@
-"""How the trainings go, for the terminal and for trackers: loss, metric, rate, time left."""
+"""How the trainings go, for the terminal and for trackers: one line per epoch with loss, metric and time."""
 
 from __future__ import annotations
 
@@ -17,30 +17,32 @@ from crossgraft.words.formatting import duration
 
 
 class JobProgress:
-    """Shows one training at a time.
+    """Shows one training at a time, and leaves one line per epoch.
 
-    The metric of ``rule`` is the one that is shown.
+    The metric of ``rule`` is the one that is shown. Where there are several trainings, each line begins with the name of its own.
     """
 
     def __init__(self, reporter: Reporter, tracker: Tracker, *, rule: SelectionRule, num_jobs: int) -> None:
         self._reporter, self._tracker, self._rule = reporter, tracker, rule
         self._num_jobs, self._number = num_jobs, 0
         self._stage: Stage | None = None
-        self._title, self._prefix, self._has_begun = "", "", False
-        self._seen, self._rate, self._epochs = 0, "", 0
+        self._title, self._name, self._prefix, self._has_begun = "", "", "", False
+        self._seen, self._epochs = 0, 0
+        self._outer = reporter.parts
 
     @contextmanager
     def stage(self, job: GridTraining, data: FoldData, settings: TrainerSettings) -> Generator[None]:
         """One training, counted in steps."""
         self._number += 1
-        self._seen, self._rate, self._epochs = 0, "", int(job.point.get("epochs", settings.epochs))
+        self._seen, self._epochs = 0, int(job.point.get("epochs", settings.epochs))
         batch_size = int(job.point.get("batch_size", settings.batch_size))
         total = steps_per_epoch(len(data.targets), batch_size) * self._epochs
         is_one_of_several = self._num_jobs > 1
         which = f" {self._number} of {self._num_jobs} ({job.name})" if is_one_of_several else ""
         self._title, self._prefix = f"Training{which}", f"{job.name}/" if is_one_of_several else ""
-        self._has_begun = False
-        with self._reporter.stage(self._title, total=total, unit="steps") as stage:
+        self._name, self._has_begun = job.name, False
+        part = self._reporter.part(job.name)
+        with part, self._reporter.stage(self._title, total=total, unit="steps") as stage:
             self._stage = stage
             yield
         self._stage = None
@@ -57,25 +59,26 @@ class JobProgress:
             return
         self._stage.advance(max(0, report.step - self._seen))
         self._seen = report.step
-        self._rate = f"{report.images_per_second:.0f} images/s, {duration(report.seconds_left)} left"
 
     def on_epoch(self, row: TrainedEpoch) -> None:
         """For the trainer."""
         if self._stage is not None:
-            self._stage.note(self._in_words(row))
+            self._reporter.leave(self._in_words(row))
         values = {f"train/{name}": value for name, value in row.terms.items()}
         values |= {f"val/{name}": value for name, value in row.metrics.items() if value == value}
         self._tracker.log({self._prefix + name: value for name, value in values.items()}, step=row.epoch + 1)
 
     def _in_words(self, row: TrainedEpoch) -> str:
-        phase = "head, " if row.phase == "head" else ""
-        of_all = "" if row.phase == "head" else f" of {self._epochs}"
-        parts = [f"{phase}epoch {row.epoch + 1}{of_all}", f"loss {row.terms.get('loss', float('nan')):.3g}"]
+        which = [*self._outer, *([self._name] if self._prefix else [])]
+        epoch = f"{'epoch' if which else 'Epoch'} {row.epoch + 1:>{len(str(self._epochs))}} of {self._epochs}"
+        epoch = f"{'head' if which else 'Head'}, epoch {row.epoch + 1}" if row.phase == "head" else epoch
+        where = ", ".join([*which, epoch])
+        parts = [f"loss {row.terms.get('loss', float('nan')):.3g}"]
         metric = row.metrics.get(self._rule.metric)
         if metric is not None and metric == metric:
-            best = " (best so far)" if row.is_best else ""
+            best = " (best)" if row.is_best else ""
             parts.append(f"{self._rule.metric.replace('_', ' ')} on val {metric:.3f}{best}")
         similarity = row.metrics.get("cka")
         if similarity is not None and similarity == similarity:
             parts.append(f"CKA {similarity:.2f}")
-        return ", ".join([*parts, *([self._rate] if self._rate else [])])
+        return f"{where}: {', '.join([*parts, duration(row.seconds)])}"

@@ -215,8 +215,17 @@ def _comparable(trained: Trained) -> float:
     return float("nan") if value is None else value
 
 
+def is_trained(run: RunDirectory, name: str) -> bool:
+    """Whether an earlier attempt seems to have finished the training of this name; ``read_back`` knows for certain."""
+    return (run.path / _folder_of(name) / "result.json").is_file()
+
+
 def _folder(job: Job[GridTraining]) -> str:
-    return f"jobs/{portable_name(job.name)}"
+    return _folder_of(job.name)
+
+
+def _folder_of(name: str) -> str:
+    return f"jobs/{portable_name(name)}"
 
 
 def epoch_rows(

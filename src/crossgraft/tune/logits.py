@@ -10,14 +10,16 @@ from torch import Tensor
 
 from crossgraft.errors import DataError
 from crossgraft.features.batches import BatchLoader, Images, ImageSource
+from crossgraft.features.cost import num_timed, seconds_a_row
 from crossgraft.features.passes import collect, run_pass
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.device import explain_missing_operations
-from crossgraft.progress import Reporter
+from crossgraft.progress import Piece, Reporter
 from crossgraft.words.formatting import counted
 
 BATCH_SIZE = 64
 _NAMED_ROWS = 5
+_PART = "logits"
 
 
 def logits_of_batches(
@@ -54,12 +56,30 @@ def compute_logits(
     name = classifier.recipe.name
     title = f"Predicting {counted(len(images), 'image')} with {name}"
     with (
+        reporter.part(_PART),
         reporter.stage(title, total=len(images), unit="images") as stage,
         explain_missing_operations(name, str(classifier.head.weight.device)),
     ):
         logits = collect(logits_of_batches(classifier, loader, on_images=stage.advance)).numpy()
     _refuse_not_finite(logits, images, name)
     return logits
+
+
+def foresee_logits(
+    classifier: Classifier, images: ImageSource, *, batch_size: int = BATCH_SIZE, reporter: Reporter
+) -> None:
+    """Say how long ``compute_logits`` of the same arguments will take, after a look at a few images."""
+    if not reporter.wants_forecast or len(images) == 0:
+        return
+
+    def look(first: int) -> object:
+        rows = [range(first)]
+        loader = BatchLoader(images, classifier.preprocessing, rows, batch_size=batch_size, reporter=reporter)
+        return collect(logits_of_batches(classifier, loader))
+
+    with explain_missing_operations(classifier.recipe.name, str(classifier.head.weight.device)):
+        seconds = seconds_a_row(look, min(batch_size, num_timed(len(images)))) * len(images)
+    reporter.expect([Piece((_PART,), seconds, _PART)], counted(len(images), "image"))
 
 
 def _refuse_not_finite(logits: np.ndarray, images: ImageSource, model: str) -> None:

@@ -21,6 +21,7 @@ from crossgraft.runs import Publish, RunDirectory
 from crossgraft.runs.jobs import num_read_back, results_of, run_jobs
 from crossgraft.runs.ledger import count_looks
 from crossgraft.tune.assemble import assemble_record, prediction_table, record_of_fold
+from crossgraft.tune.forecast import MEASURING, METRICS, foresee
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Trained, TrainingOutcome, TrainingWork, pick, trained_network
 from crossgraft.tune.measuring.drift import similarity_to_source
@@ -72,13 +73,16 @@ def train_and_evaluate(
     try:
         with limit_threads(prepared.num_threads), reuse_freed_memory():
             progress = JobProgress(reporter, tracking, rule=prepared.rule, num_jobs=plan.record.num_jobs)
+            foresee(prepared, plan.record, run=run, reporter=reporter)
             outcomes = _run_jobs(prepared, plan.record.num_jobs, run, progress, reporter)
             done = [trained for of_fold in outcomes if (trained := results_of(of_fold))]
             if not done:
                 raise DataError(f"No training ended with a model. The first one: {outcomes[0][0].reason}")
-            finished = [_finish_fold(prepared, of_fold, reporter) for of_fold in done]
-            similarity = _similarity(prepared, finished, reporter)
-        evaluation, of_folds = _evaluation(prepared, finished), _of_folds(prepared, finished)
+            with reporter.part(MEASURING):
+                finished = [_finish_fold(prepared, of_fold, reporter) for of_fold in done]
+                similarity = _similarity(prepared, finished, reporter)
+        with reporter.part(METRICS):
+            evaluation, of_folds = _evaluation(prepared, finished), _of_folds(prepared, finished)
         record = assemble_record(
             prepared,
             plan.record,

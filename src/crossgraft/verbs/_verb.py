@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
@@ -13,10 +13,11 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 from crossgraft.data.listing import given_kind
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options import Option, Options, options_of
-from crossgraft.progress import Reporter
+from crossgraft.progress import Reporter, default_reporter
 from crossgraft.result import Result
 from crossgraft.runs import RunDirectory, open_command_run
 from crossgraft.runs.command_line import said_again, typed_command
+from crossgraft.runs.publish import PAGE
 
 P = ParamSpec("P")
 OptionsT = TypeVar("OptionsT", bound=Options)
@@ -62,16 +63,20 @@ class Run:
         if out is not None:
             with typed_command():
                 self.typed.append(self.said_again(typed, out=out))
-        with open_command_run(
-            self.command,
-            command_line="" if out is None else self.said_again(typed, out=out),
-            data=data if isinstance(data, str | Path) else given_kind(data) or type(data).__name__,
-            typed=typed,
-            resolved=resolved,
-            out=out,
-            overwrite=bool(getattr(self.options, "overwrite", False)),
-            seed=cast(int, getattr(self.options, "seed", 0)) if seed is None else seed,
-        ) as directory:
+        page = nullcontext() if out is None else self.reporter.followed_by(PAGE)
+        with (
+            page,
+            open_command_run(
+                self.command,
+                command_line="" if out is None else self.said_again(typed, out=out),
+                data=data if isinstance(data, str | Path) else given_kind(data) or type(data).__name__,
+                typed=typed,
+                resolved=resolved,
+                out=out,
+                overwrite=bool(getattr(self.options, "overwrite", False)),
+                seed=cast(int, getattr(self.options, "seed", 0)) if seed is None else seed,
+            ) as directory,
+        ):
             yield directory
 
     def said_again(self, typed: Mapping[str, object], *, out: str | Path) -> str:
@@ -125,7 +130,7 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
                 raise TypeError(f"{function.__name__} takes {len(inputs)} inputs and then keywords; got {len(given)}.")
             _refuse_wrong_names(function.__name__, keywords, known)
             chosen = kind(**keywords)
-            reporter = getattr(chosen, "reporter", None) or Reporter(quiet=True)
+            reporter = getattr(chosen, "reporter", None) or default_reporter()
             run = Run(command, chosen, reporter, function.__name__, tuple(given))
             result = function(*given, chosen, run)
             is_run = isinstance(result, Result) and result.out is not None and run.typed

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from crossgraft.data.checks.assess import assess
 from crossgraft.data.checks.data_check import DataCheck
+from crossgraft.data.checks.forecast import CHECKING, foresee
 from crossgraft.data.checks.picture_groups import show_groups
 from crossgraft.data.checks.survey import Survey, survey_again, survey_location
 from crossgraft.data.dataset import Dataset
@@ -49,7 +51,8 @@ def check_data(data: str | Path | Dataset, options: CheckOptions, run: Run) -> D
     location = data.name if isinstance(data, Dataset) else location_text(data)
     with run.directory(location, typed=configuration(options), resolved={}, out=options.out) as directory:
         survey = _survey(data, options, run.reporter)
-        record = assess(survey, show_names=options.show_names)
+        with run.reporter.part(CHECKING):
+            record = assess(survey, show_names=options.show_names)
         _name_files(survey, record, run.reporter)
         return _finish(record, survey, directory, run.reporter, no_images=options.no_images)
 
@@ -63,6 +66,7 @@ def _survey(data: str | Path | Dataset, options: CheckOptions, reporter: Reporte
         seed=options.seed,
         by_default=True,
     )
+    announce = partial(foresee, num_threads=options.workers, reporter=reporter)
     if not isinstance(data, Dataset):
         return survey_location(
             data,
@@ -71,6 +75,7 @@ def _survey(data: str | Path | Dataset, options: CheckOptions, reporter: Reporte
             class_names=options.class_names,
             ordinal=options.ordinal,
             num_threads=options.workers,
+            foresee=announce,
             reporter=reporter,
         )
     of_rows = {*options_of(Splits), "allow_download"}
@@ -79,7 +84,7 @@ def _survey(data: str | Path | Dataset, options: CheckOptions, reporter: Reporte
         raise UsageError(
             f"{said[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset."
         )
-    return survey_again(data, selection, num_threads=options.workers, reporter=reporter)
+    return survey_again(data, selection, num_threads=options.workers, foresee=announce, reporter=reporter)
 
 
 def _name_files(survey: Survey, record: DataCheckRecord, reporter: Reporter) -> None:

@@ -25,7 +25,7 @@ from crossgraft.tune.tracking import open_tracking
 from crossgraft.tune.variants.comparison import FineTuningComparison
 from crossgraft.tune.variants.curves import draw_curves
 from crossgraft.tune.variants.differences import MeasuredImages
-from crossgraft.tune.variants.study import Study, plan_all, variant_options
+from crossgraft.tune.variants.study import Study, foresee, plan_all, variant_options
 from crossgraft.tune.variants.summary import intervals_in_words, measure_variants, notes_on, summarise
 from crossgraft.tune.variants.trainings import DoneTraining, train_all
 from crossgraft.tune.variants.variant import Entry, Variant, read_variants
@@ -103,6 +103,7 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
         plan = plan_all(study, directory)
         if directory is None:
             return FineTuningComparison(plan=plan)
+        foresee(study, plan, directory)
         done = train_all(study, plan, directory, tracking, publish)
         result = FineTuningComparison(_record(study, done, directory), plan=plan)
         return _write(result, study, directory, is_kept=options.out is not None)

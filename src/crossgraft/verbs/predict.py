@@ -24,7 +24,7 @@ from crossgraft.records import PredictionRecord, PredictionRow, Thumbnail
 from crossgraft.runs import RunDirectory
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import KnownTargets, measure, true_classes
-from crossgraft.tune.logits import BATCH_SIZE, compute_logits
+from crossgraft.tune.logits import BATCH_SIZE, compute_logits, foresee_logits
 from crossgraft.tune.predictions import UNREADABLE, Predictions
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.inference import Answers, answer, in_words
@@ -90,6 +90,7 @@ def predict(
             opened = _open(images, model, options, num_threads=threads, reporter=reporter)
             readable = opened.readable()
             known = true_classes(readable, model, reporter)
+            foresee_logits(model.classifier, readable, batch_size=size, reporter=reporter)
             start = time.perf_counter()
             logits = compute_logits(model.classifier, readable, batch_size=size, reporter=reporter)
             seconds = time.perf_counter() - start

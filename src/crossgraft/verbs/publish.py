@@ -13,6 +13,7 @@ from crossgraft.progress import Reporter
 from crossgraft.records import Record, Thumbnail
 from crossgraft.report.page import write_report
 from crossgraft.runs import THUMBNAILS_FILE, RunDirectory
+from crossgraft.runs.publish import PAGE
 from crossgraft.runs.secondary import secondary
 from crossgraft.words.csv_cells import frame_csv
 
@@ -45,20 +46,21 @@ def publish(
     Raises:
         StorageError: A table, the split or the record cannot be written.
     """
-    for name, table in (tables or {}).items():
-        run.write(name, frame_csv(table))
-    if split is not None:
-        run.write_record("split.json", split)
-    run.write_record("report.json", record)
-    run.finish()
-    if thumbnails is not None:
-        with secondary("The pictures of the report were not written", reporter):
-            run.write(THUMBNAILS_FILE, TypeAdapter(list[Thumbnail]).dump_json(thumbnails(), exclude_defaults=True))
-    page: Path | None = None
-    with secondary(
-        "The page of the run was not written",
-        reporter,
-        advice=f"Everything else is there; write the page with: crossgraft report {shlex.quote(str(run.path))}",
-    ):
-        page = write_report(run.path)
-    return page
+    with reporter.part(*PAGE.place):
+        for name, table in (tables or {}).items():
+            run.write(name, frame_csv(table))
+        if split is not None:
+            run.write_record("split.json", split)
+        run.write_record("report.json", record)
+        run.finish()
+        if thumbnails is not None:
+            with secondary("The pictures of the report were not written", reporter):
+                run.write(THUMBNAILS_FILE, TypeAdapter(list[Thumbnail]).dump_json(thumbnails(), exclude_defaults=True))
+        page: Path | None = None
+        with secondary(
+            "The page of the run was not written",
+            reporter,
+            advice=f"Everything else is there; write the page with: crossgraft report {shlex.quote(str(run.path))}",
+        ):
+            page = write_report(run.path)
+        return page

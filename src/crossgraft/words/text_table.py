@@ -1,22 +1,38 @@
-"""Plain text that fits a terminal, the same in a pipe: sentences in lines, and tables."""
+"""Plain text that fits the terminal: sentences in lines, and tables."""
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 from collections.abc import Collection, Sequence
 
 from crossgraft.words.visible import visible
 
 WIDTH = 100
-"""Columns that a terminal is expected to have."""
+"""Columns of a pipe or a file; sentences are never longer, because long lines are hard to read."""
+NARROWEST = 40
+"""Columns that text needs at least; a narrower terminal breaks the lines itself."""
 
 _GAP = "  "
+_MOST_PIECES = 3
+_MARKS = "_-./"
+"""A long name is broken after one of these, where it has one."""
 _NARROWEST = 12
 """Columns that a text keeps where a table has to become narrower."""
 
 
+def terminal_width() -> int:
+    """Columns of the terminal that stdout is, or of the variable ``COLUMNS``; ``WIDTH`` where there is neither."""
+    return max(NARROWEST, shutil.get_terminal_size((WIDTH, 24)).columns)
+
+
+def sentence_width() -> int:
+    """Columns of a line of text: those of the terminal, but at most ``WIDTH``."""
+    return min(WIDTH, terminal_width())
+
+
 def wrap(text: str, *, indent: str = "", first: str = "") -> str:
-    """Break a sentence, with the names in it, into lines of at most ``WIDTH`` columns.
+    """Break a sentence, with the names in it, into lines that fit the terminal.
 
     Args:
         text: Without line breaks of its own; those of names are shown as escapes.
@@ -25,7 +41,7 @@ def wrap(text: str, *, indent: str = "", first: str = "") -> str:
     """
     return textwrap.fill(
         visible(text),
-        WIDTH,
+        sentence_width(),
         initial_indent=first,
         subsequent_indent=indent,
         break_long_words=False,
@@ -55,18 +71,18 @@ def shorten(text: str, width: int) -> str:
 
 
 def text_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[str] = (), width: int | None = WIDTH
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[str] = (), is_whole: bool = False
 ) -> str:
     """Align columns with two spaces between them.
 
-    A table that is too wide gets headings of several lines; then texts of several lines, or names without their middle; then the
-    last columns are left out, and named below.
+    A table that is too wide gets headings of several lines; then texts and names of several lines, or very long names without
+    their middle; then the last columns are left out, and named below. Numbers keep all their digits.
 
     Args:
         header: Headings.
         rows: One text a column.
         right: Headings of the columns that are right-aligned, which keep all their characters.
-        width: Columns of the terminal; None where names are to be copied, so that nothing is broken or cut.
+        is_whole: Whether nothing is broken or cut, however wide it gets, because names are to be copied.
 
     >>> print(text_table(["rank", "model"], [["1", "a"], ["2", "long name"]], right=["rank"]))
     rank  model
@@ -78,7 +94,7 @@ def text_table(
     needed = [max((len(line[place]) for line in rows), default=0) for place in range(len(header))]
     longest_words = [max(map(len, name.split()), default=0) for name in header]
     widths = [max(len(name), longest) for name, longest in zip(header, needed, strict=True)]
-    width = _total(widths) if width is None else width
+    width = _total(widths) if is_whole else terminal_width()
     widths = _narrowed(widths, list(map(max, needed, longest_words)), width)
     widths = _narrowed(
         widths, [own if right else _NARROWEST for own, right in zip(widths, is_right, strict=True)], width
@@ -109,7 +125,23 @@ def _broken(cell: str, width: int) -> list[str]:
     if len(cell) <= width:
         return [cell]
     parts = textwrap.wrap(cell, width, break_long_words=False, break_on_hyphens=False)
-    return [shorten(part, width) for part in parts]
+    return [piece for part in parts for piece in _pieces(part, width)]
+
+
+def _pieces(name: str, width: int) -> list[str]:
+    """A long name in a few pieces, so that it differs from others; one that needs more of them loses its middle.
+
+    >>> _pieces("mobilenetv2_100.imagenet_qat", 12)
+    ['mobilenetv2_', '100.imagenet', '_qat']
+    """
+    pieces: list[str] = []
+    rest = name
+    while len(rest) > width:
+        end = max(rest.rfind(mark, 0, width) for mark in _MARKS) + 1
+        end = end if end >= width // 2 else width
+        pieces, rest = [*pieces, rest[:end]], rest[end:]
+    pieces.append(rest)
+    return pieces if len(pieces) <= _MOST_PIECES else [shorten(name, width)]
 
 
 def _total(widths: Sequence[int]) -> int:

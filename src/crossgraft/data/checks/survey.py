@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -27,6 +27,11 @@ from crossgraft.tasks import task_of
 from crossgraft.types import Targets
 
 _USUAL_SPLITS = ("train", "val", "test")
+LOOKING = "looking"
+"""The part of the work in which images are looked at."""
+
+Foresee = Callable[[Sequence[str], Callable[[int], np.ndarray]], object]
+"""Given names of all images and what decodes one, before they are looked at; says how long the check will take."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,7 +96,9 @@ def survey_rows(rows: ImageRows, *, problems: tuple[str, ...] = ()) -> Survey:
     return rows.seen_as(Survey, problems=problems, skipped_unreadable=unreadable, reading=())
 
 
-def survey_again(dataset: Dataset, selection: RowSelection, *, num_threads: int | None, reporter: Reporter) -> Survey:
+def survey_again(
+    dataset: Dataset, selection: RowSelection, *, num_threads: int | None, foresee: Foresee, reporter: Reporter
+) -> Survey:
     """The rows of an open data set, with their images looked at once more for what near duplicates are found with."""
     drawn = _split_of(dataset, selection, dataset.targets, dataset.class_names)
     if drawn is not None:
@@ -100,7 +107,9 @@ def survey_again(dataset: Dataset, selection: RowSelection, *, num_threads: int 
         known = dataset.fingerprint_of_split(np.flatnonzero(dataset.splits == "train"))
         dataset = replace(dataset, split_fingerprint=known)
     names = [dataset.image_name(row) for row in range(len(dataset))]
-    images = inspect_images(names, dataset.read, for_check=True, num_threads=num_threads, reporter=reporter)
+    foresee(names, dataset.read)
+    with reporter.part(LOOKING):
+        images = inspect_images(names, dataset.read, for_check=True, num_threads=num_threads, reporter=reporter)
     return survey_rows(replace(dataset, _images=images, _image_rows=np.arange(len(dataset))))
 
 
@@ -112,6 +121,7 @@ def survey_location(
     class_names: str | Path | Sequence[str] | None = None,
     ordinal: bool = False,
     num_threads: int | None = None,
+    foresee: Foresee,
     reporter: Reporter,
 ) -> Survey:
     """List all rows of a location and look at each image once, with its thumbnail.
@@ -123,6 +133,7 @@ def survey_location(
         class_names: Names of the classes in order, or a file of them.
         ordinal: Whether the user states an order of the classes.
         num_threads: Threads that decode.
+        foresee: Called once the rows are known.
         reporter: Reporter of progress.
 
     Raises:
@@ -135,21 +146,22 @@ def survey_location(
     drawn = _split_of(rows, selection, classes.targets, classes.names)
     if drawn is not None:
         rows = replace(rows, split_method=drawn.method, splits=drawn.part_names())
-    looked = look_at_rows(
-        source,
-        rows,
-        np.arange(len(rows.labels)),
-        classes=classes,
-        split=drawn,
-        split_fingerprint=None
-        if rows.splits is None
-        else rows.fingerprint_of_split(np.flatnonzero(rows.splits == "train")),
-        rows_used="all rows" if rows.splits is None else "all rows of all splits",
-        ordinal=ordinal,
-        for_check=True,
-        num_threads=num_threads,
-        reporter=reporter,
-    )
+    train = None if rows.splits is None else np.flatnonzero(rows.splits == "train")
+    foresee(rows.image_names, rows.decode)
+    with reporter.part(LOOKING):
+        looked = look_at_rows(
+            source,
+            rows,
+            np.arange(len(rows.labels)),
+            classes=classes,
+            split=drawn,
+            split_fingerprint=None if train is None else rows.fingerprint_of_split(train),
+            rows_used="all rows" if rows.splits is None else "all rows of all splits",
+            ordinal=ordinal,
+            for_check=True,
+            num_threads=num_threads,
+            reporter=reporter,
+        )
     return survey_rows(looked, problems=rows.problems)
 
 

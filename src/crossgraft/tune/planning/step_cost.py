@@ -172,27 +172,22 @@ _HEAD_STEP_SECONDS = 2e-3
 
 
 class _Clock:
-    """Seconds between notes, without those in which a busy machine worked for others.
-
-    On the CPU no piece of work needs longer than its threads together, so the time of the processor is a bound where the
-    clock on the wall went on; work on a GPU is only seen by the latter.
-    """
+    """Seconds on the clock between notes: on a machine that works for others, too, training takes longer."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._notes: list[tuple[float, float]] = []
+        self._notes: list[float] = []
 
     def note(self) -> None:
         """A piece of work begins, ends, or both."""
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
-        self._notes.append((time.perf_counter(), time.process_time()))
+        self._notes.append(time.perf_counter())
 
     @property
     def seconds(self) -> list[float]:
         """Duration of each piece, in order."""
-        pieces = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(self._notes)]
-        return [min(wall, processor) if self._device.type == "cpu" else wall for wall, processor in pieces]
+        return [after - before for before, after in pairwise(self._notes)]
 
 
 class _KeptForBackward:

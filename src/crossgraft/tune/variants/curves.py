@@ -22,7 +22,7 @@ from crossgraft.tune.measuring.evaluation import FoldPredictions
 from crossgraft.tune.planning.starting_model import load_start
 from crossgraft.tune.saving.saved_model import load_saved_model
 from crossgraft.tune.variants.differences import MeasuredImages, Replicated, difference
-from crossgraft.tune.variants.study import Study
+from crossgraft.tune.variants.study import Study, curve_name
 from crossgraft.tune.variants.trainings import Answers, DoneTraining
 
 _TOLERANCE = 1e-6
@@ -114,7 +114,7 @@ def _curve(study: Study, full: DoneTraining, linear: DoneTraining | None, metric
 
     head = "full" if linear is None else "the linear probe"
     num_threads = study.num_threads
-    with limit_threads(num_threads), reuse_freed_memory():
+    with limit_threads(num_threads), reuse_freed_memory(), study.reporter.part(curve_name(full.seed)):
         record = interpolation_curve(
             start,
             end,

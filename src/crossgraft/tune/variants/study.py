@@ -9,10 +9,15 @@ from typing import Any, cast
 from crossgraft.compute import available_cores
 from crossgraft.errors import UsageError
 from crossgraft.options import TuneOptions
-from crossgraft.progress import Reporter
+from crossgraft.progress import Piece, Reporter
 from crossgraft.records import CheckRecord, ComparedPlan, ComparisonPlanRecord, PlanRecord
-from crossgraft.runs import RunDirectory
+from crossgraft.runs import PAGE_FILE, RunDirectory
 from crossgraft.runs.names import portable_name
+from crossgraft.runs.publish import PAGE
+from crossgraft.tune.engine.modes import training_batch_norms
+from crossgraft.tune.forecast import NETWORKS, cost_of_measuring, training_pieces
+from crossgraft.tune.interpolation import ALPHAS
+from crossgraft.tune.measuring.look_cost import count_looks
 from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.plan import Plan, make_plan, settings_table
 from crossgraft.tune.planning.preparation import Preparation, prepare
@@ -98,6 +103,41 @@ def plan_all(study: Study, run: RunDirectory | None) -> ComparisonPlanRecord:
     if run is not None:
         run.write_record(PLANS_FILE, record)
     return record
+
+
+def foresee(study: Study, plans: ComparisonPlanRecord, run: RunDirectory) -> None:
+    """Say how long all trainings and curves will take; what an earlier attempt has finished counts nothing."""
+    if not study.reporter.wants_forecast or plans.expected_seconds is None:
+        return
+    quiet = replace(study, reporter=Reporter(quiet=True))
+    prepared, _ = quiet.prepare(study.variants[0], study.seeds[0], None)
+    cost, parts = cost_of_measuring(prepared), study.rows.parts[0]
+    of_variant = {each.variant: each.plan for each in plans.variants}
+    pieces: list[Piece] = []
+    for seed in study.seeds:
+        for variant in study.variants:
+            if run.resumed and (run.path / study.folder_of(variant, seed) / PAGE_FILE).is_file():
+                continue
+            points = study.request.with_options(study.options_of(variant, seed)).points
+            own = [*training_pieces(points, study.rows, of_variant[variant.name], cost), PAGE]
+            pieces += [piece.under(training_name(variant, seed)) for piece in own]
+    words = f"{counted(len(study.variants), 'variant')} × {counted(len(study.seeds), 'seed')}"
+    if any(variant.is_full for variant in study.variants):
+        estimates = bool(training_batch_norms(prepared.classifier, prepared.selection))
+        seconds = cost.look * count_looks(parts, ALPHAS, estimates=estimates) + cost.metrics * len(ALPHAS)
+        pieces += [Piece((curve_name(seed), NETWORKS), seconds, NETWORKS) for seed in study.seeds]
+        words += f", and {counted(len(ALPHAS) * len(study.seeds), 'network')} between pretrained and full"
+    study.reporter.expect(pieces, words, at_most=prepared.settings.patience is not None)
+
+
+def training_name(variant: Variant, seed: int) -> str:
+    """One training, as a part of the work."""
+    return f"{variant.name} with seed {seed}"
+
+
+def curve_name(seed: int) -> str:
+    """The networks between pretrained and full, as a part of the work."""
+    return f"networks of seed {seed}"
 
 
 def _plan_one(study: Study, variant: Variant) -> PlanRecord:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import shutil
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,7 @@ from crossgraft.tune.planning.request import as_typed
 from crossgraft.tune.result_rows import keep_known_result
 from crossgraft.tune.tracking import Tracker
 from crossgraft.tune.trainings import train_and_evaluate
-from crossgraft.tune.variants.study import TRAININGS_FOLDER, Study
+from crossgraft.tune.variants.study import TRAININGS_FOLDER, Study, training_name
 from crossgraft.tune.variants.variant import Variant
 from crossgraft.words.csv_cells import csv_rows
 from crossgraft.words.metric_words import overall
@@ -94,6 +95,9 @@ class _Trainings(Work[_Turn, TuningRecord]):
     tracking: Tracker
     publish: Publish
 
+    def around(self, job: Job[_Turn]) -> AbstractContextManager[object]:
+        return self.study.reporter.part(job.name)
+
     def read_back(self, job: Job[_Turn]) -> TuningRecord | None:
         folder = self.run.path / job.spec.folder
         return read_finished(folder) if _has_its_page(folder, self.study) else None
@@ -134,7 +138,7 @@ def train_all(
         _Turn(variant, seed, study.folder_of(variant, seed), f"{number} of {len(pairs)}")
         for number, (variant, seed) in enumerate(pairs, start=1)
     ]
-    jobs = [Job(f"{turn.variant.name} with seed {turn.seed}", turn) for turn in turns]
+    jobs = [Job(training_name(turn.variant, turn.seed), turn) for turn in turns]
     outcomes = run_jobs(jobs, work, keep_going=True, told=partial(_tell, study=study))
     if not results_of(outcomes):
         raise DataError(f"None of {len(outcomes)} trainings ended with a model. The first one: {outcomes[0].reason}")

@@ -1,6 +1,5 @@
 """A few steps are timed on a copy; what others do on the machine meanwhile does not count."""
 
-import time
 from unittest.mock import Mock
 
 import pytest
@@ -62,24 +61,10 @@ def test_a_step_that_diverges_is_told_when_it_is_made_for_real(monkeypatch):
     assert (cost.seconds_per_image, cost.time_reason) == (None, "not measured: No number.")
 
 
-def test_time_that_a_busy_machine_gives_to_others_is_left_out(monkeypatch):
-    walls, processors = iter([0.0, 10.0, 11.0]), iter([0.0, 2.0, 4.0])
-    monkeypatch.setattr(step_cost.time, "perf_counter", lambda: next(walls))
-    monkeypatch.setattr(step_cost.time, "process_time", lambda: next(processors))
+def test_time_that_a_busy_machine_gives_to_others_counts(monkeypatch):
+    times = iter([0.0, 10.0, 11.0])
+    monkeypatch.setattr(step_cost.time, "perf_counter", lambda: next(times))
     clock = _Clock(torch.device("cpu"))
     for _ in range(3):
         clock.note()
-    assert clock.seconds == [2.0, 1.0]  # waited for 8 s; two threads at once
-
-
-def test_on_another_device_the_clock_on_the_wall_counts():
-    clock = _Clock(torch.device("mps"))
-    clock.note()
-    time.sleep(0.02)
-    clock.note()
-    assert clock.seconds[0] >= 0.02
-    on_cpu = _Clock(torch.device("cpu"))
-    on_cpu.note()
-    time.sleep(0.02)
-    on_cpu.note()
-    assert on_cpu.seconds[0] < 0.02
+    assert clock.seconds == [10.0, 1.0]

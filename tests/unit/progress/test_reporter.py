@@ -1,9 +1,10 @@
 import io
+import re
 import sys
 
 import pytest
 
-from crossgraft.progress import Reporter, describe_rate
+from crossgraft.progress import Piece, Reporter, default_reporter, describe_rate
 
 
 class Terminal(io.StringIO):
@@ -172,3 +173,102 @@ def test_how_it_goes_is_told_after_some_silence():
     lines = lines_of(work)
     assert lines[:-1] == ["Training: epoch 0", "Training: epoch 3", "Training: epoch 6"]
     assert Reporter(io.StringIO(), quiet=True).stage("x", total=1).__enter__().note("nothing") is None
+
+
+def test_a_total_is_said_once_and_later_lines_say_what_is_left():
+    def work(reporter, clock):
+        reporter.expect([Piece((name,), 60, "look") for name in "ab"], "2 models × 9 images")
+        for name in "ab":
+            with reporter.part(name), reporter.stage(f"Looking with {name}", total=9) as stage:
+                clock.now += 120
+                stage.advance(9)
+
+    assert lines_of(work, sparing=False) == [
+        "About 2 min: 2 models × 9 images.",
+        "Looking with a: 120.0 s, 13 s each (2 min left in all)",
+        "Looking with b: 120.0 s, 13 s each",
+    ]
+
+
+def test_a_part_of_what_was_said_says_nothing_and_the_next_command_does():
+    def work(reporter, clock):
+        reporter.expect([Piece(("fold", "fit"), 5, "fit")], "all")
+        with reporter.part("fold"):
+            assert not reporter.wants_forecast
+            reporter.expect([Piece(("fit",), 5, "fit")], "a part")
+        reporter.expect([Piece(("fit",), 5, "fit")], "another command", at_most=True)
+
+    assert lines_of(work) == ["About 5 s: all.", "About 5 s at most: another command."]
+
+
+def test_what_follows_is_part_of_the_total_inside_only():
+    def work(reporter, clock):
+        with reporter.followed_by(Piece(("page",), 7, "page")):
+            reporter.expect([Piece(("fit",), 5, "fit")], "with a page")
+        reporter.expect([Piece(("fit",), 5, "fit")], "without")
+
+    assert lines_of(work) == ["About 12 s: with a page.", "About 5 s: without."]
+
+
+def test_nobody_measures_for_a_quiet_reporter():
+    reporter = Reporter(io.StringIO(), quiet=True)
+    assert not reporter.wants_forecast
+    reporter.expect([Piece(("fit",), 5, "fit")], "nothing")
+    assert reporter.stream.getvalue() == ""
+
+
+def test_lines_of_epochs_stay_but_in_a_notebook_not_more_than_one_a_second():
+    def work(reporter, clock):
+        for epoch in range(4):
+            reporter.leave(f"epoch {epoch}")
+            clock.now += 0.5
+
+    assert len(lines_of(work, sparing=False)) == 4
+    assert lines_of(work) == ["epoch 0", "epoch 2"]
+
+
+class ClosedPipe(io.StringIO):
+    def write(self, text):
+        raise BrokenPipeError
+
+
+def test_a_reader_that_is_gone_ends_nothing():
+    reporter = Reporter(ClosedPipe())
+    reporter.warn("Nobody reads this.")
+    with reporter.stage("Looking", total=1) as stage:
+        stage.advance()
+
+
+@pytest.mark.parametrize("term", ["dumb", "unknown"])
+def test_a_terminal_that_cannot_move_its_cursor_gets_lines(monkeypatch, term):
+    monkeypatch.setenv("TERM", term)
+    stream = Terminal()
+    with Reporter(stream).stage("Looking", total=1) as stage:
+        stage.advance()
+    assert stream.getvalue().startswith("Looking: ") and "\x1b" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("columns", [40, 60, 100])
+def test_a_bar_is_as_wide_as_the_terminal(monkeypatch, columns):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    stream = Terminal()
+    with Reporter(stream).stage("Looking at 1 000 images with a long name", total=2) as stage:
+        stage.advance(2)
+    (shown,) = [
+        each for each in re.split(r"[\r\n]", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", stream.getvalue())) if "2/2" in each
+    ]
+    assert len(shown) <= columns and "0:00 left" in shown
+    assert not re.search(r"\x1b\[[0-9;]*m", stream.getvalue())
+
+
+@pytest.mark.parametrize(("stream", "is_quiet"), [(io.StringIO(), True), (Terminal(), False)])
+def test_python_shows_progress_where_somebody_watches(monkeypatch, stream, is_quiet):
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert default_reporter().quiet is is_quiet
+
+
+def test_python_shows_progress_in_a_notebook(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})())
+    assert not default_reporter().quiet

@@ -1,0 +1,266 @@
+"""Progress on stderr: bars on a terminal, few lines otherwise, nothing when quiet.
+
+In a pipe, a log file or a notebook a stage is one line when it ends. A stage of more than a minute also says where it is
+after one minute, two, four and so on. In a notebook, whose output stays in the document, lines about short work are left
+out while others are coming in, so that a hundred models do not make hundreds of lines. Where nobody reads any more (a pipe
+that was closed), nothing is said, and the work goes on.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Protocol, TextIO, runtime_checkable
+
+from rich.console import Console
+from rich.live import Live
+
+from crossgraft.progress.bar import BarStage
+from crossgraft.progress.forecast import Forecast, Piece
+from crossgraft.progress.rates import describe_rate
+from crossgraft.words.durations import rounded_time
+from crossgraft.words.visible import visible
+
+SHORT_SECONDS = 1.0
+"""In a notebook, stages of less than this are told only when it was silent for a while."""
+
+SILENT_SECONDS = 10.0
+"""After so long without a line, the next one is told however short its stage was."""
+
+FIRST_UPDATE_SECONDS = 60.0
+"""When a long stage first says where it is; then after twice as long, and so on."""
+
+
+@runtime_checkable
+class Stage(Protocol):
+    """One piece of work that the user can name."""
+
+    def advance(self, amount: int = 1) -> None:
+        """Report ``amount`` more units as done."""
+        ...
+
+    def note(self, text: str) -> None:
+        """How it goes, in a few words: beside the bar, or as a line after some silence."""
+        ...
+
+
+class Reporter:
+    """Tells the user what is happening, in the user's words; every message is one line, and steers no terminal.
+
+    Args:
+        stream: Stream that is written to; stderr by default, because stdout carries results only.
+        quiet: Whether to show nothing but warnings.
+        sparing: Leave out lines about short work while others are coming in; by default in a notebook only.
+        clock: Seconds of a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        *,
+        quiet: bool = False,
+        sparing: bool | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        # A program without a console (pythonw on Windows) has no stderr at all.
+        self.stream = stream if stream is not None else sys.stderr or io.StringIO()
+        self.quiet = quiet
+        self.sparing = sparing if sparing is not None else _is_notebook(self.stream)
+        # In a notebook rich would push a display object for every line; plain text is kept as one output.
+        self.console = _Console(
+            file=self.stream, highlight=False, markup=False, emoji=False, soft_wrap=True, force_jupyter=False
+        )
+        self.clock = clock
+        self._last_line = -SILENT_SECONDS
+        self._parts: tuple[str, ...] = ()
+        self._forecast: Forecast | None = None
+        self._afterwards: tuple[Piece, ...] = ()
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the parts of the work that are under way, the largest first."""
+        return self._parts
+
+    @property
+    def wants_forecast(self) -> bool:
+        """Whether it is worth measuring how long something will take: somebody reads it, and was not told already."""
+        return not self.quiet and not (self._forecast is not None and self._forecast.covers(self._parts))
+
+    def expect(self, pieces: Sequence[Piece], what: str, *, at_most: bool = False) -> None:
+        """Say once how long all of it will take, and from now on how much is left; a part of something expected says nothing.
+
+        Args:
+            pieces: In the order in which they are done, at places below the part under way.
+            what: What is done, as the rest of a sentence.
+            at_most: Whether it may end early.
+        """
+        if not self.wants_forecast:
+            return
+        here = [piece.under(*self._parts) for piece in (*pieces, *self._afterwards)]
+        self._forecast = Forecast(here, clock=self.clock)
+        limit = " at most" if at_most else ""
+        self.say(f"About {rounded_time(self._forecast.seconds_left())}{limit}: {what}.")
+
+    @contextmanager
+    def followed_by(self, piece: Piece) -> Generator[None]:
+        """What is expected inside ends with this piece, which whoever expects the rest need not know of."""
+        before = self._afterwards
+        self._afterwards = (piece, *before)
+        try:
+            yield
+        finally:
+            self._afterwards = before
+
+    @contextmanager
+    def part(self, name: str) -> Generator[None]:
+        """A part of the work, perhaps one that ``expect`` knows a duration of."""
+        outer, forecast = self._parts, self._forecast
+        self._parts = (*outer, name)
+        is_expected = forecast is not None and forecast.begin(self._parts)
+        try:
+            yield
+        finally:
+            self._parts = outer
+            if is_expected and forecast is not None:
+                forecast.end()
+
+    @contextmanager
+    def stage(self, title: str, *, total: int | None = None, unit: str = "images") -> Generator[Stage]:
+        """Announce a stage and report its rate and the time left; ``total`` counts ``unit``."""
+        if self.quiet:
+            yield _SilentStage()
+        elif self.console.is_terminal and not self.console.is_dumb_terminal and total is not None:
+            stage = BarStage(title, total, unit, left_in_all=lambda: self.seconds_left)
+            with Live(stage, console=self.console, transient=True, refresh_per_second=10):
+                yield _Counted(stage, total, self._forecast)
+        else:
+            stage = _LineStage(title, total, unit, self)
+            yield stage if total is None else _Counted(stage, total, self._forecast)
+            stage.end()
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Time left of all that is expected, while a part of it is under way."""
+        forecast = self._forecast
+        return forecast.seconds_left() if forecast is not None and forecast.is_under_way else None
+
+    @property
+    def seconds_of_silence(self) -> float:
+        """Since the last line."""
+        return self.clock() - self._last_line
+
+    def say(self, message: str) -> None:
+        """One line of information."""
+        if not self.quiet:
+            self._write(message)
+
+    def mention(self, message: str) -> None:
+        """One line about short work, which a sparing reporter leaves out where others came shortly before."""
+        if not self.sparing or self.seconds_of_silence >= SILENT_SECONDS:
+            self.say(message)
+
+    def leave(self, message: str) -> None:
+        """One line of many that stay, such as that of an epoch; a sparing reporter leaves out those that come too quickly."""
+        if not self.sparing or self.seconds_of_silence >= SHORT_SECONDS:
+            self.say(message)
+
+    def warn(self, message: str) -> None:
+        """A warning; shown even when quiet."""
+        self._write(f"Warning: {message}")
+
+    def _write(self, message: str) -> None:
+        self._last_line = self.clock()
+        try:
+            self.console.print(visible(message))
+        except BrokenPipeError:  # from versions of rich that do not ask ``on_broken_pipe``
+            self.console.on_broken_pipe()
+
+
+def _is_notebook(stream: TextIO) -> bool:
+    """Whether this is the stream of a notebook's cell."""
+    return type(stream).__module__.startswith("ipykernel")
+
+
+class _SilentStage:
+    def advance(self, amount: int = 1) -> None:
+        """Nothing to tell."""
+
+    def note(self, text: str) -> None:
+        """Nothing to tell."""
+
+
+class _Counted:
+    """A stage that also tells the forecast which share of the part under way is done."""
+
+    def __init__(self, stage: Stage, total: int, forecast: Forecast | None) -> None:
+        self._stage, self._total, self._forecast = stage, total, forecast
+        self._done = 0
+
+    def advance(self, amount: int = 1) -> None:
+        """Count units."""
+        self._done += amount
+        self._stage.advance(amount)
+        if self._forecast is not None:
+            self._forecast.advance(self._done / max(self._total, 1))
+
+    def note(self, text: str) -> None:
+        """Passed on."""
+        self._stage.note(text)
+
+
+class _LineStage:
+    """Says where a long stage is, each time after twice as long."""
+
+    def __init__(self, title: str, total: int | None, unit: str, reporter: Reporter) -> None:
+        self.title, self.total, self.unit = title, total, unit
+        self.done = 0
+        self._reporter, self._clock = reporter, reporter.clock
+        self._start = self._clock()
+        self._next_update = FIRST_UPDATE_SECONDS
+
+    def note(self, text: str) -> None:
+        """One line, if there was none for a while."""
+        if self._reporter.seconds_of_silence >= SILENT_SECONDS:
+            self._reporter.say(f"{self.title}: {text}")
+
+    def advance(self, amount: int = 1) -> None:
+        """Count units."""
+        self.done += amount
+        seconds = self._clock() - self._start
+        if self.total is None or seconds < self._next_update or self.done >= self.total:
+            return
+        while self._next_update <= seconds:
+            self._next_update *= 2
+        left = rounded_time(seconds / self.done * (self.total - self.done))
+        rate = describe_rate(self.done, seconds, self.unit)
+        in_all = self._in_all()
+        self._reporter.say(f"{self.title}: {self.done} of {self.total}, {rate}, about {left} left{in_all}")
+
+    def end(self) -> None:
+        """How long it took; about short work, only what a sparing reporter passes on."""
+        seconds = self._clock() - self._start
+        rate = f", {describe_rate(self.done, seconds, self.unit)}" if self.done and seconds > 0 else ""
+        say = self._reporter.say if seconds >= SHORT_SECONDS else self._reporter.mention
+        say(f"{self.title}: {seconds:.1f} s{rate}{self._in_all()}")
+
+    def _in_all(self) -> str:
+        left = self._reporter.seconds_left
+        return f" ({rounded_time(left)} left in all)" if left is not None and left >= SILENT_SECONDS else ""
+
+
+class _Console(Console):
+    """Where nobody reads any more, nothing is said; rich itself would end the program."""
+
+    def on_broken_pipe(self) -> None:
+        """From now on nothing is written."""
+        self.quiet = True
+
+
+def default_reporter() -> Reporter:
+    """What a call from Python without a reporter gets: progress in a notebook or a terminal, warnings alone elsewhere."""
+    stream = sys.stderr
+    is_seen = stream is not None and (_is_notebook(stream) or stream.isatty())
+    return Reporter(quiet=not is_seen)

@@ -1,0 +1,94 @@
+"""How long trainings, and what is measured after them, will take: from a timed step and a few timed looks at images."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+from crossgraft.data import Dataset
+from crossgraft.models.classifier import Classifier
+from crossgraft.progress import Piece, Reporter
+from crossgraft.records import PlanRecord
+from crossgraft.runs import RunDirectory
+from crossgraft.tune.jobs import is_trained
+from crossgraft.tune.measuring.look_cost import MeasuringCost, count_looks, measure_cost, num_looks_after
+from crossgraft.tune.parts import FoldRows, TuningRows
+from crossgraft.tune.planning.grid import GridPoint, GridTraining
+from crossgraft.tune.planning.preparation import Preparation
+from crossgraft.words.formatting import count, counted
+
+TRAINING, MEASURING, METRICS, NETWORKS = "training", "measuring", "metrics", "networks"
+"""Kinds of pieces; all but the first are parts of the work, too, and each training is one by its name."""
+
+
+def foresee(prepared: Preparation, plan: PlanRecord, *, run: RunDirectory | None, reporter: Reporter) -> None:
+    """Say how long all trainings of one model will take, with what comes after them.
+
+    Without a time in the plan nothing is said; what an earlier attempt has done counts nothing.
+    """
+    if not reporter.wants_forecast or plan.expected_seconds is None:
+        return
+    pieces = training_pieces(prepared.request.points, prepared.rows, plan, cost_of_measuring(prepared))
+    if run is not None:
+        pieces = [piece for piece in pieces if not is_trained(run, piece.place[-1])]
+    reporter.expect(pieces, trainings_in_words(plan), at_most=prepared.settings.patience is not None)
+
+
+def foresee_networks(
+    end: Classifier,
+    dataset: Dataset,
+    parts: FoldRows,
+    *,
+    alphas: Sequence[float],
+    estimates: bool,
+    device: str,
+    num_threads: int,
+    reporter: Reporter,
+) -> None:
+    """Say how long it will take to measure the networks between two; arguments as in ``count_looks`` and ``interpolate``."""
+    if not reporter.wants_forecast:
+        return
+    number = count_looks(parts, alphas, estimates=estimates)
+    end = copy.deepcopy(end)
+    cost = measure_cost(end, dataset, parts, number=number, device=device, num_threads=num_threads)
+    seconds = cost.look * number + cost.metrics * len(alphas)
+    words = f"{counted(len(alphas), 'network')} × {counted(len(parts.val) + len(parts.test), 'image')} of val and test"
+    reporter.expect([Piece((NETWORKS,), seconds, NETWORKS)], words)
+
+
+def cost_of_measuring(prepared: Preparation) -> MeasuringCost:
+    """What it takes to measure a network, from looks of the one before training."""
+    parts = prepared.rows.parts[0]
+    return measure_cost(
+        prepared.new_classifier(),
+        prepared.rows.dataset,
+        parts,
+        number=num_looks_after(parts),
+        device=prepared.settings.device,
+        num_threads=prepared.num_threads,
+    )
+
+
+def training_pieces(
+    points: Sequence[GridPoint], rows: TuningRows, plan: PlanRecord, cost: MeasuringCost
+) -> list[Piece]:
+    """Every point of the grid on every fold, then all that is measured."""
+    epochs = [int(point.get("epochs", plan.epochs)) for point in points]
+    of_epoch = (plan.expected_seconds or 0.0) / (sum(epochs) * len(rows.parts))
+    trainings = [
+        Piece((GridTraining(parts.fold, point).name,), of_epoch * number, TRAINING)
+        for parts in rows.parts
+        for point, number in zip(points, epochs, strict=True)
+    ]
+    looks = sum(map(num_looks_after, rows.parts))
+    metrics = Piece((METRICS,), cost.metrics * len(rows.parts), METRICS)
+    return [*trainings, Piece((MEASURING,), cost.look * looks, MEASURING), metrics]
+
+
+def trainings_in_words(plan: PlanRecord) -> str:
+    """What is trained, and that it is measured."""
+    several = f"{counted(plan.num_jobs, 'training')} of " if plan.num_jobs > 1 else ""
+    steps = (
+        f"{counted(plan.epochs, 'epoch')} × {counted(plan.steps_per_epoch, 'step')} of {count(plan.batch_size)} images"
+    )
+    return f"{several}{steps}, then val and test"
