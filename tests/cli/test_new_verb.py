@@ -60,7 +60,7 @@ def test_help_names_it_and_imports_nothing_heavy(python):
         "print(sorted({'numpy', 'torch', 'pandas', 'crossgraft_describe.verb'} & {*sys.modules}))"
     )
     page = python("-c", show)
-    assert "describe    Count the images of each class." in page
+    assert "describe     Count the images of each class." in page
     assert "--at-least N" in page and "[default: 0; at least 0]" in page
     assert page.splitlines()[-1] == "[]"
 

@@ -76,7 +76,7 @@ def numbers(document):
 
 
 def test_a_call_in_python_is_printed_as_one(workspace):
-    package.check_data(workspace / "images", holdout=0.25, out=workspace / "run")
+    package.check_data("images", holdout=0.25, out="run")
     page = html.unescape((workspace / "run" / "report.html").read_text(encoding="utf-8"))
     assert "Call in Python" in page
     assert "crossgraft.check_data('images', holdout=0.25, out='run')" in page

@@ -85,4 +85,9 @@ class Ranking(Result[RankingRecord]):
 
     def _most_important(self) -> pd.DataFrame:
         frame = self.to_frame()
-        return frame.loc[frame["score"] == self.record.primary_score, :]
+        columns = ["rank", "model", "role", "value", "low", "high", "above_shuffled"]
+        frame = frame.loc[frame["score"] == self.record.primary_score, columns]
+        ranks = [
+            "" if missing else str(rank) for rank, missing in zip(frame["rank"], frame["rank"].isna(), strict=True)
+        ]
+        return frame.assign(rank=ranks)

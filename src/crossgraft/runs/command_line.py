@@ -36,7 +36,7 @@ def said_again(
 ) -> str:
     """The command or, outside of the command line, the call in Python that gives the same run.
 
-    Folders are told as far as they lie below the current one; of others only the last part is, behind ``…/``.
+    Of an absolute path only the last part is said, behind ``…/``.
 
     Args:
         verb: Name on the command line.
@@ -60,7 +60,7 @@ def said_again(
 
 _NOT_SAID = ("out", "overwrite", "plan")
 FOLDERS_LEFT_OUT = "…/"
-"""Stands for the folders of a path that does not lie below the current folder: they name people, institutes and patients."""
+"""Stands for the folders of an absolute path: they name people, institutes and patients."""
 _IS_TYPED: ContextVar[bool] = ContextVar("is_typed", default=False)
 
 
@@ -116,8 +116,4 @@ def _is_list(value: object) -> bool:
 
 def _shown(value: str | Path) -> str:
     path = Path(value)
-    if not path.is_absolute():
-        return storable(str(value))
-    here = Path.cwd()
-    below = path.relative_to(here) if path.is_relative_to(here) else Path(FOLDERS_LEFT_OUT + path.name)
-    return storable(str(below))
+    return storable(FOLDERS_LEFT_OUT + path.name if path.is_absolute() else str(value))

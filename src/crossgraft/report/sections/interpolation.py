@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from crossgraft.records import InterpolationPoint, InterpolationRecord
-from crossgraft.report.blocks import Block, Figure, Heading, Paragraph, Section
+from crossgraft.report.blocks import Block, Facts, Figure, Heading, Paragraph, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import Interval, TradeOff, trade_off_figure
 from crossgraft.report.sections._trade_off import curve_of
@@ -26,7 +26,9 @@ def interpolation_heading(source: Source[InterpolationRecord]) -> Heading:
     """The model, the data, and how many networks were measured."""
     record = source.record
     summary = f"{counted(len(record.points), 'network')} · from {record.start} to the fine-tuned one"
-    return Heading(title=f"{record.model} on {record.dataset}, mixed weights", summary=summary, advice=_verdict(record))
+    return Heading(
+        title=f"{record.model} on {record.dataset}, weight interpolation", summary=summary, advice=_verdict(record)
+    )
 
 
 def interpolation_verdict_section(source: Source[InterpolationRecord]) -> Section:
@@ -54,6 +56,21 @@ def mixed_networks_section(source: Source[InterpolationRecord]) -> Section:
         file_name="points",
     )
     return Section(name="points", title="Networks on the way", part="evidence", blocks=[*_figure(source), table])
+
+
+def mixing_section(source: Source[InterpolationRecord]) -> Section:
+    """What was done to statistics of BatchNorm between the ends."""
+    record = source.record
+    rules = {"estimate": "estimated on training images", "mix": "mixed as the weights are"}
+    facts = Facts(
+        [
+            ("Start", record.start),
+            ("BatchNorm layers with other statistics at the ends", str(record.num_batch_norms)),
+            ("Their statistics in between", rules[record.batch_norm] if record.num_batch_norms else "none to choose"),
+            ("Picked by", record.picked_by),
+        ]
+    )
+    return Section(name="mixing", title="How weights were mixed", part="checks", blocks=[facts])
 
 
 def _row(record: InterpolationRecord, point: InterpolationPoint) -> list[Cell]:
@@ -112,6 +129,6 @@ def _verdict(record: InterpolationRecord) -> str:
 INTERPOLATION = Kind(
     InterpolationRecord,
     interpolation_heading,
-    (interpolation_verdict_section, mixed_networks_section, references_section, provenance_section),
+    (interpolation_verdict_section, mixed_networks_section, mixing_section, provenance_section, references_section),
     terminal=(mixed_networks_section, interpolation_verdict_section),
 )

@@ -14,7 +14,7 @@ from crossgraft.report.tables import Column, Table, number, table_of, words
 from crossgraft.words.formatting import MISSING, NumberFormat, duration, short_fingerprint
 
 _FOLDERS_LEFT_OUT = (
-    "…/ stands for folders that do not lie below the one in which this was run; put yours there to run it again."
+    "…/ stands for the folders of an absolute path, which are not kept; put yours there to run it again."
 )
 
 

@@ -157,7 +157,10 @@ def test_the_command_line_of_a_run_gives_it_again(squares, tmp_path):
     (tmp_path / "a.yaml").write_text("- {name: small, batch_size: 4}\n")
     compare_fine_tunings(squares, compare=["full", tmp_path / "a.yaml"], seeds=2, **FAST, out=tmp_path / "run")
     run = RunRecord.model_validate_json((tmp_path / "run" / "run.json").read_bytes())
-    assert "--compare full,a.yaml --seeds 2" in run.command_line
+    assert run.command_line.startswith(
+        "crossgraft.compare_fine_tunings(dataset, model='tiny_models:tiny', compare=['full', '"
+    )
+    assert "a.yaml'], seeds=2, epochs=2" in run.command_line
     assert run.config["compare"][1] == {"name": "small", "batch_size": 4}
     assert not any(str(tmp_path) in path.read_text(errors="ignore") for path in (tmp_path / "run").rglob("*.json"))
 
