@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crossgraft.data import Dataset
 from crossgraft.data.listing import list_rows, make_request
-from crossgraft.errors import CrossgraftError
+from crossgraft.errors import CrossgraftError, UntrustedCodeError
 from crossgraft.options import Options, from_mapping, options_of
 from crossgraft.options.data import SourceOptions
 from crossgraft.progress import Reporter
@@ -30,6 +30,8 @@ def data_errors_first(data: str | Path | Dataset, options: Options) -> Generator
     """
     try:
         yield
+    except UntrustedCodeError:
+        raise  # what may run is decided before anything is read
     except CrossgraftError as error:
         wrong = None if isinstance(data, Dataset) else _why_not_listed(data, options)
         if wrong is None:

@@ -53,8 +53,7 @@ def fine_tune(data: str | Path | Dataset, options: TuneOptions, run: Run) -> Fin
     Cost:
         Each step is about three forward passes of its images; the plan says how long all of it takes.
     """
-    with data_errors_first(data, options):
-        request = Request.of(options)
+    request = Request.of(options, around_model=data_errors_first(data, options))
     tracking = open_tracking(options.track, run.reporter)
     if options.store and not options.plan:
         look_at_known_results(run.reporter)

@@ -338,7 +338,7 @@ def test_misspelled_names_come_to_light_before_any_image_is_read():
     with pytest.raises(UnknownNameError, match="setting of a grid"):
         fine_tune("no such data", model="tiny_models:tiny", grid="learning_rat=1,2")
     with pytest.raises(UsageError, match="one at a time"):
-        fine_tune("no such data", model="tiny_models:tiny,tiny_models:broken")
+        fine_tune(squares(), model="tiny_models:tiny,tiny_models:broken")
 
 
 def test_a_tracker_sees_epochs_and_the_end(monkeypatch):

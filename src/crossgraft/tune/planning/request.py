@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,8 +38,8 @@ class Request:
     adapter: PeftFiles | None = None
 
     @classmethod
-    def of(cls, options: TuneOptions) -> Request:
-        """Look every name up.
+    def of(cls, options: TuneOptions, *, around_model: AbstractContextManager[None] | None = None) -> Request:
+        """Look every name up, that of the model last and within ``around_model``.
 
         Raises:
             UnknownNameError: A name is not known.
@@ -48,7 +49,8 @@ class Request:
         adapter = open_adapter(options.adapter, options.method)
         points = read_grid(options.grid)
         refuse_unknown_names(options)
-        spec = find_model(options.model, options.weights_dir, options.allow_code, reporter=options.reporter)
+        with around_model or nullcontext():
+            spec = find_model(options.model, options.weights_dir, options.allow_code, reporter=options.reporter)
         return cls(options, spec, points, adapter)
 
     def with_options(self, options: TuneOptions) -> Request:
