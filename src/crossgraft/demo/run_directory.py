@@ -36,6 +36,12 @@ class DemoResult(Result[DemoRecord]):
         return pd.DataFrame([row.model_dump() for row in self.record.fine_tuned])
 
 
+INTRODUCTION = (
+    "crossgraft finds the pretrained model that suits your images without fine-tuning them all, fine-tunes it, and says how far "
+    "each number can be trusted. Here is all of that on real handwriting, offline, in about a minute."
+)
+
+
 def write_demo(
     *,
     out: str | Path,
@@ -84,15 +90,17 @@ def write_demo(
     with open_run(
         path, command="demo", command_line=shlex.join(words), config=config, seed=seed, overwrite=overwrite
     ) as run:
-        record = run_demo(
-            out=path,
-            seed=seed,
-            cache_dir=cache_dir,
-            fast=fast,
-            no_images=no_images,
-            reporter=reporter,
-            timed=run.stage,
-        )
+        reporter.say(INTRODUCTION)
+        with reporter.spared():
+            record = run_demo(
+                out=path,
+                seed=seed,
+                cache_dir=cache_dir,
+                fast=fast,
+                no_images=no_images,
+                reporter=reporter,
+                timed=run.stage,
+            )
         fingerprints = {model.name: model.weights_fingerprint for model in record.ranking.models}
         run.update(data_fingerprint=record.ranking.dataset.fingerprint, weights_fingerprints=fingerprints)
         page = publish(run, record, reporter, thumbnails=None if no_images else lambda: _thumbnails(seed))

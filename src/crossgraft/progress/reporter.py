@@ -167,6 +167,15 @@ class Reporter:
         if not self.sparing or self.seconds_of_silence >= SHORT_SECONDS:
             self.say(message)
 
+    @contextmanager
+    def spared(self) -> Generator[None]:
+        """Inside, lines about short work are left out, as in a notebook."""
+        before, self.sparing = self.sparing, True
+        try:
+            yield
+        finally:
+            self.sparing = before
+
     def warn(self, message: str) -> None:
         """A warning; shown even when quiet."""
         self._write(f"Warning: {message}")

@@ -83,6 +83,19 @@ def test_a_hundred_short_stages_are_a_line_every_ten_seconds():
     assert [line.split(":")[0] for line in lines] == [f"Scoring model {i}" for i in (0, 20, 40, 60, 80)]
 
 
+def test_a_program_of_many_short_steps_may_be_sparing_for_a_while():
+    def work(reporter, clock):
+        with reporter.spared():
+            for epoch in range(100):
+                clock.now += 0.1
+                reporter.leave(f"epoch {epoch}")
+        reporter.leave("the end")
+
+    lines = lines_of(work, sparing=False)
+    assert 9 <= len(lines) <= 12
+    assert lines[-1] == "the end"
+
+
 def test_outside_a_notebook_every_stage_is_a_line():
     def work(reporter, clock):
         for model in range(3):
