@@ -21,8 +21,6 @@ from jaxtyping import Bool, Float64, Int
 SMALLEST_RESIDUAL = 1e-10
 """Share of a target that always counts as unexplained, where fewer directions than images explain it: a target that they fit
 perfectly has no finite evidence."""
-_NEGATIVE = 1e-20
-"""Share of a target that stands for a residual that coarse products make negative; such an evidence is computed again."""
 _STEPS_A_DECADE = 4
 """Points of the grid: a term of the evidence changes over about a decade of τ."""
 _BEYOND_THE_LARGEST = 1e6
@@ -42,12 +40,15 @@ class MaximisedEvidence(NamedTuple):
         ratio: α/β, which eigenvalues are compared with; ∞ where features explain nothing of the target.
         num_iterations: Newton steps taken.
         converged: Whether α/β settled.
+        overshoot: How much more than the whole target its directions explain, by rounding, as a share of R: twice the error of
+            the evidence.
     """
 
     log_evidence: PerTarget
     ratio: PerTarget
     num_iterations: Int[np.ndarray, " num_targets"]
     converged: Bool[np.ndarray, " num_targets"]
+    overshoot: PerTarget
 
 
 class _Regression(NamedTuple):
@@ -56,7 +57,8 @@ class _Regression(NamedTuple):
     Attributes:
         spectrum: (k, 1), σ > 0.
         explained: (k, targets), e/σ: what each direction can explain of each target.
-        outside: r₀.
+        outside: r₀ ≥ 0.
+        overshoot: What was taken as 0 where rounding made r₀ negative.
         target_norms: ‖t‖².
         num_samples: n.
     """
@@ -64,6 +66,7 @@ class _Regression(NamedTuple):
     spectrum: np.ndarray
     explained: np.ndarray
     outside: np.ndarray
+    overshoot: np.ndarray
     target_norms: np.ndarray
     num_samples: int
 
@@ -72,12 +75,13 @@ class _Regression(NamedTuple):
         return self._replace(
             explained=self.explained[:, columns],
             outside=self.outside[columns],
+            overshoot=self.overshoot[columns],
             target_norms=self.target_norms[columns],
         )
 
     def unexplained(self, inside: np.ndarray) -> np.ndarray:
         """R from what is left of the explained part."""
-        return np.maximum(self.outside + inside, _NEGATIVE * self.target_norms)
+        return self.outside + inside
 
 
 def maximise_evidence(
@@ -97,19 +101,21 @@ def maximise_evidence(
     regression = _regression(spectrum, projections, target_norms, num_samples)
     nothing_explained = _log_evidence(np.zeros(1), target_norms, num_samples)
     if len(regression.spectrum) == 0:
-        settled = np.ones(len(target_norms), dtype=bool)
-        return MaximisedEvidence(nothing_explained, np.full(len(settled), np.inf), np.zeros_like(settled, int), settled)
+        settled, zeros = np.ones(len(target_norms), dtype=bool), np.zeros(len(target_norms))
+        return MaximisedEvidence(nothing_explained, np.full(len(settled), np.inf), zeros.astype(int), settled, zeros)
     grid = _grid(regression.spectrum, num_samples)
     on_grid = _on_grid(regression, grid)
     best = on_grid.argmax(axis=0)
     place, num_steps, converged = _refine(regression, grid[np.maximum(best - 1, 0)], grid[best], _next(grid, best))
     log_evidence, ratio = _at(regression, place), np.exp(place)
+    overshoot = regression.overshoot / _unexplained_at(regression, place)
     is_nothing = nothing_explained > log_evidence
     return MaximisedEvidence(
         np.where(is_nothing, nothing_explained, log_evidence),
         np.where(is_nothing, np.inf, ratio),
         num_steps,
         converged | is_nothing,
+        np.where(is_nothing, regression.overshoot / target_norms, overshoot),
     )
 
 
@@ -133,11 +139,12 @@ def _regression(
     explained = projections[is_positive] / sigma
     smallest = SMALLEST_RESIDUAL * target_norms
     outside = target_norms - explained.sum(axis=0)
-    # As many directions as images hold every target. A large remainder comes from σ of coarse products; it cancels in R where
-    # τ is large beside their error, and must stay.
+    # As many directions as images hold every target. Directions that explain more than the target do so by rounding; with a
+    # negative r₀, R would have a zero, and the evidence a pole there.
     nothing = 0 * smallest if len(sigma) == num_samples else smallest
-    outside = np.where(np.abs(outside) <= smallest, nothing, outside)
-    return _Regression(sigma, explained, outside, target_norms, num_samples)
+    overshoot = np.maximum(-outside, 0.0)
+    outside = np.where(outside <= smallest, nothing, outside)
+    return _Regression(sigma, explained, outside, overshoot, target_norms, num_samples)
 
 
 def _log_evidence(log_determinant: np.ndarray, unexplained: np.ndarray, num_samples: int) -> np.ndarray:
@@ -170,10 +177,14 @@ def _on_grid(regression: _Regression, grid: np.ndarray) -> np.ndarray:
 
 def _at(regression: _Regression, place: np.ndarray) -> np.ndarray:
     """The evidence of each target at its own ln τ."""
+    log_determinant = np.log1p(regression.spectrum / np.exp(place)).sum(axis=0)
+    return _log_evidence(log_determinant, _unexplained_at(regression, place), regression.num_samples)
+
+
+def _unexplained_at(regression: _Regression, place: np.ndarray) -> np.ndarray:
+    """R of each target at its own ln τ."""
     ratio = np.exp(place)
-    unexplained = regression.unexplained((regression.explained * (ratio / (regression.spectrum + ratio))).sum(axis=0))
-    log_determinant = np.log1p(regression.spectrum / ratio).sum(axis=0)
-    return _log_evidence(log_determinant, unexplained, regression.num_samples)
+    return regression.unexplained((regression.explained * (ratio / (regression.spectrum + ratio))).sum(axis=0))
 
 
 def _refine(

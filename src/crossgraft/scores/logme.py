@@ -101,7 +101,9 @@ def _is_coarse(statistics: Statistics, result: MaximisedEvidence | FixedPoint) -
     shrunk = np.maximum(spectrum + result.ratio.min(), np.finfo(np.float64).tiny)
     if rounding * np.sum(1 / shrunk) > _COARSE * statistics.num_samples:
         return True
-    return isinstance(result, MaximisedEvidence) and _may_hide_a_maximum(statistics, result, spectrum, rounding)
+    if not isinstance(result, MaximisedEvidence):
+        return False
+    return bool(result.overshoot.max() > 2 * _COARSE) or _may_hide_a_maximum(statistics, result, spectrum, rounding)
 
 
 def _may_hide_a_maximum(
