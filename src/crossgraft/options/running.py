@@ -32,6 +32,19 @@ class Output(Options):
 
 
 @options
+class Looking(Options):
+    """Whether a look at test images is counted."""
+
+    group: ClassVar[str] = "Output"
+
+    ledger: bool = option(
+        "Count this look at the test images, so that pages say when a result is the best of many; only fingerprints are kept.",
+        default=True,
+        decides=False,
+    )
+
+
+@options
 class Thumbnails(Options):
     """Images in the report."""
 

@@ -10,7 +10,7 @@ from crossgraft.options._objects import Augmentation, BatchTransform, Loss, Meth
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.data import VAL_SHARE, ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
 from crossgraft.options.models import CodeOptions, Download, InputSize, Weights
-from crossgraft.options.running import Device, Output, Page, Seed, Strictness, Workers
+from crossgraft.options.running import Device, Looking, Output, Page, Seed, Strictness, Workers
 
 OptimizerName = Literal["adamw", "sgd"]
 ScheduleName = Literal["cosine", "constant"]
@@ -204,11 +204,6 @@ class Execution(Options):
 
     plan: bool = option("Only make the plan: no step is taken and nothing is written.", default=False, decides=False)
     store: bool = option("Add the result to the known results, which later rankings use.", default=True, decides=False)
-    ledger: bool = option(
-        "Count this look at the test images, so that pages say when a result is the best of many; only fingerprints are kept.",
-        default=True,
-        decides=False,
-    )
     track: str | None = option(
         "mlflow or wandb, to log there as well; the run directory stays complete.", default=None, decides=False
     )
@@ -264,6 +259,7 @@ class TuneOptions(
     Parallel,
     Seed,
     Execution,
+    Looking,
     Page,
     Strictness,
     InputSize,

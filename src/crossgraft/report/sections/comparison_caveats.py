@@ -13,6 +13,7 @@ from crossgraft.report.sections._verdict import (
     CaveatOf,
     Following,
     leakage_not_checked,
+    looked_at_before,
     unsound_data,
 )
 from crossgraft.report.source import Source
@@ -57,6 +58,7 @@ def best_of_many(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
 
 COMPARISON_CAVEATS: tuple[CaveatOf[FineTuningComparisonRecord], ...] = (
     unsound_data,
+    looked_at_before,
     may_be_guessing,
     failed_variants,
     few_seeds,

@@ -13,6 +13,7 @@ from crossgraft.report.sections._verdict import (
     CaveatOf,
     Following,
     leakage_not_checked,
+    looked_at_before,
     unsound_data,
 )
 from crossgraft.report.source import Source
@@ -187,6 +188,7 @@ def few_images_of_a_class(source: Source[TuningRecord]) -> Caveat | None:
 TUNING_CAVEATS: tuple[CaveatOf[TuningRecord], ...] = (
     unsound_data,
     seen_images,
+    looked_at_before,
     too_few_images,
     missed_class,
     val_above_test,
