@@ -24,7 +24,7 @@ class StartingModel(Options):
 
     group: ClassVar[str] = "Model"
 
-    model: str | Path | ModelSpec = option("Name, checkpoint, or package.module:factory.", is_common=True)
+    model: str | Path | ModelSpec = option("Name, checkpoint, zoo.yaml:NAME or package.module:factory.", is_common=True)
 
 
 @options

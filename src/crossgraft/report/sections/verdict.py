@@ -19,7 +19,7 @@ from crossgraft.report.sections._verdict import (
     verdict_blocks,
 )
 from crossgraft.report.source import Source
-from crossgraft.runs.typed_command import DATA, ONE_MODEL
+from crossgraft.runs.typed_command import DATA
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count, counted, describe_classes
 
@@ -83,9 +83,8 @@ def after_ranking(source: Source[RankingRecord]) -> Following:
     if not advised:
         return Following(typed.then("check", data, options=CheckOptions), "to look for what is wrong with the images")
     best = typed.model_called(advised[0])
-    copied = f", whose entry {ONE_MODEL} holds alone" if best == ONE_MODEL else ""
     line = typed.then("tune", data, options=TuneOptions, flags=[("--model", best)])
-    return Following(line, f"to fine-tune {advised[0]}{copied}")
+    return Following(line, f"to fine-tune {advised[0]}")
 
 
 def ranking_heading(source: Source[RankingRecord]) -> Heading:
