@@ -15,6 +15,7 @@ from crossgraft.report.sections.data import data_facts
 from crossgraft.report.sections.interpolation_caveats import INTERPOLATION_CAVEATS, after_interpolation, guess_of
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
+from crossgraft.report.sections.verdict import known_split
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, words
 from crossgraft.words.formatting import NumberFormat, counted
@@ -30,10 +31,11 @@ _SIMILARITY = "Similarity to the pretrained features (CKA)"
 def interpolation_heading(source: Source[InterpolationRecord]) -> Heading:
     """The model, the data, and how many networks were measured."""
     record = source.record
-    summary = f"{counted(len(record.points), 'network')} · from {record.start} to the fine-tuned one"
+    images = [] if record.images is None else [counted(record.images.num_images, "image"), *known_split(record.images)]
+    networks = f"{counted(len(record.points), 'network')} from {record.start} to the fine-tuned one"
     return Heading(
         title=f"{record.model} on {record.dataset}, weight interpolation",
-        summary=summary,
+        summary=" · ".join([*images, networks]),
         advice=in_one_line(_verdict(record), caveats_of(source, INTERPOLATION_CAVEATS)),
     )
 

@@ -16,7 +16,7 @@ from crossgraft.report.sections.comparison_caveats import COMPARISON_CAVEATS, af
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks_section, tuning_data_section
-from crossgraft.report.sections.verdict import describe_groups
+from crossgraft.report.sections.verdict import describe_groups, known_split
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words
 from crossgraft.words.comparison_words import NUMBERS, best_in_words, curve_in_words, details_in_words
@@ -33,7 +33,7 @@ def comparison_heading(source: Source[FineTuningComparisonRecord]) -> Heading:
     data = record.dataset
     many = f"{counted(len(record.variants), 'way', 'ways')} to fine-tune, {counted(len(record.seeds), 'seed')}"
     images = f"{counted(data.num_images, 'image')} ({parts_in_words(record)})"
-    summary = f"{images} · {describe_classes(data)} · {describe_groups(data)} · {many}"
+    summary = " · ".join([images, *known_split(data), describe_classes(data), describe_groups(data), many])
     return Heading(
         title=f"{record.model.name} on {data.name}",
         summary=summary,
