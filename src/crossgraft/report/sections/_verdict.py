@@ -3,10 +3,10 @@
 A caveat is a function of a source that says it, or None where it does not apply. Each kind of report lists its own in one
 tuple, the most severe first, by the same order everywhere:
 
-1. what makes the numbers wrong: unsound data, images that the model has seen, or by which one model of several was chosen;
+1. what makes the numbers wrong: unsound data, images that the model has seen;
 2. what makes them say nothing: intervals that contain what guessing gives, a control that does as well;
 3. what they hide: a class that is missed, parts that failed;
-4. what makes them too high: the best of many, val far above test;
+4. what makes them too high: the best of many looks at the same images, val far above test;
 5. what limits them: few images, no groups, other images than in training.
 
 A new caveat is one function and one line in the tuple of its kind.

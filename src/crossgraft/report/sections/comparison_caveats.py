@@ -48,7 +48,9 @@ def failed_variants(source: Source[FineTuningComparisonRecord]) -> Caveat | None
 
 
 def best_of_many(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
-    """The best was found on the images that its value is of."""
+    """The best was found on the images that its value is of; where looks were counted, that says it."""
+    if looked_at_before(source) is not None:
+        return None
     number = sum(row.metric.value is not None for row in source.record.variants)
     if number < 2:
         return None
@@ -58,10 +60,10 @@ def best_of_many(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
 
 COMPARISON_CAVEATS: tuple[CaveatOf[FineTuningComparisonRecord], ...] = (
     unsound_data,
-    looked_at_before,
     may_be_guessing,
     failed_variants,
     few_seeds,
+    looked_at_before,
     best_of_many,
     leakage_not_checked,
 )

@@ -25,6 +25,7 @@ from crossgraft.words.metric_words import metric_in_words, metric_name_in_words
 _NUMBERS = NumberFormat(decimals=3)
 _SHARE = NumberFormat(decimals=2)
 _SMALL_SCREEN = 340
+_CURVE = "weights between pretrained and fine-tuned"
 _SIMILARITY = "Similarity to the pretrained features (CKA)"
 
 
@@ -50,12 +51,11 @@ def interpolation_verdict_section(source: Source[InterpolationRecord]) -> Sectio
 def mixed_networks_section(source: Source[InterpolationRecord]) -> Section:
     """Every point as a table."""
     record = source.record
-    metric = metric_name_in_words(record.primary_metric)
     table = Table(
         caption="Networks by the share of the fine-tuned one",
         columns=[
             Column("Share", numeric=True),
-            Column(f"{metric[:1].upper()}{metric[1:]} on test", numeric=True),
+            Column(f"{_metric(record)} on test", numeric=True),
             Column("95 % interval", numeric=True, csv_titles=("low", "high")),
             Column("On val", numeric=True),
             Column("CKA", numeric=True),
@@ -118,8 +118,10 @@ def _figure(source: Source[InterpolationRecord]) -> list[Block]:
     ]
     if len(drawn) < 2:
         return []
-    label, place = f"{metric_name_in_words(record.primary_metric)} on test", f"{source.prefix}mixed-weights"
-    wide = trade_off_figure(drawn, curve, joined, x_label=_SIMILARITY, y_label=label, identifier=place)
+    label, place = f"{_metric(record)} on test", f"{source.prefix}mixed-weights"
+    wide = trade_off_figure(
+        drawn, curve, joined, x_label=_SIMILARITY, y_label=label, identifier=place, curve_label=_CURVE
+    )
     narrow = trade_off_figure(
         drawn,
         curve,
@@ -127,6 +129,7 @@ def _figure(source: Source[InterpolationRecord]) -> list[Block]:
         x_label="Similarity (CKA)",
         y_label=label,
         identifier=f"{place}-narrow",
+        curve_label=_CURVE,
         width=_SMALL_SCREEN,
         height=330,
     )
@@ -147,14 +150,22 @@ def _caption(names: Sequence[str], are_joined: Sequence[bool]) -> str:
     return " ".join(said)
 
 
+def _metric(record: InterpolationRecord) -> str:
+    """The primary metric as the title of a column."""
+    name = metric_name_in_words(record.primary_metric)
+    return f"{name[:1].upper()}{name[1:]}"
+
+
 def _verdict(record: InterpolationRecord) -> str:
     point = record.picked
     found = None if point is None else point.metric(record.primary_metric)
     if point is None or found is None:
         return f"Of the mixed networks, {record.picked_by}."
     value = metric_in_words(found, guess=guess_of(record))
+    ends = {0: f"the start, {record.start}", 1: "the fine-tuned network itself"}
+    picked = ends.get(point.alpha, f"the share {point.alpha:g} of the fine-tuned network")
     return (
-        f"Val picks the share {point.alpha:g} of the fine-tuned network. {value} of test; "
+        f"Val picks {picked}. {value} of test; "
         f"similarity to the pretrained features (CKA) {_NUMBERS(point.similarity.get('cka'))}."
     )
 

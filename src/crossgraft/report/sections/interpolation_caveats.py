@@ -100,10 +100,10 @@ def patients_not_known(source: Source[InterpolationRecord]) -> Caveat | None:
 
 INTERPOLATION_CAVEATS: tuple[CaveatOf[InterpolationRecord], ...] = (
     groups_in_two_parts,
-    looked_at_before,
     picked_may_be_guessing,
     head_of_the_end,
     end_may_be_as_good,
+    looked_at_before,
     statistics_jump,
     patients_not_known,
 )

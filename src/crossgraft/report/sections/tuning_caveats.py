@@ -188,9 +188,9 @@ def few_images_of_a_class(source: Source[TuningRecord]) -> Caveat | None:
 TUNING_CAVEATS: tuple[CaveatOf[TuningRecord], ...] = (
     unsound_data,
     seen_images,
-    looked_at_before,
     too_few_images,
     missed_class,
+    looked_at_before,
     val_above_test,
     few_images_of_a_class,
     leakage_not_checked,

@@ -46,7 +46,7 @@ def comparison_verdict_section(source: Source[FineTuningComparisonRecord]) -> Se
     record = source.record
     caveats = caveats_of(source, COMPARISON_CAVEATS)
     blocks = verdict_blocks(best_in_words(record), caveats, after_comparison(source))
-    said = [caveat.text for caveat in caveats[:1]]
+    said = [caveat.text for caveat in caveats]
     blocks += [
         Paragraph(text) for text in (details_in_words(record), record.interval_words) if text and text not in said
     ]
@@ -133,10 +133,10 @@ def differences_section(source: Source[FineTuningComparisonRecord]) -> Section |
         notes=[*reasons, *missing],
     )
     alike = [f"{row.variant}: {joined(row.not_separable_from)}." for row in record.variants if row.not_separable_from]
-    blocks: list[Block] = [table]
+    blocks: list[Block] = [table, Items(record.notes)]
     if alike:
         blocks.append(Folded("Which of them cannot be told apart", [Items(alike)]))
-    return Section(name="differences", title="What differs", part="evidence", blocks=[*blocks, Items(record.notes)])
+    return Section(name="differences", title="What differs", part="evidence", blocks=blocks)
 
 
 def _difference(row: ComparedVariantRecord, *, has_curve: bool) -> list[Cell]:

@@ -54,6 +54,10 @@ def test_the_answer_stands_beside_what_guessing_gives_and_above_the_figure():
     verdict, others, figure = verdict_of(curve())
     assert verdict.answer.startswith("Val picks the share 0.5 of the fine-tuned network. Balanced accuracy 0.83")
     assert "guessing gives 0.50" in verdict.answer
+    assert verdict_of(curve(picked=1))[0].answer.startswith("Val picks the fine-tuned network itself. Balanced")
+    assert verdict_of(curve(picked=0))[0].answer.startswith(
+        "Val picks the start, the pretrained network with the head of"
+    )
     assert "(CKA) 0.900" in verdict.answer
     assert (verdict.caveat, others) == (None, [])
     assert figure is not None
@@ -88,8 +92,9 @@ def test_what_limits_the_answer_stands_below_it_the_most_severe_first():
         looks=LooksRecord(number=2, by_command={"tune": 1, "interpolate": 1}, optimism=0.01),
     )
     verdict, others, _ = verdict_of(record)
-    assert verdict.caveat.startswith("This is the 2nd look at these test images (1 × tune, 1 × interpolate)")
-    assert [text.partition(" ")[0] for text in others] == ["156", "There", "The", "3", "Patient"]
+    assert verdict.caveat.startswith("156 images are too few to tell. Guessing gives 0.50")
+    assert [text.partition(" ")[0] for text in others] == ["There", "The", "This", "3", "Patient"]
+    assert others[2].startswith("This is the 2nd look at these test images (1 × tune, 1 × interpolate)")
     shared = record.model_copy(update={"num_shared_groups": 2, "leakage": "Leakage: 2 groups."})
     assert verdict_of(shared)[0].caveat == "Leakage: 2 groups."
 
