@@ -105,6 +105,23 @@ class Device(Options):
 
 
 @options
+class Parallel(Options):
+    """Several devices, and what a kill loses."""
+
+    group: ClassVar[str] = "Computing"
+
+    checkpoint_every: int | None = option(
+        "Steps between two checkpoints.", default=None, decides=False, least=1, default_text="an epoch"
+    )
+    devices: int = option(
+        "Number of devices that share each batch; results depend on it only by rounding.",
+        default=1,
+        decides=False,
+        least=1,
+    )
+
+
+@options
 class Cache(Options):
     """What is kept between runs."""
 
