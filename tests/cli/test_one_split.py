@@ -128,3 +128,13 @@ def test_a_page_says_how_often_its_test_images_were_looked_at(images, workspace,
     assert report(workspace / "t1")["looks"]["number"] == 2  # the same training is the same look
     compared = crossgraft("tune", "images", *TRAINING, "--compare", "full,linear", "--out", "compared", "--json")
     assert json.loads(compared.out)["looks"]["number"] == 4  # full is the training of t1, linear is new
+    ends = ("interpolate", "t1", "images", *TRAINING[:4], "--workers", "1", "--device", "cpu")
+    assert crossgraft(*ends, "--alphas", "0,1", "--out", "between").code == 0
+    between = report(workspace / "between")
+    assert between["looks"]["by_command"] == {"tune": 4, "interpolate": 1}
+    assert between["images"]["split_fingerprint"] == report(workspace / "t1")["dataset"]["split_fingerprint"]
+    assert "the 5th look at these test images" in (workspace / "between" / "report.html").read_text()
+    same = crossgraft(*ends, "--alphas", "1,0", "--json")
+    assert json.loads(same.out)["looks"]["number"] == 5  # the same networks in another order
+    assert json.loads(crossgraft(*ends, "--alphas", "0,0.5,1", "--json").out)["looks"]["number"] == 6
+    assert json.loads(crossgraft(*ends, "--alphas", "0,1", "--no-ledger", "--json").out)["looks"] is None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from crossgraft.config import parse_yaml
-from crossgraft.errors import MissingWeightsError, UsageError
+from crossgraft.errors import MissingWeightsError, UnknownNameError, UsageError
 from crossgraft.models.files_by_name import checkpoint_files, checkpoint_stem, sort_out
 from crossgraft.models.resolve import resolve_spec
 from crossgraft.models.sources.foreign_formats import explain_folder, explain_name
@@ -38,6 +39,7 @@ DEFAULT_ZOO = (
 """Small, well-known networks of several families; each runs on a laptop without a GPU."""
 
 _ZOO_SUFFIXES = (".yaml", ".yml")
+_ENTRY = re.compile(r"(?P<file>.+?\.ya?ml):(?P<name>.+)", re.IGNORECASE)
 
 
 def read_zoo(
@@ -51,7 +53,8 @@ def read_zoo(
 
     Args:
         models: None for the default zoo; names, ``torchvision:NAME``, ``package.module:factory``, checkpoint paths or
-            folders of checkpoints, as a list or separated by commas; or the path of a YAML file.
+            folders of checkpoints, as a list or separated by commas; or the path of a YAML file, or of one entry of
+            it, ``zoo.yaml:NAME``.
         weights_dir: Folder in which checkpoint files are looked up first.
         allow_code: Python files and folders whose functions a YAML file may name, see ``trusted_code``. A function that
             ``models`` names itself needs no more than that.
@@ -132,6 +135,8 @@ def _read_item(item: str | Path | ModelSpec, trusted: TrustedCode) -> list[Model
     path = Path(item)
     if path.suffix.lower() in _ZOO_SUFFIXES:
         return _read_yaml(path, trusted)
+    if isinstance(item, str) and (entry := _ENTRY.fullmatch(item)):
+        return _read_entry(Path(entry["file"]), entry["name"], trusted)
     if path.name.lower().endswith(CHECKPOINT_SUFFIXES) or _is_foreign(path):
         name = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
         return [ModelSpec(name=name, source="", weights=str(path), trusted=NOTHING)]
@@ -149,8 +154,29 @@ def named_in_a_file(models: str | Sequence[str], allow_code: AllowedCode) -> lis
     """
     trusted = trusted_code(allow_code)
     parts = models.split(",") if isinstance(models, str) else models
-    named = [_read_item(part, trusted) if is_factory_source(part) else [part] for part in map(str.strip, parts)]
+    named = [
+        _read_item(part, trusted) if is_factory_source(part) and not is_zoo_entry(part) else [part]
+        for part in map(str.strip, parts)
+    ]
     return [replace(each, trusted=trusted) if isinstance(each, ModelSpec) else each for item in named for each in item]
+
+
+def is_zoo_entry(item: str) -> bool:
+    """Whether ``item`` is one entry of a zoo file.
+
+    >>> [is_zoo_entry(item) for item in ("zoo.yaml:torchvision:resnet18", "zoo.yaml", "package.module:factory")]
+    [True, False, False]
+    """
+    return _ENTRY.fullmatch(item) is not None
+
+
+def _read_entry(path: Path, name: str, trusted: TrustedCode) -> list[ModelSpec]:
+    """The entry of a zoo file that is called ``name``; several, where a name that must be there once is there twice."""
+    specs = _read_yaml(path, trusted)
+    found = [spec for spec in specs if spec.name == name]
+    if not found:
+        raise UnknownNameError(f"entry of {path.name}", name, [spec.name for spec in specs])
+    return found
 
 
 def _is_foreign(path: Path) -> bool:

@@ -32,6 +32,19 @@ class Output(Options):
 
 
 @options
+class Looking(Options):
+    """Whether a look at test images is counted."""
+
+    group: ClassVar[str] = "Output"
+
+    ledger: bool = option(
+        "Count this look at the test images, so that pages say when a result is the best of many; only fingerprints are kept.",
+        default=True,
+        decides=False,
+    )
+
+
+@options
 class Thumbnails(Options):
     """Images in the report."""
 
@@ -89,6 +102,23 @@ class Device(Options):
     group: ClassVar[str] = "Computing"
 
     device: str = option("auto, cpu, cuda, cuda:N or mps.", default="auto", decides=False, is_common=True)
+
+
+@options
+class Parallel(Options):
+    """Several devices, and what a kill loses."""
+
+    group: ClassVar[str] = "Computing"
+
+    checkpoint_every: int | None = option(
+        "Steps between two checkpoints.", default=None, decides=False, least=1, default_text="an epoch"
+    )
+    devices: int = option(
+        "Number of devices that share each batch; results depend on it only by rounding.",
+        default=1,
+        decides=False,
+        least=1,
+    )
 
 
 @options

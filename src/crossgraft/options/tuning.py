@@ -10,7 +10,7 @@ from crossgraft.options._objects import Augmentation, BatchTransform, Loss, Meth
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.data import VAL_SHARE, ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
 from crossgraft.options.models import CodeOptions, Download, InputSize, Weights
-from crossgraft.options.running import Device, Output, Page, Seed, Strictness, Workers
+from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Workers
 
 OptimizerName = Literal["adamw", "sgd"]
 ScheduleName = Literal["cosine", "constant"]
@@ -24,7 +24,7 @@ class StartingModel(Options):
 
     group: ClassVar[str] = "Model"
 
-    model: str | Path | ModelSpec = option("Name, checkpoint, or package.module:factory.", is_common=True)
+    model: str | Path | ModelSpec = option("Name, checkpoint, zoo.yaml:NAME or package.module:factory.", is_common=True)
 
 
 @options
@@ -204,30 +204,8 @@ class Execution(Options):
 
     plan: bool = option("Only make the plan: no step is taken and nothing is written.", default=False, decides=False)
     store: bool = option("Add the result to the known results, which later rankings use.", default=True, decides=False)
-    ledger: bool = option(
-        "Count this look at the test images, so that pages say when a result is the best of many; only fingerprints are kept.",
-        default=True,
-        decides=False,
-    )
     track: str | None = option(
         "mlflow or wandb, to log there as well; the run directory stays complete.", default=None, decides=False
-    )
-
-
-@options
-class Parallel(Options):
-    """Several devices, and what a kill loses."""
-
-    group: ClassVar[str] = "Computing"
-
-    checkpoint_every: int | None = option(
-        "Steps between two checkpoints.", default=None, decides=False, least=1, default_text="an epoch"
-    )
-    devices: int = option(
-        "Number of devices that share each batch; results depend on it only by rounding.",
-        default=1,
-        decides=False,
-        least=1,
     )
 
 
@@ -264,6 +242,7 @@ class TuneOptions(
     Parallel,
     Seed,
     Execution,
+    Looking,
     Page,
     Strictness,
     InputSize,

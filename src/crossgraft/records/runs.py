@@ -15,6 +15,9 @@ class RunRecord(Record):
     schema_version: int = SCHEMA_VERSION
     command: str
     command_line: str = Field(description="What to type to get the same run.")
+    as_typed: str | None = Field(
+        default=None, description="The same as a command line, where the run was made by a call in Python."
+    )
     crossgraft_version: str
     config: dict[str, object]
     config_hash: str

@@ -51,7 +51,8 @@ class Source(Generic[RecordT]):
         """The command, with no more of its places than the page shows elsewhere."""
         if self.command_line is not None:
             return TypedCommand.read(self.command_line)
-        return TypedCommand.read("" if self.run is None else without_absolute_paths(self.run.command_line))
+        line = "" if self.run is None else self.run.as_typed or self.run.command_line
+        return TypedCommand.read(without_absolute_paths(line))
 
     def showing(self, record: OtherT) -> Source[OtherT]:
         """The same run with another record in view."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from crossgraft.options import Option, Options, options_of
+from crossgraft.runs.typed_command import DATA
 from crossgraft.words.visible import storable
 
 
@@ -53,7 +54,8 @@ def said_again(
     }
     if _IS_TYPED.get():
         words = [word for option, value in said.values() for word in _words(option, value)]
-        return shlex.join(["crossgraft", verb, *map(_word, inputs), *words, "--out", _word(out)])
+        places = [_word(each) if isinstance(each, str | Path) else DATA for each in inputs]
+        return shlex.join(["crossgraft", verb, *places, *words, "--out", _word(out)])
     given = [f"{name}={_in_python(value)}" for name, (_, value) in said.items()]
     return f"crossgraft.{function}({', '.join([*map(_in_python, inputs), *given, f'out={_in_python(str(out))}'])})"
 

@@ -28,8 +28,8 @@ CARRIED: Sequence[type[Options]] = (
 )
 """Options that mean the same to every command, so that the next one gets them too."""
 
-DATA, RUN, ONE_MODEL = "DATA", "RUN", "ONE_MODEL.yaml"
-"""What stands for a place that is not known; a zoo file that holds one entry of a larger one."""
+DATA, RUN, ZOO = "DATA", "RUN", "ZOO.yaml"
+"""What stands for a place that is not known."""
 
 _OF_THE_RUN = ("--out", "--overwrite")
 _ZOO_SUFFIXES = (".yaml", ".yml")
@@ -125,12 +125,13 @@ class TypedCommand:
         return _line(self.verb, self.inputs or (DATA,), [*kept, *flags])
 
     def model_called(self, name: str) -> str:
-        """How ``--model`` names one of the models that ``--models`` has named; of a zoo file, one that holds it alone."""
+        """How ``--model`` names one of the models that ``--models`` has named, where need be as an entry of a zoo file."""
         items = (self.value("--models") or "").split(",")
         for item in items:
             if PurePath(item).name.startswith(f"{name}.") or item.rpartition(":")[2] == name:
                 return item
-        return ONE_MODEL if any(item.endswith(_ZOO_SUFFIXES) for item in items) else name
+        zoos = [item for item in items if item.lower().endswith(_ZOO_SUFFIXES)]
+        return name if not zoos else f"{zoos[0] if len(zoos) == 1 else ZOO}:{name}"
 
 
 def _line(verb: str, inputs: Sequence[str], flags: Sequence[Flag]) -> str:

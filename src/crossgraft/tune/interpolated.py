@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from crossgraft.data.describe import describe_dataset
+from crossgraft.progress import Reporter
 from crossgraft.records import InterpolationRecord
 from crossgraft.result import Result
+from crossgraft.tune.looks import count_test_look
+from crossgraft.tune.parts import TuningRows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,3 +51,34 @@ class Interpolated(Result[InterpolationRecord]):
         frame = self.to_frame()
         columns = ["alpha", "split", "metric", "value", "low", "high", "cka", "cka_debiased", "picked"]
         return frame.loc[frame["metric"] == self.record.primary_metric, columns]
+
+
+def about_images(record: InterpolationRecord, rows: TuningRows, *, has_probe: bool) -> InterpolationRecord:
+    """The record with the images that it was measured on, their split, and the kind of head at α = 0."""
+    images = describe_dataset(replace(rows.dataset, split_method=rows.split_in_words))
+    return record.model_copy(
+        update={
+            "has_probe": has_probe,
+            "images": images,
+            "leakage": rows.leakage,
+            "num_shared_groups": rows.num_shared_groups,
+        }
+    )
+
+
+def with_look(
+    record: InterpolationRecord, rows: TuningRows, measured: Sequence[str], reporter: Reporter
+) -> InterpolationRecord:
+    """The record with its place in the ledger; all of its networks together are one look.
+
+    Args:
+        record: What was measured.
+        rows: All rows, with the part of each.
+        measured: What names the networks: fingerprints of both ends, and what lies between them.
+        reporter: Reporter of a ledger that cannot be used.
+    """
+    primary = None if record.picked is None else record.picked.metric(record.primary_metric)
+    looks = count_test_look(
+        rows.dataset, rows.parts[0].test, measured, primary, command="interpolate", reporter=reporter
+    )
+    return record.model_copy(update={"looks": looks})

@@ -23,7 +23,7 @@ from crossgraft.records import InterpolationPoint, InterpolationRecord, Referenc
 from crossgraft.seeding import torch_generator
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.forecast import NETWORKS, foresee_networks
-from crossgraft.tune.measuring.drift import similarity_to_source
+from crossgraft.tune.measuring.drift import parameter_distance, similarity_to_source
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate_alone, predict_fold
 from crossgraft.tune.parts import FoldRows
 from crossgraft.words.metric_words import metric_name_in_words
@@ -235,16 +235,6 @@ def read_alphas(alphas: str | Sequence[float | int] | None) -> list[float]:
         raise UsageError(
             f"alphas are numbers between 0 and 1 with commas, for example 0,0.5,1; found {alphas!r}."
         ) from error
-
-
-def parameter_distance(one: Classifier, other: Classifier) -> float:
-    """Euclidean distance of the parameters in front of the head."""
-    there = dict(other.body.named_parameters())
-    squares = [
-        (value.detach().cpu().double() - there[name].detach().cpu().double()).square().sum()
-        for name, value in one.body.named_parameters()
-    ]
-    return float(torch.stack(squares).sum().sqrt()) if squares else 0.0
 
 
 def _mix(before: Tensor, after: Tensor, alpha: float) -> Tensor:

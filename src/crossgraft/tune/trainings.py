@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -16,14 +15,14 @@ from crossgraft.errors import DataError
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.progress import Reporter
-from crossgraft.records import Look, LooksRecord, SavedModelRecord, Thumbnail, TuningRecord
+from crossgraft.records import LooksRecord, SavedModelRecord, Thumbnail, TuningRecord
 from crossgraft.runs import Publish, RunDirectory
 from crossgraft.runs.jobs import num_read_back, results_of, run_jobs
-from crossgraft.runs.ledger import count_looks
 from crossgraft.tune.assemble import assemble_record, prediction_table, record_of_fold
 from crossgraft.tune.forecast import MEASURING, METRICS, foresee
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Trained, TrainingOutcome, TrainingWork, pick, trained_network
+from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.measuring.drift import similarity_to_source
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions, evaluate, evaluate_alone, predict_fold
 from crossgraft.tune.parts import FoldRows
@@ -179,17 +178,14 @@ def _count_look(
     prepared: Preparation, record: TuningRecord, finished: Sequence[_Finished], reporter: Reporter
 ) -> LooksRecord | None:
     """Add this look at the test rows to the ledger; the same training is the same look."""
-    dataset = prepared.rows.dataset
-    tested = np.concatenate([fold.predictions.parts.test for fold in finished])
-    keys = " ".join(sorted(fold.trained.record.key for fold in finished))
-    look = Look(
-        test=dataset.take(np.sort(tested)).fingerprint,
-        measured=hashlib.sha256(keys.encode()).hexdigest(),
+    return count_test_look(
+        prepared.rows.dataset,
+        np.concatenate([fold.predictions.parts.test for fold in finished]),
+        sorted(fold.trained.record.key for fold in finished),
+        record.metric(record.primary_metric),
         command="tune",
+        reporter=reporter,
     )
-    primary = record.metric(record.primary_metric)
-    low, high = (None, None) if primary is None else (primary.low, primary.high)
-    return count_looks(look, low=low, high=high, reporter=reporter)
 
 
 def _write(

@@ -63,12 +63,13 @@ class Run:
         if out is not None:
             with typed_command():
                 self.typed.append(self.said_again(typed, out=out))
+        line = "" if out is None else self.said_again(typed, out=out)
         page = nullcontext() if out is None else self.reporter.followed_by(PAGE)
         with (
             page,
             open_command_run(
                 self.command,
-                command_line="" if out is None else self.said_again(typed, out=out),
+                command_line=line,
                 data=data if isinstance(data, str | Path) else given_kind(data) or type(data).__name__,
                 typed=typed,
                 resolved=resolved,
@@ -77,6 +78,8 @@ class Run:
                 seed=cast(int, getattr(self.options, "seed", 0)) if seed is None else seed,
             ) as directory,
         ):
+            if directory is not None and self.typed[-1] != line:
+                directory.update(as_typed=self.typed[-1])
             yield directory
 
     def said_again(self, typed: Mapping[str, object], *, out: str | Path) -> str:

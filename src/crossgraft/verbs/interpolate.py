@@ -24,7 +24,7 @@ from crossgraft.paths import read_whole, real_path
 from crossgraft.progress import Reporter
 from crossgraft.records import RunRecord
 from crossgraft.runs import RunDirectory
-from crossgraft.tune.interpolated import Interpolated
+from crossgraft.tune.interpolated import Interpolated, about_images, with_look
 from crossgraft.tune.interpolation import interpolation_curve, read_alphas, with_body_of
 from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.rows import open_rows
@@ -95,6 +95,16 @@ def interpolate(run: str | Path, data: str | Path | Dataset, options: Interpolat
                 reporter=reporter,
                 on_point=options.on_point,
             )
+            record = about_images(record, rows, has_probe=ends.probe is not None)
+            if options.ledger:
+                start = ends.probe or ends.pretrained.recipe.weights_fingerprint
+                measured = [
+                    start,
+                    ends.full.facts.weights_fingerprint,
+                    options.batch_norm,
+                    *map(str, sorted({*alphas})),
+                ]
+                record = with_look(record, rows, measured, reporter)
             return _finish(Interpolated(record), rows.dataset, directory, reporter)
 
 

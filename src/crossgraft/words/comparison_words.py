@@ -127,7 +127,7 @@ def _rivals_in_words(
     excluded = f" {it_is} better than {joined(rest)}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
     better = excluded if rest else ""
     verb = "is" if len(rivals) == 1 else "are"
-    return f"{others} {verb} not separable from it: the difference may be chance.{better}"
+    return f"{others} {verb} not separable from {best.variant}: the difference may be chance.{better}"
 
 
 def best_may_be_guessing(record: FineTuningComparisonRecord) -> str | None:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import yaml
 
-from crossgraft.errors import DataError, MissingWeightsError, UnknownNameError, UsageError
+from crossgraft.errors import DataError, MissingWeightsError, UnknownNameError, UntrustedCodeError, UsageError
 from crossgraft.models import DEFAULT_ZOO, ModelSpec, random_weights_control, read_zoo
 from crossgraft.models.sources.libraries import library_of
+from crossgraft.models.zoo import named_in_a_file
 
 from .conftest import TINY, save_checkpoint, tiny_timm
 
@@ -34,6 +35,33 @@ def test_a_file_is_one_whatever_commas_are_in_its_path(tmp_path):
         assert [spec.name for spec in read_zoo(models)] == ["resnet18", "resnet34"]
     with pytest.raises(UsageError, match=r"No such zoo file: .*runs, old.gone\.yaml"):
         read_zoo(folder / "gone.yaml")
+
+
+def test_one_entry_of_a_file_is_named_behind_it(tmp_path):
+    own = {"name": "my, net · b", "source": "resnet18", "weights": "random"}
+    path = write_zoo(tmp_path, [own, "torchvision:resnet18", "resnet34"])
+    assert [spec.name for spec in read_zoo(f"{path}:resnet34,vit_tiny_patch16_224")] == [
+        "resnet34",
+        "vit_tiny_patch16_224",
+    ]
+    assert read_zoo([f"{path}:my, net · b"])[0].weights == "random"
+    assert read_zoo(f"{path}:torchvision:resnet18")[0].architecture == "torchvision:resnet18"
+    with pytest.raises(UnknownNameError, match=r"Unknown entry of zoo\.yaml: resnet43\. Did you mean resnet34"):
+        read_zoo(f"{path}:resnet43")
+    with pytest.raises(UsageError, match=r"No such zoo file: .*gone\.yml"):
+        read_zoo(f"{tmp_path}/gone.yml:a")
+    with pytest.raises(UsageError, match="found twice: resnet34"):
+        read_zoo(f"{write_zoo(tmp_path, ['resnet34', 'resnet34'])}:resnet34")
+
+
+def test_a_function_of_one_entry_needs_the_consent_that_the_whole_file_does(tmp_path, monkeypatch):
+    (tmp_path / "nets_of_a_zoo.py").write_text("def small():\n    raise AssertionError\n")
+    monkeypatch.chdir(tmp_path)
+    write_zoo(tmp_path, [{"name": "own", "source": "nets_of_a_zoo:small"}])
+    for named in (["zoo.yaml:own"], named_in_a_file("zoo.yaml:own", None)):
+        with pytest.raises(UntrustedCodeError, match=r"add --code nets_of_a_zoo\.py"):
+            read_zoo(named)
+    assert read_zoo("zoo.yaml:own", allow_code="nets_of_a_zoo.py")[0].is_factory
 
 
 def test_names_separated_by_commas():

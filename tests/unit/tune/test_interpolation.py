@@ -19,11 +19,10 @@ from crossgraft.tune.interpolation import (
     interpolate,
     interpolation_curve,
     moved_batch_norms,
-    parameter_distance,
     pick_alpha,
     with_body_of,
 )
-from crossgraft.tune.measuring.drift import similarity_to_source
+from crossgraft.tune.measuring.drift import parameter_distance, similarity_to_source
 from crossgraft.tune.parts import FoldRows
 from support.small_classifiers import SIZE, small_classifier, wrap
 

@@ -61,6 +61,7 @@ def trade_off_figure(
     x_label: str,
     y_label: str,
     identifier: str,
+    curve_label: str = CURVE_LABEL,
     width: float = 560,
     height: float = 360,
 ) -> Markup:
@@ -73,6 +74,7 @@ def trade_off_figure(
         x_label: Quantity and unit.
         y_label: Quantity and unit.
         identifier: Unique on the page.
+        curve_label: What the curve is, for its legend.
         width: Width in CSS pixels.
         height: Height in CSS pixels.
     """
@@ -91,7 +93,7 @@ def trade_off_figure(
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
         _set_limits(axes, drawable, path)
         if path:
-            _draw_curve(axes, pieces)
+            _draw_curve(axes, pieces, curve_label)
         sweeps = dict.fromkeys(each.sweep for each in drawable if each.sweep is not None)
         lines = [_draw_sweep(axes, [each for each in drawable if each.sweep == name], marks[name]) for name in sweeps]
         for each in drawable:
@@ -131,7 +133,7 @@ def _is_finite(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def _draw_curve(axes: Axes, pieces: Sequence[Sequence[tuple[float, float]]]) -> None:
+def _draw_curve(axes: Axes, pieces: Sequence[Sequence[tuple[float, float]]], label: str) -> None:
     look: dict[str, Any] = {"color": INK, "alpha": 0.55, "linewidth": 1.4, "linestyle": (0, (4, 3))}
     for piece in pieces:
         axes.plot([x for x, _ in piece], [y for _, y in piece], zorder=1, **look)
@@ -140,7 +142,7 @@ def _draw_curve(axes: Axes, pieces: Sequence[Sequence[tuple[float, float]]]) -> 
     axes.plot([x for x, _ in path], [y for _, y in path], zorder=1, linestyle="none", alpha=0.55, **measured)
     axes.legend(
         [Line2D([], [], **look, **measured)],
-        [CURVE_LABEL],
+        [label],
         loc="lower left",
         bbox_to_anchor=(-0.02, 1),
         borderaxespad=0,

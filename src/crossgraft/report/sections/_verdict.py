@@ -6,7 +6,7 @@ tuple, the most severe first, by the same order everywhere:
 1. what makes the numbers wrong: unsound data, images that the model has seen;
 2. what makes them say nothing: intervals that contain what guessing gives, a control that does as well;
 3. what they hide: a class that is missed, parts that failed;
-4. what makes them too high: the best of many, val far above test;
+4. what makes them too high: the best of many looks at the same images, val far above test;
 5. what limits them: few images, no groups, other images than in training.
 
 A new caveat is one function and one line in the tuple of its kind.
@@ -21,6 +21,7 @@ from crossgraft.records import CheckRecord, Record, Severity
 from crossgraft.report.blocks import Block, Folded, Items, Verdict
 from crossgraft.report.source import Source
 from crossgraft.words.formatting import counted
+from crossgraft.words.looks_words import looks_in_words
 
 RecordT = TypeVar("RecordT", bound=Record)
 PREDICT_IMAGES = "NEW_IMAGES"
@@ -102,6 +103,12 @@ def of_check(check: CheckRecord | None) -> Caveat | None:
 def unsound_data(source: Source[Any]) -> Caveat | None:
     """What makes every number wrong."""
     return of_check(found_by_checks(source.record.checks, "unsound"))
+
+
+def looked_at_before(source: Source[Any]) -> Caveat | None:
+    """Which result is the best was seen on the images that all of them were measured on."""
+    text = looks_in_words(source.record.looks, source.record.primary_metric)
+    return None if text is None else Caveat(text)
 
 
 def leakage_not_checked(source: Source[Any]) -> Caveat | None:

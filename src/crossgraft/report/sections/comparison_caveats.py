@@ -13,6 +13,7 @@ from crossgraft.report.sections._verdict import (
     CaveatOf,
     Following,
     leakage_not_checked,
+    looked_at_before,
     unsound_data,
 )
 from crossgraft.report.source import Source
@@ -47,7 +48,9 @@ def failed_variants(source: Source[FineTuningComparisonRecord]) -> Caveat | None
 
 
 def best_of_many(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
-    """The best was found on the images that its value is of."""
+    """The best was found on the images that its value is of; where looks were counted, that says it."""
+    if looked_at_before(source) is not None:
+        return None
     number = sum(row.metric.value is not None for row in source.record.variants)
     if number < 2:
         return None
@@ -60,6 +63,7 @@ COMPARISON_CAVEATS: tuple[CaveatOf[FineTuningComparisonRecord], ...] = (
     may_be_guessing,
     failed_variants,
     few_seeds,
+    looked_at_before,
     best_of_many,
     leakage_not_checked,
 )

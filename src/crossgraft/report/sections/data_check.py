@@ -4,29 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from crossgraft.options import CheckOptions, RankOptions
 from crossgraft.records import ColumnRecord, DataCheckRecord, FindingRecord
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Paragraph, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import class_balance_figure, split_counts_figure
-from crossgraft.report.sections._verdict import (
-    SOME_MODELS,
-    Caveat,
-    CaveatOf,
-    Following,
-    caveats_of,
-    found_by_checks,
-    in_one_line,
-    of_check,
-    verdict_blocks,
-)
+from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
+from crossgraft.report.sections.check_caveats import CHECK_CAVEATS, after_check
 from crossgraft.report.sections.data import split_in_words
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, counts, number, table_of, whole, words
-from crossgraft.runs.typed_command import DATA
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import NumberFormat, count, counted, describe_classes, short_fingerprint
 
@@ -53,43 +42,9 @@ def data_check_verdict_section(source: Source[DataCheckRecord]) -> Section:
         if not record.is_sound
         else "Warnings and notices are advice; they do not change the exit code."
     )
-    blocks = verdict_blocks(record.verdict, caveats_of(source, CHECK_CAVEATS), _after_check(source))
+    blocks = verdict_blocks(record.verdict, caveats_of(source, CHECK_CAVEATS), after_check(source))
     return Section(
         name="verdict", title="Verdict", part="verdict", blocks=[*blocks, Paragraph(meaning), _counts(source)]
-    )
-
-
-def _worst_finding(source: Source[DataCheckRecord]) -> Caveat | None:
-    """What to do about the first unsound finding, or the first warning in its own words: the answer names it alone."""
-    findings = [finding for finding in source.record.findings if finding.severity in ("unsound", "warning")]
-    if not findings:
-        return None
-    worst = findings[0]
-    said = (
-        (worst.advice or worst.title) if worst.severity == "unsound" else f"{worst.title}: {worst.text} {worst.advice}"
-    )
-    return Caveat(said.rstrip())
-
-
-def _not_assessed(source: Source[DataCheckRecord]) -> Caveat | None:
-    """The first question that was left open."""
-    found = found_by_checks(source.record.findings, "not assessed")
-    return of_check(found)
-
-
-CHECK_CAVEATS: tuple[CaveatOf[DataCheckRecord], ...] = (_worst_finding, _not_assessed)
-"""The most severe first, in the order of ``sections._verdict``."""
-
-
-def _after_check(source: Source[DataCheckRecord]) -> Following:
-    """To rank models where nothing is unsound, else to check again."""
-    typed = source.typed
-    if not source.record.is_sound:
-        again = typed.again() if typed.verb == "check" else typed.then("check", DATA, options=CheckOptions)
-        return Following(again, "when that is repaired")
-    models = [("--models", SOME_MODELS)]
-    return Following(
-        typed.then("rank", typed.data, options=RankOptions, flags=models), "to rank models for these images"
     )
 
 

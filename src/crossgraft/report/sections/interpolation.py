@@ -3,49 +3,59 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from crossgraft.records import InterpolationPoint, InterpolationRecord
 from crossgraft.report.blocks import Block, Facts, Figure, Heading, Paragraph, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import Interval, TradeOff, trade_off_figure
-from crossgraft.report.sections._trade_off import curve_of
+from crossgraft.report.sections._trade_off import curve_of, joined_in
+from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
+from crossgraft.report.sections.data import data_facts
+from crossgraft.report.sections.interpolation_caveats import INTERPOLATION_CAVEATS, after_interpolation, guess_of
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
+from crossgraft.report.sections.verdict import known_split
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, words
 from crossgraft.words.formatting import NumberFormat, counted
-from crossgraft.words.metric_words import metric_name_in_words
+from crossgraft.words.formatting import joined as in_words
+from crossgraft.words.metric_words import metric_in_words, metric_name_in_words
 
 _NUMBERS = NumberFormat(decimals=3)
 _SHARE = NumberFormat(decimals=2)
 _SMALL_SCREEN = 340
+_CURVE = "weights between pretrained and fine-tuned"
 _SIMILARITY = "Similarity to the pretrained features (CKA)"
 
 
 def interpolation_heading(source: Source[InterpolationRecord]) -> Heading:
     """The model, the data, and how many networks were measured."""
     record = source.record
-    summary = f"{counted(len(record.points), 'network')} · from {record.start} to the fine-tuned one"
+    images = [] if record.images is None else [counted(record.images.num_images, "image"), *known_split(record.images)]
+    networks = f"{counted(len(record.points), 'network')} from {record.start} to the fine-tuned one"
     return Heading(
-        title=f"{record.model} on {record.dataset}, weight interpolation", summary=summary, advice=_verdict(record)
+        title=f"{record.model} on {record.dataset}, weight interpolation",
+        summary=" · ".join([*images, networks]),
+        advice=in_one_line(_verdict(record), caveats_of(source, INTERPOLATION_CAVEATS)),
     )
 
 
 def interpolation_verdict_section(source: Source[InterpolationRecord]) -> Section:
-    """The network that val picks, against the end."""
-    blocks: list[Block] = [Paragraph(_verdict(source.record), tone="lead")]
+    """The network that val picks with what limits it and what to type next, and the way as a figure where there are two ends."""
+    caveats = caveats_of(source, INTERPOLATION_CAVEATS)
+    blocks = [*verdict_blocks(_verdict(source.record), caveats, after_interpolation(source)), *_figure(source)]
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 
 
 def mixed_networks_section(source: Source[InterpolationRecord]) -> Section:
-    """Every point as a table, and as a figure where there are two to draw."""
+    """Every point as a table."""
     record = source.record
-    metric = metric_name_in_words(record.primary_metric)
     table = Table(
         caption="Networks by the share of the fine-tuned one",
         columns=[
             Column("Share", numeric=True),
-            Column(f"{metric[:1].upper()}{metric[1:]} on test", numeric=True),
+            Column(f"{_metric(record)} on test", numeric=True),
             Column("95 % interval", numeric=True, csv_titles=("low", "high")),
             Column("On val", numeric=True),
             Column("CKA", numeric=True),
@@ -55,7 +65,7 @@ def mixed_networks_section(source: Source[InterpolationRecord]) -> Section:
         rows=[_row(record, point) for point in record.points],
         file_name="points",
     )
-    return Section(name="points", title="Networks on the way", part="evidence", blocks=[*_figure(source), table])
+    return Section(name="points", title="Networks on the way", part="evidence", blocks=[table])
 
 
 def mixing_section(source: Source[InterpolationRecord]) -> Section:
@@ -71,6 +81,17 @@ def mixing_section(source: Source[InterpolationRecord]) -> Section:
         ]
     )
     return Section(name="mixing", title="How weights were mixed", part="checks", blocks=[facts])
+
+
+def images_section(source: Source[InterpolationRecord]) -> Section | None:
+    """The images and their split; None in a comparison, which shows them itself."""
+    record = source.record
+    if record.images is None:
+        return None
+    blocks: list[Block] = [] if record.leakage is None else [Paragraph(record.leakage)]
+    return Section(
+        name="data", title="Data and split", part="checks", blocks=[*blocks, Facts(data_facts(record.images))]
+    )
 
 
 def _row(record: InterpolationRecord, point: InterpolationPoint) -> list[Cell]:
@@ -89,6 +110,7 @@ def _row(record: InterpolationRecord, point: InterpolationPoint) -> list[Cell]:
 def _figure(source: Source[InterpolationRecord]) -> list[Block]:
     record = source.record
     curve = curve_of([record], "cka", record.primary_metric)
+    joined = joined_in([record], "cka")
     drawn = [
         TradeOff(f"{point.alpha:g}", Interval(alike, None, None), Interval(value, None, None))
         for point, (alike, value) in zip(record.points, curve, strict=True)
@@ -96,22 +118,42 @@ def _figure(source: Source[InterpolationRecord]) -> list[Block]:
     ]
     if len(drawn) < 2:
         return []
-    label, place = f"{metric_name_in_words(record.primary_metric)} on test", f"{source.prefix}mixed-weights"
-    wide = trade_off_figure(drawn, curve, x_label=_SIMILARITY, y_label=label, identifier=place)
+    label, place = f"{_metric(record)} on test", f"{source.prefix}mixed-weights"
+    wide = trade_off_figure(
+        drawn, curve, joined, x_label=_SIMILARITY, y_label=label, identifier=place, curve_label=_CURVE
+    )
     narrow = trade_off_figure(
         drawn,
         curve,
+        joined,
         x_label="Similarity (CKA)",
         y_label=label,
         identifier=f"{place}-narrow",
+        curve_label=_CURVE,
         width=_SMALL_SCREEN,
         height=330,
     )
-    caption = (
-        "Each small dot is a network whose weights are mixed; up is better, right is more like the pretrained network. Named are "
-        "the ends and the share that val picks. Between the dots nothing was measured."
-    )
-    return [Figure([wide], caption=caption, narrow=[narrow])]
+    names = [f"{each.name} (picked on val)" if float(each.name) == record.picked_alpha else each.name for each in drawn]
+    return [Figure([wide], caption=_caption(names, joined), narrow=[narrow])]
+
+
+def _caption(names: Sequence[str], are_joined: Sequence[bool]) -> str:
+    """What dots, names, lines and gaps mean, as far as the figure has them."""
+    said = [
+        "Each small dot is a network that was measured; up is better, right is more like the pretrained network.",
+        f"Named by their share of the fine-tuned network: {in_words(names)}.",
+    ]
+    if any(are_joined):
+        said.append("A dashed line joins two dots where the similarity changes little from one to the next.")
+    if not all(are_joined):
+        said.append("Where there is none, nothing is known of what lies between.")
+    return " ".join(said)
+
+
+def _metric(record: InterpolationRecord) -> str:
+    """The primary metric as the title of a column."""
+    name = metric_name_in_words(record.primary_metric)
+    return f"{name[:1].upper()}{name[1:]}"
 
 
 def _verdict(record: InterpolationRecord) -> str:
@@ -119,16 +161,25 @@ def _verdict(record: InterpolationRecord) -> str:
     found = None if point is None else point.metric(record.primary_metric)
     if point is None or found is None:
         return f"Of the mixed networks, {record.picked_by}."
-    cka = point.similarity.get("cka")
+    value = metric_in_words(found, guess=guess_of(record))
+    ends = {0: f"the start, {record.start}", 1: "the fine-tuned network itself"}
+    picked = ends.get(point.alpha, f"the share {point.alpha:g} of the fine-tuned network")
     return (
-        f"Val picks the share {point.alpha:g} of the fine-tuned network ({record.picked_by}): {found.title.lower()} "
-        f"{_NUMBERS(found.value)} on test {_NUMBERS.interval(found.low, found.high)}, CKA {_NUMBERS(cka)}."
+        f"Val picks {picked}. {value} of test; "
+        f"similarity to the pretrained features (CKA) {_NUMBERS(point.similarity.get('cka'))}."
     )
 
 
 INTERPOLATION = Kind(
     InterpolationRecord,
     interpolation_heading,
-    (interpolation_verdict_section, mixed_networks_section, mixing_section, provenance_section, references_section),
+    (
+        interpolation_verdict_section,
+        mixed_networks_section,
+        mixing_section,
+        images_section,
+        provenance_section,
+        references_section,
+    ),
     terminal=(mixed_networks_section, interpolation_verdict_section),
 )

@@ -25,7 +25,7 @@ from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks
 from crossgraft.report.sections.tuning_decisions import calibration_section, thresholds_section
 from crossgraft.report.sections.tuning_mistakes import mistakes_section
 from crossgraft.report.sections.tuning_training import folds_section, grid_section, plan_section
-from crossgraft.report.sections.verdict import describe_groups
+from crossgraft.report.sections.verdict import describe_groups, known_split
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
 from crossgraft.tasks import recorded_task
@@ -40,7 +40,7 @@ def tuning_heading(source: Source[TuningRecord]) -> Heading:
     record = source.record
     data = record.dataset
     images = f"{counted(data.num_images, 'image')} ({parts_in_words(record)})"
-    summary = f"{images} · {describe_classes(data)} · {describe_groups(data)} · {_method(record)}"
+    summary = " · ".join([images, *known_split(data), describe_classes(data), describe_groups(data), _method(record)])
     return Heading(
         title=f"{record.model.name} on {data.name}",
         summary=summary,

@@ -13,6 +13,7 @@ from crossgraft.report.sections._verdict import (
     CaveatOf,
     Following,
     leakage_not_checked,
+    looked_at_before,
     unsound_data,
 )
 from crossgraft.report.source import Source
@@ -189,6 +190,7 @@ TUNING_CAVEATS: tuple[CaveatOf[TuningRecord], ...] = (
     seen_images,
     too_few_images,
     missed_class,
+    looked_at_before,
     val_above_test,
     few_images_of_a_class,
     leakage_not_checked,

@@ -16,7 +16,7 @@ from crossgraft.report.sections.comparison_caveats import COMPARISON_CAVEATS, af
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks_section, tuning_data_section
-from crossgraft.report.sections.verdict import describe_groups
+from crossgraft.report.sections.verdict import describe_groups, known_split
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words
 from crossgraft.words.comparison_words import NUMBERS, best_in_words, curve_in_words, details_in_words
@@ -33,7 +33,7 @@ def comparison_heading(source: Source[FineTuningComparisonRecord]) -> Heading:
     data = record.dataset
     many = f"{counted(len(record.variants), 'way', 'ways')} to fine-tune, {counted(len(record.seeds), 'seed')}"
     images = f"{counted(data.num_images, 'image')} ({parts_in_words(record)})"
-    summary = f"{images} · {describe_classes(data)} · {describe_groups(data)} · {many}"
+    summary = " · ".join([images, *known_split(data), describe_classes(data), describe_groups(data), many])
     return Heading(
         title=f"{record.model.name} on {data.name}",
         summary=summary,
@@ -46,7 +46,7 @@ def comparison_verdict_section(source: Source[FineTuningComparisonRecord]) -> Se
     record = source.record
     caveats = caveats_of(source, COMPARISON_CAVEATS)
     blocks = verdict_blocks(best_in_words(record), caveats, after_comparison(source))
-    said = [caveat.text for caveat in caveats[:1]]
+    said = [caveat.text for caveat in caveats]
     blocks += [
         Paragraph(text) for text in (details_in_words(record), record.interval_words) if text and text not in said
     ]
@@ -133,10 +133,10 @@ def differences_section(source: Source[FineTuningComparisonRecord]) -> Section |
         notes=[*reasons, *missing],
     )
     alike = [f"{row.variant}: {joined(row.not_separable_from)}." for row in record.variants if row.not_separable_from]
-    blocks: list[Block] = [table]
+    blocks: list[Block] = [table, Items(record.notes)]
     if alike:
         blocks.append(Folded("Which of them cannot be told apart", [Items(alike)]))
-    return Section(name="differences", title="What differs", part="evidence", blocks=[*blocks, Items(record.notes)])
+    return Section(name="differences", title="What differs", part="evidence", blocks=blocks)
 
 
 def _difference(row: ComparedVariantRecord, *, has_curve: bool) -> list[Cell]:

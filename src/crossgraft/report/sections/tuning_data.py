@@ -11,7 +11,6 @@ from crossgraft.report.sections.data_split import parts_table
 from crossgraft.report.source import Source
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count
-from crossgraft.words.looks_words import looks_in_words
 
 Either = TuningRecord | FineTuningComparisonRecord
 
@@ -47,8 +46,6 @@ def tuning_data_section(source: Source[Either]) -> Section:
     record = source.record
     data = record.dataset
     blocks: list[Block] = [Paragraph(record.leakage)]
-    if (looks := looks_in_words(record.looks, record.primary_metric)) is not None:
-        blocks.append(Paragraph(looks))
     if record.splits:
         drawing = split_counts_figure(
             data.class_names,

@@ -19,7 +19,7 @@ from crossgraft.report.sections._verdict import (
     verdict_blocks,
 )
 from crossgraft.report.source import Source
-from crossgraft.runs.typed_command import DATA, ONE_MODEL
+from crossgraft.runs.typed_command import DATA
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count, counted, describe_classes
 
@@ -83,9 +83,8 @@ def after_ranking(source: Source[RankingRecord]) -> Following:
     if not advised:
         return Following(typed.then("check", data, options=CheckOptions), "to look for what is wrong with the images")
     best = typed.model_called(advised[0])
-    copied = f", whose entry {ONE_MODEL} holds alone" if best == ONE_MODEL else ""
     line = typed.then("tune", data, options=TuneOptions, flags=[("--model", best)])
-    return Following(line, f"to fine-tune {advised[0]}{copied}")
+    return Following(line, f"to fine-tune {advised[0]}")
 
 
 def ranking_heading(source: Source[RankingRecord]) -> Heading:
@@ -105,6 +104,15 @@ def ranking_heading(source: Source[RankingRecord]) -> Heading:
     )
 
 
+def known_split(dataset: DatasetRecord) -> list[str]:
+    """What its split is known by, as one part of a summary; nothing where rows have no parts, or one for each fold.
+
+    >>> known_split(DatasetRecord.model_construct(split_fingerprint="50ac68173c71"))
+    ['split 50ac68173c71']
+    """
+    return [] if dataset.split_fingerprint is None else [f"split {dataset.split_fingerprint}"]
+
+
 def describe_groups(dataset: DatasetRecord) -> str:
     """Groups of the data in words, or that leakage between patients was not checked."""
     if dataset.group_column is None:
@@ -113,12 +121,12 @@ def describe_groups(dataset: DatasetRecord) -> str:
 
 
 def describe_data(dataset: DatasetRecord, *, labels_left_out: int = 0) -> str:
-    """Images, classes (or labels, and how many were scored) and groups in one line."""
+    """Images, split, classes (or labels, and how many were scored) and groups in one line."""
     images = f"{counted(dataset.num_images, 'image')}, {dataset.rows_used}"
     classes = describe_classes(dataset, labels_left_out=labels_left_out)
     if recorded_task(dataset).partitions and len(dataset.class_counts) <= _MOST_CLASSES:
         classes += f" ({' / '.join(map(count, dataset.class_counts))})"
-    return f"{images} · {classes} · {describe_groups(dataset)}"
+    return " · ".join([images, *known_split(dataset), classes, describe_groups(dataset)])
 
 
 def _sentence(text: str) -> str:

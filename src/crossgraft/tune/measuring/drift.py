@@ -1,4 +1,4 @@
-"""How alike features before and after fine-tuning are, on rows that neither was fitted to."""
+"""How alike features before and after fine-tuning are, on rows that neither was fitted to, and how far weights moved."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from itertools import tee
 
 import numpy as np
+import torch
 
 from crossgraft.data import Dataset
 from crossgraft.errors import NotApplicable
@@ -49,6 +50,16 @@ def similarity_to_source(
             return {}
     biased, debiased = np.mean(found, axis=0).tolist()
     return {"cka": biased, "cka_debiased": debiased}
+
+
+def parameter_distance(one: Classifier, other: Classifier) -> float:
+    """Euclidean distance of the parameters in front of the head."""
+    there = dict(other.body.named_parameters())
+    squares = [
+        (value.detach().cpu().double() - there[name].detach().cpu().double()).square().sum()
+        for name, value in one.body.named_parameters()
+    ]
+    return float(torch.stack(squares).sum().sqrt()) if squares else 0.0
 
 
 def _compare(source: Classifier, classifier: Classifier, images: TrainingImages, device: str) -> StreamingCka:

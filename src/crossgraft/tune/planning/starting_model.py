@@ -7,6 +7,7 @@ from pathlib import Path
 
 from crossgraft.errors import UsageError
 from crossgraft.models import Backbone, ModelSpec, load_backbone, random_weights_control, read_zoo
+from crossgraft.models.zoo import is_zoo_entry
 from crossgraft.options import TuneOptions
 from crossgraft.progress import Reporter
 from crossgraft.types import AllowedCode
@@ -24,7 +25,8 @@ def find_model(
     Raises:
         UsageError: Several are named.
     """
-    named = [model] if isinstance(model, ModelSpec) else str(model)
+    is_one = isinstance(model, ModelSpec) or is_zoo_entry(str(model))  # its name may have a comma
+    named = [model] if is_one else str(model)
     specs = read_zoo(named, weights_dir=weights_dir, allow_code=allow_code, reporter=reporter)
     if len(specs) != 1:
         names = ", ".join(spec.name for spec in specs)

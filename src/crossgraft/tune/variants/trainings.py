@@ -114,6 +114,7 @@ class _Trainings(Work[_Turn, TuningRecord]):
             config={name: display_value(value) for name, value in config.items() if name != "seed"},
             seed=seed,
         ) as own:
+            own.update(as_typed=self.run.record.as_typed)
             if own.read_record(PLAN_FILE, PlanRecord) is None:
                 own.write_record(PLAN_FILE, self.plans[variant.name])
             prepared, plan = study.prepare(variant, seed, own)

@@ -38,9 +38,9 @@ def test_the_answer_names_the_best_what_may_be_as_good_and_what_keeps_most():
     said = plain(answer_in_words(comparison_record(seeds=[0, 1])))
     assert said == (
         "The best balanced accuracy on test is that of hcs:0.6: 0.840 (95 % interval over test images 0.790 to 0.890). full is "
-        "not separable from it: the difference may be chance. hcs:0.6 is better than hcs:0.8 and linear: the 95 % interval of "
-        "each difference excludes 0. Of those that may be best, hcs:0.6 also keeps most of the pretrained features (debiased CKA "
-        "0.700 against 0.400 of full)."
+        "not separable from hcs:0.6: the difference may be chance. hcs:0.6 is better than hcs:0.8 and linear: the 95 % interval "
+        "of each difference excludes 0. Of those that may be best, hcs:0.6 also keeps most of the pretrained features (debiased "
+        "CKA 0.700 against 0.400 of full)."
     )
     assert "With this one seed hcs:0.6 is better than hcs:0.8 and linear" in answer_in_words(comparison_record())
 

@@ -177,7 +177,7 @@ def test_where_nothing_speaks_for_a_model_the_images_are_looked_at_next(ranking)
 def test_a_page_shows_no_more_of_a_path_than_its_command_does(ranking, examples):
     source = Source(ranking.model_copy(update={"advised": ["a"]}), run=examples.run_record())
     section = KINDS.get("ranking").builders[0](source)
-    assert section.blocks[0].following == "crossgraft tune '…/breastmnist.npz' --model ONE_MODEL.yaml --seed 7"
+    assert section.blocks[0].following == "crossgraft tune '…/breastmnist.npz' --model zoo.yaml:a --seed 7"
 
 
 # Of a prediction.

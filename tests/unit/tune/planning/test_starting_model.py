@@ -21,6 +21,11 @@ def test_exactly_one_is_named():
         find_model("resnet18,resnet34", None)
 
 
+def test_one_entry_of_a_zoo_file_is_one_model_whatever_commas_are_in_its_name(tmp_path):
+    (tmp_path / "zoo.yaml").write_text("- {name: 'net, large', source: resnet18, weights: random}\n- resnet34\n")
+    assert find_model(f"{tmp_path}/zoo.yaml:net, large", None).name == "net, large"
+
+
 def test_from_scratch_needs_no_weights_and_follows_the_seed():
     spec = find_model("test_resnet", None)
     starts = [

@@ -1,0 +1,42 @@
+"""A look at test images, put down in the ledger."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Int
+
+from crossgraft.data import Dataset
+from crossgraft.progress import Reporter
+from crossgraft.records import Look, LooksRecord, MetricRecord
+from crossgraft.runs.ledger import count_looks
+
+
+def count_test_look(
+    dataset: Dataset,
+    tested: Int[np.ndarray, " _"],
+    measured: Sequence[str],
+    primary: MetricRecord | None,
+    *,
+    command: str,
+    reporter: Reporter,
+) -> LooksRecord | None:
+    """Count one look; the same networks on the same images are the same look.
+
+    Args:
+        dataset: All rows.
+        tested: Those that were looked at, in any order.
+        measured: What names the networks and nothing else, such as fingerprints of their weights.
+        primary: The metric that the page is about, with its interval.
+        command: ``tune`` or ``interpolate``.
+        reporter: Reporter of a ledger that cannot be used.
+    """
+    look = Look(
+        test=dataset.take(np.sort(tested)).fingerprint,
+        measured=hashlib.sha256(" ".join(measured).encode()).hexdigest(),
+        command=command,
+    )
+    low, high = (None, None) if primary is None else (primary.low, primary.high)
+    return count_looks(look, low=low, high=high, reporter=reporter)
