@@ -51,7 +51,7 @@ def goes_through_all(forecast):
 def test_rank_says_it_before_it_looks_with_scoring_and_controls(workspace, crossgraft, forecasts, scores):
     outcome = crossgraft(*RANK, "--scores", scores, "--out", "run")
     (line,) = announced(outcome)
-    assert line.endswith(": 2 models × 24 images, 2 scores, 2 random controls, 26 rounds each.")
+    assert line.endswith(": 2 models × 16 images, 2 scores, 2 random controls, 22 rounds each.")
     assert outcome.err.index(line) < outcome.err.index("Looking at 24 images with")
     (forecast,) = forecasts
     assert goes_through_all(forecast)
