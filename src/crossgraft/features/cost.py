@@ -12,8 +12,8 @@ from crossgraft.features.batches import BatchLoader
 from crossgraft.models import Backbone
 from crossgraft.words.durations import rounded_time
 
-_SHARE, _MOST_SECONDS = 1 / 25, 0.8
-"""Of the work that is announced. Timing goes on within both, and takes two tries in any case."""
+_LEAST_SECONDS, _SHARE, _MOST_SECONDS = 0.15, 1 / 25, 1.0
+"""Timing goes on within this share of the work that is announced, between these seconds, and takes two tries in any case."""
 _GROWTH = 4
 _FEWEST_TRIES, _MOST_TRIES = 2, 9
 
@@ -101,4 +101,4 @@ def seconds_a_row(
 
 def _affordable(seconds_of_all: float) -> float:
     """Seconds that may be spent on timing so much work."""
-    return min(_MOST_SECONDS, _SHARE * seconds_of_all)
+    return min(_MOST_SECONDS, max(_LEAST_SECONDS, _SHARE * seconds_of_all))
