@@ -1,8 +1,9 @@
 """How long commands say they will take, beside what they took, wall and CPU seconds. Command: python benchmarks/estimates.py.
 
 Each command says once how long all of it will take, after it has measured that on this machine. The ratio is that time over what
-went by from then to the end of the same process, so that it does not matter what else the machine had to do on average; CPU
-seconds are those of the whole process. Target: between 1/1.5 and 1.5.
+went by from then to the end of the same process; CPU seconds are those of the whole process, what comes before included. The load
+is the average of the last minute, when the command began and when it ended. Target: a ratio between 1/1.5 and 1.5, or, because
+seconds are all that matters in short commands, a difference of at most 3 s.
 
 Images are the digits of scikit-learn, networks two of timm with weights drawn by chance: speed does not depend on weights.
 """
@@ -34,36 +35,41 @@ ZOO = """
 - {name: small, source: "networks:small"}
 - {name: large, source: "networks:large"}
 """
-INTERPOLATE = """
-from crossgraft.progress import Reporter
-from crossgraft.verbs.interpolate_runs import interpolate_runs
-interpolate_runs("full", "linear", data="digits", allow_code="networks.py", reporter=Reporter())
-"""
+FACTOR, SECONDS = 1.5, 3.0
+"""What is near enough: one of the two."""
 UNITS = {"s": 1, "min": 60, "h": 3600}
 
 
 class Measured(NamedTuple):
-    """One command: seconds that it said, that went by since then, and of the processor."""
+    """One command: seconds that it said, that went by since then, and of the processor; load before and after."""
 
     said: float
     wall: float
     cpu: float
+    load: tuple[float, float]
+
+    @property
+    def is_near(self) -> bool:
+        """Whether it said about what went by."""
+        within = 1 / FACTOR <= self.said / self.wall <= FACTOR
+        return within or abs(self.said - self.wall) <= SECONDS
 
 
-def commands(limit: int, epochs: int) -> dict[str, list[str]]:
+def commands(limit: int, epochs: int, workers: int | None) -> dict[str, list[str]]:
     """By name, in an order in which later ones find what they need."""
     crossgraft = [sys.executable, "-m", "crossgraft"]
-    code = ["--code", "networks.py"]
+    threads = [] if workers is None else ["--workers", str(workers)]
+    code = ["--code", "networks.py", *threads]
     images = ["digits", "--limit", str(limit), "--image-size", "64", *code]
     tune = [*crossgraft, "tune", *images, "--model", "networks:large", "--no-store", "--epochs", str(epochs)]
     return {
-        "check": [*crossgraft, "check", "digits", "--out", "check"],
+        "check": [*crossgraft, "check", "digits", *threads, "--out", "check"],
         "rank": [*crossgraft, "rank", *images, "--models", "zoo.yaml", "--out", "rank"],
         "tune, full": [*tune, "--method", "full", "--out", "full"],
         "tune, linear": [*tune, "--method", "linear", "--out", "linear"],
         "tune --compare full,linear,l2_sp": [*tune, "--compare", "full,linear,l2_sp", "--out", "compare"],
         "tune --folds 3": [*tune, "--folds", "3", "--out", "folds"],
-        "interpolate": [sys.executable, "-c", INTERPOLATE],
+        "interpolate": [*crossgraft, "interpolate", "full", "digits", "--linear", "linear", *code, "--out", "curve"],
         "predict": [*crossgraft, "predict", "full", "digits", *code, "--out", "predict"],
     }
 
@@ -74,7 +80,7 @@ def measure(command: list[str], folder: Path) -> Measured:
         command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, encoding="utf-8"
     )
     assert process.stderr is not None
-    said, since, lines = 0.0, 0.0, []
+    said, since, lines, before = 0.0, 0.0, [], os.getloadavg()[0]
     for line in process.stderr:
         lines.append(line)
         found = re.match(r"About ([^:]*?)(?: at most)?: ", line)
@@ -84,7 +90,7 @@ def measure(command: list[str], folder: Path) -> Measured:
     end = time.monotonic()
     if status != 0 or not since:
         sys.exit(f"{' '.join(command)} failed:\n{''.join(lines)}")
-    return Measured(said, end - since, usage.ru_utime + usage.ru_stime)
+    return Measured(said, end - since, usage.ru_utime + usage.ru_stime, (before, os.getloadavg()[0]))
 
 
 def seconds_of(words: str) -> float:
@@ -100,19 +106,23 @@ def main() -> None:
     """Print one row of a table a command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="few images, one epoch")
-    smoke = parser.parse_args().smoke
-    print("| command | said | went by | said / went by | CPU seconds of all |\n|---|---|---|---|---|")
+    parser.add_argument("--workers", type=int, help="threads of each command; by default all cores")
+    given = parser.parse_args()
+    limit, epochs = (100, 1) if given.smoke else (600, 4)
+    print(
+        "| command | said | went by | said / went by | near | CPU seconds of all | load |\n|---|---|---|---|---|---|---|"
+    )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "networks.py").write_text(NETWORKS)
         (folder / "zoo.yaml").write_text(ZOO)
         os.environ["CROSSGRAFT_CACHE"] = str(folder / "cache")
-        for command, words in commands(100 if smoke else 600, 1 if smoke else 4).items():
+        for command, words in commands(limit, epochs, given.workers).items():
             found = measure(words, folder)
-            ratio = found.said / found.wall
-            print(
-                f"| {command} | {found.said:.0f} s | {found.wall:.1f} s | {ratio:.2f} | {found.cpu:.0f} |", flush=True
-            )
+            ratio, near = found.said / found.wall, "yes" if found.is_near else "no"
+            load = f"{found.load[0]:.1f} to {found.load[1]:.1f}"
+            row = f"| {command} | {found.said:.0f} s | {found.wall:.1f} s | {ratio:.2f} | {near} | {found.cpu:.0f} | {load} |"
+            print(row, flush=True)
 
 
 if __name__ == "__main__":

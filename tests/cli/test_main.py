@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import subprocess
 import sys
@@ -6,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from crossgraft.cli import main
 from crossgraft.cli.commands import COMMANDS
 
 REPOSITORY = Path(__file__).parents[2]
@@ -33,6 +35,23 @@ def test_importing_the_package_imports_nothing_heavy():
 
 def test_the_guard_can_fail():
     assert imported_by("import numpy") == "['numpy']"
+
+
+def test_threads_that_wait_leave_the_core_from_before_torch_is_there():
+    program = (
+        "import os, sys\nfrom crossgraft.cli import main\n"
+        "main.main = lambda arguments: print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules) or 0\nmain.run([])"
+    )
+    environment = {name: value for name, value in os.environ.items() if name not in main._HOW_THREADS_WAIT}
+    found = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["passive", "False"]
+
+
+@pytest.mark.parametrize("said", [{"OMP_WAIT_POLICY": "active"}, {"GOMP_SPINCOUNT": "1000"}, {"KMP_BLOCKTIME": "200"}])
+def test_how_the_user_lets_threads_wait_stays(said):
+    environment = dict(said)
+    main.let_threads_sleep(environment)
+    assert environment == said
 
 
 def test_help_begins_with_one_sentence_and_one_example(crossgraft):

@@ -6,8 +6,9 @@ Nothing here or in a file of ``cli`` may import numpy, torch, timm or scikit-lea
 from __future__ import annotations
 
 import io
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 
 from crossgraft.cli.call import Call
 from crossgraft.cli.commands import COMMANDS
@@ -30,6 +31,7 @@ _HELP_ALL = "--help-all"
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with one of the codes that ``crossgraft --help`` lists."""
     replace_unknown_characters(sys.stdout, sys.stderr)
+    let_threads_sleep(os.environ)
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     signals = StopSignals()
     signals.install()
@@ -43,6 +45,20 @@ def replace_unknown_characters(*streams: object) -> None:
     for stream in streams:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+def let_threads_sleep(environment: MutableMapping[str, str]) -> None:
+    """Let threads that wait for each other leave the core, unless the user has said how they wait.
+
+    By default those of OpenMP go round in circles for milliseconds after each layer. Where another program wants the core,
+    the thread that they wait for has to wait for them, and a step takes many times as long, now and then. It has to be said
+    before torch is imported, and changes no number.
+    """
+    if not any(name in environment for name in _HOW_THREADS_WAIT):
+        environment["OMP_WAIT_POLICY"] = "passive"
+
+
+_HOW_THREADS_WAIT = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 
 
 def main(arguments: Sequence[str]) -> int:

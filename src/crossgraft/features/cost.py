@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from statistics import median
 from typing import NamedTuple
 
 from crossgraft.compute import rounded_size
@@ -11,11 +12,10 @@ from crossgraft.features.batches import BatchLoader
 from crossgraft.models import Backbone
 from crossgraft.words.durations import rounded_time
 
-# With these two, the estimate costs about 3 % of the work it announces once there are 64 images; of fewer at once, each
-# takes longer than in the batches of the real work.
-_MOST_IMAGES = 8
-_SHARE = 64
-_TRIES = 2
+_LEAST_SECONDS, _SHARE, _MOST_SECONDS = 0.15, 1 / 25, 1.0
+"""Timing goes on within this share of the work that is announced, between these seconds, and takes two tries in any case."""
+_GROWTH = 4
+_FEWEST_TRIES, _MOST_TRIES = 2, 9
 
 
 class CostEstimate(NamedTuple):
@@ -39,7 +39,7 @@ class CostEstimate(NamedTuple):
 
 
 def estimate_cost(backbone: Backbone, loader: BatchLoader, *, num_left: int, num_samples: int) -> CostEstimate:
-    """Time the preparation and the forward pass of a few images; the better of two tries counts.
+    """Time the preparation and the forward pass of a few images.
 
     Args:
         backbone: Woken up by one image first, which is not counted.
@@ -47,26 +47,58 @@ def estimate_cost(backbone: Backbone, loader: BatchLoader, *, num_left: int, num
         num_left: Number of remaining images.
         num_samples: All images, for the size on the disk.
     """
-    rows = loader.spans[0][: min(num_timed(num_left), loader.batch_size)]
-    seconds = seconds_a_row(lambda number: backbone(loader.load(rows[:number])).features.cpu(), len(rows))
+    rows = loader.spans[0][: loader.batch_size]
+    seconds = seconds_a_row(
+        lambda number: backbone(loader.load(rows[:number])).features.cpu(), most=len(rows), num_rows=num_left
+    )
     width = backbone.num_features + (backbone.num_source_classes or 0)
     return CostEstimate(seconds * num_left, 4 * num_samples * width)
 
 
-def num_timed(number: int) -> int:
-    """How many images are looked at to know what ``number`` of them will take."""
-    return max(1, min(_MOST_IMAGES, number // _SHARE))
+def seconds_a_row(
+    look: Callable[[int], object],
+    *,
+    most: int,
+    num_rows: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
+    """Seconds on the clock that each row takes: the median of a few tries, on a busy machine all of them longer.
 
-
-def seconds_a_row(look: Callable[[int], object], number: int) -> float:
-    """Seconds on the clock that each row takes, the mean of a few tries: on a busy machine all of them take longer.
+    Rows are cheaper in larger batches, so these grow towards those of the real work for as long as timing stays cheap. The
+    first look at a batch of a new size is not counted, because it also makes what is kept for the next one.
 
     Args:
         look: Does the work for so many rows; what it returns is in main memory, so that an accelerator has come to its end.
-        number: A few rows; one alone wakes everything up first and is not counted.
+        most: Size of the batches of the real work.
+        num_rows: Rows that the real work has.
+        clock: Seconds of a clock that never goes back.
     """
+
+    def timed(size: int) -> float:
+        start = clock()
+        look(size)
+        return clock() - start
+
     look(1)
-    start = time.perf_counter()
-    for _ in range(_TRIES):
-        look(number)
-    return (time.perf_counter() - start) / (_TRIES * number)
+    size, took = 1, timed(1)
+    spent, a_row_more = took, took
+    while size < most:
+        larger = min(most, _GROWTH * size)
+        if spent + took + a_row_more * (larger - size) > _affordable(took / size * num_rows):
+            break
+        before, took = took, timed(larger)
+        a_row_more = max(0.0, took - before) / (larger - size)  # a look has a price of its own, however few the rows
+        size, spent = larger, spent + took
+    tries: list[float] = []
+    while len(tries) < _FEWEST_TRIES or (
+        len(tries) < _MOST_TRIES and spent + took <= _affordable(median(tries) / size * num_rows)
+    ):
+        took = timed(size)
+        spent += took
+        tries.append(took)
+    return median(tries) / size
+
+
+def _affordable(seconds_of_all: float) -> float:
+    """Seconds that may be spent on timing so much work."""
+    return min(_MOST_SECONDS, max(_LEAST_SECONDS, _SHARE * seconds_of_all))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from crossgraft.errors import DataError
 from crossgraft.features.batches import BatchLoader, Images, ImageSource
-from crossgraft.features.cost import num_timed, seconds_a_row
+from crossgraft.features.cost import seconds_a_row
 from crossgraft.features.passes import collect, run_pass
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.device import explain_missing_operations
@@ -78,7 +78,7 @@ def foresee_logits(
         return collect(logits_of_batches(classifier, loader))
 
     with explain_missing_operations(classifier.recipe.name, str(classifier.head.weight.device)):
-        seconds = seconds_a_row(look, min(batch_size, num_timed(len(images)))) * len(images)
+        seconds = seconds_a_row(look, most=min(batch_size, len(images)), num_rows=len(images)) * len(images)
     reporter.expect([Piece((_PART,), seconds, _PART)], counted(len(images), "image"))
 
 

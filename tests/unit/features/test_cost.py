@@ -3,7 +3,7 @@
 import pytest
 
 from crossgraft.features.batches import BatchLoader
-from crossgraft.features.cost import CostEstimate, estimate_cost
+from crossgraft.features.cost import CostEstimate, estimate_cost, seconds_a_row
 from crossgraft.progress import Reporter
 
 from .conftest import Images, Net, make_backbone
@@ -23,12 +23,46 @@ def test_in_words(seconds, num_bytes, words):
     assert CostEstimate(seconds, num_bytes).describe() == words
 
 
-@pytest.mark.parametrize(("number", "looked_at"), [(5, 1), (200, 3), (5000, 8)])
-def test_it_looks_at_few_images(number, looked_at):
+def test_it_looks_at_few_images():
     net = Net()
     backbone = make_backbone(net)
     loader = BatchLoader(Images(8), backbone.preprocessing, [range(8)], batch_size=8, reporter=Reporter())
-    found = estimate_cost(backbone, loader, num_left=number, num_samples=number)
-    assert net.calls == [1, looked_at, looked_at]
-    assert found.num_bytes == number * (5 + 3) * 4
+    found = estimate_cost(backbone, loader, num_left=5, num_samples=5)
+    assert net.calls[:2] == [1, 1] and max(net.calls) <= 8 and len(net.calls) <= 13
+    assert found.num_bytes == 5 * (5 + 3) * 4
     assert found.seconds > 0
+
+
+class Looks:
+    """Moves its own clock: some seconds a call, some a row, and some the first time that a size is seen."""
+
+    def __init__(self, *, a_call=0.0, a_row=0.0, first=0.0, disturbed=()):
+        self.a_call, self.a_row, self.first, self.disturbed = a_call, a_row, first, disturbed
+        self.now, self.sizes = 0.0, []
+
+    def __call__(self, number):
+        self.now += self.a_call + self.a_row * number + (0 if number in self.sizes else self.first)
+        self.now += 100 if len(self.sizes) in self.disturbed else 0
+        self.sizes.append(number)
+
+    def measure(self, *, most, num_rows):
+        return seconds_a_row(self, most=most, num_rows=num_rows, clock=lambda: self.now)
+
+
+def test_batches_grow_to_those_of_the_real_work_and_their_first_look_does_not_count():
+    looks = Looks(a_call=0.01, a_row=0.0001, first=0.02)
+    assert looks.measure(most=64, num_rows=100_000) == pytest.approx(0.01 / 64 + 0.0001)
+    assert list(dict.fromkeys(looks.sizes)) == [1, 4, 16, 64]
+
+
+def test_one_disturbed_try_does_not_count():
+    assert Looks(a_row=0.01, disturbed={4}).measure(most=1, num_rows=10_000) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("num_rows", [20, 600, 100_000])
+@pytest.mark.parametrize("a_row", [0.001, 0.1, 10])
+def test_timing_costs_little_of_the_work_once_that_is_long(a_row, num_rows):
+    looks = Looks(a_row=a_row)
+    looks.measure(most=64, num_rows=num_rows)
+    assert looks.now <= max(4 * a_row, 0.45, 0.13 * a_row * num_rows)
+    assert looks.now <= max(4 * a_row, 3)

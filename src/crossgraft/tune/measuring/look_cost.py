@@ -19,7 +19,6 @@ from crossgraft.tune.measuring.calibration import fit_temperature
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate_alone, logits_of
 from crossgraft.tune.parts import FoldRows
 
-_SHARE = 32  # two tries then cost about 6 % of the looks, which are a small part of the work
 _ESTIMATING = 1.5
 """A look of BatchNorm in train mode takes so many of others."""
 _PASSES_OVER_TEST = 3
@@ -81,7 +80,7 @@ def _seconds_per_look(
         images = TrainingImages(dataset.take(rows[:first]), classifier.preprocessing, num_threads=num_threads)
         return logits_of(classifier, images, device=device)
 
-    return seconds_a_row(look, min(len(rows), BATCH_SIZE, number // _SHARE + 1)) if len(rows) else 0.0
+    return seconds_a_row(look, most=min(len(rows), BATCH_SIZE), num_rows=number) if len(rows) else 0.0
 
 
 def _seconds_of_metrics(dataset: Dataset, parts: FoldRows, *, num_outputs: int) -> float:

@@ -1,18 +1,20 @@
-"""What one step takes: a few steps are made on a copy of the network, and all but the first are timed."""
+"""What one step takes: some steps are made on a copy of the network, and all but the first are timed."""
 
 from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import cycle, islice, pairwise
+from statistics import median
 
 import torch
 from torch import Tensor
 
 from crossgraft.compute import resolve_device
 from crossgraft.errors import CrossgraftError, OutOfMemoryError
+from crossgraft.features.cost import seconds_a_row
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.engine.contract import StepReport
@@ -23,8 +25,11 @@ from crossgraft.tune.feed.batches import BatchMaker, TrainingBatch
 from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.regularizers._regularizer import Regularizer
 
-_STEPS = 3
-"""The first one warms up and shows what is kept for the backward pass; the quickest of the others counts."""
+_BATCHES = 3
+_FEWEST_STEPS, _MOST_STEPS = 2, 16
+"""Timed after a first one, which warms up and shows what is kept for the backward pass; the median counts."""
+_SHARE, _ENOUGH_SECONDS = 1 / 12, 2.0
+"""Beyond the fewest, steps are timed for as long as they are a small part of a training and of a person's patience."""
 
 
 @dataclass(frozen=True)
@@ -52,26 +57,34 @@ UNKNOWN_COST = StepCost(seconds_per_image=None, time_reason="not measured", memo
 
 
 class _FewBatches:
-    """The first batches of a feed, as one epoch; again from the first where there are fewer."""
+    """The first batches of a feed, as one epoch; again from the first until ``is_enough``.
 
-    def __init__(self, feed: BatchMaker) -> None:
-        found = list(islice(feed.batches(0), _STEPS))
-        found = (found * _STEPS)[:_STEPS]
+    Args:
+        feed: Feed of the training.
+        is_enough: Asked before each batch after the first ones.
+    """
+
+    def __init__(self, feed: BatchMaker, is_enough: Callable[[], bool]) -> None:
+        found = list(islice(feed.batches(0), _BATCHES))
         # Rows count the images that plain_batches shows, for a regulariser that looks something up by them.
         numbers = torch.arange(sum(len(batch.rows) for batch in found)).split([len(batch.rows) for batch in found])
         self.found = [replace(batch, rows=rows) for batch, rows in zip(found, numbers, strict=True)]
         self.targets = torch.cat([batch.targets for batch in self.found])
         self.is_plain = feed.is_plain
+        self._is_enough = is_enough
         self.fingerprint = None  # of a part of the images, which nothing is to be kept of
 
     @property
     def steps_per_epoch(self) -> int:
-        """As many as are timed."""
-        return _STEPS
+        """At most."""
+        return 1 + _MOST_STEPS
 
     def batches(self, epoch: int, *, start: int = 0) -> Iterator[TrainingBatch]:
         """The same in every epoch."""
-        yield from self.found[start:]
+        for step, batch in enumerate(islice(cycle(self.found), start, self.steps_per_epoch), start):
+            if step > _FEWEST_STEPS and self._is_enough():
+                return
+            yield batch
 
     def plain_batches(self) -> Iterator[Tensor]:
         """What a regulariser looks at first: these images only, because only the steps are timed."""
@@ -113,7 +126,8 @@ def measure_step(
         kept.is_done = True
         clock.note()
 
-    batches = _FewBatches(feed)
+    most_steps = _SHARE * feed.steps_per_epoch * settings.epochs
+    batches = _FewBatches(feed, lambda: len(clock.seconds) >= most_steps or sum(clock.seconds) >= _ENOUGH_SECONDS)
     try:
         with torch.autograd.graph.saved_tensors_hooks(kept.pack, kept.unpack):
             train(
@@ -134,31 +148,28 @@ def measure_step(
         ) from error
     except CrossgraftError as error:  # a step that diverges is told when it is made for real
         return replace(UNKNOWN_COST, time_reason=f"not measured: {error}")
-    each = [seconds / len(batch.rows) for seconds, batch in zip(clock.seconds, batches.found[1:], strict=True)]
+    timed = islice(cycle(batches.found), 1, 1 + len(clock.seconds))
+    each = [seconds / len(batch.rows) for seconds, batch in zip(clock.seconds, timed, strict=True)]
     held = torch.cuda.max_memory_allocated(settings.device) if on_gpu else kept.most + _held(twin, selection, settings)
     return StepCost(
-        seconds_per_image=min(each),
+        seconds_per_image=median(each),
         peak_bytes=held,
-        time_reason=f"the quickest of {len(each)} timed steps",
+        time_reason=f"the median of {len(each)} timed steps",
         memory_reason="as the GPU's allocator says" if on_gpu else "weights, optimiser and what one step keeps",
     )
 
 
 def _measure_features(classifier: Classifier, feed: BatchMaker, settings: TrainerSettings) -> StepCost:
-    batch = _FewBatches(feed).found[0]
+    batch = next(feed.batches(0))
     weight = classifier.head.weight
     images = batch.images.to(weight.device, weight.dtype)
     with torch.no_grad():
-        classifier.features(images[:1])
-        clock = _Clock(weight.device)
-        clock.note()
-        for _ in range(_STEPS - 1):
-            classifier.features(images)
-            clock.note()
-        seconds = min(clock.seconds)
+        seconds = seconds_a_row(
+            lambda number: classifier.features(images[:number]).cpu(), most=len(images), num_rows=len(feed.images)
+        )
     size = len(feed.images) * classifier.num_features * weight.element_size()
     return StepCost(
-        seconds_per_image=seconds / len(images),
+        seconds_per_image=seconds,
         seconds_of_head_step=_HEAD_STEP_SECONDS,
         features_once=True,
         peak_bytes=_bytes_of(classifier.parameters()) + size + 3 * images.nbytes,

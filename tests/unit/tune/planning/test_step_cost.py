@@ -1,5 +1,6 @@
 """A few steps are timed on a copy; what others do on the machine meanwhile does not count."""
 
+from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
@@ -31,10 +32,10 @@ def measure(classifier, *, fixed=False, settings=SETTINGS, **feed):
 def test_nothing_of_the_network_changes_and_seconds_and_bytes_are_found():
     classifier = build_classifier()
     before = {name: tensor.clone() for name, tensor in classifier.state_dict().items()}
-    cost = measure(classifier)
+    cost = measure(classifier, settings=replace(SETTINGS, epochs=1))
     assert all(torch.equal(tensor, before[name]) for name, tensor in classifier.state_dict().items())
     assert 0 < cost.seconds_per_image < 1
-    assert cost.time_reason == "the quickest of 2 timed steps"
+    assert cost.time_reason == "the median of 2 timed steps"
     weights = 4 * sum(p.numel() for p in classifier.parameters())
     assert cost.peak_bytes > 5 * weights  # weights, gradients, two moments, the best state, and what a step keeps
 
@@ -59,6 +60,13 @@ def test_a_step_that_diverges_is_told_when_it_is_made_for_real(monkeypatch):
     monkeypatch.setattr(step_cost, "train", Mock(side_effect=DivergedError("No number.")))
     cost = measure(build_classifier())
     assert (cost.seconds_per_image, cost.time_reason) == (None, "not measured: No number.")
+
+
+def test_more_steps_are_timed_where_training_is_long(monkeypatch):
+    settings = replace(SETTINGS, epochs=200)
+    assert measure(build_classifier(), settings=settings).time_reason == "the median of 16 timed steps"
+    monkeypatch.setattr(step_cost, "_ENOUGH_SECONDS", 0.0)
+    assert measure(build_classifier(), settings=settings).time_reason == "the median of 2 timed steps"
 
 
 def test_time_that_a_busy_machine_gives_to_others_counts(monkeypatch):
