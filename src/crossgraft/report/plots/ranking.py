@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.transforms import Affine2D, Transform, blended_transform_factory
 
 from crossgraft.records import RankingByScore, RankingRecord, RankRow, ScoreCell
+from crossgraft.report.plots._frame import frame
 from crossgraft.report.plots.style import (
     CONTROL,
     CONTROL_ALPHA,
@@ -32,6 +33,7 @@ _RANK_COLUMN = 28  # pixels
 _BRACKET_LANE = 11  # pixels
 _LEGEND_LINE = 22  # pixels
 _ABOVE_FIRST_ROW = 0.55  # rows, for the label of the shuffled line
+_MARGIN = 0.04  # of the axis, on either side
 _BELOW = 46  # pixels, for tick labels and the axis label
 
 
@@ -76,10 +78,11 @@ def ranking_figure(record: RankingRecord, score: str, *, identifier: str, narrow
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.set_xlabel(f"{title} (larger is better)")
-        axes.margins(x=0.04)
+        axes.margins(x=_MARGIN)
         for position, row in zip(rows, ranking.rows, strict=True):
             mark = marks.get(record.model(row.model).family, CONTROL)
             _draw_row(axes, position, row, record.cell(row.model, score), mark, layout)
+        _set_frame(axes, record, ranking)
         _draw_shuffled(axes, ranking)
         _draw_brackets(axes, lanes, rows, first_lane=layout.left + across + 10)
         _draw_legend(figure, marks, controls=controls, columns=layout.legend_columns)
@@ -163,6 +166,17 @@ def _draw_row(axes: Axes, position: float, row: RankRow, cell: ScoreCell, mark: 
     # A disc in the colour of the page keeps the interval out of the hollow marker.
     axes.plot(cell.value, dot_at, mark.marker, color=PAPER, zorder=3)
     axes.plot(cell.value, dot_at, mark.marker, fillstyle="none" if control else "full", zorder=4, **look)
+
+
+def _set_frame(axes: Axes, record: RankingRecord, ranking: RankingByScore) -> None:
+    """Around every value and the intervals of candidates; a far longer one of a control is cut off."""
+    cells = [(row.role == "candidate", record.cell(row.model, ranking.score)) for row in ranking.rows]
+    ends = [(is_candidate, end) for is_candidate, cell in cells for end in (cell.low, cell.high)]
+    needed = [*(cell.value for _, cell in cells), *(end for is_candidate, end in ends if is_candidate)]
+    limits = frame([*needed, ranking.best_shuffled], [end for is_candidate, end in ends if not is_candidate])
+    if limits is not None and limits[0] < limits[1]:
+        margin = _MARGIN * (limits[1] - limits[0])
+        axes.set_xlim(limits[0] - margin, limits[1] + margin)
 
 
 def _draw_name(axes: Axes, height: float, row: RankRow, layout: _Layout) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from crossgraft.report.plots._frame import frame
 from crossgraft.report.plots.style import (
     CONTROL,
     CONTROL_ALPHA,
@@ -23,6 +24,7 @@ from crossgraft.report.plots.style import (
 from crossgraft.report.plots.svg import draw
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 14, 34, 46  # pixels
+_MARGIN = 0.08  # of an axis, on either side
 TICK_STEPS = [1, 2, 2.5, 5, 10]
 
 
@@ -78,9 +80,12 @@ def scatter_figure(
         figure.text(4 / width, 1 - 4 / height, shortened(y_label, int(width / PIXELS_PER_CHARACTER)), va="top")
         axes.xaxis.set_major_locator(MaxNLocator(4, steps=TICK_STEPS))
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
-        axes.margins(0.08)
-        for point in filter(is_drawable, points):
+        axes.margins(_MARGIN)
+        drawn = [*filter(is_drawable, points)]
+        for point in drawn:
             _draw_point(axes, point)
+        _set_frame(drawn, [point.x for point in drawn], axes.set_xlim)
+        _set_frame(drawn, [point.y for point in drawn], axes.set_ylim)
 
     label = f"{y_label} against {x_label}, one dot per model."
     return draw(width, height, paint, identifier=identifier, label=label)
@@ -90,6 +95,20 @@ def is_drawable(point: Point) -> bool:
     """Whether the point has both of its values."""
     values = (point.x.value, point.y.value)
     return all(value is not None and math.isfinite(value) for value in values)
+
+
+def _set_frame(
+    points: Sequence[Point], places: Sequence[Interval], set_limits: Callable[[float, float], object]
+) -> None:
+    """Around every value and the intervals of candidates; a far longer one of a control is cut off."""
+    ends = [
+        (point.mark is not None, end) for point, place in zip(points, places, strict=True) for end in place.ends or ()
+    ]
+    needed = [*(place.value for place in places), *(end for is_candidate, end in ends if is_candidate)]
+    limits = frame(needed, [end for is_candidate, end in ends if not is_candidate])
+    if limits is not None and limits[0] < limits[1]:
+        margin = _MARGIN * (limits[1] - limits[0])
+        set_limits(limits[0] - margin, limits[1] + margin)
 
 
 def _draw_point(axes: Axes, point: Point) -> None:

@@ -46,7 +46,7 @@ def split_figure(comparison: SplitComparison, *, identifier: str) -> Markup:
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
-        axes.set_xlabel(f"Accuracy of {comparison.probe} (fraction of test images)")
+        axes.set_xlabel(f"Accuracy of {comparison.probe} (fraction)")
         axes.margins(x=0.06)
         for position, row in enumerate(rows):
             at = position + 0.2

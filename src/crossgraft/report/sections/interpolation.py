@@ -162,7 +162,7 @@ def _verdict(record: InterpolationRecord) -> str:
     if point is None or found is None:
         return f"Of the mixed networks, {record.picked_by}."
     value = metric_in_words(found, guess=guess_of(record))
-    ends: dict[float, str] = {0: f"the start, {record.start}", 1: "the fine-tuned network itself"}
+    ends = {0.0: f"the start, {record.start}", 1.0: "the fine-tuned network itself"}
     picked = ends.get(point.alpha, f"the share {point.alpha:g} of the fine-tuned network")
     return (
         f"Val picks {picked}. {value} of test; "

@@ -223,7 +223,8 @@ def _score_against_score(source: Source[RankingRecord]) -> Figure | None:
     numbered = ", ".join(f"{rank} {name}" for rank, name in enumerate(top, start=1))
     caption = (
         f"{primary} against each other score, {dots} per panel, one per model, with 95 % intervals; colours as in the "
-        "ranking, controls hollow. Dots along a rising line: the two scores agree on the order. Numbers are ranks by "
+        "ranking, controls hollow, their intervals cut off at the frame. Dots along a rising line: the two scores agree on the "
+        "order. Numbers are ranks by "
         f"{primary}: {numbered}."
     )
     return Figure(drawings=drawings, caption=caption)

@@ -146,6 +146,7 @@ def _figure(source: Source[RankingRecord]) -> Figure:
     ]
     if controls:
         caption.append(f"Hollow: {counted(controls, 'control')} with random weights.")
+        caption.append("An interval of a control that leaves the frame is cut off.")
     if ranking.best_shuffled is not None:
         caption.append("A model left of the dashed line is no better than labels shuffled at random.")
     if valueless:

@@ -59,4 +59,4 @@ def test_many_classes_become_a_profile(ranking):
 
 def test_split_comparison_shows_both_accuracies(examples):
     found = texts(split_figure(examples.demo_record().split_comparison, identifier="s"))
-    assert {"0.962", "0.914", "Accuracy of a linear probe (fraction of test images)"} <= set(found)
+    assert {"0.962", "0.914", "Accuracy of a linear probe (fraction)"} <= set(found)
