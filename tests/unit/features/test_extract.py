@@ -19,11 +19,18 @@ from safetensors.numpy import load_file
 
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import DataError, OutOfMemoryError, StorageError, UsageError
-from crossgraft.features import extract, extract_features
+from crossgraft.features import cost, extract, extract_features
 from crossgraft.features.store import FeatureStore
 from crossgraft.progress import Reporter
 
 from .conftest import ROWS, Images, Net, make_backbone, only_folder
+
+
+@pytest.fixture(autouse=True)
+def shortest_timing(monkeypatch):
+    """The estimate before the start looks at one image four times, however quick this machine is."""
+    monkeypatch.setattr(cost, "_LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(cost, "_SHARE", 0.0)
 
 
 def direct(images, backbone, batch_size=4):
@@ -95,12 +102,12 @@ def test_what_is_in_the_key(tmp_path):
 def test_batches_never_reach_over_a_shard(tmp_path):
     net = Net()
     extract_into(tmp_path, backbone=make_backbone(net), batch_size=5)
-    estimate, batches = net.calls[:3], net.calls[3:]
-    assert estimate == [1, 1, 1]
+    estimate, batches = net.calls[:4], net.calls[4:]
+    assert estimate == [1, 1, 1, 1]
     assert batches == [5, 3, 5, 3, 4]
     net = Net()
     extract_into(tmp_path / "b", backbone=make_backbone(net), batch_size=100)
-    assert net.calls[3:] == [8, 8, 4]
+    assert net.calls[4:] == [8, 8, 4]
 
 
 def test_default_cache_folder(monkeypatch, tmp_path):
@@ -213,7 +220,7 @@ def test_damaged_files_are_found_and_computed_again(tmp_path, monkeypatch, capsy
     )
     net = Net()
     again = extract_into(tmp_path / "cut", backbone=make_backbone(net), reporter=Reporter())
-    assert sum(net.calls[3:]) == (ROWS if what == "shard" else 20)
+    assert sum(net.calls[4:]) == (ROWS if what == "shard" else 20)
     assert f"The stored features {name} of net are damaged; computing them again" in capsys.readouterr().err
     assert again.features.tobytes() == whole.features.tobytes()
 

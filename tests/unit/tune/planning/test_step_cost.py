@@ -64,6 +64,7 @@ def test_a_step_that_diverges_is_told_when_it_is_made_for_real(monkeypatch):
 
 def test_more_steps_are_timed_where_training_is_long(monkeypatch):
     settings = replace(SETTINGS, epochs=200)
+    monkeypatch.setattr(step_cost, "_ENOUGH_SECONDS", float("inf"))
     assert measure(build_classifier(), settings=settings).time_reason == "the median of 16 timed steps"
     monkeypatch.setattr(step_cost, "_ENOUGH_SECONDS", 0.0)
     assert measure(build_classifier(), settings=settings).time_reason == "the median of 2 timed steps"
