@@ -52,7 +52,7 @@ def test_rank_says_it_before_it_looks_with_scoring_and_controls(workspace, cross
     outcome = crossgraft(*RANK, "--scores", scores, "--out", "run")
     (line,) = announced(outcome)
     assert line.endswith(": 2 models × 16 images, 2 scores, 2 random controls, 22 rounds each.")
-    assert outcome.err.index(line) < outcome.err.index("Looking at 24 images with")
+    assert outcome.err.index(line) < outcome.err.index("Looking at 16 images with")
     (forecast,) = forecasts
     assert goes_through_all(forecast)
     walks = {"measuring", "scoring"} if "itm" in scores else {"scoring"}
