@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossgraft.data.sampling import limit_rows, share_out, take_per_class
+from crossgraft.data.sampling import limit_rows, limit_rows_of_parts, share_out, take_per_class
 from crossgraft.errors import DataError, UsageError
 
 TARGETS = np.array([0] * 6 + [1] * 3 + [2])
@@ -55,3 +55,32 @@ def test_a_limit_above_the_number_of_images_keeps_all():
 def test_a_limit_below_the_number_of_classes_is_refused():
     with pytest.raises(UsageError, match="--limit 2 is less than the 3 classes"):
         limit_rows(TARGETS, 2, seed=0)
+
+
+def test_fewer_rows_of_a_split_keep_the_shares_of_parts_and_a_class_of_each_in_train():
+    targets = np.array([0] * 80 + [1] * 18 + [2] * 2)
+    parts = np.array((["train"] * 6 + ["val", "test", "test", ""]) * 10)
+    chosen = limit_rows_of_parts(targets, parts, 30, seed=0)
+    found = {name: int((parts[chosen] == name).sum()) for name in ("train", "val", "test", "")}
+    assert found == {"train": 20, "val": 3, "test": 7, "": 0}
+    assert set(targets[chosen][parts[chosen] == "train"]) == set(targets[parts == "train"])
+    assert chosen.tolist() == sorted(chosen)
+    assert chosen.tolist() == limit_rows_of_parts(targets, parts, 30, seed=0).tolist()
+    assert len(limit_rows_of_parts(targets, parts, 1000, seed=0)) == 90  # a row of no part is left out
+    with pytest.raises(UsageError, match="less than the 3 parts"):
+        limit_rows_of_parts(targets, parts, 2, seed=0)
+
+
+def test_a_part_with_fewer_images_than_classes_has_its_largest_classes():
+    targets = np.tile(np.arange(5), 20)
+    parts = np.repeat(["train", "test"], [75, 25])
+    chosen = limit_rows_of_parts(targets, parts, 12, seed=3)
+    assert np.bincount(targets[chosen][parts[chosen] == "train"]).min() >= 1
+    assert (parts[chosen] == "test").sum() == 3
+
+
+def test_labels_of_a_split_are_limited_by_part():
+    labels = (np.random.default_rng(0).random((60, 3)) < 0.5).astype(np.int64)
+    parts = np.repeat(["train", "test"], [40, 20])
+    chosen = limit_rows_of_parts(labels, parts, 15, seed=0)
+    assert [(parts[chosen] == name).sum() for name in ("train", "test")] == [10, 5]
