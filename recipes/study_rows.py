@@ -79,8 +79,8 @@ class TrainingRow(Measured):
             **measured(decided, record.metric("auc"), record.similarity),
             seconds=round(record.seconds, 2),
             best_epoch=record.grid[0].best_epoch,
-            num_trained=record.plan.num_trained - record.plan.num_own_parameters,
-            num_parameters=record.plan.num_trained - record.plan.num_own_parameters + record.plan.num_frozen,
+            num_trained=record.plan.num_trained,
+            num_parameters=record.plan.num_trained + record.plan.num_frozen,
             **known,
         )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from crossgraft import interpolate_runs
+from crossgraft import interpolate
 from crossgraft.cli.call import Call
 from crossgraft.cli.main import main
 from support.few_figures import leave_out_drawings
@@ -92,8 +92,8 @@ def done(tmp_path_factory):
         logging.getLogger().setLevel(logging.DEBUG)
         try:
             run_all(run, table)
-            curve = interpolate_runs(
-                "tune", "linear", data=table, alphas=(0, 0.5, 1), allow_code="tiny_models.py", workers=1, device="cpu"
+            curve = interpolate(
+                "tune", table, linear="linear", alphas=(0, 0.5, 1), allow_code="tiny_models.py", workers=1, device="cpu"
             )
             made.shown["interpolated"] = "\n".join([repr(curve), str(curve), repr(vars(curve))])
         finally:

@@ -110,7 +110,7 @@ def class_folders(folder):
     for level, name in enumerate(("benign", "malignant")):
         (folder / name).mkdir(parents=True)
         for i in range(60 if folder.name == "breast" else 12):
-            noise(level).save(folder / name / f"{i:02d}.png")
+            noise(level, seed=1000 * level + i).save(folder / name / f"{i:02d}.png")
 
 
 def table(folder, name, header, row):
@@ -178,6 +178,8 @@ def weights(folder):
         header = {"architecture": "mobilenetv3_small_050", "num_classes": "10", "input_size": json.dumps([3, 32, 32])}
         for name in ("my_net", "mobilenetv3_small_050"):
             save_file(small.state_dict(), folder / f"{name}.safetensors", metadata=header)
+        (folder.parent / "my_checkpoints").mkdir()
+        save_file(small.state_dict(), folder.parent / "my_checkpoints" / "small.safetensors", metadata=header)
         for name in ("resnet18", "mobilenetv2_100", "vit_tiny_patch16_224"):
             save_file(timm.create_model(name).state_dict(), folder / f"{name}.safetensors")
         mobilenets(folder, save_file)
