@@ -109,7 +109,7 @@ def noise(level, size=SMALL, seed=None):
 def class_folders(folder):
     for level, name in enumerate(("benign", "malignant")):
         (folder / name).mkdir(parents=True)
-        for i in range(60 if folder.name == "breast" else 12):
+        for i in range(90 if folder.name == "breast" else 12):
             noise(level, seed=1000 * level + i).save(folder / name / f"{i:02d}.png")
 
 
