@@ -34,7 +34,8 @@ def make_documented_workspace(folder, repository):
     weights(folder / "weights")
     examples(folder / "examples", repository / "examples")
     (folder / "my_nets.py").write_text(SMALL_NET)
-    (folder / "zoo.yaml").write_text("- {name: my net, source: mobilenetv3_small_050, weights: my_net.safetensors}\n")
+    entry = "- {{name: {}, source: mobilenetv3_small_050, weights: my_net.safetensors}}\n"
+    (folder / "zoo.yaml").write_text(entry.format("my net") + entry.format("mobilenetv2_100 · birds"), encoding="utf-8")
     results = "model,accuracy\nmobilenetv3_small_050,0.8\nresnet18,0.7\n"
     (folder / "fine_tuned.csv").write_text(results)
 
