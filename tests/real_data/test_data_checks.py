@@ -28,7 +28,7 @@ def findings(record):
 
 @pytest.fixture
 def check_npz(real_data):
-    return lambda name: check_data(real_data / "datasets" / f"{name}.npz").record
+    return lambda name, **more: check_data(real_data / "datasets" / f"{name}.npz", **more).record
 
 
 def test_pneumoniamnist_has_eight_pictures_in_train_and_val(real_data, check_npz, tmp_path, capsys):
@@ -59,7 +59,7 @@ def test_only_pneumoniamnist_has_other_shares_of_classes_in_test(check_npz):
 
 
 def test_brain_mri_has_25_copies_none_across_classes(unpacked):
-    record = check_data(unpacked("brain_mri_tumor_yes_no_253.tar.gz")).record
+    record = check_data(unpacked("brain_mri_tumor_yes_no_253.tar.gz"), holdout=0.0).record
     found = findings(record)
     assert found["Identical images"].text.startswith("25 images are copies of another, pixel by pixel.")
     assert found["Same picture, different labels"].severity == "passed"
@@ -68,7 +68,7 @@ def test_brain_mri_has_25_copies_none_across_classes(unpacked):
 
 
 def test_busi_has_one_copy_in_another_class(unpacked):
-    record = check_data(unpacked("busi_780_gray128.tar") / "busi").record
+    record = check_data(unpacked("busi_780_gray128.tar") / "busi", holdout=0.0).record
     assert findings(record)["Identical images"].text.startswith("1 image is a copy")
     assert findings(record)["Same picture, different labels"].num_groups == 1
 
@@ -80,7 +80,7 @@ def test_retinamnist_has_no_copies_and_ordered_classes(check_npz):
 
 
 def test_medical_mnist_has_a_few_copies(check_npz):
-    found = findings(check_npz("medical_mnist_6x400_gray64"))
+    found = findings(check_npz("medical_mnist_6x400_gray64", holdout=0.0))
     assert found["Identical images"].text.startswith("3 images are copies")
     assert found["Constant images"].num_groups == 4
 
