@@ -7,6 +7,7 @@ import pytest
 
 from crossgraft import check_data, fine_tune, rank_models, split_data
 from crossgraft.data import Split, open_dataset
+from crossgraft.errors import StorageError
 from crossgraft.options import TuneOptions
 from crossgraft.progress import Reporter
 from crossgraft.tune.planning.rows import open_rows
@@ -92,6 +93,28 @@ def test_a_quick_trial_on_fewer_images_is_tested_on_images_that_test_the_whole(i
         assert 0 < len(names) < 12
         assert {*names} < {every.image_name(row) for row in whole.test}
     assert split_data(images, val_fraction=0.4).split.test == whole.test
+
+
+def test_a_split_of_data_with_parts_of_their_own_can_be_given_to_rank(workspace, crossgraft):
+    for part, count in (("train", 20), ("test", 6)):
+        make_images(workspace / "official" / part, {"benign": count, "malignant": count})
+    assert crossgraft("split", "official", "--out", "split.json").code == 0
+    for number, asked in enumerate(([], ["--split", "split.json"])):
+        assert crossgraft("rank", "official", *MODELS, *asked, "--out", f"r{number}", "--json").code == 0
+    assert scores(workspace / "r0") == scores(workspace / "r1")
+    known = {report(workspace / run)["dataset"]["split_fingerprint"] for run in ("r0", "r1")}
+    assert known == {split_data("official").record.split_fingerprint}
+
+
+def test_a_place_that_cannot_hold_a_split_is_named(images, workspace, crossgraft):
+    (workspace / "file").write_text("{")
+    inside = crossgraft("split", "images", "--out", "file/split.json")
+    assert inside.code == StorageError.exit_code
+    assert "Cannot make the folder file" in inside.err
+    other = crossgraft("split", "images", "--out", "file")
+    assert other.code == 2
+    assert "or something else" in other.err
+    assert (workspace / "file").read_text() == "{"
 
 
 def test_holdout_0_ranks_all_images_and_cannot_be_tuned_on(images, workspace, crossgraft):

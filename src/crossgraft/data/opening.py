@@ -119,9 +119,10 @@ def open_dataset(
         slices=slices,
         allow_download=allow_download,
     )
-    request = make_request(options, use_split=use_split)
-    source, rows = list_rows(location, request, reporter)
-    elsewhere = _other_parts(location, rows, options, use_split) if default_split else ()
+    source, rows = list_rows(location, make_request(options, use_split=use_split), reporter)
+    if rows.splits is not None and use_split is not None and _divides_others(selection.split, rows):
+        source, rows = list_rows(location, make_request(options, use_split=None), Reporter(quiet=True))
+    elsewhere = _other_parts(location, rows, options, use_split) if default_split and selection.keeps_official else ()
     if rows.problems:
         raise DataError(rows.problems[0])
     classes = name_classes(rows.labels, rows.label_names, class_names)
@@ -156,6 +157,11 @@ def open_dataset(
     _refuse_emptied_classes(dataset)
     warn_of_unreadable(dataset, reporter)
     return dataset.readable()
+
+
+def _divides_others(split: Path | None, rows: SourceRows) -> bool:
+    """Whether a saved split is one of all rows, as ``split_data`` and ``fine_tune`` write it, and not of these alone."""
+    return split is not None and Split.load(split).num_images != len(rows.labels)
 
 
 def _other_parts(

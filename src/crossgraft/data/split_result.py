@@ -13,9 +13,10 @@ from crossgraft.data.leakage import leakage_in_words
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import PARTS, Split
-from crossgraft.errors import UsageError
+from crossgraft.errors import DataError, StorageError, UsageError
 from crossgraft.records import DataSplitRecord, SplitRow
 from crossgraft.result import Result
+from crossgraft.storage.atomic import describe_os_error
 from crossgraft.tasks import task_of
 from crossgraft.types import Targets
 
@@ -64,13 +65,23 @@ class DataSplit(Result[DataSplitRecord]):
         """
         if self.split is None:
             raise UsageError("There is no split to write.")
-        if file.exists() and not overwrite and Split.load(file) != self.split:
+        if file.exists() and not overwrite and not _holds(file, self.split):
             raise UsageError(
-                f"{file} holds another split. Choose another file with --out, or replace it with --overwrite."
+                f"{file} holds another split, or something else. Choose another file with --out, or replace it with --overwrite."
             )
-        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"Cannot make the folder {file.parent}: {describe_os_error(error)}.") from error
         self.split.save(file)
         return replace(self, out=file)
+
+
+def _holds(file: Path, split: Split) -> bool:
+    try:
+        return Split.load(file) == split
+    except DataError:
+        return False
 
 
 def describe_split(

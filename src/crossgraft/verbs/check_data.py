@@ -15,7 +15,7 @@ from crossgraft.data.dataset import Dataset
 from crossgraft.data.listing import location_text
 from crossgraft.data.selection import RowSelection
 from crossgraft.errors import UsageError
-from crossgraft.options import CheckOptions, configuration, from_mapping, options_of
+from crossgraft.options import CheckOptions, configuration, narrowed, options_of
 from crossgraft.options.data import OpeningOptions, SourceOptions, Splits
 from crossgraft.progress import Reporter
 from crossgraft.records import DataCheckRecord
@@ -70,7 +70,7 @@ def _survey(data: str | Path | Dataset, options: CheckOptions, reporter: Reporte
     if not isinstance(data, Dataset):
         return survey_location(
             data,
-            from_mapping(SourceOptions, {name: getattr(options, name) for name in options_of(SourceOptions)}),
+            narrowed(SourceOptions, options),
             selection,
             class_names=options.class_names,
             ordinal=options.ordinal,
