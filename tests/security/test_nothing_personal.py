@@ -134,7 +134,7 @@ def run_all(run, table):
     first = next(table.parent.glob("benign/*.png"))
     (table.parent / f"{PLACES[1]}-torn.png").write_bytes(first.read_bytes()[:200])
     torn.write_text(f"{table.read_text()}\n{PLACES[1]}-torn.png,benign,{PERSONS[0]}-x,{PERSONS[-1]},{PERSONS[1]}-x")
-    run("unreadable", "rank", torn, *RANK, "--out", "unreadable", "--debug")
+    run("unreadable", "rank", torn, *RANK, "--holdout", "0", "--out", "unreadable", "--debug")
 
 
 def test_the_commands_did_what_they_are_searched_for(done):
