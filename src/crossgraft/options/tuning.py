@@ -14,6 +14,7 @@ from crossgraft.options.running import Device, Looking, Output, Page, Parallel, 
 
 OptimizerName = Literal["adamw", "sgd"]
 ScheduleName = Literal["cosine", "constant"]
+BatchNormMode = Literal["train", "frozen", "adapt"]
 Entry = str | Path | Mapping[str, object]
 """One or several variants of a comparison: a spelling, a YAML file, or a mapping with a name and settings."""
 
@@ -143,6 +144,19 @@ class TrainingOptions(Options):
         "Patience of the first phase, in epochs.", default=None, least=1, default_text="10", in_protocol=True
     )
     precision: str = option("32, bf16, 16 (GPU) or 64.", default="32")
+    keep: float | None = option(
+        "Debiased CKA on val that training is to end at, in (0, 1): the regulariser becomes as strong as that takes.",
+        default=None,
+        default_text="the regulariser is as strong as it says",
+        in_protocol=True,
+    )
+    batch_norm: BatchNormMode | None = option(
+        "Means and variances of BatchNorm: train (of each batch, they move), frozen (the pretrained ones), or adapt (first "
+        "estimated on the training images, in the network that training starts from and compares with).",
+        default=None,
+        default_text="train; frozen with a regulariser that keeps features",
+        in_protocol=True,
+    )
 
 
 @options

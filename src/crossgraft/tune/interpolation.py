@@ -12,18 +12,17 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from crossgraft.data import Dataset
 from crossgraft.errors import UsageError
-from crossgraft.features.passes import run_pass
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import InterpolationPoint, InterpolationRecord, Reference
-from crossgraft.seeding import torch_generator
+from crossgraft.tune.engine.batch_norm import estimate_statistics, moved_batch_norms
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.forecast import NETWORKS, foresee_networks
-from crossgraft.tune.measuring.drift import parameter_distance, similarity_to_source
+from crossgraft.tune.measuring.drift import Compared, parameter_distance, similarity_to_source
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate_alone, predict_fold
 from crossgraft.tune.parts import FoldRows
 from crossgraft.words.metric_words import metric_name_in_words
@@ -37,8 +36,6 @@ REFERENCE = Reference(
 )
 BatchNormRule = Literal["estimate", "mix"]
 """What becomes of means and variances of BatchNorm between the ends."""
-
-_BATCH = 64
 
 
 def interpolate(
@@ -89,20 +86,8 @@ def interpolate(
                 f"{len(layers)} BatchNorm layers have other statistics at the two ends. Give the training images "
                 "(images=), so that those in between can be estimated."
             )
-        _estimate_statistics([mixed.get_submodule(name) for name in layers], mixed, images, device)
+        estimate_statistics(layers, mixed, images, device=device)
     return mixed
-
-
-def moved_batch_norms(start: Classifier, end: Classifier) -> list[str]:
-    """Names of the BatchNorm layers whose running mean or variance differs between the two networks."""
-    others = dict(start.named_modules())
-    return [
-        name
-        for name, layer in end.named_modules()
-        if isinstance(layer, nn.modules.batchnorm._BatchNorm)
-        and layer.running_mean is not None
-        and not _same_statistics(layer, others[name])
-    ]
 
 
 def with_body_of(end: Classifier, pretrained: Classifier) -> Classifier:
@@ -183,7 +168,7 @@ def interpolation_curve(
                 task=task, threshold_rule=threshold_rule, device=device, num_threads=num_threads,
             )  # fmt: skip
             similarity = similarity_to_source(
-                pretrained, [(network.to("cpu"), parts.test)], dataset, device=device, num_threads=num_threads
+                [Compared(network.to("cpu"), parts.test, pretrained)], dataset, device=device, num_threads=num_threads
             )
             if on_point is not None:
                 on_point(predictions)
@@ -242,37 +227,6 @@ def _mix(before: Tensor, after: Tensor, alpha: float) -> Tensor:
         return after
     mixed = torch.lerp(before.double(), after.double(), alpha).to(after.dtype)
     return torch.where(before == after, after, mixed)  # an infinity that both share would become nan
-
-
-def _same_statistics(one: nn.Module, other: nn.Module) -> bool:
-    return all(
-        torch.equal(getattr(one, name).cpu(), getattr(other, name).cpu()) for name in ("running_mean", "running_var")
-    )
-
-
-def _estimate_statistics(layers: Sequence[nn.Module], network: Classifier, images: TrainingImages, device: str) -> None:
-    """Average mean and variance of ``layers`` over batches of all images; everything else stays in eval mode.
-
-    Batches of nearly equal size in an order that is drawn once and for all: rows of a folder come class by class.
-    """
-    norms = [layer for layer in layers if isinstance(layer, nn.modules.batchnorm._BatchNorm)]
-    kept = [(layer.momentum, layer.num_batches_tracked) for layer in norms]
-    order = torch.randperm(len(images), generator=torch_generator(0, "statistics of BatchNorm"))
-    network.to(device)
-    for layer in norms:
-        layer.momentum = None
-        layer.num_batches_tracked = None if layer.num_batches_tracked is None else layer.num_batches_tracked.clone()
-        layer.reset_running_stats()
-        layer.train()
-    rows_of_batches = order.tensor_split(max(1, round(len(images) / _BATCH)))
-    batches = (images.normalise(images.read(rows)) for rows in rows_of_batches)
-    weight = network.head.weight
-    for _ in run_pass(network, batches, read=network.features, like=weight, eval_mode=False):
-        pass  # the layers in train mode look at them
-    for layer, (momentum, count) in zip(norms, kept, strict=True):
-        layer.momentum = momentum
-        layer.num_batches_tracked = None if count is None else count.to(weight.device)
-        layer.eval()
 
 
 def _refuse_other_network(before: dict[str, Tensor], after: dict[str, Tensor]) -> None:

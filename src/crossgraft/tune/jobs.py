@@ -122,7 +122,7 @@ class TrainingWork(Work[GridTraining, Trained]):
             shutil.rmtree(folder, ignore_errors=True)  # of a run that --overwrite has replaced
         prepared, plugins = self.prepared, self.prepared.plugins
         settings = replace(prepared.settings, **job.spec.point)
-        classifier = prepared.new_classifier()
+        classifier = self.data.networks.start()
         start = time.perf_counter()
         result = train(
             classifier,
@@ -134,6 +134,7 @@ class TrainingWork(Work[GridTraining, Trained]):
             settings=settings,
             regularizers=copy.deepcopy(plugins.regularizers),
             features_are_fixed=plugins.method.features_are_fixed,
+            keep=prepared.keep,
             checkpoint_folder=folder,
             configuration={"key": job.key},
             on_step=None if self.progress is None else self.progress.on_step,
@@ -184,6 +185,8 @@ class TrainingWork(Work[GridTraining, Trained]):
             "sampler": plugins.sampler,
             "flip": plugins.augmentation.flip,
             "settings": repr(replace(prepared.settings, **point, **on_any_machine)),
+            **({} if prepared.keep is None else {"keep": prepared.keep.target}),
+            **({} if prepared.batch_norm.mode == "train" else {"batch norm": prepared.batch_norm.mode}),
         }
         return hashlib.sha256(json.dumps(decisive, sort_keys=True, default=str).encode()).hexdigest()[:20]
 
@@ -245,7 +248,10 @@ def epoch_rows(
             val_metric=_number(row.metrics.get(metric)),
             val_cka=_number(row.metrics.get("cka")),
             val_cka_debiased=_number(row.metrics.get("cka_debiased")),
+            val_cka_adapted=_number(row.metrics.get("cka_adapted")),
+            val_cka_debiased_adapted=_number(row.metrics.get("cka_debiased_adapted")),
             metric_reason=None if _number(row.metrics.get(metric)) is not None else _why_none(row.metrics),
+            strength=row.strength if row.phase == "all" else None,
             is_best=row.phase == "all" and number - num_head - 1 == best_epoch,
             seconds=row.seconds,
         )

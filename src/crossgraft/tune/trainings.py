@@ -23,9 +23,10 @@ from crossgraft.tune.forecast import MEASURING, METRICS, foresee
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Trained, TrainingOutcome, TrainingWork, pick, trained_network
 from crossgraft.tune.looks import count_test_look
-from crossgraft.tune.measuring.drift import similarity_to_source
+from crossgraft.tune.measuring.drift import Compared, similarity_to_source
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions, evaluate, evaluate_alone, predict_fold
 from crossgraft.tune.parts import FoldRows
+from crossgraft.tune.planning.fold_networks import FoldNetworks
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import TuningRows, columns_of
@@ -43,6 +44,7 @@ class _Finished:
     """A fold whose model was picked and measured."""
 
     trained: Trained
+    networks: FoldNetworks
     predictions: FoldPredictions
     classifier: Classifier
 
@@ -74,18 +76,18 @@ def train_and_evaluate(
             progress = JobProgress(reporter, tracking, rule=prepared.rule, num_jobs=plan.record.num_jobs)
             foresee(prepared, plan.record, run=run, reporter=reporter)
             outcomes = _run_jobs(prepared, plan.record.num_jobs, run, progress, reporter)
-            done = [trained for of_fold in outcomes if (trained := results_of(of_fold))]
+            done = [(networks, trained) for networks, of_fold in outcomes if (trained := results_of(of_fold))]
             if not done:
-                raise DataError(f"No training ended with a model. The first one: {outcomes[0][0].reason}")
+                raise DataError(f"No training ended with a model. The first one: {outcomes[0][1][0].reason}")
             with reporter.part(MEASURING):
-                finished = [_finish_fold(prepared, of_fold, reporter) for of_fold in done]
+                finished = [_finish_fold(prepared, networks, of_fold, reporter) for networks, of_fold in done]
                 similarity = _similarity(prepared, finished, reporter)
         with reporter.part(METRICS):
             evaluation, of_folds = _evaluation(prepared, finished), _of_folds(prepared, finished)
         record = assemble_record(
             prepared,
             plan.record,
-            [outcome for of_fold in outcomes for outcome in of_fold],
+            [outcome for _, of_fold in outcomes for outcome in of_fold],
             [fold.trained for fold in finished],
             evaluation,
             of_folds=of_folds,
@@ -111,24 +113,26 @@ def train_and_evaluate(
 
 def _run_jobs(
     prepared: Preparation, num_jobs: int, run: RunDirectory | None, progress: JobProgress, reporter: Reporter
-) -> list[list[TrainingOutcome]]:
-    """Outcomes of each fold; the only training raises its error, one of several becomes a row with a reason."""
+) -> list[tuple[FoldNetworks, list[TrainingOutcome]]]:
+    """Networks and outcomes of each fold; the only training raises its error, one of several becomes a row with a reason."""
 
     def tell(outcome: TrainingOutcome) -> None:
         if outcome.reason:
             reporter.warn(f"The training {outcome.job.name} failed and is left out: {outcome.reason}")
 
-    outcomes: list[list[TrainingOutcome]] = []
+    outcomes: list[tuple[FoldNetworks, list[TrainingOutcome]]] = []
     for parts in prepared.rows.parts:
         work = TrainingWork(prepared, prepared.fold_data(parts), run, progress)
         jobs = [work.job(point) for point in prepared.request.points]
-        outcomes.append(run_jobs(jobs, work, keep_going=num_jobs > 1, told=tell))
-    if before := sum(map(num_read_back, outcomes)):
+        outcomes.append((work.data.networks, run_jobs(jobs, work, keep_going=num_jobs > 1, told=tell)))
+    if before := sum(num_read_back(of_fold) for _, of_fold in outcomes):
         reporter.say(f"{before} of {num_jobs} trainings were done before.")
     return outcomes
 
 
-def _finish_fold(prepared: Preparation, trained: Sequence[Trained], reporter: Reporter) -> _Finished:
+def _finish_fold(
+    prepared: Preparation, networks: FoldNetworks, trained: Sequence[Trained], reporter: Reporter
+) -> _Finished:
     """Pick a model by the validation rows; only then look at the test rows."""
     chosen = pick(trained, prepared.rule)
     classifier = trained_network(prepared.new_classifier(), chosen)
@@ -144,16 +148,23 @@ def _finish_fold(prepared: Preparation, trained: Sequence[Trained], reporter: Re
             device=prepared.settings.device,
             num_threads=prepared.num_threads,
         )
-    return _Finished(chosen, predictions, classifier.to("cpu").eval())
+    return _Finished(chosen, networks, predictions, classifier.to("cpu").eval())
 
 
 def _similarity(prepared: Preparation, finished: Sequence[_Finished], reporter: Reporter) -> dict[str, float]:
     """Similarity of features before and after, on the test rows."""
-    tuned = [(fold.classifier, fold.predictions.parts.test) for fold in finished]
     with reporter.stage("Comparing features before and after"):
+        compared = [
+            Compared(
+                fold.classifier,
+                fold.predictions.parts.test,
+                fold.networks.pretrained(),
+                fold.networks.adapted() if prepared.moves_features else None,
+            )
+            for fold in finished
+        ]
         return similarity_to_source(
-            prepared.pretrained(),
-            tuned,
+            compared,
             prepared.rows.dataset,
             device=prepared.settings.device,
             num_threads=prepared.num_threads,

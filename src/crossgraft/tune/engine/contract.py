@@ -12,6 +12,7 @@ from torch import Tensor
 
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
+from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods._method import Selection
@@ -91,6 +92,7 @@ class TrainedEpoch:
         metrics: What the evaluation found after the epoch.
         seconds: Duration of training and evaluation; after a resume, of the part since then.
         is_best: Whether the selection rule prefers this epoch to all before it in its phase.
+        strength: Factor of the terms that keep features in this epoch; 1 without ``keep``.
     """
 
     phase: PhaseName
@@ -100,6 +102,7 @@ class TrainedEpoch:
     metrics: Mapping[str, float]
     seconds: float
     is_best: bool
+    strength: float = 1.0
 
 
 OnStep = Callable[[StepReport], None]
@@ -122,6 +125,7 @@ class TrainingJob:
     settings: TrainerSettings
     checkpoint_folder: Path | None = None
     features_are_fixed: bool = False
+    keep: Keep | None = None
     configuration: Mapping[str, object] = field(default_factory=dict[str, object])
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from torch import nn
 
 from crossgraft.errors import UsageError
+from crossgraft.tune.engine.batch_norm import batch_norms_of
 from crossgraft.tune.methods._method import Selection
 
 HEAD_ALONE = "the head is trained alone first"
@@ -33,12 +36,13 @@ def apply_selection(classifier: nn.Module, selection: Selection) -> None:
 def apply_modes(classifier: nn.Module, selection: Selection) -> None:
     """Train mode where the selection says so, eval mode everywhere else (frozen BatchNorm, frozen Dropout).
 
-    Inside a named module, a part whose parameters are all frozen (by the network's author) goes back to eval mode.
+    Inside a named module, a part whose parameters are all frozen (by the network's author) goes back to eval mode, and so
+    does what the selection names.
     """
     classifier.eval()
     for name in selection.train_mode:
         classifier.get_submodule(name).train()
-    for name in _frozen_parts(selection):
+    for name in (*_frozen_parts(selection), *selection.eval_mode):
         classifier.get_submodule(name).eval()
 
 
@@ -71,11 +75,21 @@ def head_alone(selection: Selection) -> Selection:
 def training_batch_norms(classifier: nn.Module, selection: Selection) -> list[str]:
     """Names of the BatchNorm layers whose statistics move under ``selection``; modes are left as they were."""
     prefixes = tuple(f"{name}." if name else "" for name in selection.train_mode)
-    frozen = _frozen_parts(selection)
+    in_eval_mode = _frozen_parts(selection).union(selection.eval_mode)
     return [
         name
         for name, module in classifier.named_modules()
         if isinstance(module, nn.modules.batchnorm._BatchNorm)
         and f"{name}.".startswith(prefixes)
-        and name not in frozen
+        and name not in in_eval_mode
     ]
+
+
+def without_moving_statistics(classifier: nn.Module, selection: Selection) -> Selection:
+    """The same parameters are trained, but BatchNorm normalises with the statistics that it has, as in evaluation.
+
+    Layers without kept statistics have no others than those of the batch, and stay as they are.
+    """
+    kept = set(batch_norms_of(classifier))
+    moving = [name for name in training_batch_norms(classifier, selection) if name in kept]
+    return replace(selection, eval_mode=(*selection.eval_mode, *moving))

@@ -9,6 +9,7 @@ from torch import nn
 
 from crossgraft.tune.engine.cached_features import FeatureFeed, HeadOnly, features_of, shows_plain_images
 from crossgraft.tune.engine.contract import Feed, PhaseName, TrainingJob
+from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.modes import head_alone
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.step import Network
@@ -35,6 +36,7 @@ class Phase:
         selection: What is trained.
         regularizers: Whose terms are added; none while the head is trained alone.
         settings: Settings of this phase.
+        keep: Similarity to end at; None in the head's phase, where features do not move.
         features_are_fixed: Whether features never change in it, and are computed once where the feed allows.
     """
 
@@ -43,6 +45,7 @@ class Phase:
     regularizers: tuple[Regularizer, ...]
     settings: TrainerSettings
     features_are_fixed: bool
+    keep: Keep | None = None
 
     def feed_and_network(self, job: TrainingJob) -> tuple[Feed, nn.Module]:
         """What is fed into what: images into the whole network, or features into the head."""
@@ -65,7 +68,7 @@ def phases_of(job: TrainingJob) -> tuple[Phase, ...]:
         UsageError: The head is to be trained first, but nothing else is trained.
     """
     settings = job.settings
-    main = Phase("all", job.selection, job.regularizers, settings, job.features_are_fixed)
+    main = Phase("all", job.selection, job.regularizers, settings, job.features_are_fixed, job.keep)
     if not settings.head_first:
         return (main,)
     of_head = replace(

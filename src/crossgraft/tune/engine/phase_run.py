@@ -34,6 +34,9 @@ class Progress:
         best_value: Value of the rule's metric in that epoch.
         epochs_without_better: For the patience.
         stopped_early: Whether the patience has ended.
+        best_miss: How far that epoch is from the similarity to end at.
+        strength: Factor of the terms that keep features.
+        similarity: Similarity after the last epoch, while there is one to end at.
         scaler: State of the gradient scaler of float16.
     """
 
@@ -45,6 +48,9 @@ class Progress:
     best_value: float = math.nan
     epochs_without_better: int = 0
     stopped_early: bool = False
+    best_miss: float = math.inf
+    strength: float = 1.0
+    similarity: float = 1.0
     scaler: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -130,7 +136,7 @@ class PhaseRun:
         progress = self.progress
         step = progress.epoch * self.feed.steps_per_epoch + progress.step
         self.named.set_learning_rate_share(self.schedule.share(step))
-        terms = self.training_step.run(batch, step)
+        terms = self.training_step.run(batch, step, progress.strength)
         progress.step += 1
         progress.images += len(batch.rows)
         for name, value in terms.items():
@@ -164,10 +170,13 @@ class PhaseRun:
         terms = {name: total / max(progress.images, 1) for name, total in progress.sums.items()}
         value = self._compared(metrics, terms)
         best = progress.best_value if progress.best_epoch >= 0 else None
-        is_best = self.job.rule.is_better(value, best)
+        keep = self.phase.keep
+        miss = 0.0 if keep is None else keep.miss(metrics)
+        is_nearer, is_farther = miss < progress.best_miss, miss > progress.best_miss
+        is_best = best is None or is_nearer or (not is_farther and self.job.rule.is_better(value, best))
         progress.epochs_without_better = 0 if is_best else progress.epochs_without_better + 1
         if is_best or self.job.rule.keep == "last":
-            progress.best_epoch, progress.best_value = progress.epoch, value
+            progress.best_epoch, progress.best_value, progress.best_miss = progress.epoch, value, miss
             self.best = {name: tensor.detach().to("cpu", copy=True) for name, tensor in self.moving().items()}
         row = TrainedEpoch(
             phase=self.phase.name,
@@ -177,8 +186,12 @@ class PhaseRun:
             metrics=metrics,
             seconds=time.perf_counter() - started,
             is_best=is_best,
+            strength=progress.strength,
         )
         self.history.append(row)
+        if keep is not None:
+            progress.strength = keep.next_strength(progress.strength, metrics, progress.similarity)
+            progress.similarity = keep.similarity(metrics, progress.similarity)
         progress.epoch, progress.step, progress.sums, progress.images = progress.epoch + 1, 0, {}, 0
         patience, done = self.phase.settings.patience, progress.epoch
         out_of_patience = patience is not None and progress.epochs_without_better >= patience

@@ -20,7 +20,7 @@ from crossgraft.tune.engine.contract import StepBatch
 from crossgraft.tune.engine.optimizers import NamedOptimizer
 from crossgraft.tune.engine.reduction import sum_over_processes
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext, StepUpdate
+from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext, StepUpdate, keeps_reference
 
 
 class Network(nn.Module):
@@ -95,8 +95,11 @@ class TrainingStep:
         self.settings = settings
         self.task_weight = math.prod(regularizer.task_weight for regularizer in regularizers)
 
-    def run(self, batch: StepBatch, step: int) -> dict[str, float]:
+    def run(self, batch: StepBatch, step: int, strength: float = 1.0) -> dict[str, float]:
         """Make step number ``step`` on ``batch``, the batch of all processes together.
+
+        The terms of regularisers that compare with the starting network count ``strength`` times in the loss, and are
+        reported as they are without it.
 
         Returns:
             ``loss``, ``task`` and every ``<regulariser>/<term>`` of the whole batch, before the update.
@@ -111,7 +114,7 @@ class TrainingStep:
             for number, part in enumerate(parts):
                 is_last = number == len(parts) - 1
                 with self.fabric.no_backward_sync(self.network, enabled=not is_last):
-                    terms = self._terms(part, step, number)
+                    terms = self._terms(part, step, number, strength)
                     # The mean over the processes that follows is to be a sum.
                     self.fabric.backward(self.fabric.world_size * terms["loss"])
                 for name, term in terms.items():
@@ -121,7 +124,7 @@ class TrainingStep:
         self._clip(step)
         self.optimizer.step()
         if self.regularizers:
-            update = StepUpdate(self.classifier, self.named.learning_rates())
+            update = StepUpdate(self.classifier, self.named.learning_rates(), strength)
             for regularizer in self.regularizers:
                 regularizer.after_step(update)
         return values
@@ -153,7 +156,7 @@ class TrainingStep:
 
         return [part(number) for number in range(num_parts)]
 
-    def _terms(self, part: _Part, step: int, number: int) -> dict[str, Tensor]:
+    def _terms(self, part: _Part, step: int, number: int, strength: float) -> dict[str, Tensor]:
         """What one part adds to the loss and to each term of it."""
         features, logits = self.network(part.images)
         task = self.loss(logits, part.targets).sum() * part.image_weight
@@ -176,7 +179,8 @@ class TrainingStep:
             )
             for name, term in regularizer.loss(context).items():
                 terms[f"{regularizer.name}/{name}"] = term * part.term_weight
-                total = total + terms[f"{regularizer.name}/{name}"]
+                factor = strength if keeps_reference(regularizer) else 1.0
+                total = total + factor * terms[f"{regularizer.name}/{name}"]
         return {"loss": total, **terms}
 
     def _over_all_processes(self, sums: Mapping[str, Tensor]) -> dict[str, float]:

@@ -20,6 +20,7 @@ from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.tune.choice import spell
 from crossgraft.tune.engine.checkpoint import Checkpoint, damaged_checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.engine.contract import Evaluate, Feed, OnEpoch, OnStep, TrainedEpoch, TrainingJob, TrainingResult
+from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.launch import check_processes, make_fabric, processes_around, train_in_processes
 from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.engine.phase import phases_of
@@ -45,6 +46,7 @@ def train(
     settings: TrainerSettings,
     regularizers: Sequence[Regularizer] = (),
     features_are_fixed: bool = False,
+    keep: Keep | None = None,
     checkpoint_folder: Path | None = None,
     configuration: Mapping[str, object] | None = None,
     on_step: OnStep | None = None,
@@ -66,6 +68,7 @@ def train(
         regularizers: Their terms are added to the loss.
         features_are_fixed: Only the head trains; features are computed once where ``feed`` shows plain images and there is
             no regulariser.
+        keep: Similarity to end at, which decides how strong the regularisers are; None: they are as they say.
         checkpoint_folder: None: nothing is saved.
         configuration: What else decides the result (data, augmentation, …), as JSON; a checkpoint of another configuration is
             refused.
@@ -92,6 +95,7 @@ def train(
         settings=settings,
         checkpoint_folder=checkpoint_folder,
         features_are_fixed=features_are_fixed,
+        keep=keep,
         configuration=dict(configuration or {}),
     )
     phases_of(job)  # contradictions come to light before a process is started
@@ -220,5 +224,7 @@ def _configuration(job: TrainingJob) -> dict[str, Any]:
         "trained parameters": hashlib.sha256(trained.encode()).hexdigest()[:16],
         "starting weights": weights_fingerprint(job.classifier)[:16],
         "steps per epoch": job.feed.steps_per_epoch,
+        **({"eval mode": hashlib.sha256("\n".join(job.selection.eval_mode).encode()).hexdigest()[:16]} if job.selection.eval_mode else {}),
+        **({} if job.keep is None else {"keep": repr(job.keep)}),
         **job.configuration,
     }

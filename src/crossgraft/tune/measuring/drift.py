@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import tee
 
 import numpy as np
 import torch
+from jaxtyping import Int
 
 from crossgraft.data import Dataset
 from crossgraft.errors import NotApplicable
@@ -19,37 +21,58 @@ from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.logits import BATCH_SIZE
 
 
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """A fine-tuned network, and what its features are compared with.
+
+    Attributes:
+        tuned: Fine-tuned network.
+        rows: Its test rows.
+        pretrained: Network that it came from; None where its weights are not here.
+        adapted: The same weights with BatchNorm statistics of the training images; None where it has no BatchNorm.
+    """
+
+    tuned: Classifier
+    rows: Int[np.ndarray, " num_test"]
+    pretrained: Classifier | None
+    adapted: Classifier | None = None
+
+    @property
+    def pairs(self) -> dict[str, tuple[Classifier, Classifier]]:
+        """Ending of the name of a similarity → the two networks."""
+        pretrained, adapted, tuned = self.pretrained, self.adapted, self.tuned
+        found = {"": (pretrained, tuned), "_adapted": (adapted, tuned), "_untouched": (pretrained, adapted)}
+        return {ending: (one, other) for ending, (one, other) in found.items() if one is not None and other is not None}
+
+
 def similarity_to_source(
-    source: Classifier | None,
-    tuned: Sequence[tuple[Classifier, np.ndarray]],
-    dataset: Dataset,
-    *,
-    device: str,
-    num_threads: int,
+    compared: Sequence[Compared], dataset: Dataset, *, device: str, num_threads: int
 ) -> dict[str, float]:
     """Linear CKA of penultimate features, in eval mode and without augmentation; with folds the mean over them.
 
-    ``source`` is the pretrained network, None where its weights are not here; ``tuned`` is each fine-tuned
-    one with its test rows.
-
     Returns:
-        ``cka`` (biased, of the paper) and ``cka_debiased``; empty where there are too few rows, or nothing to compare with.
+        ``cka`` (biased, of the paper) and ``cka_debiased``, of the fine-tuned network to the pretrained one. Where that has
+        BatchNorm, also with the ending ``_adapted``, to the pretrained weights with statistics of the training images; and
+        ``_untouched``, of those two to each other: what moving statistics does without any training. Empty where there are
+        too few rows, or nothing to compare with.
 
-    Cost: two forward passes an image; memory for both networks and O(d²) numbers, however many rows there are.
+    Cost: a forward pass an image for each of two or three networks; memory for them and O(d²) numbers, however many rows
+    there are.
     """
-    if source is None:
-        return {}
-    found: list[tuple[float, float]] = []
-    for classifier, rows in tuned:
-        images = TrainingImages(dataset.take(rows), source.preprocessing, num_threads=num_threads)
-        with _placed(source, device), _placed(classifier, device):
-            stream = _compare(source, classifier, images, device)
-        try:
-            found.append((stream.compute(), stream.compute(debiased=True)))
-        except NotApplicable:
-            return {}
-    biased, debiased = np.mean(found, axis=0).tolist()
-    return {"cka": biased, "cka_debiased": debiased}
+    found: dict[str, list[tuple[float, float]]] = {}
+    for each in compared:
+        images = TrainingImages(dataset.take(each.rows), each.tuned.preprocessing, num_threads=num_threads)
+        for ending, stream in _compare(each, images, device).items():
+            try:
+                found.setdefault(ending, []).append((stream.compute(), stream.compute(debiased=True)))
+            except NotApplicable:
+                return {}
+    means = {ending: np.mean(values, axis=0).tolist() for ending, values in found.items()}
+    return {
+        f"{name}{ending}": value
+        for ending, both in means.items()
+        for name, value in zip(("cka", "cka_debiased"), both, strict=True)
+    }
 
 
 def parameter_distance(one: Classifier, other: Classifier) -> float:
@@ -62,15 +85,25 @@ def parameter_distance(one: Classifier, other: Classifier) -> float:
     return float(torch.stack(squares).sum().sqrt()) if squares else 0.0
 
 
-def _compare(source: Classifier, classifier: Classifier, images: TrainingImages, device: str) -> StreamingCka:
-    """Every batch is decoded once and goes through both networks."""
-    stream = StreamingCka()
-    first, second = tee(evaluation_batches(images, batch_size=BATCH_SIZE, device=device))
-    before = run_pass(source, first, read=source.features, like=source.head.weight)
-    after = run_pass(classifier, second, read=classifier.features, like=classifier.head.weight)
-    for pair in zip(before, after, strict=True):
-        stream.update(*pair)
-    return stream
+def _compare(compared: Compared, images: TrainingImages, device: str) -> dict[str, StreamingCka]:
+    """Every batch is decoded once and goes through each network once."""
+    streams = {ending: StreamingCka() for ending in compared.pairs}
+    if not streams:
+        return {}
+    networks = list({id(one): one for pair in compared.pairs.values() for one in pair}.values())
+    batches = evaluation_batches(images, batch_size=BATCH_SIZE, device=device)
+    with ExitStack() as places:
+        for network in networks:
+            places.enter_context(_placed(network, device))
+        passes = [
+            run_pass(network, own, read=network.features, like=network.head.weight)
+            for network, own in zip(networks, tee(batches, len(networks)), strict=True)
+        ]
+        for said in zip(*passes, strict=True):
+            features = {id(network): of_it for network, of_it in zip(networks, said, strict=True)}
+            for ending, (one, other) in compared.pairs.items():
+                streams[ending].update(features[id(one)], features[id(other)])
+    return streams
 
 
 @contextmanager

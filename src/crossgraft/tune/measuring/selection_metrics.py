@@ -26,7 +26,9 @@ from crossgraft.types import Targets
 SELECTION_METRICS = ("loss", "accuracy", "balanced_accuracy", "auc", "average_precision", "f1")
 """What ``--select-by`` may name."""
 SIMILARITY = ("cka", "cka_debiased")
-"""How alike the features are to those of the pretrained network: for the eye, nothing is picked by it."""
+"""How alike the features are to those of the pretrained network."""
+ADAPTED = ("cka_adapted", "cka_debiased_adapted")
+"""The same, to its weights with BatchNorm statistics of the training images."""
 
 
 def choose_rule(select_by: str | None, folds: Sequence[Targets], num_classes: int) -> SelectionRule:
@@ -82,6 +84,7 @@ class SelectionMetrics:
         batch_size: Images at a time.
         device: Where the network is.
         pretrained: What features are compared with after each epoch; None: they are not.
+        adapted: The same network with BatchNorm statistics of the training images.
     """
 
     images: TrainingImages | None
@@ -92,6 +95,7 @@ class SelectionMetrics:
     batch_size: int
     device: str
     pretrained: PretrainedFeatures | None = None
+    adapted: PretrainedFeatures | None = None
 
     def __post_init__(self) -> None:
         self._logits = None
@@ -113,13 +117,16 @@ class SelectionMetrics:
 
     def _similarity(self, features: Float[Tensor, "num_samples num_features"]) -> dict[str, float]:
         """From the features of the evaluation itself, so that it costs no further pass through the network."""
-        before = None if self.pretrained is None else self.pretrained()
-        if before is None:
-            return {}
-        try:
-            return dict(zip(SIMILARITY, both_linear_cka(before, features), strict=True))
-        except (NotApplicable, DataError):  # too few rows, or features that have collapsed or overflowed
-            return dict.fromkeys(SIMILARITY, math.nan)
+        found: dict[str, float] = {}
+        for names, kept in ((SIMILARITY, self.pretrained), (ADAPTED, self.adapted)):
+            before = None if kept is None else kept()
+            if before is None:
+                continue
+            try:
+                found |= zip(names, both_linear_cka(before, features), strict=True)
+            except (NotApplicable, DataError):  # too few rows, or features that have collapsed or overflowed
+                found |= dict.fromkeys(names, math.nan)
+        return found
 
 
 def _metrics_of(logits: Tensor, targets: Targets, task: Task) -> dict[str, float]:

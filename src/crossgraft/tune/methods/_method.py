@@ -20,11 +20,13 @@ class Selection:
         train_mode: Names of the modules that run in train mode, with all that is inside them (``""``: the whole
             network). Everything else stays in eval mode, so that the statistics of a frozen BatchNorm do not move and
             a frozen Dropout drops nothing.
+        eval_mode: Names of modules inside those that stay in eval mode all the same, though their parameters are trained.
     """
 
     trained: Mapping[str, str]
     frozen: Mapping[str, str]
     train_mode: tuple[str, ...]
+    eval_mode: tuple[str, ...] = ()
 
 
 @runtime_checkable

@@ -13,6 +13,10 @@ from crossgraft.errors import UsageError
 from crossgraft.tune.planning.situation import TrainingSituation
 
 
+FEWEST_FOR_SIMILARITY = 4
+"""Rows of a debiased CKA."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """When it holds, ``text`` is said; names in braces are fields of ``TrainingSituation``."""
@@ -81,6 +85,16 @@ REFUSED: tuple[Rule, ...] = (
     Rule(
         lambda s: s.num_points > 1 and not s.has_val,
         "--grid picks the best point by validation rows, but there are none (--val-fraction 0). Leave one out.",
+    ),
+    Rule(
+        lambda s: s.keep is not None and not s.keepers,
+        "--keep {keep.target:g} makes a regulariser as strong as it must be, and there is none that compares features with the "
+        "pretrained ones. Add one, for example --regularizer repsim, or leave --keep out.",
+    ),
+    Rule(
+        lambda s: s.keep is not None and s.fewest_val < FEWEST_FOR_SIMILARITY,
+        "--keep {keep.target:g} is looked for on the validation rows, of which there are {fewest_val}; a debiased CKA needs four "
+        "and many more to say much. Give more of them (--val-fraction), or leave --keep out.",
     ),
     Rule(
         lambda s: bool(s.given_in_grid),
@@ -204,5 +218,5 @@ def notes_on(situation: TrainingSituation) -> list[str]:
 
 def _fill(text: str, situation: TrainingSituation) -> str:
     names = ("plugins", "settings", "task", "num_train", "num_classes", "num_jobs", "method", "regularizers")
-    names += ("keepers", "images_at_once", "single_label_transforms", "given_in_grid", "trained_batch_norms")
+    names += ("keep", "fewest_val", "keepers", "images_at_once", "single_label_transforms", "given_in_grid", "trained_batch_norms")
     return text.format(**{name: getattr(situation, name) for name in names})

@@ -23,6 +23,7 @@ from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.choices import Plugins
+from crossgraft.tune.planning.fold_networks import FoldNetworks
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class FoldData:
         targets: (n, C) of the training rows.
         loss: Loss with weights counted from these rows.
         evaluate: Evaluation on the validation rows.
+        networks: Networks that trainings start from and are compared with.
         fingerprint: Fingerprint of everything about the data that decides the result.
     """
 
@@ -43,6 +45,7 @@ class FoldData:
     targets: Float[Tensor, "num_samples num_classes"]
     loss: Loss
     evaluate: Evaluate
+    networks: FoldNetworks
     fingerprint: str
 
 
@@ -54,23 +57,31 @@ def make_fold_data(
     settings: TrainerSettings,
     num_threads: int,
     *,
-    pretrained: Callable[[], Classifier | None] | None = None,
+    start: Callable[[], Classifier],
+    pretrained: Callable[[], Classifier | None],
+    adapts: bool = False,
 ) -> FoldData:
     """Read the images and count the weights of the loss; where a run computes is in ``settings``.
 
-    With ``pretrained``, every evaluation compares features with those of the network that it gives (None if it is not here).
+    Every evaluation compares features with those of the networks that ``pretrained`` leads to (None if it is not here),
+    unless they never change. ``start`` and ``adapts`` are those of ``FoldNetworks``.
     """
     train, val = dataset.take(parts.train), dataset.take(parts.val) if parts.val.size else None
     targets = target_matrix(dataset, parts.train)
     loss = plugins.loss.resolve(targets, task=dataset.task.name)
     val_images = None if val is None else TrainingImages(val, classifier.preprocessing, num_threads=num_threads)
     batch_size = max(settings.batch_size, 32)
-    before = None
-    if val_images is not None and pretrained is not None:
+    images = TrainingImages(train, classifier.preprocessing, num_threads=num_threads)
+    networks = FoldNetworks(start, pretrained, images, settings.device, adapts)
+
+    def features_of(load: Callable[[], Classifier | None]) -> PretrainedFeatures | None:
+        if val_images is None or plugins.method.features_are_fixed:
+            return None
         number_type = torch.float64 if settings.precision == "64-true" else torch.float32
-        before = PretrainedFeatures(
-            val_images, pretrained, batch_size=batch_size, device=settings.device, number_type=number_type
+        return PretrainedFeatures(
+            val_images, load, batch_size=batch_size, device=settings.device, number_type=number_type
         )
+
     evaluate = SelectionMetrics(
         images=val_images,
         targets=dataset.targets[parts.val],
@@ -79,10 +90,10 @@ def make_fold_data(
         task=dataset.task,
         batch_size=batch_size,
         device=settings.device if settings.num_processes == 1 else "cpu",
-        pretrained=before,
+        pretrained=features_of(networks.pretrained),
+        adapted=features_of(networks.adapted),
     )
-    images = TrainingImages(train, classifier.preprocessing, num_threads=num_threads)
-    return FoldData(parts.fold, images, targets, loss, evaluate, _fingerprint(dataset, parts, classifier))
+    return FoldData(parts.fold, images, targets, loss, evaluate, networks, _fingerprint(dataset, parts, classifier))
 
 
 def make_feed(data: FoldData, plugins: Plugins, settings: TrainerSettings) -> BatchMaker:

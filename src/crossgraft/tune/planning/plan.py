@@ -15,6 +15,7 @@ from crossgraft.runs import RunDirectory
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.planning.batch_norm import BatchNorm
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.contradictions import notes_on, warnings_on
 from crossgraft.tune.planning.fold_data import make_feed
@@ -138,7 +139,7 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
         steps_per_epoch=steps_per_epoch(num_train, settings.batch_size),
         num_steps=steps * num_folds,
         batch_size=settings.batch_size,
-        settings=settings_in_words(prepared.plugins, settings, prepared.rule),
+        settings=settings_in_words(prepared.plugins, settings, prepared.rule, prepared.batch_norm),
         seconds_per_step=cost.seconds_of_head_step if cost.features_once else per_step,
         expected_seconds=seconds * num_folds if is_known else None,
         expected_reason=cost.time_reason,
@@ -220,7 +221,9 @@ def _time(record: PlanRecord) -> str:
     return f"about {duration(record.expected_seconds)} at most ({record.expected_reason})"
 
 
-def settings_in_words(plugins: Plugins, settings: TrainerSettings, rule: SelectionRule) -> dict[str, str]:
+def settings_in_words(
+    plugins: Plugins, settings: TrainerSettings, rule: SelectionRule, batch_norm: BatchNorm
+) -> dict[str, str]:
     """What is chosen → how, in the order of a report; what is off is left out."""
     slots: dict[str, str] = {}
     for plugin in plugins.describe():
@@ -239,6 +242,8 @@ def settings_in_words(plugins: Plugins, settings: TrainerSettings, rule: Selecti
         "device": settings.device + (f" × {settings.num_processes}" if settings.num_processes > 1 else ""),
         "picked by": rule.name,
     }
+    if batch_norm.num_layers:
+        described["batch norm"] = batch_norm.in_words
     if settings.layer_decay != 1:
         described["layer decay"] = f"{settings.layer_decay:g}"
     if settings.head_first:

@@ -18,12 +18,14 @@ from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tasks import Task
+from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.measuring.selection_metrics import choose_rule
 from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.parts import FoldRows, TuningRows
+from crossgraft.tune.planning.batch_norm import BatchNorm, choose_batch_norm, selection_with
 from crossgraft.tune.planning.choices import Plugins, choose_plugins
 from crossgraft.tune.planning.contradictions import refuse_contradictions
 from crossgraft.tune.planning.defaults import trainer_settings
@@ -49,7 +51,9 @@ class Preparation:
         plugins: Plug-ins in the slots.
         settings: Settings of the trainer, without the grid.
         selection: Selection of what is trained.
+        batch_norm: What BatchNorm normalises with.
         rule: Rule that selects epoch and grid point.
+        keep: Similarity that trainings are to end at.
         num_threads: Number of threads that read images.
         notes: What the plan says about the start.
     """
@@ -63,7 +67,9 @@ class Preparation:
     plugins: Plugins
     settings: TrainerSettings
     selection: Selection
+    batch_norm: BatchNorm
     rule: SelectionRule
+    keep: Keep | None
     num_threads: int
     notes: list[str]
 
@@ -71,6 +77,11 @@ class Preparation:
     def options(self) -> TuneOptions:
         """Options of ``fine_tune``."""
         return self.request.options
+
+    @property
+    def moves_features(self) -> bool:
+        """Whether fine-tuned features can differ from those of the network as it came."""
+        return not self.plugins.method.features_are_fixed or self.batch_norm.mode == "adapt"
 
     def situation(self, point: GridPoint | None = None) -> TrainingSituation:
         """What contradictions are looked for in, at one point of the grid."""
@@ -86,6 +97,8 @@ class Preparation:
             num_jobs=len(points) * len(self.rows.parts),
             num_points=len(points),
             trained_batch_norms=tuple(training_batch_norms(self.classifier, self.selection)),
+            keep=self.keep,
+            fewest_val=min(len(of_fold.val) for of_fold in self.rows.parts),
             given=given(self.options),
             grid_settings=frozenset(points[0]),
         )
@@ -113,7 +126,9 @@ class Preparation:
             self.plugins,
             self.settings,
             self.num_threads,
-            pretrained=None if self.plugins.method.features_are_fixed else self.pretrained,
+            start=self.new_classifier,
+            pretrained=self.pretrained,
+            adapts=self.batch_norm.mode == "adapt",
         )
 
 
@@ -140,6 +155,8 @@ def prepare(
     classifier = make_classifier(backbone, task.num_outputs(len(dataset.class_names)), seed=options.seed)
     notes = put_first_adapters_in(classifier, plugins.method, request.adapter, seed=options.seed)
     settings = trainer_settings(options, plugins, num_train=len(train), num_parameters=backbone.num_parameters)
+    selection = plugins.method.select(classifier)
+    batch_norm, about_norms = choose_batch_norm(options.batch_norm, plugins, classifier, selection)
     val_targets = [dataset.targets[of_fold.val] for of_fold in rows.parts]
     prepared = Preparation(
         rows=rows,
@@ -150,10 +167,12 @@ def prepare(
         classifier=classifier,
         plugins=plugins,
         settings=settings,
-        selection=plugins.method.select(classifier),
+        selection=selection_with(batch_norm, classifier, selection),
+        batch_norm=batch_norm,
         rule=choose_rule(options.select_by, val_targets, len(dataset.class_names)),
+        keep=None if options.keep is None else Keep.of(options.keep, adapted=batch_norm.mode == "adapt"),
         num_threads=options.workers or available_cores(),
-        notes=notes,
+        notes=[*notes, *about_norms, *batch_norm.notes(len(train))],
     )
     for point in request.points:  # what has no meaning comes to light before the first training
         refuse_contradictions(prepared.situation(point))

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from crossgraft.tasks import Task
 from crossgraft.tune.augmentations._augmentation import is_identity
+from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning.choices import Plugins
+from crossgraft.tune.regularizers._regularizer import keeps_reference
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class TrainingSituation:
         num_jobs: Folds × grid points.
         num_points: Number of points of the grid.
         trained_batch_norms: Names of BatchNorm layers whose statistics would move.
+        keep: Similarity to end at.
+        fewest_val: Selection rows of the fold that has the fewest.
         given: Arguments that the user gave.
         grid_settings: Settings that the grid varies.
     """
@@ -39,6 +43,8 @@ class TrainingSituation:
     num_jobs: int
     num_points: int
     trained_batch_norms: tuple[str, ...]
+    keep: Keep | None
+    fewest_val: int
     given: frozenset[str]
     grid_settings: frozenset[str]
 
@@ -56,7 +62,7 @@ class TrainingSituation:
     def keepers(self) -> str:
         """Names of the regularisers that compare with the weights training starts from: all that do not say otherwise."""
         found = self.plugins.regularizers
-        return ", ".join(each.name for each in found if getattr(each, "keeps_reference", True))
+        return ", ".join(each.name for each in found if keeps_reference(each))
 
     @property
     def images_at_once(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jaxtyping import Float
 from torch import Tensor
 
+from crossgraft.conflicts import Situation
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.regularizers._reference import (
     Reference,
@@ -13,6 +14,16 @@ from crossgraft.tune.regularizers._reference import (
     starting_network,
 )
 from crossgraft.tune.regularizers._regularizer import StepContext, TrainingSet
+
+
+def cost_of_pairs(name: str, situation: Situation) -> str:
+    """What the features of the starting network cost a regulariser, for the plan."""
+    if situation.shows_plain_images:
+        return f"{name}: the pretrained features of each image are computed once, before the first step, and looked up."
+    return (
+        f"{name}: a frozen copy of the pretrained network looks at each batch, about a third more time per step, because "
+        "augmentation and batch transforms change images anew in each epoch. With --augmentation none features are computed once."
+    )
 
 
 class PairedReference:

@@ -95,10 +95,12 @@ class StepUpdate:
     Attributes:
         classifier: With its new weights.
         learning_rates: Name of each trained parameter of the classifier → its learning rate in this step.
+        strength: What ``--keep`` has multiplied the terms by; what is changed here is to be changed so many times as much.
     """
 
     classifier: Classifier
     learning_rates: Mapping[str, float]
+    strength: float = 1.0
 
 
 @runtime_checkable
@@ -167,3 +169,8 @@ class Regularizer(Protocol):
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Restore what ``state_dict`` gave, after ``attach``."""
+
+
+def keeps_reference(regularizer: Regularizer) -> bool:
+    """Whether it compares with the network that training starts from: all that do not say otherwise."""
+    return bool(getattr(regularizer, "keeps_reference", True))

@@ -14,7 +14,7 @@ from crossgraft.conflicts import Situation
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.regularizers._batch_cka import batch_cka
-from crossgraft.tune.regularizers._paired_reference import PairedReference
+from crossgraft.tune.regularizers._paired_reference import PairedReference, cost_of_pairs
 from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext, StepUpdate, TrainingSet
 
 
@@ -82,17 +82,11 @@ class HCS(Regularizer):
 
     def remarks(self, situation: Situation) -> list[str]:
         """What the pretrained features cost."""
-        if self.cache is not False and situation.shows_plain_images:
-            return [
-                "hcs: the pretrained features of each image are computed once, before the first step, and looked up."
-            ]
-        copy = "hcs: a frozen copy of the pretrained network looks at each batch, about a third more time per step"
         if self.cache is False:
-            return [f"{copy}."]
-        return [
-            f"{copy}, because augmentation and batch transforms change images anew in each epoch. With --augmentation none "
-            "features are computed once."
-        ]
+            return [
+                "hcs: a frozen copy of the pretrained network looks at each batch, about a third more time per step."
+            ]
+        return [cost_of_pairs(self.name, situation)]
 
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
         """Copy the weights, or look at every training image once.

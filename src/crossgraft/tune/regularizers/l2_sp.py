@@ -93,9 +93,9 @@ class L2SP(Regularizer):
                 strength = self.alpha if name in self._start else self.beta
                 pull_to = self._start[name] if name in self._start else torch.zeros_like(weight)
                 shares.setdefault(update.learning_rates[name] * strength, []).append((weight, pull_to))
-        for share, pairs in shares.items():
+        for rate, pairs in shares.items():
             weights, starts = zip(*pairs, strict=True)
-            torch._foreach_lerp_(list(weights), list(starts), share)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_lerp_(list(weights), list(starts), min(rate * update.strength, 1.0))  # pyright: ignore[reportPrivateImportUsage]
 
     def _trained_body(self, classifier: Classifier) -> list[tuple[Tensor, Tensor]]:
         """Each trained weight of the body and where it started."""

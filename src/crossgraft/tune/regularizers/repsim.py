@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -14,13 +14,16 @@ from crossgraft.conflicts import Situation
 from crossgraft.errors import DataError, UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.regularizers._covariance import Moments, moments_of_all, moments_of_batch, wide
+from crossgraft.tune.regularizers._gram import gram_distance
 from crossgraft.tune.regularizers._kept_moments import kept_or_computed
 from crossgraft.tune.regularizers._moment_terms import MomentMatching, Normalize
-from crossgraft.tune.regularizers._paired_reference import PairedReference
+from crossgraft.tune.regularizers._paired_reference import PairedReference, cost_of_pairs
 from crossgraft.tune.regularizers._procrustes import procrustes_distance
 from crossgraft.tune.regularizers._reference import features_of_batches, starting_network
 from crossgraft.tune.regularizers._regularizer import StepContext, StepUpdate, TrainingSet
 
+_PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {"gram": gram_distance, "procrustes": procrustes_distance}
+"""Modes that compare the features of the same images."""
 _FEWEST_IMAGES = 2
 _FEWEST_FOR_A_COVARIANCE = 64
 
@@ -31,8 +34,10 @@ class RepSim:
 
         covariance = weight · ‖Σ − Qᵀ Σ₀ Q‖²_F / ‖Σ₀‖²_F        Q orthogonal, learned, the identity at first
 
-    Σ is that of the batch (of all processes), Σ₀ that of all training images, both divided by n − 1. The paper has no
-    divisor ‖Σ₀‖²; it lets one weight serve networks whose features differ in size (``normalize="none"`` is the paper's form).
+    Both are those of the images of the step (of all processes), divided by n − 1: the chance of a batch is the same on both
+    sides and cancels. The paper takes Σ₀ from all training images and has no divisor ‖Σ₀‖² (``preset="paper"``). A batch of b
+    images then misses its target by (r + 1) / (b − 1) · ‖Σ₀‖² on average, r being the effective rank of Σ₀, which the network
+    can only lower by shrinking its features. Nor can it know the Σ₀ of a BatchNorm in train mode; see ``--batch-norm``.
 
     **Similarity is not kept by construction**, whatever the paper says after its equation 9: a covariance does not know which
     image has which features. Features that are dealt to other images leave the term at 0 and share nothing:
@@ -47,16 +52,18 @@ class RepSim:
     True
 
     With Q free to go anywhere the term even fixes no more than the spectrum of Σ: its minimum over Q is Σᵢ (λᵢ(Σ) − λᵢ(Σ₀))².
-    What is similar after training is so because training began there and took small steps. ``mode="procrustes"`` compares
-    images one by one instead: 1 − ‖FᵀF₀‖_* / (‖F‖ ‖F₀‖), with the best rotation and scale in closed form, as equation 10
-    asks for.
+    What is similar after training is so because training began there, and saw the same images on both sides, step after step.
+    Two modes compare images one by one. ``gram`` is the same distance between inner products of images, ‖K − K₀‖² / ‖K₀‖²
+    with K = F Fᵀ of centred features, which no rotation changes. ``procrustes`` is 1 − ‖FᵀF₀‖_* / (‖F‖ ‖F₀‖), with the best
+    rotation and scale in closed form, as equation 10 asks for.
 
     Attributes:
         weight: Strength ≥ 0; 0 trains exactly as without.
-        mode: ``covariance``, or ``procrustes``, which sees the same images in both networks.
-        reference: Where Σ₀ comes from: ``dataset`` (all training images as evaluation shows them), ``dataset_aug``
-            (``passes`` epochs of them augmented and mixed as in training), or ``batch`` (the images of the step, by a
-            frozen copy of the network).
+        mode: ``covariance``, ``gram`` or ``procrustes``.
+        preset: ``paper``: ``reference=dataset`` and ``normalize=none``; ``auto``: ``batch`` and ``ref``. What is given counts.
+        reference: Where Σ₀ comes from: ``batch`` (the images of the step, by a frozen copy of the network), ``dataset`` (all
+            training images as evaluation shows them) or ``dataset_aug`` (``passes`` epochs of them augmented and mixed as in
+            training).
         normalize: ``ref`` divides by ‖Σ₀‖²_F, and the term of the means by ‖μ₀‖²; ``none`` does not.
         learn_q: False keeps Q the identity.
         q_learning_rate: Rate of Q, above 0; by default the network's. The larger, the more the term fixes only the spectrum.
@@ -64,9 +71,10 @@ class RepSim:
         mean_weight: Strength ≥ 0 of a term ``mean``, ‖μ − α Qᵀ μ₀‖² (times ``weight``), which the paper leaves out.
         passes: Epochs that ``dataset_aug`` looks at.
 
-    Cost: one pass over the training images, kept on disk for the next run where they are plain, and about four products of
-    d × d matrices a step (seven where a batch has more than d images). With ``batch`` or ``procrustes`` a pass of the frozen
-    copy instead, unless training shows images the same way every time.
+    Cost: a pass of the frozen copy a step, about a third more time, unless training shows images the same way every time:
+    then one pass over the training images before the first step. And about four products of d × d matrices a step (seven
+    where a batch has more than d images); with ``gram`` three of b × b × d instead. ``dataset`` needs no copy: one pass over
+    the training images, kept on disk for the next run where they are plain.
 
     Reference: Zu, Xie, Chen, Liang, Ma, Keeping Representation Similarity in Finetuning for Medical Image Analysis (arXiv
     2503.07399), equations 10–14.
@@ -81,9 +89,10 @@ class RepSim:
     keeps_reference: ClassVar[bool] = True
 
     weight: float = 1.0
-    mode: Literal["covariance", "procrustes"] = "covariance"
-    reference: Literal["dataset", "dataset_aug", "batch"] = "dataset"
-    normalize: Normalize = "ref"
+    mode: Literal["covariance", "gram", "procrustes"] = "covariance"
+    preset: Literal["auto", "paper"] = "auto"
+    reference: Literal["batch", "dataset", "dataset_aug"] | None = None
+    normalize: Normalize | None = None
     learn_q: bool = True
     q_learning_rate: float | None = None
     learn_alpha: bool = False
@@ -100,16 +109,8 @@ class RepSim:
             raise UsageError(f"q_learning_rate of repsim must be a number above 0, found {rate}. See learn_q=false.")
         if self.passes < 1:
             raise UsageError(f"passes of repsim must be at least 1, found {self.passes}.")
-        if self.mode == "procrustes" and (self.mean_weight > 0 or self.learn_alpha or rate is not None):
-            raise UsageError(
-                "repsim:mode=procrustes has its best rotation and scale in closed form; mean_weight, learn_alpha and "
-                "q_learning_rate are of mode=covariance. Leave them out."
-            )
-        if self.mode == "procrustes" and self.reference == "dataset_aug":
-            raise UsageError(
-                "repsim:mode=procrustes compares the images of each step one by one, so that reference=dataset_aug has no "
-                "meaning there. Leave it out."
-            )
+        if self.mode in _PAIRED:
+            self._refuse_covariance_options()
         if rate is not None and not self.learn_q:
             raise UsageError("repsim:learn_q=false never moves Q. Leave out q_learning_rate, or learn_q=false.")
         if self.passes > 1 and self.reference != "dataset_aug":
@@ -119,12 +120,38 @@ class RepSim:
             )
         self._matching: MomentMatching | None = None
         self._start: Moments | PairedReference | None = None  # of mode=covariance
-        self._paired: PairedReference | None = None  # of mode=procrustes
+        self._paired: PairedReference | None = None  # of the other modes
+
+    def _refuse_covariance_options(self) -> None:
+        of_covariances = {
+            "mean_weight": self.mean_weight > 0,
+            "learn_alpha": self.learn_alpha,
+            "q_learning_rate": self.q_learning_rate is not None,
+            "learn_q": not self.learn_q,
+            "preset": self.preset != "auto",
+            "normalize": self.normalize is not None,
+            "reference": self.reference not in (None, "batch"),
+        }
+        if given := [name for name, is_given in of_covariances.items() if is_given]:
+            raise UsageError(
+                f"repsim:mode={self.mode} compares the images of each step one by one, with the best rotation already in it; "
+                f"{', '.join(given)} of repsim {'is' if len(given) == 1 else 'are'} about mode=covariance. Leave "
+                f"{'it' if len(given) == 1 else 'them'} out."
+            )
+
+    @property
+    def _source(self) -> str:
+        """Where the features come from that are compared with."""
+        return self.reference or ("dataset" if self.preset == "paper" else "batch")
+
+    @property
+    def _divisor(self) -> Normalize:
+        return self.normalize or ("none" if self.preset == "paper" else "ref")
 
     def remarks(self, situation: Situation) -> list[str]:
-        """What makes a covariance of a batch say little."""
-        if self.mode != "covariance":
-            return []
+        """What the pretrained features cost, or what makes a covariance of a batch say little."""
+        if self._source == "batch":
+            return [cost_of_pairs(self.name, situation)]
         said: list[str] = []
         if situation.images_at_once < _FEWEST_FOR_A_COVARIANCE:
             said.append(
@@ -132,7 +159,7 @@ class RepSim:
                 "one image says nothing: its term is 0). Use a larger --batch-size or a smaller --accumulate, or "
                 "repsim:reference=batch, which sees the same images in both networks."
             )
-        if self.reference == "dataset" and situation.changes_images:
+        if self._source == "dataset" and situation.changes_images:
             said.append(
                 "RepSim compares augmented or mixed images with the training images as they are, so part of its term is what "
                 "that does to an image. repsim:reference=dataset_aug looks at them augmented and mixed at the start, too."
@@ -152,7 +179,7 @@ class RepSim:
             StorageError: What was computed cannot be kept on disk.
         """
         self.detach()
-        if self.mode == "procrustes":
+        if self.mode in _PAIRED:
             self._paired = PairedReference(classifier, training_set)
             return
         weight = wide(classifier.head.weight)
@@ -161,10 +188,10 @@ class RepSim:
             weight,
             learn_q=self.learn_q,
             learn_alpha=self.learn_alpha,
-            normalize=self.normalize,
+            normalize=self._divisor,
             mean_weight=self.mean_weight,
         )
-        if self.reference == "batch":
+        if self._source == "batch":
             self._start = PairedReference(classifier, training_set)
         elif training_set is not None:
             moments = self._moments_of(classifier, training_set)
@@ -176,13 +203,13 @@ class RepSim:
         def compute() -> Moments:
             shown = (
                 training_set.plain_batches()
-                if self.reference == "dataset"
+                if self._source == "dataset"
                 else training_set.training_batches(self.passes)
             )
             network = starting_network(classifier)
             return moments_of_all(features_of_batches(network, shown, like=classifier.head.weight))
 
-        data = training_set.fingerprint if self.reference == "dataset" else None
+        data = training_set.fingerprint if self._source == "dataset" else None
         moments = kept_or_computed(classifier, data, compute)
         if not all(bool(tensor.isfinite().all()) for tensor in moments):
             raise DataError(
@@ -192,14 +219,14 @@ class RepSim:
         return moments
 
     def loss(self, context: StepContext) -> dict[str, Tensor]:
-        """The term ``covariance`` (and ``mean``), or ``procrustes``; 0 of fewer than two images.
+        """The term ``covariance`` (and ``mean``), ``gram`` or ``procrustes``; 0 of fewer than two images.
 
         Raises:
             UsageError: ``attach`` was not called, or ``reference`` needs training images and it was given none.
         """
         with torch.autocast(context.features.device.type, enabled=False):
             if self._paired is not None:
-                terms = {"procrustes": self._procrustes(context, self._paired)}
+                terms = {self.mode: self._of_pairs(context, self._paired)}
             elif self._matching is not None and self._start is not None:
                 terms = self._of_moments(context, self._matching, self._start)
             else:
@@ -213,11 +240,11 @@ class RepSim:
         """Part of a batch may have no covariance; the terms are 0 then, because processes expect a gradient for everything."""
         return self.weight == 0 or context.num_images_of_all < _FEWEST_IMAGES
 
-    def _procrustes(self, context: StepContext, start: PairedReference) -> Tensor:
+    def _of_pairs(self, context: StepContext, start: PairedReference) -> Tensor:
         if self._has_no_term(context):
             return 0 * context.features.sum()
         both = torch.cat([wide(context.features), wide(start.features(context))], dim=1)
-        return procrustes_distance(*context.of_all_processes(both).tensor_split(2, dim=1))
+        return _PAIRED[self.mode](*context.of_all_processes(both).tensor_split(2, dim=1))
 
     def _of_moments(
         self, context: StepContext, matching: MomentMatching, start: Moments | PairedReference

@@ -1,0 +1,82 @@
+"""What BatchNorm normalises with while a network is trained: chosen before the first step, and said in the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crossgraft.errors import UsageError
+from crossgraft.models.classifier import Classifier
+from crossgraft.options.tuning import BatchNormMode
+from crossgraft.tune.engine.batch_norm import BATCH_SIZE, batch_norms_of
+from crossgraft.tune.engine.modes import training_batch_norms, without_moving_statistics
+from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.planning.choices import Plugins
+from crossgraft.tune.regularizers._regularizer import keeps_reference
+from crossgraft.words.formatting import counted
+
+
+@dataclass(frozen=True)
+class BatchNorm:
+    """What was decided.
+
+    Attributes:
+        mode: ``train``: the mean and variance of each batch, which move the kept ones; ``frozen``: the kept ones, as in
+            evaluation; ``adapt``: as ``train``, from a network whose kept ones were estimated on the training images first.
+        reason: Why, in words, where nobody asked for it.
+        num_layers: Layers that it is about; 0: there is nothing to decide.
+    """
+
+    mode: BatchNormMode
+    reason: str
+    num_layers: int
+
+    @property
+    def in_words(self) -> str:
+        """For the plan."""
+        return f"{self.mode} ({self.reason})" if self.reason else self.mode
+
+    def notes(self, num_train: int) -> list[str]:
+        """What the plan says about it."""
+        if self.mode != "adapt" or not self.num_layers:
+            return []
+        layers = counted(self.num_layers, "BatchNorm layer")
+        said = f"Mean and variance of {layers} are estimated on the training images before the first step; that network is start and reference."
+        if num_train < BATCH_SIZE * 3 // 2:
+            said += f" They come from one batch of {counted(num_train, 'image')}, and are noisy."
+        return [said]
+
+
+def choose_batch_norm(
+    asked: BatchNormMode | None, plugins: Plugins, classifier: Classifier, selection: Selection
+) -> tuple[BatchNorm, list[str]]:
+    """The decision, and what the plan says where there is nothing to decide.
+
+    Left open it is ``train``, as networks are fine-tuned usually; beside a regulariser that compares with the network that
+    training starts from it is ``frozen``, because moved statistics alone change features more than training does.
+
+    Raises:
+        UsageError: Random weights have no statistics that are worth keeping.
+    """
+    layers = batch_norms_of(classifier)
+    if asked in ("frozen", "adapt") and plugins.method.starts_from_scratch:
+        raise UsageError(
+            f"--batch-norm {asked} is about the statistics of the pretrained network, but --method {plugins.method.name} "
+            "replaces it by random weights. Leave one of them out."
+        )
+    if not layers:
+        notes = [f"The network has no BatchNorm layers with kept statistics, so --batch-norm {asked} does nothing."]
+        return BatchNorm("train", "", 0), notes if asked else []
+    moving = training_batch_norms(classifier, selection)
+    if asked is not None:
+        is_idle = asked in ("train", "frozen") and not moving
+        notes = [f"--method {plugins.method.name} keeps the statistics of BatchNorm as they are anyway."]
+        return BatchNorm(asked, "", len(layers)), notes if is_idle else []
+    keepers = [each.name for each in plugins.regularizers if keeps_reference(each)]
+    if keepers and moving and not plugins.method.starts_from_scratch:
+        return BatchNorm("frozen", f"because {' and '.join(keepers)} compare features", len(layers)), []
+    return BatchNorm("train", "", len(layers)), []
+
+
+def selection_with(batch_norm: BatchNorm, classifier: Classifier, selection: Selection) -> Selection:
+    """What is trained, in the modes that were decided."""
+    return without_moving_statistics(classifier, selection) if batch_norm.mode == "frozen" else selection
