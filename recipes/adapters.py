@@ -21,17 +21,11 @@ from typing import Any
 from adapters_page import PRETRAINING, write_page
 from studies import MEDICAL_TARGETS, SEEDS, SMOKE_TARGETS, Target, mobilenets, short, smoke_specs
 from study_rows import read_table
-from study_trainings import RESULTS, Rows, Training, do_all, read_arguments, seeds_of, study_parser, tune
+from study_trainings import RESULTS, Rows, Training, do_all, read_arguments, seeds_of, study_parser
+from study_vit import VIT, VIT_NAME, pretrained_vit
 
-from crossgraft import export_model
 from crossgraft.compute import limit_threads
 from crossgraft.models import ModelSpec
-
-VIT = {"img_size": 32, "patch_size": 4, "embed_dim": 96, "depth": 6, "num_heads": 3}
-VIT_NAME = "vit_d96"
-VIT_PREPROCESSING = {"input_size": [3, 32, 32], "mean": [0.5] * 3, "std": [0.5] * 3, "crop_pct": 1.0}
-NATURAL = Target(PRETRAINING, "Natural images", "cifar10_jpeg_5000_1000.npz")
-NATURAL_EPOCHS, NATURAL_CLASSES = 40, 10
 
 METHODS = {"lora": "lora:4", "adaptformer": "adaptformer:64", "partial-3": "partial:3"}
 BESIDE = {"full": "full", "linear": "linear"}
@@ -44,7 +38,7 @@ def main(command_line: Sequence[str] | None = None) -> None:
     failed = 0
     if arguments.only != ["none"]:
         with limit_threads(arguments.threads):
-            specs = [pretrained_vit(arguments), *others(arguments)]
+            specs = [pretrained_vit(arguments, PRETRAINING), *others(arguments)]
             failed = do_all(jobs(targets, specs, arguments), Rows(arguments))
     if arguments.out is not None:
         tables = {target.name: read_table(arguments.rows, target.name) for target in targets}
@@ -56,26 +50,6 @@ def main(command_line: Sequence[str] | None = None) -> None:
         )
     if failed:
         raise SystemExit(f"{failed} trainings failed; the same command tries them again")
-
-
-def pretrained_vit(arguments: argparse.Namespace) -> ModelSpec:
-    """The ViT with weights of natural images, which are trained where they are not there."""
-    bare = ModelSpec(f"{VIT_NAME} · as built", "vit_tiny_patch16_224", "random", VIT, preprocessing=VIT_PREPROCESSING)
-    target = SMOKE_TARGETS[0]._replace(name=PRETRAINING) if arguments.smoke else NATURAL
-    options = {"method": "scratch", "epochs": NATURAL_EPOCHS, "image_size": VIT["img_size"]}
-    run = arguments.results / PRETRAINING
-    no_weights = argparse.Namespace(**{**vars(arguments), "weights_dir": None})  # where they lie is nothing to this run
-    job = Training(target, bare, "scratch", SEEDS[0], options)
-    do_all([job], Rows(no_weights, run), keep_going=False)
-    weights = run / "export" / "safetensors" / "model.safetensors"
-    if not weights.is_file():
-        tune(job, no_weights, run)  # its row may come from another machine, without the run directory
-        export_model(run)
-    classes = 2 if arguments.smoke else NATURAL_CLASSES
-    return ModelSpec(
-        f"{VIT_NAME} · {target.title}", bare.source, str(weights), {**VIT, "num_classes": classes},
-        preprocessing=VIT_PREPROCESSING,
-    )  # fmt: skip
 
 
 def others(arguments: argparse.Namespace) -> list[ModelSpec]:

@@ -1,13 +1,14 @@
-"""Fine-tuning without forgetting: accuracy against similarity on small medical sets, the numbers of docs/results/repsim.md.
+"""Fine-tuning that keeps what the model knows: accuracy, similarity and what that is for; docs/results/repsim.md.
 
     python recipes/repsim.py --data-dir datasets --weights-dir weights --out docs/results/repsim.md
-    python recipes/repsim.py --only breastmnist --variants full linear repsim --seeds 0      # a piece of it
+    python recipes/repsim.py --only breastmnist --networks resnet20 --variants full "batch, frozen" --seeds 0   # a piece
     python recipes/repsim.py --only none --out docs/results/repsim.md                        # the page alone
-    python recipes/repsim.py --smoke                # an as-built network and noise; the numbers mean nothing
+    python recipes/repsim.py --smoke                # as-built networks and noise; the numbers mean nothing
 
-The environment variable CROSSGRAFT_DATA may name a folder that holds both, ``datasets`` and ``weights``. Each training ends as a
-row of ``--rows`` (one table a set), and what is there with the same settings is not trained again, so the study can be done
-in pieces, on several machines, and by two processes at once that work on different sets. Seed 0 of everything comes first.
+The environment variable CROSSGRAFT_DATA may name a folder that holds both, ``datasets`` and ``weights``. First a small ViT is
+trained on natural images, once, because none that is trained is small enough to be fine-tuned on a CPU this often. Each
+training ends as a row of ``--rows`` (three tables a set), and what is there with the same settings is not trained again, so the
+study can be done in pieces, on several machines, and by two processes at once that work on different sets.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from repsim_page import write_page
-from studies import MEDICAL_TARGETS, SEEDS, SMOKE_TARGETS, Target, mobilenets, short, smoke_specs
-from study_rows import CurveRow, Decided, most_probable, read_predictions, read_table
+from repsim_variants import CURVE_ENDS, variants
+from studies import EXAMPLES, MEDICAL_TARGETS, SEEDS, SMOKE_TARGETS, Target, short, smoke_specs
+from study_kept import Probe, changed_images, probe_on
+from study_rows import CurveRow, Decided, KeptRow, most_probable, read_predictions, read_table
 from study_trainings import (
+    SIDE,
     Rows,
     Training,
     data_of,
@@ -32,39 +36,28 @@ from study_trainings import (
     tune,
     versions,
 )
+from study_vit import NATURAL_FILE, VIT, VIT_NAME, pretrained_vit
 
 from crossgraft import interpolate
 from crossgraft.compute import limit_threads
-from crossgraft.models import ModelSpec
+from crossgraft.models import ModelSpec, load_backbone, read_zoo
+from crossgraft.models.classifier import make_classifier
 from crossgraft.runs.jobs import Job
+from crossgraft.tune import FineTuningResult
 
 ALPHAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 BATCH_NORMS = ("estimate", "mix")
-VARIANTS: dict[str, dict[str, Any]] = {  # in the order in which they are trained
-    "linear": {"method": "linear"},
-    "full": {},
-    "repsim": {"regularizer": "repsim"},
-    "repsim, weight 10": {"regularizer": "repsim:10"},
-    "repsim, weight 100": {"regularizer": "repsim:100"},
-    "hcs 0.8": {"regularizer": "hcs:0.8"},
-    "scratch": {"method": "scratch"},
-    "l2_sp": {"regularizer": "l2_sp"},
-    "hcs 0.6": {"regularizer": "hcs:0.6"},
-    "hcs 0.4": {"regularizer": "hcs:0.4"},
-    "hcs 0.2": {"regularizer": "hcs:0.2"},
-    "repsim, Q fixed": {"regularizer": "repsim:learn_q=false"},
-    "repsim, with μ": {"regularizer": "repsim:mean_weight=1"},
-    "repsim, as printed": {"regularizer": "repsim:normalize=none"},
-    "repsim, procrustes": {"regularizer": "repsim:mode=procrustes"},
+NETWORKS = {
+    "resnet20": "small_networks.yaml",
+    "mobilenetv2_035": "mobilenets.yaml",
+    "mobilenetv2_100": "mobilenets.yaml",
 }
-LOOKED_AT_ONCE = ("repsim, weight 10", "repsim, weight 100")
-"""With the first seed alone: does a larger weight do what the default does not?"""
-BATCH_SIZES = (4, 32, 128)
-ENDS = ("full", "linear")
-"""They leave run directories, because the interpolated networks lie between them."""
-ABLATED = ("full", "repsim")
-"""Trained with other batch sizes, too: what the size does on its own, and what it does to the covariance."""
-ABLATION_PLACE = ("breastmnist", "mobilenetv1_050")
+"""Beside the ViT: name → zoo file; of several weights of one architecture the first."""
+SIDES = {VIT_NAME: VIT["img_size"], "resnet20": 32}
+"""Pixels of an image's side where it is not that of all studies: what the weights were trained on."""
+PRETRAINING = "cifar10"
+PROBE_ROWS = (1500, 500)
+"""Images that fit, and that measure, a linear probe."""
 
 
 def main(command_line: Sequence[str] | None = None) -> None:
@@ -72,56 +65,67 @@ def main(command_line: Sequence[str] | None = None) -> None:
     targets = SMOKE_TARGETS if arguments.smoke else MEDICAL_TARGETS
     failed = 0
     if arguments.only != ["none"]:
-        specs = smoke_specs() if arguments.smoke else mobilenets(arguments.weights_dir)
         with limit_threads(arguments.threads):
-            failed = do_all(jobs(targets, specs, arguments), RowsWithCurves(arguments))
+            failed = do_all(jobs(targets, networks(arguments), arguments), KeptRows(arguments, targets))
     tables = {target.name: read_table(arguments.rows, target.name) for target in targets}
     if arguments.out is not None:
-        write_page(arguments.out, tables, titles={t.name: t.title for t in targets}, wanted=wanted(targets, arguments))
+        write_page(
+            arguments.out,
+            tables,
+            titles={t.name: t.title for t in targets},
+            vit=VIT_NAME,
+            wanted=wanted(targets, arguments),
+        )
     print(f"{sum(len(table.trainings) for table in tables.values())} trainings are there")
     if failed:
         raise SystemExit(f"{failed} trainings failed; the same command tries them again")
 
 
+def networks(arguments: argparse.Namespace) -> list[ModelSpec]:
+    """The ViT, and networks with BatchNorm."""
+    wanted = arguments.networks or [VIT_NAME, *NETWORKS]
+    found = [pretrained_vit(arguments, PRETRAINING)] if VIT_NAME in wanted else []
+    if arguments.smoke:
+        return [*found, *smoke_specs()]
+    for name, zoo in NETWORKS.items():
+        specs = read_zoo(EXAMPLES / zoo, weights_dir=arguments.weights_dir, allow_code=EXAMPLES)
+        found += [next(spec for spec in specs if short(spec) == name)] if name in wanted else []
+    return found
+
+
 def jobs(targets: Sequence[Target], specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> Iterator[Training]:
-    """All that is asked for, the most informative first: seed by seed, variant by variant."""
+    """All that is asked for, the most informative first: weight 1 with every seed, then the other weights."""
     chosen = [target for target in targets if not arguments.only or target.name in arguments.only]
-    for seed in seeds_of(arguments):
-        for variant, options in variants().items():
-            if arguments.variants and variant not in arguments.variants:
-                continue
-            if variant in LOOKED_AT_ONCE and seed != SEEDS[0]:
-                continue
-            for target in chosen:
-                for spec in specs:
-                    if "batch_size" not in options or arguments.smoke or is_ablated(target, spec):
-                        yield Training(target, spec, variant, seed, options)
-
-
-def variants() -> dict[str, dict[str, Any]]:
-    """Those of the main comparison, then other batch sizes."""
-    other = {f"{name}, b={size}": {**VARIANTS[name], "batch_size": size} for size in BATCH_SIZES for name in ABLATED}
-    return {**VARIANTS, **other}
-
-
-def is_ablated(target: Target, spec: ModelSpec) -> bool:
-    return (target.name, short(spec)) == ABLATION_PLACE
+    for is_swept in (False, True):
+        for seed in seeds_of(arguments):
+            for spec in specs:
+                for name, variant in variants(has_batch_norm=short(spec) != VIT_NAME).items():
+                    if variant.is_swept is not is_swept or (arguments.variants and name not in arguments.variants):
+                        continue
+                    for target in chosen:
+                        side = SIDES.get(short(spec))
+                        of_side = {} if side is None else {"image_size": side}
+                        yield Training(target, spec, name, seed, {**variant.options, **of_side})
 
 
 def wanted(targets: Sequence[Target], arguments: argparse.Namespace) -> int:
     """Trainings of the whole study."""
-    places = len(targets) * (1 if arguments.smoke else 2)
+    kinds = [False, True] if arguments.smoke else [False, True, True, True]
     seeds = len(seeds_of(arguments) if arguments.smoke else SEEDS)
-    of_every_seed = len(VARIANTS) - len(LOOKED_AT_ONCE)
-    return places * (seeds * of_every_seed + len(LOOKED_AT_ONCE)) + seeds * len(BATCH_SIZES) * len(ABLATED)
+    return len(targets) * seeds * sum(len(variants(has_batch_norm=kind)) for kind in kinds)
 
 
-class RowsWithCurves(Rows):
-    """Where FULL is done, also the curve from LINEAR to it."""
+class KeptRows(Rows):
+    """Rows with what was kept, and of FULL the curve from LINEAR to it."""
+
+    def __init__(self, arguments: argparse.Namespace, targets: Sequence[Target]) -> None:
+        super().__init__(arguments)
+        self._found_before: dict[tuple[str, int], float] = {}
+        self._others = {target.name: targets[(place + 1) % len(targets)] for place, target in enumerate(targets)}
 
     def out_of(self, training: Training) -> Path | None:
         """Only the ends of curves leave run directories."""
-        return run_of(training, self.arguments) if training.variant in ENDS else None
+        return run_of(training, self.arguments) if training.variant in CURVE_ENDS else None
 
     def read_back(self, job: Job[Training]) -> bool | None:
         """Of FULL there may be a row without its curve, so that what it lacks is found while it is done."""
@@ -135,6 +139,44 @@ class RowsWithCurves(Rows):
             make_curve(job.spec, self.arguments)
         return True
 
+    def also(self, training: Training, tuned: FineTuningResult) -> None:
+        """Look at what the body has kept, and at changed images."""
+        rows, name = self.arguments.rows, training.target.name
+        row = self._kept(training, tuned)
+        read_table(rows, name).with_kept(row).write(rows, name)
+
+    def _kept(self, training: Training, tuned: FineTuningResult) -> KeptRow:
+        record, classifier = tuned.record, tuned.classifier
+        best = next(row for row in record.history if row.is_best)
+        found: dict[str, float | None] = {
+            name: record.similarity.get(name)
+            for name in ("cka_adapted", "cka_debiased_adapted", "cka_debiased_untouched")
+        }
+        found["val_cka_debiased"] = best.val_cka_debiased
+        if classifier is not None and not self.arguments.smoke:
+            folder, target = self.arguments.data_dir, training.target
+            probes = {
+                "probe_natural": probe_on(folder / NATURAL_FILE, *PROBE_ROWS),
+                "probe_medical": probe_on(folder / self._others[target.name].file, *PROBE_ROWS),
+            }
+            for name, probe in probes.items():
+                found[name] = probe.accuracy(classifier)
+                found[f"{name}_before"] = self._before(probe, training, classifier.num_outputs)
+            images = changed_images(folder / target.file)
+            found["clean_accuracy"] = images.accuracy(classifier)
+            found["corrupted_accuracy"] = images.corrupted_accuracy(classifier)
+        rounded = {name: None if value is None else round(value, 5) for name, value in found.items()}
+        return KeptRow(model=short(training.spec), variant=training.variant, seed=training.seed, **rounded)
+
+    def _before(self, probe: Probe, training: Training, num_outputs: int) -> float:
+        """What the probe finds with the pretrained body; once for each network."""
+        key = short(training.spec), id(probe)
+        if key not in self._found_before:
+            side = training.options.get("image_size", SIDE)
+            backbone = load_backbone(training.spec, weights_dir=self.arguments.weights_dir, image_size=side)
+            self._found_before[key] = probe.accuracy(make_classifier(backbone, num_outputs))
+        return self._found_before[key]
+
 
 def run_of(job: Training, arguments: argparse.Namespace) -> Path:
     return arguments.results / job.target.name / f"{short(job.spec)}-{job.variant}-{job.seed}"
@@ -146,7 +188,9 @@ def make_curve(job: Training, arguments: argparse.Namespace) -> None:
     settings = " ".join([settings_of(job, arguments), "alphas=" + ",".join(f"{alpha:g}" for alpha in ALPHAS)])
     if table.has_curve(short(job.spec), job.seed, settings):
         return
-    ends = [job._replace(variant=name, options=VARIANTS[name]) for name in ENDS]
+    known = variants(has_batch_norm=True)
+    sides = {name: value for name, value in job.options.items() if name == "image_size"}
+    ends = [job._replace(variant=name, options={**known[name].options, **sides}) for name in CURVE_ENDS]
     for end in ends:
         tune(end, arguments, run_of(end, arguments))  # read back where its run directory is there
     rows: list[CurveRow] = []
@@ -177,7 +221,9 @@ def curve(ends: Sequence[Training], arguments: argparse.Namespace, batch_norm: A
 
 
 def parse_arguments(command_line: Sequence[str] | None = None) -> argparse.Namespace:
-    return read_arguments(study_parser(__doc__ or "", name="repsim", variants=variants()), command_line)
+    parser = study_parser(__doc__ or "", name="repsim", variants=variants(has_batch_norm=True))
+    parser.add_argument("--networks", nargs="+", choices=[VIT_NAME, *NETWORKS], help="these networks only")
+    return read_arguments(parser, command_line)
 
 
 if __name__ == "__main__":

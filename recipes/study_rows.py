@@ -1,11 +1,11 @@
-"""What a study keeps of every training and every interpolated network: two small CSV tables a set."""
+"""What a study keeps of every training and every interpolated network: small CSV tables of each set."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -139,12 +139,53 @@ class CurveRow(Measured):
         return self.model, self.seed, self.batch_norm, self.alpha
 
 
+@dataclass(frozen=True, kw_only=True)
+class KeptRow:
+    """What a training has kept, and what that is for.
+
+    Attributes:
+        model: Network.
+        variant: What was trained how.
+        seed: Of everything.
+        cka_adapted: To the pretrained weights with BatchNorm statistics of the training images; None without BatchNorm.
+        cka_debiased_adapted: The same, debiased.
+        cka_debiased_untouched: Of those to the pretrained network: what statistics do on their own.
+        val_cka_debiased: On val, in the epoch that was kept.
+        probe_natural: Accuracy of a linear probe on natural images, with the tuned body.
+        probe_natural_before: The same with the pretrained body.
+        probe_medical: On another medical set.
+        probe_medical_before: The same with the pretrained body.
+        clean_accuracy: On all test images of the set, of which a training may have been measured on a part.
+        corrupted_accuracy: On the same images, corrupted; mean over kinds of corruption.
+    """
+
+    model: str
+    variant: str
+    seed: int
+    cka_adapted: float | None = None
+    cka_debiased_adapted: float | None = None
+    cka_debiased_untouched: float | None = None
+    val_cka_debiased: float | None = None
+    probe_natural: float | None = None
+    probe_natural_before: float | None = None
+    probe_medical: float | None = None
+    probe_medical_before: float | None = None
+    clean_accuracy: float | None = None
+    corrupted_accuracy: float | None = None
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """That of the training."""
+        return self.model, self.variant, self.seed
+
+
 @dataclass(frozen=True)
 class Table:
     """Everything that is there of one set."""
 
     trainings: tuple[TrainingRow, ...] = ()
     curve: tuple[CurveRow, ...] = ()
+    kept: tuple[KeptRow, ...] = ()
 
     def has_training(self, model: str, variant: str, seed: int, settings: str) -> bool:
         """Was it done with these settings?"""
@@ -157,13 +198,18 @@ class Table:
     def with_training(self, row: TrainingRow) -> Table:
         """An older row of the same name goes."""
         others = [other for other in self.trainings if other.key != row.key]
-        return Table(tuple(sorted([*others, row], key=lambda each: each.key)), self.curve)
+        return replace(self, trainings=tuple(sorted([*others, row], key=lambda each: each.key)))
+
+    def with_kept(self, row: KeptRow) -> Table:
+        """An older row of the same training goes."""
+        others = [other for other in self.kept if other.key != row.key]
+        return replace(self, kept=tuple(sorted([*others, row], key=lambda each: each.key)))
 
     def with_curve(self, rows: Sequence[CurveRow]) -> Table:
         """Older rows of the same network and seed go."""
         replaced = {(row.model, row.seed) for row in rows}
         others = [other for other in self.curve if (other.model, other.seed) not in replaced]
-        return Table(self.trainings, tuple(sorted([*others, *rows], key=lambda each: each.key)))
+        return replace(self, curve=tuple(sorted([*others, *rows], key=lambda each: each.key)))
 
     def write(self, folder: Path, name: str) -> None:
         """Each file whole or not at all."""
@@ -171,6 +217,8 @@ class Table:
         write_atomically(folder / f"{name}.csv", as_csv(TrainingRow, self.trainings))
         if self.curve:
             write_atomically(folder / f"{name}-curve.csv", as_csv(CurveRow, self.curve))
+        if self.kept:
+            write_atomically(folder / f"{name}-kept.csv", as_csv(KeptRow, self.kept))
 
 
 def measured(decided: Decided, area: MetricRecord | None, similarity: dict[str, float]) -> dict[str, float | None]:
@@ -205,11 +253,13 @@ def read_predictions(file: Path) -> tuple[np.ndarray, np.ndarray]:
 def read_table(folder: Path, name: str) -> Table:
     """What is there; empty where nothing is."""
     return Table(
-        tuple(_read(folder / f"{name}.csv", TrainingRow)), tuple(_read(folder / f"{name}-curve.csv", CurveRow))
+        tuple(_read(folder / f"{name}.csv", TrainingRow)),
+        tuple(_read(folder / f"{name}-curve.csv", CurveRow)),
+        tuple(_read(folder / f"{name}-kept.csv", KeptRow)),
     )
 
 
-R = TypeVar("R", TrainingRow, CurveRow)
+R = TypeVar("R", TrainingRow, CurveRow, KeptRow)
 
 
 def as_csv(kind: type[R], rows: Sequence[R]) -> str:

@@ -7,7 +7,7 @@ import importlib.metadata
 import platform
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,6 +85,9 @@ class Rows(Work[Training, bool]):
         """Run directory of one training."""
         return self.out
 
+    def also(self, training: Training, tuned: FineTuningResult) -> None:
+        """What else is looked at while the network is there; nothing here."""
+
     def read_back(self, job: Job[Training]) -> bool | None:
         """Is there a row with the same settings?"""
         training, table = job.spec, read_table(self.arguments.rows, job.spec.target.name)
@@ -93,7 +96,7 @@ class Rows(Work[Training, bool]):
     def do(self, job: Job[Training]) -> bool:
         """Make the row."""
         rows, name = self.arguments.rows, job.spec.target.name
-        row = train(job.spec, self.arguments, job.key, self.out_of(job.spec))
+        row = train(job.spec, self.arguments, job.key, self.out_of(job.spec), self.also)
         read_table(rows, name).with_training(row).write(rows, name)
         print(f"{job.name}: {row.in_words}", flush=True)
         return True
@@ -118,20 +121,28 @@ def settings_of(job: Training, arguments: argparse.Namespace) -> str:
     return ("smoke " if arguments.smoke else "") + " ".join(f"{name}={said[name]}" for name in sorted(said))
 
 
-def train(job: Training, arguments: argparse.Namespace, settings: str, out: Path | None) -> TrainingRow:
-    """The row of a training; without numbers where it diverged."""
+def train(
+    job: Training,
+    arguments: argparse.Namespace,
+    settings: str,
+    out: Path | None,
+    also: Callable[[Training, FineTuningResult], None] | None = None,
+) -> TrainingRow:
+    """The row of a training; without numbers where it diverged. ``also`` sees the network before its row is kept."""
     known = {"model": short(job.spec), "variant": job.variant, "seed": job.seed, "settings": settings}
     known["versions"] = versions()
     began = time.process_time()
     with tempfile.TemporaryDirectory() as nowhere:
         out = out or Path(nowhere) / "run"
         try:
-            record = tune(job, arguments, out).record
+            tuned = tune(job, arguments, out)
         except DivergedError as error:
             return TrainingRow(**known, state=f"diverged: {error}")
         spent = round(time.process_time() - began, 2)
         decided = most_probable(*read_predictions(out / "predictions.csv"))
-    return TrainingRow.of_record(record, decided, **known, cpu_seconds=spent)
+        if also is not None:
+            also(job, tuned)
+    return TrainingRow.of_record(tuned.record, decided, **known, cpu_seconds=spent)
 
 
 def tune(job: Training, arguments: argparse.Namespace, out: Path) -> FineTuningResult:

@@ -84,11 +84,13 @@ class EpochRow(Record):
     )
     val_cka_debiased: float | None = Field(default=None, description="The same without the bias of few rows.")
     val_cka_adapted: float | None = Field(
-        default=None, description="Similarity to the pretrained weights with BatchNorm statistics of the training images."
+        default=None,
+        description="Similarity to the pretrained weights with BatchNorm statistics of the training images.",
     )
     val_cka_debiased_adapted: float | None = Field(default=None, description="The same without the bias of few rows.")
     strength: float | None = Field(
-        default=None, description="Factor of the terms that keep features, which ``--keep`` changes from epoch to epoch."
+        default=None,
+        description="Factor of the terms that keep features, which ``--keep`` changes from epoch to epoch.",
     )
     is_best: bool = Field(default=False, description="The epoch whose weights were kept.")
     seconds: float

@@ -40,9 +40,7 @@ def with_estimated_statistics(classifier: Classifier, images: TrainingImages, *,
     return twin.to(place)
 
 
-def estimate_statistics(
-    layers: Sequence[str], network: Classifier, images: TrainingImages, *, device: str
-) -> None:
+def estimate_statistics(layers: Sequence[str], network: Classifier, images: TrainingImages, *, device: str) -> None:
     """Give ``layers`` the plain average of mean and variance over batches of all images, with nothing else in train mode.
 
     Batches are of nearly equal size, in an order that is drawn once and for all: rows of a folder come class by class.

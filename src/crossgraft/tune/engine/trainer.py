@@ -224,7 +224,11 @@ def _configuration(job: TrainingJob) -> dict[str, Any]:
         "trained parameters": hashlib.sha256(trained.encode()).hexdigest()[:16],
         "starting weights": weights_fingerprint(job.classifier)[:16],
         "steps per epoch": job.feed.steps_per_epoch,
-        **({"eval mode": hashlib.sha256("\n".join(job.selection.eval_mode).encode()).hexdigest()[:16]} if job.selection.eval_mode else {}),
+        **(
+            {"eval mode": hashlib.sha256("\n".join(job.selection.eval_mode).encode()).hexdigest()[:16]}
+            if job.selection.eval_mode
+            else {}
+        ),
         **({} if job.keep is None else {"keep": repr(job.keep)}),
         **job.configuration,
     }

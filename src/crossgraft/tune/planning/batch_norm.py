@@ -40,7 +40,10 @@ class BatchNorm:
         if self.mode != "adapt" or not self.num_layers:
             return []
         layers = counted(self.num_layers, "BatchNorm layer")
-        said = f"Mean and variance of {layers} are estimated on the training images before the first step; that network is start and reference."
+        said = (
+            f"Mean and variance of {layers} are estimated on the training images before the first step; that network is start "
+            "and reference."
+        )
         if num_train < BATCH_SIZE * 3 // 2:
             said += f" They come from one batch of {counted(num_train, 'image')}, and are noisy."
         return [said]

@@ -12,7 +12,6 @@ from crossgraft.conflicts import HasConflicts, HasRemarks
 from crossgraft.errors import UsageError
 from crossgraft.tune.planning.situation import TrainingSituation
 
-
 FEWEST_FOR_SIMILARITY = 4
 """Rows of a debiased CKA."""
 
@@ -218,5 +217,13 @@ def notes_on(situation: TrainingSituation) -> list[str]:
 
 def _fill(text: str, situation: TrainingSituation) -> str:
     names = ("plugins", "settings", "task", "num_train", "num_classes", "num_jobs", "method", "regularizers")
-    names += ("keep", "fewest_val", "keepers", "images_at_once", "single_label_transforms", "given_in_grid", "trained_batch_norms")
+    names += (
+        "keep",
+        "fewest_val",
+        "keepers",
+        "images_at_once",
+        "single_label_transforms",
+        "given_in_grid",
+        "trained_batch_norms",
+    )
     return text.format(**{name: getattr(situation, name) for name in names})
