@@ -174,7 +174,7 @@ class KeptRows(Rows):
         if key not in self._found_before:
             side = training.options.get("image_size", SIDE)
             backbone = load_backbone(training.spec, weights_dir=self.arguments.weights_dir, image_size=side)
-            self._found_before[key] = probe.accuracy(make_classifier(backbone, num_outputs))
+            self._found_before[key] = probe.accuracy(make_classifier(backbone, num_outputs, seed=0))
         return self._found_before[key]
 
 

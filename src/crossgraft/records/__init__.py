@@ -19,6 +19,7 @@ from crossgraft.records.data_split import DataSplitRecord
 from crossgraft.records.demo import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
 from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
 from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
+from crossgraft.records.keeping import BatchNormRecord, KeepRecord
 from crossgraft.records.looks import Look, LooksRecord
 from crossgraft.records.mistakes import MistakeRecord as MistakeRecord
 from crossgraft.records.mistakes import MistakesRecord as MistakesRecord
@@ -78,6 +79,7 @@ from crossgraft.records.tuning_comparison import (
 __all__ = [
     "AgreementRecord",
     "AnswerRecord",
+    "BatchNormRecord",
     "BestModelRecord",
     "CalibrationRecord",
     "CheckRecord",
@@ -107,6 +109,7 @@ __all__ = [
     "GroundTruthRecord",
     "InterpolationPoint",
     "InterpolationRecord",
+    "KeepRecord",
     "KnownResult",
     "Look",
     "LooksRecord",

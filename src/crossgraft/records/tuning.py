@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Share
 from crossgraft.records.checks import CheckRecord
 from crossgraft.records.data import DatasetRecord
+from crossgraft.records.keeping import BatchNormRecord, KeepRecord
 from crossgraft.records.looks import LooksRecord
 from crossgraft.records.mistakes import MistakesRecord
 from crossgraft.records.models import PreprocessingRecord
@@ -274,8 +275,13 @@ class TuningRecord(Record):
     calibration_reason: str | None = Field(default=None, description="Why there is no calibration.")
     thresholds: list[ThresholdRecord] = []
     similarity: dict[str, float] = Field(
-        default={}, description="How alike features before and after are: 'cka', 'cka_debiased'."
+        default={},
+        description="How alike test features before and after are: 'cka', 'cka_debiased'. Where the network has BatchNorm, "
+        "with the ending '_adapted' to the pretrained weights with statistics of the training images, and with "
+        "'_untouched' of those to the pretrained network: what moved statistics do without any training.",
     )
+    batch_norm: BatchNormRecord | None = Field(default=None, description="None: written by an earlier version.")
+    keep: KeepRecord | None = Field(default=None, description="None: no similarity was asked for (--keep).")
     looks: LooksRecord | None = Field(
         default=None, description="How often these test images were looked at; None: not counted (--no-ledger)."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,9 @@ import pandas as pd
 from crossgraft.data.describe import describe_dataset
 from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.records import (
+    BatchNormRecord,
     FoldRecord,
+    KeepRecord,
     MetricRecord,
     PlanRecord,
     PluginRecord,
@@ -21,10 +23,12 @@ from crossgraft.records import (
 )
 from crossgraft.runs.jobs import results_of
 from crossgraft.tasks import Task
+from crossgraft.tune.engine.keep import TOLERANCE
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.words.formatting import counted
+from crossgraft.words.keep_words import missed_in_words
 from crossgraft.words.metric_words import metric_name_in_words
 
 _STATISTICS = (
@@ -54,6 +58,8 @@ def assemble_record(
     is_folded = rows.num_folds is not None
     plugins = prepared.plugins.describe()
     rows_of_grid = [point_of(outcome) for outcome in outcomes]
+    keep = _keep(prepared, picked)
+    failed = [f"The training {row.job} failed: {row.reason}" for row in rows_of_grid if row.state == "failed"]
     return TuningRecord(
         dataset=describe_dataset(replace(dataset, split_method=rows.split_in_words), show_names=options.show_names),
         splits=rows.split_rows(),
@@ -76,15 +82,31 @@ def assemble_record(
         calibration_reason=evaluation.calibration_reason,
         thresholds=evaluation.thresholds,
         similarity=similarity,
+        batch_norm=BatchNormRecord(**asdict(prepared.batch_norm)),
+        keep=keep,
         saved_model=None,
         seconds=sum(row.seconds for row in rows_of_grid),  # also those of earlier attempts
         num_processes=prepared.settings.num_processes,
         devices=[prepared.settings.device] * prepared.settings.num_processes,
         precision=prepared.settings.precision,
         checks=prepared.checks,
-        warnings=[f"The training {row.job} failed: {row.reason}" for row in rows_of_grid if row.state == "failed"],
+        warnings=[*failed, *([] if keep is None or keep.is_reached else [missed_in_words(keep)])],
         notes=plan.notes,
         references=references_of(plugins),
+    )
+
+
+def _keep(prepared: Preparation, picked: Sequence[Trained]) -> KeepRecord | None:
+    """Where the kept epochs lie; None where nothing was asked for."""
+    if prepared.keep is None:
+        return None
+    adapted = prepared.keep.metric.endswith("adapted")
+    rows = [trained.kept_epoch for trained in picked]
+    return KeepRecord(
+        target=prepared.keep.target,
+        found=[row.val_cka_debiased_adapted if adapted else row.val_cka_debiased for row in rows],
+        strengths=[1.0 if row.strength is None else row.strength for row in rows],
+        tolerance=TOLERANCE,
     )
 
 

@@ -215,7 +215,7 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         (parts,) = prepared.rows.parts
         work = TrainingWork(prepared, prepared.fold_data(parts))
         outcomes = run_jobs([work.job(point) for point in prepared.request.points], work, keep_going=False)
-        chosen = pick(results_of(outcomes), prepared.rule)
+        chosen = pick(results_of(outcomes), prepared.rule, prepared.keep)
         classifier = trained_network(prepared.new_classifier(), chosen)
         _, temperature = calibrate(
             classifier,

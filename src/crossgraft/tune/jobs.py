@@ -23,6 +23,7 @@ from crossgraft.runs import RunDirectory
 from crossgraft.runs.jobs import Job, Outcome, Work
 from crossgraft.runs.names import portable_name
 from crossgraft.tune.engine.contract import TrainedEpoch, TrainingResult
+from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.trainer import train
 from crossgraft.tune.job_progress import JobProgress
@@ -53,6 +54,11 @@ class Trained:
     training: GridTraining
     record: JobRecord
     load: Callable[[], dict[str, Tensor]]
+
+    @property
+    def kept_epoch(self) -> EpochRow:
+        """The epoch whose weights were kept."""
+        return next(row for row in self.record.history if row.is_best)
 
 
 TrainingOutcome = Outcome[GridTraining, Trained]
@@ -191,11 +197,15 @@ class TrainingWork(Work[GridTraining, Trained]):
         return hashlib.sha256(json.dumps(decisive, sort_keys=True, default=str).encode()).hexdigest()[:20]
 
 
-def pick(trained: Sequence[Trained], rule: SelectionRule) -> Trained:
-    """The point of a grid with the best value of the rule's metric on the validation rows, the first of equal ones."""
+def pick(trained: Sequence[Trained], rule: SelectionRule, keep: Keep | None = None) -> Trained:
+    """The point of a grid with the best value of the rule's metric on the validation rows, the first of equal ones.
+
+    With ``keep``, of those that end nearest to its similarity.
+    """
     best = trained[0]
     for each in trained[1:]:
-        if rule.is_better(_comparable(each), _comparable(best)):
+        nearer = 0.0 if keep is None else _miss(best, keep) - _miss(each, keep)
+        if nearer > 0 or (nearer == 0 and rule.is_better(_comparable(each), _comparable(best))):
             best = each
     return best
 
@@ -211,6 +221,13 @@ def trained_network(start: Classifier, trained: Trained) -> Classifier:
     state = trained.load()
     start.to(state["head.weight"].dtype).load_state_dict(state)
     return start
+
+
+def _miss(trained: Trained, keep: Keep) -> float:
+    """Distance from the similarity that training was to end at; a large one where it is not defined."""
+    row = trained.kept_epoch
+    said = {"cka_debiased": row.val_cka_debiased, "cka_debiased_adapted": row.val_cka_debiased_adapted}
+    return min(keep.miss({name: value for name, value in said.items() if value is not None}), 2.0)
 
 
 def _comparable(trained: Trained) -> float:

@@ -134,7 +134,7 @@ def _finish_fold(
     prepared: Preparation, networks: FoldNetworks, trained: Sequence[Trained], reporter: Reporter
 ) -> _Finished:
     """Pick a model by the validation rows; only then look at the test rows."""
-    chosen = pick(trained, prepared.rule)
+    chosen = pick(trained, prepared.rule, prepared.keep)
     classifier = trained_network(prepared.new_classifier(), chosen)
     parts = next(parts for parts in prepared.rows.parts if parts.fold == chosen.training.fold)
     where = "" if parts.fold is None else f" of fold {parts.fold}"
