@@ -47,7 +47,10 @@ class PlanRecord(Record):
     adapter_bytes: int = Field(default=0, description="Of those parameters alone, as they are saved.")
     num_train: int | None = Field(default=None, description="Training images of one job.")
     num_val: int | None = Field(default=None, description="Images that pick the epoch, of one job.")
-    num_jobs: int = Field(description="Folds × grid points.")
+    num_jobs: int = Field(description="Folds × grid points; with --keep × the most trainings that the search takes.")
+    seeks_strength: bool = Field(
+        default=False, description="Whether --keep looks for a strength, so that fewer may do."
+    )
     epochs: int = Field(description="At most; early stopping may end before.")
     steps_per_epoch: int
     num_steps: int = Field(description="Of all jobs, at most.")
@@ -89,10 +92,6 @@ class EpochRow(Record):
         description="Similarity to the pretrained weights with BatchNorm statistics of the training images.",
     )
     val_cka_debiased_adapted: float | None = Field(default=None, description="The same without the bias of few rows.")
-    strength: float | None = Field(
-        default=None,
-        description="Factor of the terms that keep features, which ``--keep`` changes from epoch to epoch.",
-    )
     is_best: bool = Field(default=False, description="The epoch whose weights were kept.")
     seconds: float
     images_per_second: float | None = None

@@ -26,6 +26,7 @@ from crossgraft.tasks import Task
 from crossgraft.tune.engine.keep import TOLERANCE
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
+from crossgraft.tune.planning.grid import STRENGTH
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.words.formatting import counted
 from crossgraft.words.keep_words import missed_in_words
@@ -105,7 +106,7 @@ def _keep(prepared: Preparation, picked: Sequence[Trained]) -> KeepRecord | None
     return KeepRecord(
         target=prepared.keep.target,
         found=[row.val_cka_debiased_adapted if adapted else row.val_cka_debiased for row in rows],
-        strengths=[1.0 if row.strength is None else row.strength for row in rows],
+        strengths=[float(trained.training.point.get(STRENGTH, 1.0)) for trained in picked],
         tolerance=TOLERANCE,
     )
 

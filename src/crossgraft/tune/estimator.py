@@ -22,10 +22,11 @@ from crossgraft.models import ModelSpec
 from crossgraft.options import FitOptions, TuneOptions, from_mapping, options_of
 from crossgraft.options.data import VAL_SHARE
 from crossgraft.progress import Reporter
-from crossgraft.runs.jobs import results_of, run_jobs
+from crossgraft.runs.jobs import results_of
 from crossgraft.tasks import Task, task_of
 from crossgraft.tune.estimator_input import ValueRange, fitted_range, holds_images, in_unit_range, shape_of_rows
 from crossgraft.tune.jobs import TrainingWork, pick, trained_network
+from crossgraft.tune.keep_search import run_trainings
 from crossgraft.tune.logits import compute_logits
 from crossgraft.tune.measuring.evaluation import calibrate
 from crossgraft.tune.planning.plan import make_plan
@@ -214,7 +215,7 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
     def _train(self, prepared: Preparation) -> None:
         (parts,) = prepared.rows.parts
         work = TrainingWork(prepared, prepared.fold_data(parts))
-        outcomes = run_jobs([work.job(point) for point in prepared.request.points], work, keep_going=False)
+        outcomes = run_trainings(work, keep_going=False)
         chosen = pick(results_of(outcomes), prepared.rule, prepared.keep)
         classifier = trained_network(prepared.new_classifier(), chosen)
         _, temperature = calibrate(

@@ -13,12 +13,14 @@ from crossgraft.runs import RunDirectory
 from crossgraft.tune.jobs import is_trained
 from crossgraft.tune.measuring.look_cost import MeasuringCost, count_looks, measure_cost, num_looks_after
 from crossgraft.tune.parts import FoldRows, TuningRows
-from crossgraft.tune.planning.grid import GridPoint, GridTraining
+from crossgraft.tune.planning.grid import GridPoint, GridTraining, first_strength, further_strengths
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.words.formatting import count, counted
 
 TRAINING, MEASURING, METRICS, NETWORKS = "training", "measuring", "metrics", "networks"
 """Kinds of pieces; all but the first are parts of the work, too, and each training is one by its name."""
+_USUAL_FURTHER = 2
+"""Trainings that ``--keep`` usually takes after the first."""
 
 
 def foresee(prepared: Preparation, plan: PlanRecord, *, run: RunDirectory | None, reporter: Reporter) -> None:
@@ -74,12 +76,15 @@ def training_pieces(
 ) -> list[Piece]:
     """Every point of the grid on every fold, then all that is measured."""
     epochs = [int(point.get("epochs", plan.epochs)) for point in points]
-    of_epoch = (plan.expected_seconds or 0.0) / (sum(epochs) * len(rows.parts))
-    trainings = [
-        Piece((GridTraining(parts.fold, point).name,), of_epoch * number, TRAINING)
-        for parts in rows.parts
-        for point, number in zip(points, epochs, strict=True)
-    ]
+    of_epoch = (plan.expected_seconds or 0.0) / (sum(epochs) * plan.num_jobs / len(points))
+    trainings: list[Piece] = []
+    for parts in rows.parts:
+        for point, number in zip(points, epochs, strict=True):
+            name = GridTraining(parts.fold, first_strength(point) if plan.seeks_strength else point).name
+            trainings.append(Piece((name,), of_epoch * number, TRAINING))
+            if plan.seeks_strength:
+                further = further_strengths(parts.fold, point)
+                trainings.append(Piece((further,), _USUAL_FURTHER * of_epoch * number, TRAINING))
     looks = sum(map(num_looks_after, rows.parts))
     metrics = Piece((METRICS,), cost.metrics * len(rows.parts), METRICS)
     return [*trainings, Piece((MEASURING,), cost.look * looks, MEASURING), metrics]
@@ -88,6 +93,7 @@ def training_pieces(
 def trainings_in_words(plan: PlanRecord) -> str:
     """What is trained, and that it is measured."""
     several = f"{counted(plan.num_jobs, 'training')} of " if plan.num_jobs > 1 else ""
+    several = f"at most {several}" if plan.seeks_strength else several
     steps = (
         f"{counted(plan.epochs, 'epoch')} × {counted(plan.steps_per_epoch, 'step')} of {count(plan.batch_size)} images"
     )

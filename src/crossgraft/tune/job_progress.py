@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from crossgraft.progress import Reporter, Stage
 from crossgraft.tune.engine.contract import StepReport, TrainedEpoch
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning.fold_data import FoldData
-from crossgraft.tune.planning.grid import GridTraining
+from crossgraft.tune.planning.grid import GridTraining, further_strengths
 from crossgraft.tune.planning.plan import steps_per_epoch
 from crossgraft.tune.tracking import Tracker
 from crossgraft.words.formatting import duration
@@ -46,6 +46,10 @@ class JobProgress:
             self._stage = stage
             yield
         self._stage = None
+
+    def further(self, job: GridTraining) -> AbstractContextManager[None]:
+        """Around the trainings that look for a strength, after the first one."""
+        return self._reporter.part(further_strengths(job.fold, job.point))
 
     def on_step(self, report: StepReport) -> None:
         """For the trainer."""

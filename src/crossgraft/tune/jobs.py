@@ -28,7 +28,7 @@ from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.trainer import train
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.planning.fold_data import FoldData, make_feed
-from crossgraft.tune.planning.grid import GridPoint, GridTraining
+from crossgraft.tune.planning.grid import STRENGTH, GridPoint, GridTraining
 from crossgraft.tune.planning.preparation import Preparation
 
 
@@ -191,7 +191,7 @@ class TrainingWork(Work[GridTraining, Trained]):
             "sampler": plugins.sampler,
             "flip": plugins.augmentation.flip,
             "settings": repr(replace(prepared.settings, **point, **on_any_machine)),
-            **({} if prepared.keep is None else {"keep": prepared.keep.target}),
+            **({} if prepared.keep is None else {"keep": prepared.keep.target, "strength": point.get(STRENGTH, 1.0)}),
             **({} if prepared.batch_norm.mode == "train" else {"batch norm": prepared.batch_norm.mode}),
         }
         return hashlib.sha256(json.dumps(decisive, sort_keys=True, default=str).encode()).hexdigest()[:20]
@@ -268,7 +268,6 @@ def epoch_rows(
             val_cka_adapted=_number(row.metrics.get("cka_adapted")),
             val_cka_debiased_adapted=_number(row.metrics.get("cka_debiased_adapted")),
             metric_reason=None if _number(row.metrics.get(metric)) is not None else _why_none(row.metrics),
-            strength=row.strength if row.phase == "all" else None,
             is_best=row.phase == "all" and number - num_head - 1 == best_epoch,
             seconds=row.seconds,
         )

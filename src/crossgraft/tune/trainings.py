@@ -17,11 +17,12 @@ from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.progress import Reporter
 from crossgraft.records import LooksRecord, SavedModelRecord, Thumbnail, TuningRecord
 from crossgraft.runs import Publish, RunDirectory
-from crossgraft.runs.jobs import num_read_back, results_of, run_jobs
+from crossgraft.runs.jobs import num_read_back, results_of
 from crossgraft.tune.assemble import assemble_record, prediction_table, record_of_fold
 from crossgraft.tune.forecast import MEASURING, METRICS, foresee
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Trained, TrainingOutcome, TrainingWork, pick, trained_network
+from crossgraft.tune.keep_search import run_trainings
 from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.measuring.drift import Compared, similarity_to_source
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions, evaluate, evaluate_alone, predict_fold
@@ -123,8 +124,7 @@ def _run_jobs(
     outcomes: list[tuple[FoldNetworks, list[TrainingOutcome]]] = []
     for parts in prepared.rows.parts:
         work = TrainingWork(prepared, prepared.fold_data(parts), run, progress)
-        jobs = [work.job(point) for point in prepared.request.points]
-        outcomes.append((work.data.networks, run_jobs(jobs, work, keep_going=num_jobs > 1, told=tell)))
+        outcomes.append((work.data.networks, run_trainings(work, keep_going=num_jobs > 1, told=tell)))
     if before := sum(num_read_back(of_fold) for _, of_fold in outcomes):
         reporter.say(f"{before} of {num_jobs} trainings were done before.")
     return outcomes

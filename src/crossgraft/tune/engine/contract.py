@@ -92,7 +92,6 @@ class TrainedEpoch:
         metrics: What the evaluation found after the epoch.
         seconds: Duration of training and evaluation; after a resume, of the part since then.
         is_best: Whether the selection rule prefers this epoch to all before it in its phase.
-        strength: Factor of the terms that keep features in this epoch; 1 without ``keep``.
     """
 
     phase: PhaseName
@@ -102,7 +101,6 @@ class TrainedEpoch:
     metrics: Mapping[str, float]
     seconds: float
     is_best: bool
-    strength: float = 1.0
 
 
 OnStep = Callable[[StepReport], None]

@@ -35,8 +35,6 @@ class Progress:
         epochs_without_better: For the patience.
         stopped_early: Whether the patience has ended.
         best_miss: How far that epoch is from the similarity to end at.
-        strength: Factor of the terms that keep features.
-        similarity: Similarity after the last epoch, while there is one to end at.
         scaler: State of the gradient scaler of float16.
     """
 
@@ -49,8 +47,6 @@ class Progress:
     epochs_without_better: int = 0
     stopped_early: bool = False
     best_miss: float = math.inf
-    strength: float = 1.0
-    similarity: float = 1.0
     scaler: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -136,7 +132,7 @@ class PhaseRun:
         progress = self.progress
         step = progress.epoch * self.feed.steps_per_epoch + progress.step
         self.named.set_learning_rate_share(self.schedule.share(step))
-        terms = self.training_step.run(batch, step, progress.strength)
+        terms = self.training_step.run(batch, step)
         progress.step += 1
         progress.images += len(batch.rows)
         for name, value in terms.items():
@@ -186,12 +182,8 @@ class PhaseRun:
             metrics=metrics,
             seconds=time.perf_counter() - started,
             is_best=is_best,
-            strength=progress.strength,
         )
         self.history.append(row)
-        if keep is not None:
-            progress.strength = keep.next_strength(progress.strength, metrics, progress.similarity)
-            progress.similarity = keep.similarity(metrics, progress.similarity)
         progress.epoch, progress.step, progress.sums, progress.images = progress.epoch + 1, 0, {}, 0
         patience, done = self.phase.settings.patience, progress.epoch
         out_of_patience = patience is not None and progress.epochs_without_better >= patience

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from crossgraft.errors import UnknownNameError, UsageError
@@ -40,6 +40,7 @@ class TrainerSettings:
             section 3.4.2).
         head_epochs: Passes of that first phase, at most.
         head_patience: Patience of that first phase.
+        strength: Factor of the terms of regularisers that compare with the starting network; see ``--keep``.
         checkpoint_every_steps: Steps between two checkpoints within an epoch; None: one per epoch.
         seed: Random seed of dropout and everything else that draws numbers in a step.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
@@ -68,6 +69,7 @@ class TrainerSettings:
     head_first: bool = False
     head_epochs: int = 100
     head_patience: int = 10
+    strength: float = field(default=1.0, repr=False)
     checkpoint_every_steps: int | None = None
     seed: int = 0
     device: str = "auto"
@@ -118,6 +120,7 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "min_epochs": (0, 10**6),
     "head_epochs": (1, 10**6),
     "head_patience": (1, _MANY),
+    "strength": (_SMALLEST, _MANY),
     "checkpoint_every_steps": (1, _MANY),
     "num_processes": (1, 10**4),
 }

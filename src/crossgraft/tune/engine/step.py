@@ -95,11 +95,8 @@ class TrainingStep:
         self.settings = settings
         self.task_weight = math.prod(regularizer.task_weight for regularizer in regularizers)
 
-    def run(self, batch: StepBatch, step: int, strength: float = 1.0) -> dict[str, float]:
+    def run(self, batch: StepBatch, step: int) -> dict[str, float]:
         """Make step number ``step`` on ``batch``, the batch of all processes together.
-
-        The terms of regularisers that compare with the starting network count ``strength`` times in the loss, and are
-        reported as they are without it.
 
         Returns:
             ``loss``, ``task`` and every ``<regulariser>/<term>`` of the whole batch, before the update.
@@ -114,7 +111,7 @@ class TrainingStep:
             for number, part in enumerate(parts):
                 is_last = number == len(parts) - 1
                 with self.fabric.no_backward_sync(self.network, enabled=not is_last):
-                    terms = self._terms(part, step, number, strength)
+                    terms = self._terms(part, step, number)
                     # The mean over the processes that follows is to be a sum.
                     self.fabric.backward(self.fabric.world_size * terms["loss"])
                 for name, term in terms.items():
@@ -124,7 +121,7 @@ class TrainingStep:
         self._clip(step)
         self.optimizer.step()
         if self.regularizers:
-            update = StepUpdate(self.classifier, self.named.learning_rates(), strength)
+            update = StepUpdate(self.classifier, self.named.learning_rates(), self.settings.strength)
             for regularizer in self.regularizers:
                 regularizer.after_step(update)
         return values
@@ -156,7 +153,7 @@ class TrainingStep:
 
         return [part(number) for number in range(num_parts)]
 
-    def _terms(self, part: _Part, step: int, number: int, strength: float) -> dict[str, Tensor]:
+    def _terms(self, part: _Part, step: int, number: int) -> dict[str, Tensor]:
         """What one part adds to the loss and to each term of it."""
         features, logits = self.network(part.images)
         task = self.loss(logits, part.targets).sum() * part.image_weight
@@ -179,7 +176,7 @@ class TrainingStep:
             )
             for name, term in regularizer.loss(context).items():
                 terms[f"{regularizer.name}/{name}"] = term * part.term_weight
-                factor = strength if keeps_reference(regularizer) else 1.0
+                factor = self.settings.strength if keeps_reference(regularizer) else 1.0
                 total = total + factor * terms[f"{regularizer.name}/{name}"]
         return {"loss": total, **terms}
 

@@ -68,7 +68,7 @@ def train(
         regularizers: Their terms are added to the loss.
         features_are_fixed: Only the head trains; features are computed once where ``feed`` shows plain images and there is
             no regulariser.
-        keep: Similarity to end at, which decides how strong the regularisers are; None: they are as they say.
+        keep: Similarity that the kept epoch is to have; None: the rule alone decides.
         checkpoint_folder: None: nothing is saved.
         configuration: What else decides the result (data, augmentation, …), as JSON; a checkpoint of another configuration is
             refused.
@@ -216,6 +216,8 @@ def _configuration(job: TrainingJob) -> dict[str, Any]:
     """Everything that decides the result, as JSON; the starting weights as a hash."""
     trained = "\n".join(job.selection.trained)
     settings = {name: value for name, value in asdict(job.settings).items() if name not in _MACHINE}
+    if job.settings.strength == 1:
+        del settings["strength"]  # as in checkpoints from before it was a setting
     return {
         **settings,
         "loss": repr(job.loss),

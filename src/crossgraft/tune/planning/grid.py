@@ -11,6 +11,9 @@ from crossgraft.errors import UnknownNameError, UsageError
 GridPoint = dict[str, float | int]
 """Setting → value of one point; empty without a grid."""
 
+STRENGTH = "strength"
+"""Setting that ``--keep`` looks for, as if a grid varied it."""
+
 GRID_SETTINGS: Mapping[str, type[float] | type[int]] = {
     "learning_rate": float,
     "head_learning_rate": float,
@@ -65,6 +68,17 @@ class GridTraining:
         """For tables and folders: ``fold-1 learning_rate=0.001``; ``only`` where there is no other."""
         parts = ["" if self.fold is None else f"fold-{self.fold}", point_name(self.point)]
         return " ".join(part for part in parts if part) or "only"
+
+
+def first_strength(point: GridPoint) -> GridPoint:
+    """Where the search of ``--keep`` begins: as strong as the regulariser says."""
+    return {**point, STRENGTH: 1.0}
+
+
+def further_strengths(fold: int | None, point: GridPoint) -> str:
+    """Name of all other strengths of one point, as a part of the work."""
+    others = {name: value for name, value in point.items() if name != STRENGTH}
+    return f"{GridTraining(fold, others).name}, further strengths"
 
 
 def point_name(point: Mapping[str, float | int]) -> str:

@@ -12,6 +12,7 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import PlanRecord, PlanRow
 from crossgraft.runs import RunDirectory
+from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods._method import Selection
@@ -83,11 +84,21 @@ def make_plan(prepared: Preparation, *, run: RunDirectory | None, reporter: Repo
         for warning in warnings:
             reporter.warn(warning)
         leakage = [rows.leakage] if rows.dataset.groups is None else []
-        notes = [*warnings, *notes_on(situation), *prepared.notes, *leakage]
+        notes = [*warnings, *notes_on(situation), *prepared.notes, *_about_keep(prepared), *leakage]
         record = plan_record(prepared, _measure(prepared, reporter), notes)
     if run is not None:
         run.write_record(PLAN_FILE, record)
     return Plan(record)
+
+
+def _about_keep(prepared: Preparation) -> list[str]:
+    if prepared.keep is None:
+        return []
+    keepers = prepared.situation().keepers
+    return [
+        f"--keep {prepared.keep.target:g} trains up to {MOST_TRAININGS} times with other strengths of {keepers}, until features of "
+        f"val end with a debiased CKA within {TOLERANCE:g} of it."
+    ]
 
 
 def _measure(prepared: Preparation, reporter: Reporter) -> StepCost:
@@ -124,6 +135,7 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
             once = seen if cost.features_once else seen * epochs
             seconds += cost.seconds_per_image * once + cost.seconds_of_head_step * in_epoch * epochs
     is_known = cost.seconds_per_image is not None
+    most = 1 if prepared.keep is None else MOST_TRAININGS
     per_step = cost.seconds_per_image * settings.batch_size if cost.seconds_per_image is not None else None
     return PlanRecord(
         rows=rows,
@@ -134,14 +146,15 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
         adapter_bytes=sum(parameter.numel() * parameter.element_size() for parameter in adapters),
         num_train=num_train,
         num_val=num_val,
-        num_jobs=len(points) * num_folds,
+        num_jobs=len(points) * num_folds * most,
+        seeks_strength=prepared.keep is not None,
         epochs=settings.epochs,
         steps_per_epoch=steps_per_epoch(num_train, settings.batch_size),
-        num_steps=steps * num_folds,
+        num_steps=steps * num_folds * most,
         batch_size=settings.batch_size,
         settings=settings_in_words(prepared.plugins, settings, prepared.rule, prepared.batch_norm),
         seconds_per_step=cost.seconds_of_head_step if cost.features_once else per_step,
-        expected_seconds=seconds * num_folds if is_known else None,
+        expected_seconds=seconds * num_folds * most if is_known else None,
         expected_reason=cost.time_reason,
         peak_bytes=cost.peak_bytes,
         peak_reason=cost.memory_reason,

@@ -1,0 +1,128 @@
+"""How strong a regulariser must be for training to end at a similarity: whole trainings, each after what the last one showed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from crossgraft.runs.jobs import Outcome, run_jobs
+from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE, Keep
+from crossgraft.tune.jobs import Trained, TrainingOutcome, TrainingWork
+from crossgraft.tune.planning.grid import STRENGTH, GridPoint, GridTraining
+
+_STEP = 5.0
+"""Factor of the strength while all that was seen lies on one side of the target."""
+_INSIDE = 0.1
+"""Nearest to an end of an interval that is tried in it, as a share of it: a curve may be flat and then fall."""
+_LEAST_GAIN = 0.005
+"""Change of the similarity after a whole factor, below which the target counts as out of reach."""
+_NARROW = 1.1
+"""Ratio of two strengths between which nothing is tried: similarity differs by more from seed to seed."""
+
+
+class Tried(NamedTuple):
+    """One training.
+
+    Attributes:
+        strength: Factor of the terms.
+        similarity: Debiased CKA after its last epoch.
+    """
+
+    strength: float
+    similarity: float
+
+
+def next_strength(target: float, tried: Sequence[Tried]) -> float | None:
+    """The strength to try next; None where the target is reached, or out of reach.
+
+    First 1, as the regulariser says itself; then five times more or less until the target lies between two trainings; then
+    a point on the straight line between these two over the logarithm of the strength. Strengths have three digits.
+
+    >>> next_strength(0.8, [])
+    1.0
+    >>> next_strength(0.8, [Tried(1.0, 0.9)])
+    0.2
+    >>> next_strength(0.8, [Tried(1.0, 0.9), Tried(0.2, 0.5)])
+    0.669
+    >>> next_strength(0.8, [Tried(1.0, 0.9), Tried(0.2, 0.5), Tried(0.669, 0.81)]) is None
+    True
+    """
+    if not tried:
+        return 1.0
+    if len(tried) >= MOST_TRAININGS or any(abs(each.similarity - target) <= TOLERANCE for each in tried):
+        return None
+    below = [each for each in tried if each.similarity < target]
+    above = [each for each in tried if each.similarity > target]
+    if not above:
+        return _farther(sorted(below), _STEP)
+    if not below:
+        return _farther(sorted(above, reverse=True), 1 / _STEP)
+    low, high = max(below, key=lambda each: each.similarity), min(above, key=lambda each: each.similarity)
+    share = (target - low.similarity) / (high.similarity - low.similarity)
+    share = min(max(share, _INSIDE), 1 - _INSIDE)
+    start, end = math.log(low.strength), math.log(high.strength)
+    return None if abs(end - start) < math.log(_NARROW) else _rounded(math.exp(start + share * (end - start)))
+
+
+def _farther(tried: Sequence[Tried], factor: float) -> float | None:
+    """Beyond the last of them, unless the step to it changed next to nothing."""
+    if len(tried) > 1 and abs(tried[-1].similarity - tried[-2].similarity) < _LEAST_GAIN:
+        return None
+    return _rounded(tried[-1].strength * factor)
+
+
+def _rounded(strength: float) -> float:
+    return float(f"{strength:.3g}")
+
+
+def run_trainings(
+    work: TrainingWork,
+    *,
+    keep_going: bool,
+    told: Callable[[Outcome[GridTraining, Trained]], object] = lambda _: None,
+) -> list[TrainingOutcome]:
+    """Every point of the grid on one fold; with ``--keep`` each with as many strengths as it takes.
+
+    Args:
+        work: Work of the fold.
+        keep_going: A training that fails becomes a reason; otherwise its error is raised.
+        told: Called with each outcome as it comes.
+    """
+    prepared = work.prepared
+    points, keep = prepared.request.points, prepared.keep
+    if keep is None:
+        return run_jobs([work.job(point) for point in points], work, keep_going=keep_going, told=told)
+    found = [_search_strength(point, work, keep, keep_going=keep_going, told=told) for point in points]
+    return [outcome for of_point in found for outcome in of_point]
+
+
+def _search_strength(
+    point: GridPoint,
+    work: TrainingWork,
+    keep: Keep,
+    *,
+    keep_going: bool,
+    told: Callable[[Outcome[GridTraining, Trained]], object],
+) -> list[TrainingOutcome]:
+    """Train with one strength after the other; one that fails after the first ends the search with a reason."""
+    outcomes: list[TrainingOutcome] = []
+    tried: list[Tried] = []
+    with ExitStack() as around:
+        while (strength := next_strength(keep.target, tried)) is not None:
+            job = work.job({**point, STRENGTH: strength})
+            if len(outcomes) == 1 and work.progress is not None:
+                around.enter_context(work.progress.further(job.spec))
+            outcomes += run_jobs([job], work, keep_going=keep_going or bool(outcomes), told=told)
+            similarity = None if outcomes[-1].result is None else _at_the_end(outcomes[-1].result, keep)
+            if similarity is None:
+                break
+            tried.append(Tried(strength, similarity))
+    return outcomes
+
+
+def _at_the_end(trained: Trained, keep: Keep) -> float | None:
+    """Similarity after the last epoch, whichever was kept; None where features have collapsed."""
+    row = trained.record.history[-1]
+    return row.val_cka_debiased_adapted if keep.metric.endswith("adapted") else row.val_cka_debiased
