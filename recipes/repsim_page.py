@@ -5,320 +5,350 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from repsim_figure import write_figure
-from study_rows import CurveRow, Table, TrainingRow
-from study_tables import (
-    COLUMNS,
-    Key,
-    Ordering,
-    Tables,
-    everywhere,
-    in_numbers,
-    or_dash,
-    orderings_table,
-    over_seeds,
-    paired_difference,
-    set_table,
-    time_ratio,
-    values,
-    verdicts,
-)
+from repsim_text import PAGE
+from repsim_variants import DEFAULT, DEFAULT_WITH_BATCH_NORM, DEFAULT_WORDS, FORMS, WEIGHTS
+from studies import Difference, difference_of, verdict
+from study_rows import Table
+from study_tables import Key, Tables, in_numbers, mean_and_interval, or_dash, over_pairs, over_seeds
 
-PAPER = {  # RepSim, Table 1, means of five sets: accuracy (mAP of two sets) in %, CKA
-    "full": (72.02, 0.52),
-    "repsim": (71.03, 0.68),
-    "hcs 0.8": (68.79, 0.76),
-    "linear": (61.41, None),
-    "scratch": (50.96, 0.45),
+COLUMNS = {
+    "accuracy": "Accuracy",
+    "auc": "AUC",
+    "cka_debiased": "CKA, debiased",
+    "cka_debiased_adapted": "… to re-estimated",
+    "cka": "CKA, biased",
 }
-PAPER_ABLATIONS = {  # RepSim, Table 5, ISIC2018: accuracy in %, CKA
-    "repsim, Q fixed": (83.55, 0.56),
-    "repsim, with μ": (83.49, 0.51),
-    "repsim, b=4": (81.42, 0.21),
-    "repsim, b=32": (83.33, 0.30),
-    "repsim, b=128": (83.95, 0.60),
+USES = {
+    "probe_natural": "Probe, natural images",
+    "probe_medical": "Probe, other medical set",
+    "clean_accuracy": "Accuracy, clean",
+    "corrupted_accuracy": "Accuracy, corrupted",
 }
-PAPER_MINUTES = {"linear": 26.65, "full": 57.08, "hcs 0.8": 111.04, "repsim": 57.83}  # Table 6, fifty epochs
+PAPER = {"full": (72.02, 0.52), "repsim": (71.03, 0.68), "hcs 0.8": (68.79, 0.76), "linear": (61.41, None)}
+"""RepSim, Table 1, means of five sets: accuracy (mAP of two sets) in %, CKA."""
+SHOWN = ("full", "l2_sp", "hcs 0.8", *FORMS)
 
 
-ORDERINGS = (
-    Ordering("full", "repsim", "accuracy", "Table 1: 72.02 and 71.03"),
-    Ordering("repsim", "hcs 0.8", "accuracy", "Table 1: 71.03 and 68.79"),
-    Ordering("hcs 0.8", "linear", "accuracy", "Table 1: 68.79 and 61.41"),
-    Ordering("linear", "scratch", "accuracy", "Table 1: 61.41 and 50.96"),
-    Ordering("hcs 0.8", "repsim", "cka", "Table 1: 0.76 and 0.68"),
-    Ordering("hcs 0.8", "repsim", "cka_debiased", "Table 1, by the biased estimate"),
-    Ordering("repsim", "full", "cka", "Table 1: 0.68 and 0.52"),
-    Ordering("repsim", "full", "cka_debiased", "Table 1, by the biased estimate"),
-    Ordering("repsim", "repsim, Q fixed", "accuracy", "Table 5: 83.95 and 83.55"),
-    Ordering("repsim", "repsim, Q fixed", "cka", "Table 5: 0.60 and 0.56"),
-    Ordering("repsim", "repsim, with μ", "accuracy", "Table 5: 83.95 and 83.49"),
-    Ordering("repsim", "repsim, with μ", "cka", "Table 5: 0.60 and 0.51"),
+class Kind(NamedTuple):
+    """Networks of one kind, trained in one way.
+
+    Attributes:
+        title: In tables.
+        is_vit: Whether it is the ViT, or the networks with BatchNorm.
+        ending: Of the names of its variants.
+    """
+
+    title: str
+    is_vit: bool
+    ending: str
+
+
+KINDS = (
+    Kind("LayerNorm (ViT)", True, ""),
+    Kind("BatchNorm, train", False, ""),
+    Kind("BatchNorm, frozen", False, ", frozen"),
+    Kind("BatchNorm, adapt", False, ", adapt"),
 )
-NOT_IN_THE_PAPER = (
-    Ordering("repsim, procrustes", "full", "cka", "–"),
-    Ordering("repsim, procrustes", "full", "cka_debiased", "–"),
-    Ordering("repsim, procrustes", "full", "accuracy", "–"),
-    Ordering("repsim, procrustes", "repsim", "cka", "–"),
-    Ordering("repsim, procrustes", "repsim", "accuracy", "–"),
-    Ordering("repsim, Q fixed", "full", "cka", "–"),
-    Ordering("repsim, with μ", "full", "cka", "–"),
+ORDERINGS = (  # first, second, number, what the paper has
+    ("full", "repsim", "accuracy", "Table 1: 72.02 and 71.03"),
+    ("repsim", "full", "cka_debiased", "Table 1: 0.68 and 0.52"),
+    ("hcs 0.8", "repsim", "cka_debiased", "Table 1: 0.76 and 0.68"),
+    ("repsim", "hcs 0.8", "accuracy", "Table 1: 71.03 and 68.79"),
+    ("hcs 0.8", "linear", "accuracy", "Table 1: 68.79 and 61.41"),
 )
-SIZE_ORDERINGS = (
-    Ordering("repsim, b=32", "repsim, b=4", "cka", "Table 5: 0.30 and 0.21"),
-    Ordering("repsim, b=128", "repsim, b=32", "cka", "Table 5: 0.60 and 0.30"),
-    Ordering("repsim, b=32", "repsim, b=4", "accuracy", "Table 5: 83.33 and 81.42"),
-    Ordering("repsim, b=128", "repsim, b=32", "accuracy", "Table 5: 83.95 and 83.33"),
-)
-HCS_LINE = ("full", "hcs 0.8", "hcs 0.6", "hcs 0.4", "hcs 0.2", "linear")
-JUDGED = (
-    "repsim", "repsim, weight 10", "repsim, weight 100", "repsim, Q fixed", "repsim, with μ", "repsim, as printed",
-    "repsim, procrustes", "hcs 0.8", "hcs 0.6", "hcs 0.4", "hcs 0.2", "l2_sp",
-)  # fmt: skip
-LINES = {
-    "interpolation": "WiSE-FT, statistics of BatchNorm estimated",
-    "mix": "WiSE-FT, statistics of BatchNorm mixed",
-    "hcs": "HCS, λ from 0.8 to 0.2, between FULL and LINEAR",
-}
-PAGE = """\
-<!-- Written by recipes/repsim.py; do not edit. -->
-
-# Fine-tuning without forgetting: accuracy against similarity
-
-```
-python recipes/repsim.py --data-dir datasets --weights-dir weights --out docs/results/repsim.md
-```
-
-{progress}
-
-FULL, LINEAR and SCRATCH, regularisers that hold the features near the pretrained ones, and the baseline that costs no training:
-networks between LINEAR and FULL ([WiSE-FT](../how-to/interpolate-two-models.md)). Each set has its own train, val and test split;
-the epoch is picked on val (highest AUC), test is looked at once. Every training: 64 pixels a side, 15 epochs, batches of 64
-images, augmentation `light` (none with LINEAR, whose features are computed once), AdamW with the defaults of `crossgraft tune`.
-PneumoniaMNIST is trained on 300 images of each class; RetinaMNIST is cut to 1450 images, of which about 980 train. None of the
-sets says which images belong to one patient: **patient leakage not checked**. CKA compares penultimate features of the test
-images, without augmentation, with those of the pretrained network; of two unrelated sets of features the biased estimate is not
-0, the debiased one is.
-
-Accuracy and balanced accuracy are of the most probable class, as in the paper: the threshold that `crossgraft tune` fits to val
-for two classes would add its own noise.
-
-*repsim* is the default of `--regularizer repsim`; *as printed* leaves out the division by the norm of the pretrained covariance
-(`normalize=none`), as in the paper. Intervals are 95 %.
-
-## All sets and networks together
-
-Mean over sets and networks, with an interval over the seeds (Student's t, n = {num_seeds}; wide, because three seeds say
-little; larger weights of RepSim were looked at with one seed); – where a variant is not there yet for every set and network.
-*Time*: CPU seconds of the whole call as a multiple of FULL's, the median over all pairs of set, network and seed, on a machine
-that had other work to do: take it as rough.
-
-{pooled}
-
-![Accuracy against similarity]({figure})
-
-Each point is the mean over networks and seeds of a set, with an interval over the seeds; above with the biased estimate of CKA,
-below with the debiased one. Lines: networks between LINEAR and FULL, with statistics of BatchNorm estimated on training images
-or mixed like the weights, and HCS from λ = 0.8 to 0.2.
-
-## Which published orderings hold
-
-Difference in the metric between two variants, one for each pair of set and network (mean over seeds): their mean with an
-interval (Student's t over the pairs, which share images and weights, so take it as rough), and in how many pairs, and in how
-many single trainings, the first is ahead.
-
-{orderings}
-
-{verdicts}
-
-### Variants that the paper does not compare
-
-*procrustes* compares the features of the same images instead of covariances (`mode=procrustes`).
-
-{more_orderings}
-
-### Batch size: BreastMNIST, mobilenetv1_050
-
-One set and one network, so the pairs are seeds. FULL at the same sizes shows what the size does on its own.
-
-{sizes}
-
-{size_orderings}
-
-## Against the free baseline
-
-How much more accurate is a variant than a line at the same CKA? Along each line, values between two networks are taken as
-straight; outside of its range a variant is compared with the nearer end. Differences in accuracy over pairs of set and network,
-as above; above 0: the variant is worth its training.
-
-{free}
-
-{picked}
-
-## Beside the published tables
-
-RepSim fine-tuned ViT-B/16 at 224 pixels on five other sets, 50 epochs in batches of 128. Orderings can be compared, sizes can
-not.
-
-{published}
-
-Ablations (its Table 5, ISIC2018):
-
-{ablations}
-
-Time (its Table 6, minutes for 50 epochs on one A100): {minutes}. Here, on a CPU with networks this small, the d × d products of
-RepSim weigh much more beside a step than with ViT-B/16; ratios of single steps are in [benchmarks](benchmarks.md).
-
-Its Figure 6 draws LINEAR, HCS and FULL as one curve and finds RepSim on it or above it. Ours is the last column of the table of
-the free baseline.
-
-## Every set and network
-
-Mean over the seeds with an interval over the seeds.
-
-{tables}
-"""
 
 
-def write_page(path: Path, tables: Tables, *, titles: Mapping[str, str], wanted: int) -> None:
+def write_page(path: Path, tables: Tables, *, titles: Mapping[str, str], vit: str, wanted: int) -> None:
     """The page and, in a folder beside it, its figure; ``wanted`` is the number of trainings of the whole study."""
     folder = path.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
     figure = folder / "trade-off.svg"
-    write_figure(figure, tables, titles)
-    text = page_of(tables, titles=titles, wanted=wanted, figure=f"{folder.name}/{figure.name}")
+    write_figure(figure, {kind.title: of_kind(tables, kind, vit) for kind in KINDS[:3]})
+    there = sum(len(table.trainings) for table in tables.values())
+    progress = f"**The study is not finished: {there} of {wanted} trainings are there.**" if there < wanted else ""
+    text = PAGE.format(
+        progress=progress,
+        default_words=DEFAULT_WORDS,
+        kept=_kept_everywhere(tables, vit),
+        kinds="\n\n".join(_kind_table(tables, kind, vit) for kind in KINDS),
+        figure=f"{folder.name}/{figure.name}",
+        orderings=_orderings(tables, vit),
+        weights=_weights(tables, vit),
+        free=_free(tables, vit),
+        uses=_uses(tables, vit),
+        use_differences=_use_differences(tables, vit),
+        published=_published(tables, vit),
+        tables="\n\n".join(_set_table(tables[name], title) for name, title in titles.items()),
+    )
     path.write_text(text, encoding="utf-8")
 
 
-def page_of(tables: Tables, *, titles: Mapping[str, str], wanted: int, figure: str) -> str:
-    there = sum(len(table.trainings) for table in tables.values())
-    return PAGE.format(
-        progress="" if there >= wanted else f"**The study is not finished: {there} of {wanted} trainings are there.**",
-        num_seeds=len({row.seed for table in tables.values() for row in table.trainings}),
-        pooled=_pooled(tables),
-        figure=figure,
-        orderings=orderings_table(tables, ORDERINGS),
-        verdicts=verdicts(tables, ORDERINGS),
-        more_orderings=orderings_table(tables, NOT_IN_THE_PAPER),
-        sizes=_sizes(tables),
-        size_orderings=orderings_table(tables, SIZE_ORDERINGS, by_seed=True),
-        free=_free(tables),
-        picked=_picked(tables),
-        published=_published(tables),
-        ablations=_ablations(tables),
-        minutes=", ".join(f"{name} {minutes:g}" for name, minutes in PAPER_MINUTES.items()),
-        tables="\n\n".join(
-            set_table(tables[name], title, _variants({"": tables[name]})) for name, title in titles.items()
-        ),
+def of_kind(tables: Tables, kind: Kind, vit: str) -> dict[str, Table]:
+    """Rows of its networks, with names that have lost their ending; FULL and L2-SP of ``adapt`` are those of ``train``."""
+    return {name: _renamed(table, kind, vit) for name, table in tables.items()}
+
+
+def _renamed(table: Table, kind: Kind, vit: str) -> Table:
+    def name_of(variant: str) -> str | None:
+        if variant.endswith(kind.ending) and kind.ending:
+            return variant.removesuffix(kind.ending)
+        is_same = kind.ending == ", adapt" and variant in ("full", "l2_sp")
+        is_linear = kind.ending == ", frozen" and variant == "linear"
+        return variant if is_same or is_linear or (not kind.ending and ", " not in variant) else None
+
+    def chosen(rows: Sequence[object]) -> tuple[object, ...]:
+        found: list[object] = []
+        for row in rows:
+            name = name_of(row.variant)  # type: ignore[attr-defined]
+            if name is not None and (row.model == vit) is kind.is_vit:  # type: ignore[attr-defined]
+                found.append(type(row)(**{**vars(row), "variant": name}))
+        return tuple(found)
+
+    curve = tuple(row for row in table.curve if (row.model == vit) is kind.is_vit)
+    return Table(chosen(table.trainings), curve, chosen(table.kept))  # type: ignore[arg-type]
+
+
+def values(tables: Tables, variant: str, metric: str) -> dict[Key, float]:
+    """Of every training of a variant that has the number."""
+    return {
+        (name, row.model, row.seed): value
+        for name, table in tables.items()
+        for row in (*table.trainings, *table.kept)
+        if row.variant == variant and (value := getattr(row, metric, None)) is not None
+    }
+
+
+def paired(tables: Tables, first: str, second: str, metric: str) -> tuple[Difference | None, dict[Key, float]]:
+    """First minus second over pairs of set and network, and each training's."""
+    one, other = values(tables, first, metric), values(tables, second, metric)
+    gaps = {key: one[key] - other[key] for key in one if key in other}
+    return difference_of(over_pairs(gaps)), gaps
+
+
+def _kind_table(tables: Tables, kind: Kind, vit: str) -> str:
+    own = of_kind(tables, kind, vit)
+    lines = [f"### {kind.title}", "", f"| Variant | {' | '.join(COLUMNS.values())} | CKA − FULL's |", "|---" * 7 + "|"]
+    for variant in ("linear", *SHOWN):
+        cells = [over_seeds(values(own, variant, metric)) for metric in COLUMNS]
+        gain = "" if variant in ("full", "linear") else in_numbers(paired(own, variant, "full", _reference(kind))[0])
+        if any(cell != "–" for cell in cells):
+            lines.append(f"| {variant} | {' | '.join(cells)} | {gain} |")
+    return "\n".join(lines)
+
+
+def _reference(kind: Kind) -> str:
+    """The similarity to the network that training started from."""
+    return "cka_debiased_adapted" if kind.ending == ", adapt" else "cka_debiased"
+
+
+def _kept_everywhere(tables: Tables, vit: str) -> str:
+    """The default beside FULL on every set and network."""
+    lines = ["| Set | Network | FULL, CKA debiased | default | gain | accuracy − FULL's |", "|---" * 6 + "|"]
+    accuracies: dict[Key, float] = {}
+    for name in tables:
+        for model in dict.fromkeys(row.model for row in tables[name].trainings):
+            ours = DEFAULT if model == vit else DEFAULT_WITH_BATCH_NORM
+            full = _of_model(values({name: tables[name]}, "full", "cka_debiased"), model)
+            kept = _of_model(values({name: tables[name]}, ours, "cka_debiased"), model)
+            accuracy = {
+                key: gap
+                for key, gap in paired({name: tables[name]}, ours, "full", "accuracy")[1].items()
+                if key[1] == model
+            }
+            accuracies |= accuracy
+            both = [kept[key] - full[key] for key in kept if key in full]
+            if both:
+                cells = [
+                    mean_and_interval(list(full.values())),
+                    mean_and_interval(list(kept.values())),
+                    mean_and_interval(both),
+                ]
+                lines.append(
+                    f"| {name} | {model} | {' | '.join(cells)} | {mean_and_interval(list(accuracy.values()))} |"
+                )
+    found = difference_of(over_pairs(accuracies))
+    mean = (
+        ""
+        if found is None
+        else f"\n\nAccuracy, mean over all pairs: {in_numbers(found)} of FULL's, ahead in {found.ahead} of {found.pairs}."
     )
+    return "\n".join(lines) + mean
 
 
-def above_line(
-    tables: Tables, variant: str, line: str, *, metric: str = "accuracy", by: str = "cka"
-) -> dict[Key, float]:
-    """How far each training of ``variant`` lies above the line of its set, network and seed at the same similarity."""
-    gaps: dict[Key, float] = {}
-    similar = values(tables, variant, by)
+def _of_model(found: Mapping[Key, float], model: str) -> dict[Key, float]:
+    return {key: value for key, value in found.items() if key[1] == model}
+
+
+def _orderings(tables: Tables, vit: str) -> str:
+    """What the paper orders, for each kind of network and each form of RepSim that may stand for it."""
+    lines = [
+        "| Network | First | Second | Number | Mean difference | Ahead, pairs | Published | Here |",
+        "|---" * 8 + "|",
+    ]
+    for kind in KINDS:
+        own = of_kind(tables, kind, vit)
+        for first, second, metric, published in ORDERINGS:
+            for form in ("paper", "batch") if "repsim" in (first, second) else ("",):
+                one, other = (form if name == "repsim" else name for name in (first, second))
+                number = _reference(kind) if metric == "cka_debiased" else metric
+                found, _ = paired(own, one, other, number)
+                if found is not None:
+                    said = verdict(found).split(",")[0]
+                    cells = [
+                        kind.title,
+                        one,
+                        other,
+                        COLUMNS.get(number, number),
+                        in_numbers(found),
+                        f"{found.ahead} of {found.pairs}",
+                    ]
+                    lines.append(f"| {' | '.join(cells)} | {published} | {said} |")
+    return "\n".join(lines)
+
+
+def _weights(tables: Tables, vit: str) -> str:
+    lines = ["| Network | Form | Weight | Accuracy | CKA, debiased |", "|---" * 5 + "|"]
+    for kind in KINDS:
+        own = of_kind(tables, kind, vit)
+        for form in FORMS:
+            for weight in sorted(WEIGHTS):
+                name = form if weight == 1 else f"{form} × {weight:g}"
+                cells = [over_seeds(_seed_zero(values(own, name, metric))) for metric in ("accuracy", _reference(kind))]
+                if "–" not in cells:
+                    lines.append(f"| {kind.title} | {form} | {weight:g} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _seed_zero(found: Mapping[Key, float]) -> dict[Key, float]:
+    return {key: value for key, value in found.items() if key[2] == 0}
+
+
+def above(tables: Tables, variant: str, line: str, *, metric: str, by: str) -> dict[Key, float]:
+    """How far each training lies above a line of its set, network and seed at the same similarity."""
+    similar, gaps = values(tables, variant, by), dict[Key, float]()
     for key, value in values(tables, variant, metric).items():
-        points = sorted(_line(tables[key[0]], key[1], key[2], line, metric, by))
+        points = sorted(_line(tables, key, line, metric, by))
         if key in similar and len(points) > 1:
             gaps[key] = value - float(np.interp(similar[key], *zip(*points, strict=True)))
     return gaps
 
 
-def _line(table: Table, model: str, seed: int, line: str, metric: str, by: str) -> list[tuple[float, float]]:
-    rows: Sequence[TrainingRow | CurveRow]
-    if line == "hcs":
-        rows = [row for row in table.trainings if (row.model, row.seed) == (model, seed) and row.variant in HCS_LINE]
-        rows = rows if {row.variant for row in rows} == set(HCS_LINE) else []
+def _line(tables: Tables, key: Key, line: str, metric: str, by: str) -> list[tuple[float, float]]:
+    if line == "straight":
+        ends = [
+            (values(tables, name, by).get(key), values(tables, name, metric).get(key)) for name in ("full", "linear")
+        ]
     else:
-        wanted = "estimate" if line == "interpolation" else line
-        rows = [row for row in table.curve if (row.model, row.seed, row.batch_norm) == (model, seed, wanted)]
-    found = [(getattr(row, by), getattr(row, metric)) for row in rows]
-    return [(similar, value) for similar, value in found if similar is not None and value is not None]
+        rows = tables[key[0]].curve
+        ends = [
+            (getattr(row, by), getattr(row, metric))
+            for row in rows
+            if (row.model, row.seed, row.batch_norm) == (key[1], key[2], line)
+        ]
+    return [(similar, value) for similar, value in ends if similar is not None and value is not None]
 
 
-def _pooled(tables: Tables) -> str:
-    lines = [f"| Variant | {' | '.join(COLUMNS.values())} | Time |", "|---" * (len(COLUMNS) + 2) + "|"]
-    for variant in _variants(tables):
-        if ", b=" not in variant:
-            cells = [over_seeds(everywhere(tables, variant, metric)) for metric in COLUMNS]
-            lines.append(f"| {variant} | {' | '.join(cells)} | {time_ratio(tables, variant, 'full')} |")
+def _free(tables: Tables, vit: str) -> str:
+    lines = ["| Network | Variant | weights mixed | statistics estimated | line LINEAR–FULL |", "|---" * 5 + "|"]
+    for kind in KINDS[:3]:
+        own = of_kind(tables, kind, vit)
+        for variant in ("l2_sp", "hcs 0.8", *FORMS):
+            found = [
+                difference_of(over_pairs(above(own, variant, line, metric="accuracy", by="cka_debiased")))
+                for line in ("mix", "estimate", "straight")
+            ]
+            if any(found):
+                cells = [f"{in_numbers(each)}, {each.ahead} of {each.pairs}" if each else "–" for each in found]
+                lines.append(f"| {kind.title} | {variant} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _variants(tables: Tables) -> list[str]:
-    known = [*PAPER, *JUDGED, *PAPER_ABLATIONS]
-    there = {row.variant for table in tables.values() for row in table.trainings}
-    return [name for name in dict.fromkeys([*known, *sorted(there)]) if name in there]
-
-
-def _sizes(tables: Tables) -> str:
-    names = [name for name in _variants(tables) if ", b=" in name]
-    names.sort(key=lambda name: (name.partition(",")[0], int(name.rpartition("=")[2])))
-    columns = ("accuracy", "cka", "cka_debiased")
-    lines = [f"| Variant | {' | '.join(COLUMNS[metric] for metric in columns)} |", "|---" * 4 + "|"]
-    lines += [f"| {n} | {' | '.join(over_seeds(values(tables, n, metric)) for metric in columns)} |" for n in names]
-    return "\n".join(lines) if names else "Not trained yet."
-
-
-def _free(tables: Tables) -> str:
-    lines = [f"| Variant | {' | '.join(LINES.values())} |", "|---" * (len(LINES) + 1) + "|"]
-    for variant in JUDGED:
-        if not values(tables, variant, "accuracy"):
-            continue
-        of_lines = {
-            line: "" if variant in HCS_LINE and line == "hcs" else _above(tables, variant, line) for line in LINES
-        }
-        lines.append(f"| {variant} | {' | '.join(of_lines.values())} |")
+def _uses(tables: Tables, vit: str) -> str:
+    lines = [f"| Network | Variant | {' | '.join(USES.values())} |", "|---" * (len(USES) + 2) + "|"]
+    for kind in KINDS[:3]:
+        own = of_kind(tables, kind, vit)
+        for variant in ("linear", *SHOWN):
+            cells = [over_seeds(values(own, variant, metric)) for metric in USES]
+            if any(cell != "–" for cell in cells):
+                lines.append(f"| {kind.title} | {variant} | {' | '.join(cells)} |")
+        before = [over_seeds(values(own, "full", f"{metric}_before")) if "probe" in metric else "" for metric in USES]
+        if before[0] != "–":
+            lines.append(f"| {kind.title} | *pretrained body* | {' | '.join(before)} |")
     return "\n".join(lines)
 
 
-def _above(tables: Tables, variant: str, line: str) -> str:
-    found = paired_difference(above_line(tables, variant, line))
-    return "–" if found is None else f"{in_numbers(found)}, {found.ahead} of {found.pairs}"
-
-
-def _picked(tables: Tables) -> str:
-    """What val picks on each curve, against FULL, whose seed it shares."""
+def _use_differences(tables: Tables, vit: str) -> str:
+    """Each form minus FULL, and how far similarity and use go together over trainings."""
+    lines = [f"| Network | Variant − FULL | {' | '.join(USES.values())} |", "|---" * (len(USES) + 2) + "|"]
+    for kind in KINDS[:3]:
+        own = of_kind(tables, kind, vit)
+        for variant in ("l2_sp", "hcs 0.8", *FORMS):
+            found = [paired(own, variant, "full", metric)[0] for metric in USES]
+            if any(found):
+                lines.append(f"| {kind.title} | {variant} | {' | '.join(map(in_numbers, found))} |")
     sentences: list[str] = []
-    for batch_norm in ("estimate", "mix"):
-        rows = {
-            (name, row.model, row.seed): row
-            for name, table in tables.items()
-            for row in table.curve
-            if row.picked and row.batch_norm == batch_norm
-        }
-        full, similar = values(tables, "full", "accuracy"), values(tables, "full", "cka")
-        both = [key for key in rows if key in full and key in similar]
-        accuracy = paired_difference({key: (rows[key].accuracy or 0) - full[key] for key in both})
-        cka = paired_difference({key: (rows[key].cka or 0) - similar[key] for key in both})
-        if accuracy is not None and cka is not None:
-            alphas = statistics.median(row.alpha for row in rows.values())
-            sentences.append(
-                f"- Statistics {'mixed' if batch_norm == 'mix' else 'estimated'}: the α that val picks (median {alphas:g}) is "
-                f"{in_numbers(accuracy)} more accurate than FULL, and {in_numbers(cka)} more similar."
-            )
-    return "\n".join(["α is picked on val, by balanced accuracy:", "", *sentences]) if sentences else ""
+    for kind in KINDS[:3]:
+        own = of_kind(tables, kind, vit)
+        for metric in ("probe_natural", "probe_medical", "corrupted_accuracy"):
+            correlation = _correlation(own, metric)
+            if correlation is not None:
+                sentences.append(f"- {kind.title}: {USES[metric]}: {correlation:+.2f}")
+    said = "Correlation with debiased CKA over variants, within each set, network and seed (mean):"
+    return "\n".join(lines) + (f"\n\n{said}\n\n" + "\n".join(sentences) if sentences else "")
 
 
-def _published(tables: Tables) -> str:
+def _correlation(tables: Tables, metric: str) -> float | None:
+    """Spearman's between similarity and a number over variants, mean over set, network and seed."""
+    of_place: dict[Key, list[tuple[float, float]]] = {}
+    for variant in SHOWN:
+        similar, found = values(tables, variant, "cka_debiased"), values(tables, variant, metric)
+        for key in similar.keys() & found.keys():
+            of_place.setdefault(key, []).append((similar[key], found[key]))
+    ranks = [
+        np.argsort(np.argsort(np.array(points), axis=0), axis=0) for points in of_place.values() if len(points) > 2
+    ]
+    each = [float(np.corrcoef(rank.T)[0, 1]) for rank in ranks]
+    return statistics.fmean(each) if each else None
+
+
+def _published(tables: Tables, vit: str) -> str:
+    own = of_kind(tables, KINDS[0], vit)
     lines = [
         "| Variant | Published, % | Published CKA | Accuracy here | CKA here | CKA here, debiased |",
         "|---" * 6 + "|",
     ]
     for variant, (accuracy, cka) in PAPER.items():
-        here = [over_seeds(everywhere(tables, variant, metric)) for metric in ("accuracy", "cka", "cka_debiased")]
-        lines.append(f"| {variant} | {accuracy:.2f} | {or_dash(cka)} | {' | '.join(here)} |")
+        for name in ("paper", "batch") if variant == "repsim" else (variant,):
+            here = [over_seeds(values(own, name, metric)) for metric in ("accuracy", "cka", "cka_debiased")]
+            lines.append(
+                f"| {variant if name == variant else f'repsim ({name})'} | {accuracy:.2f} | {or_dash(cka)} | {' | '.join(here)} |"
+            )
     return "\n".join(lines)
 
 
-def _ablations(tables: Tables) -> str:
-    lines = ["| Variant | Published, % | Published CKA | Accuracy here | CKA here |", "|---" * 5 + "|"]
-    for variant, (accuracy, cka) in {"repsim": (83.95, 0.60), **PAPER_ABLATIONS}.items():
-        kind = values if ", b=" in variant else everywhere
-        here = [over_seeds(kind(tables, variant, metric)) for metric in ("accuracy", "cka")]
-        lines.append(f"| {variant} | {accuracy:.2f} | {or_dash(cka)} | {' | '.join(here)} |")
-    return "\n".join(lines)
+def _set_table(table: Table, title: str) -> str:
+    if not table.trainings:
+        return f"### {title}\n\nNot trained yet."
+    lines = [
+        f"### {title}",
+        "",
+        f"| Network | Variant | {' | '.join(COLUMNS.values())} | CPU seconds |",
+        "|---" * 8 + "|",
+    ]
+    for model, variant in sorted({(row.model, row.variant) for row in table.trainings}):
+        cells = [
+            mean_and_interval(list(_of_model(values({"": table}, variant, metric), model).values()))
+            for metric in COLUMNS
+        ]
+        seconds = list(_of_model(values({"": table}, variant, "cpu_seconds"), model).values())
+        lines.append(
+            f"| {model} | {variant} | {' | '.join(cells)} | {statistics.median(seconds) if seconds else 0:.0f} |"
+        )
+    failed = [
+        f"{row.model}, {row.variant}, seed {row.seed}: {row.state}" for row in table.trainings if row.state != "done"
+    ]
+    return "\n".join([*lines, *(["", *failed] if failed else [])])

@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 MODES_OF_BATCH_NORM = ("train", "frozen", "adapt")
-FORMS = {"paper": "preset=paper", "batch": "reference=batch", "gram": "mode=gram", "procrustes": "mode=procrustes"}
+FORMS = {
+    "cka": "mode=cka",
+    "paper": "preset=paper",
+    "batch": "reference=batch",
+    "gram": "mode=gram",
+    "procrustes": "mode=procrustes",
+}
 """Of RepSim: name → options."""
 WEIGHTS = (1.0, 0.1, 10.0)
+DEFAULT, DEFAULT_WITH_BATCH_NORM = "batch", "gram"
+"""What ``--regularizer repsim`` is without and with BatchNorm."""
+DEFAULT_WORDS = "TODO"
 CURVE_ENDS = ("full", "linear")
 """They leave run directories, because the interpolated networks lie between them."""
 
@@ -46,6 +55,7 @@ def _kinds() -> list[tuple[tuple[str, ...], str, dict[str, Any]]]:
         (("train", "adapt"), "linear", {"method": "linear"}),
         (("train", "frozen"), "full", {}),
         (of_features, "batch", {"regularizer": f"repsim:{FORMS['batch']}"}),
+        (of_features, "cka", {"regularizer": f"repsim:{FORMS['cka']}"}),
         (of_features, "gram", {"regularizer": f"repsim:{FORMS['gram']}"}),
         (of_features, "paper", {"regularizer": f"repsim:{FORMS['paper']}"}),
         (of_features, "hcs 0.8", {"regularizer": "hcs:0.8"}),

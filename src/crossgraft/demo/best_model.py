@@ -1,5 +1,7 @@
 """The best-ranked model is fine-tuned in three ways, and one of them predicts, as a user's own model would.
 
+So is the best-ranked one of another architecture: what a regulariser keeps depends on how a network normalises.
+
 Everything lies in the run directory of the demo: the images as an ``.npz`` file, the model as a zoo file beside its weights, a
 few unseen digits as pictures. So the two commands that the demo prints work as they stand.
 """
@@ -24,6 +26,7 @@ from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
 from crossgraft.records import (
     BestModelRecord,
+    ComparedModelRecord,
     DemoPrediction,
     FineTuningComparisonRecord,
     RankingRecord,
@@ -38,14 +41,11 @@ from crossgraft.verbs.predict import predict
 from crossgraft.words.metric_words import overall
 
 DATA_FILE = "digits_5_to_9.npz"
-MODEL_FILE, WEIGHTS_FILE = "best_model.yaml", "best_model.safetensors"
+MODEL_FILE, OTHER_MODEL_FILE = "best_model.yaml", "other_model.yaml"
 UNSEEN_FOLDER = "unseen_digits"
-COMPARED = "full,linear,repsim:mode=procrustes"
-"""Everything is trained, only the head, and everything while the features of each image are held near those of the start.
-
-RepSim image by image: its covariance form needs larger batches than the eight images of 34.
-"""
-COMPARE_FOLDER, PREDICT_FOLDER = "compare", "predict"
+COMPARED = "full,linear,repsim"
+"""Everything is trained, only the head, and everything while the features are held near those of the start."""
+COMPARE_FOLDER, OTHER_FOLDER, PREDICT_FOLDER = "compare", "compare-other", "predict"
 
 
 @dataclass(frozen=True)
@@ -76,40 +76,38 @@ def best_candidate(ranking: RankingRecord, specs: Sequence[ModelSpec]) -> ModelS
     return next(spec for spec in specs if spec.name == best)
 
 
+def best_of_others(ranking: RankingRecord, specs: Sequence[ModelSpec], best: ModelSpec) -> ModelSpec | None:
+    """The first model of another architecture than ``best``; None where all are of one."""
+    rows = [row for row in ranking.ranking(ranking.primary_score).rows if row.rank is not None]
+    named = {spec.name: spec for spec in specs if spec.family != best.family}
+    others = [row for row in rows if row.model in named]
+    return named[min(others, key=lambda row: row.rank or 0).model] if others else None
+
+
 def tune_best_model(
-    spec: ModelSpec, data: DemoData, options: BestModelOptions, *, folder: Path, reporter: Reporter
+    spec: ModelSpec,
+    data: DemoData,
+    options: BestModelOptions,
+    *,
+    other: ModelSpec | None = None,
+    folder: Path,
+    reporter: Reporter,
 ) -> BestModelRecord:
     """Fine-tune ``spec`` on the training writers, measure it on the unseen ones, and predict one digit of each of those.
 
-    ``compare`` and ``predict`` in ``folder``, the run directory of the demo, become run directories of their own.
+    ``compare`` and ``predict`` in ``folder``, the run directory of the demo, become run directories of their own, and with an
+    ``other`` model, which is only compared, ``compare-other``.
 
     Raises:
         DataError: The whole network could not be trained.
         StorageError: ``folder`` cannot be written.
 
     Cost:
-        About 15 seconds of one core.
+        About 15 seconds of one core for each model.
     """
     _write_data(data, folder / DATA_FILE)
-    _write_model(spec, folder)
     pictures = _write_unseen(data.test, folder / UNSEEN_FOLDER, seed=options.seed)
-    comparison = compare_fine_tunings(
-        folder / DATA_FILE,
-        model=folder / MODEL_FILE,
-        allow_code=spec.source,
-        compare=COMPARED,
-        group_column="writer",
-        flip=False,
-        epochs=options.epochs,
-        seed=options.seed,
-        no_images=options.no_images,
-        store=False,
-        device="cpu",
-        workers=1,
-        out=folder / COMPARE_FOLDER,
-        overwrite=True,
-        reporter=reporter,
-    ).record
+    comparison = _compare(spec, folder / MODEL_FILE, folder / COMPARE_FOLDER, options, reporter)
     full = next(row for row in comparison.trainings if row.variant == "full")
     tune_folder = f"{COMPARE_FOLDER}/{full.folder}"
     tuned = read_finished(folder / tune_folder)
@@ -126,7 +124,36 @@ def tune_best_model(
         overwrite=True,
         reporter=reporter,
     )
-    return _in_one_record(tuned, predicted, comparison, tune_folder, pictures, spec, options)
+    best = _in_one_record(tuned, predicted, comparison, tune_folder, pictures, spec, options)
+    if other is None:
+        return best
+    beside = _compare(other, folder / OTHER_MODEL_FILE, folder / OTHER_FOLDER, options, reporter)
+    about = ComparedModelRecord(model=other.name, compare_folder=OTHER_FOLDER, comparison=beside)
+    return best.model_copy(update={"other": about})
+
+
+def _compare(
+    spec: ModelSpec, model_file: Path, out: Path, options: BestModelOptions, reporter: Reporter
+) -> FineTuningComparisonRecord:
+    """Three ways to fine-tune one model, which is written beside its weights."""
+    _write_model(spec, model_file)
+    return compare_fine_tunings(
+        model_file.parent / DATA_FILE,
+        model=model_file,
+        allow_code=spec.source,
+        compare=COMPARED,
+        group_column="writer",
+        flip=False,
+        epochs=options.epochs,
+        seed=options.seed,
+        no_images=options.no_images,
+        store=False,
+        device="cpu",
+        workers=1,
+        out=out,
+        overwrite=True,
+        reporter=reporter,
+    ).record
 
 
 def _in_one_record(
@@ -187,18 +214,19 @@ def _pixels(dataset: Dataset) -> np.ndarray:
     return np.stack([dataset.read(row)[:, :, 0] for row in range(len(dataset))])
 
 
-def _write_model(spec: ModelSpec, folder: Path) -> None:
+def _write_model(spec: ModelSpec, file: Path) -> None:
     """A zoo file of one model beside a copy of its weights, so that the folder can be moved."""
+    weights = file.with_suffix(".safetensors")
     entry = {
         "name": spec.name,
         "source": spec.source,
-        "weights": WEIGHTS_FILE,
+        "weights": weights.name,
         "kwargs": dict(spec.kwargs),
         "family": spec.family,
         "licence": spec.licence,
     }
-    write_atomically(folder / WEIGHTS_FILE, Path(str(spec.weights)).read_bytes())
-    write_atomically(folder / MODEL_FILE, yaml.safe_dump([entry], allow_unicode=True, sort_keys=False))
+    write_atomically(weights, Path(str(spec.weights)).read_bytes())
+    write_atomically(file, yaml.safe_dump([entry], allow_unicode=True, sort_keys=False))
 
 
 def _write_unseen(test: Dataset, folder: Path, *, seed: int) -> dict[str, np.ndarray]:

@@ -16,7 +16,14 @@ from crossgraft.records.checks import (
 )
 from crossgraft.records.data import DatasetRecord, Thumbnail
 from crossgraft.records.data_split import DataSplitRecord
-from crossgraft.records.demo import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
+from crossgraft.records.demo import (
+    BestModelRecord,
+    ComparedModelRecord,
+    DemoPrediction,
+    DemoRecord,
+    FineTunedRow,
+    SplitComparison,
+)
 from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
 from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
 from crossgraft.records.keeping import BatchNormRecord, KeepRecord
@@ -85,6 +92,7 @@ __all__ = [
     "CheckRecord",
     "CitedTable",
     "ColumnRecord",
+    "ComparedModelRecord",
     "ComparedPlan",
     "ComparedTrainingRecord",
     "ComparedVariantRecord",

@@ -50,6 +50,14 @@ class DemoPrediction(Record):
     png_base64: str | None = Field(default=None, description="The picture; None with --no-images.")
 
 
+class ComparedModelRecord(Record):
+    """Ways to fine-tune a model of another architecture."""
+
+    model: str
+    compare_folder: str = Field(description="Run directory, which starts at that of the demo.")
+    comparison: FineTuningComparisonRecord
+
+
 class BestModelRecord(Record):
     """The best-ranked model after ``crossgraft tune``. All paths start at the run directory of the demo."""
 
@@ -71,6 +79,9 @@ class BestModelRecord(Record):
     compared: str | None = Field(default=None, description="Ways to fine-tune; None: written by an earlier version.")
     compare_folder: str | None = Field(default=None, description="Run directory of all of them.")
     comparison: FineTuningComparisonRecord | None = Field(default=None, description="What they gave and kept.")
+    other: ComparedModelRecord | None = Field(
+        default=None, description="The best-ranked model of another architecture; None: there is none."
+    )
 
     def commands(self, run_directory: str | PurePath) -> list[str]:
         """What to type to fine-tune, to predict and to compare, where ``run_directory`` is how the demo's folder is reached.

@@ -119,20 +119,26 @@ def compared_section(source: Source[DemoRecord]) -> Section | None:
     best = source.record.best_model
     if best is None or best.comparison is None:
         return None
-    page = f"{best.compare_folder}/report.html"
-    record = best.comparison
+    record, other = best.comparison, best.other
+    pages = [f"{best.compare_folder}/report.html"]
     blocks: list[Block] = [
         Paragraph(
-            "The whole network was trained, the head alone, and the whole network while the features of each image are held near "
-            "those of the start (RepSim in its paired form; the covariance form needs larger batches than there are here)."
+            "The whole network was trained, the head alone, and the whole network while its features are held near those of the "
+            "start (RepSim)."
         ),
         Paragraph(answer_in_words(record)),
         *trade_off(record, prefix=source.prefix),
         variants_table(record),
-        Paragraph(
-            f"{record.interval_words} More, and every number: {page} in the run directory of this demo.", tone="quiet"
-        ),
     ]
+    if other is not None:
+        pages.append(f"{other.compare_folder}/report.html")
+        blocks += [
+            Paragraph(f"The same with {other.model}, the best-ranked network of another architecture:"),
+            Paragraph(answer_in_words(other.comparison)),
+            variants_table(other.comparison),
+        ]
+    where = f"{joined(pages)} in the run directory of this demo"
+    blocks.append(Paragraph(f"{record.interval_words} More, and every number: {where}.", tone="quiet"))
     return Section(name="compared", title="Three ways to fine-tune it", part="evidence", blocks=blocks)
 
 

@@ -94,10 +94,10 @@ def make_plan(prepared: Preparation, *, run: RunDirectory | None, reporter: Repo
 def _about_keep(prepared: Preparation) -> list[str]:
     if prepared.keep is None:
         return []
-    keepers = prepared.situation().keepers
+    target, keepers = prepared.keep.target, prepared.situation().keepers
     return [
-        f"--keep {prepared.keep.target:g} trains up to {MOST_TRAININGS} times with other strengths of {keepers}, until features of "
-        f"val end with a debiased CKA within {TOLERANCE:g} of it."
+        f"--keep {target:g} trains up to {MOST_TRAININGS} times with other strengths of {keepers}, until features of val end "
+        f"with a debiased CKA within {TOLERANCE:g} of it."
     ]
 
 

@@ -63,6 +63,14 @@ def batch_cka(
     return BatchCKA(torch.where(is_defined, cross / scale, torch.zeros_like(cross)), is_defined)
 
 
+def cka_distance(
+    features: Float[Tensor, "batch num_features"], reference: Float[Tensor, "batch num_reference_features"]
+) -> Float[Tensor, ""]:
+    """1 − CKA, debiased; 0 without a gradient where that is not defined. Arguments and cost as of ``batch_cka``."""
+    value, is_defined = batch_cka(features, reference, debiased=True)
+    return torch.where(is_defined, 1 - value, 0 * value)
+
+
 def _centred(features: Float[Tensor, "batch num_features"]) -> tuple[Tensor, Tensor]:
     """Centred features of Frobenius norm 1, and whether there is any variance."""
     centred = features - features.mean(dim=0)

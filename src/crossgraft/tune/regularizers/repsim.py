@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from crossgraft.conflicts import Situation
 from crossgraft.errors import DataError, UsageError
 from crossgraft.models.classifier import Classifier
+from crossgraft.tune.regularizers._batch_cka import cka_distance
 from crossgraft.tune.regularizers._covariance import Moments, moments_of_all, moments_of_batch, wide
 from crossgraft.tune.regularizers._gram import gram_distance
 from crossgraft.tune.regularizers._kept_moments import kept_or_computed
@@ -22,7 +23,11 @@ from crossgraft.tune.regularizers._procrustes import procrustes_distance
 from crossgraft.tune.regularizers._reference import features_of_batches, starting_network
 from crossgraft.tune.regularizers._regularizer import StepContext, StepUpdate, TrainingSet
 
-_PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {"gram": gram_distance, "procrustes": procrustes_distance}
+_PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "cka": cka_distance,
+    "gram": gram_distance,
+    "procrustes": procrustes_distance,
+}
 """Modes that compare the features of the same images."""
 _FEWEST_IMAGES = 2
 _FEWEST_FOR_A_COVARIANCE = 64
@@ -89,7 +94,7 @@ class RepSim:
     keeps_reference: ClassVar[bool] = True
 
     weight: float = 1.0
-    mode: Literal["covariance", "gram", "procrustes"] = "covariance"
+    mode: Literal["covariance", "cka", "gram", "procrustes"] = "covariance"
     preset: Literal["auto", "paper"] = "auto"
     reference: Literal["batch", "dataset", "dataset_aug"] | None = None
     normalize: Normalize | None = None

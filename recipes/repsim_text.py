@@ -1,0 +1,102 @@
+"""The words of docs/results/repsim.md; numbers are put in by repsim_page."""
+
+PAGE = """\
+<!-- Written by recipes/repsim.py; do not edit. -->
+
+# Fine-tuning that keeps what the model knows
+
+```
+python recipes/repsim.py --data-dir datasets --weights-dir weights --out docs/results/repsim.md
+```
+
+{progress}
+
+**An earlier version of this page said that RepSim ends less similar to the pretrained network than full fine-tuning. That was
+true of what had been run, and wrong about RepSim.** Two things were behind it, and neither is the idea of the paper, which
+fine-tunes a ViT. (1) All networks had BatchNorm, which normalised with the statistics of each batch while they were trained.
+The features of a training step, those of the pretrained network (with its kept statistics) and those of the finished one
+(with moved statistics) are then three different functions; moving the statistics alone, with no weight changed, takes CKA to
+where full fine-tuning ends. So the column measured BatchNorm, and RepSim's term paid for undoing it. (2) The covariance of a
+batch was compared with that of all training images. Its own sampling noise, (r + 1) / (b − 1) of the norm of the target for
+an effective rank r and b images, is larger than what there is to keep, and the network lowers it by shrinking the spectrum of
+its features. With LayerNorm the published ordering shows; with the same images under both networks, the noise cancels.
+
+Every training: 15 epochs, batches of 64 images, augmentation `light` (none with LINEAR, whose features are computed once),
+AdamW with the defaults of `crossgraft tune`; MobileNets at 64 pixels a side, the ViT and the ResNet at 32, for which they
+were trained. The ViT is small (six blocks of width 96, 0.7 million parameters) and was trained for this page on 5 000 natural
+images; a ViT with ImageNet weights was not tried. Each set has its own train, val and test split; the epoch is picked on val
+(highest AUC), test is looked at once. PneumoniaMNIST is trained on 300 images of each class; RetinaMNIST is cut to 1450
+images, of which about 980 train. None of the sets says which images belong to one patient: **patient leakage not checked**.
+
+*CKA* compares penultimate features of the test images, without augmentation, with those of the pretrained network as it came;
+*to re-estimated* with the same weights after the statistics of BatchNorm were estimated on the training images. Of two
+unrelated sets of features the biased estimate is not 0, the debiased one is. Accuracy is of the most probable class.
+Intervals are 95 %: over seeds (Student's t) for a variant, over pairs of set and network for a difference; both are rough
+with three seeds and few pairs.
+
+*paper*: the covariance of the batch against that of all training images, not divided (`repsim:preset=paper`); *batch*: the
+same images under both networks; *gram*: inner products of images, ‖K − K₀‖² / ‖K₀‖²; *procrustes*: image by image up to
+rotation and scale. Weight 1 where no other is said. *train*, *frozen*, *adapt* are those of `--batch-norm`.
+
+## Does the default keep?
+
+{default_words}
+
+{kept}
+
+## By kind of network
+
+{kinds}
+
+![Accuracy against similarity]({figure})
+
+Each point is the mean over sets, networks and seeds; the line joins LINEAR and FULL, the dashed curve the networks between
+them whose weights are mixed ([WiSE-FT](../how-to/interpolate-two-models.md)).
+
+## Which published orderings hold
+
+Difference between two variants, one for each pair of set and network (mean over seeds): their mean with an interval
+(Student's t over the pairs, which share images and weights), and in how many pairs the first is ahead.
+
+{orderings}
+
+## Weights
+
+Seed 0. A weight says little by itself; `--keep` finds the one that ends at a similarity.
+
+{weights}
+
+## Against what costs nothing
+
+How much more accurate is a variant than a line at the same debiased CKA? *Weights mixed*, *statistics estimated*: networks
+between LINEAR and FULL, with the statistics of BatchNorm mixed or estimated; *line*: straight between the two. Beyond the
+ends of a line its nearer end counts.
+
+{free}
+
+## What keeping is for
+
+*Probe*: accuracy of a linear probe on 500 other images with the tuned body, fitted to up to 1 500 (natural images: ten
+classes; the other medical set: the next of the three). *Corrupted*: mean accuracy on all test images of the set with noise,
+blur, half the contrast, more brightness or JPEG at quality 10. None of the sets at hand has a second source of the same
+disease.
+
+{uses}
+
+Differences to FULL:
+
+{use_differences}
+
+## Beside the published table
+
+RepSim fine-tuned ViT-B/16 at 224 pixels on five other sets, 50 epochs in batches of 128. Orderings can be compared, sizes
+cannot.
+
+{published}
+
+## Every set and network
+
+Mean over the seeds with an interval over the seeds.
+
+{tables}
+"""
