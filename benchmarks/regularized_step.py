@@ -56,8 +56,11 @@ class Case:
 
 
 CASES = (
-    Case("RepSim, covariance of all images", "repsim", 1.03, shows_plain_images=False),
-    Case("RepSim, covariance of the batch by a frozen copy", "repsim:reference=batch", shows_plain_images=False),
+    Case("RepSim, frozen copy", "repsim", 1.35, shows_plain_images=False),
+    Case("RepSim, features looked up", "repsim", 1.03),
+    Case("RepSim, covariance of the batch, frozen copy", "repsim:mode=covariance", 1.35, shows_plain_images=False),
+    Case("RepSim, covariance of the batch, looked up", "repsim:mode=covariance", 1.03),
+    Case("RepSim, covariance of all images (the paper's)", "repsim:preset=paper", 1.03, shows_plain_images=False),
     Case("HCS, frozen copy", "hcs", 1.35, shows_plain_images=False),
     Case("HCS, features looked up", "hcs", 1.02),
     Case("L2-SP", "l2_sp"),

@@ -9,7 +9,6 @@ FORMS = {
     "cka": "mode=cka",
     "paper": "preset=paper",
     "batch": "reference=batch",
-    "gram": "mode=gram",
     "procrustes": "mode=procrustes",
 }
 """Of RepSim: name → options."""
@@ -56,7 +55,6 @@ def _kinds() -> list[tuple[tuple[str, ...], str, dict[str, Any]]]:
         (("train", "frozen"), "full", {}),
         (of_features, "batch", {"regularizer": f"repsim:{FORMS['batch']}"}),
         (of_features, "cka", {"regularizer": f"repsim:{FORMS['cka']}"}),
-        (of_features, "gram", {"regularizer": f"repsim:{FORMS['gram']}"}),
         (of_features, "paper", {"regularizer": f"repsim:{FORMS['paper']}"}),
         (of_features, "hcs 0.8", {"regularizer": "hcs:0.8"}),
         (of_features, "procrustes", {"regularizer": f"repsim:{FORMS['procrustes']}"}),

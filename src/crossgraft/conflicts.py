@@ -31,6 +31,11 @@ class Situation(Protocol):
         ...
 
     @property
+    def moves_batch_norms(self) -> bool:
+        """Whether BatchNorm normalises with each batch, so that its kept statistics move."""
+        ...
+
+    @property
     def images_at_once(self) -> int:
         """Images of one micro-batch, over all processes."""
         ...

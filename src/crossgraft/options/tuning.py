@@ -154,7 +154,7 @@ class TrainingOptions(Options):
         "Means and variances of BatchNorm: train (of each batch, they move), frozen (the pretrained ones), or adapt (first "
         "estimated on the training images, in the network that training starts from and compares with).",
         default=None,
-        default_text="train; frozen with a regulariser that keeps features",
+        default_text="train",
         in_protocol=True,
     )
 

@@ -14,6 +14,9 @@ from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.regularizers._regularizer import keeps_reference
 from crossgraft.words.formatting import counted
 
+_WHY_TRAIN = "with frozen statistics more is kept and less is learned"
+"""Why beside a regulariser that keeps features, too."""
+
 
 @dataclass(frozen=True)
 class BatchNorm:
@@ -54,8 +57,8 @@ def choose_batch_norm(
 ) -> tuple[BatchNorm, list[str]]:
     """The decision, and what the plan says where there is nothing to decide.
 
-    Left open it is ``train``, as networks are fine-tuned usually; beside a regulariser that compares with the network that
-    training starts from it is ``frozen``, because moved statistics alone change features more than training does.
+    Left open it is ``train``, also beside a regulariser that keeps features: with frozen statistics more is kept, but small
+    networks learn less (docs/results/repsim.md).
 
     Raises:
         UsageError: Random weights have no statistics that are worth keeping.
@@ -75,9 +78,7 @@ def choose_batch_norm(
         notes = [f"--method {plugins.method.name} keeps the statistics of BatchNorm as they are anyway."]
         return BatchNorm(asked, "", len(layers)), notes if is_idle else []
     keepers = [each.name for each in plugins.regularizers if keeps_reference(each)]
-    if keepers and moving and not plugins.method.starts_from_scratch:
-        return BatchNorm("frozen", f"because {' and '.join(keepers)} compare features", len(layers)), []
-    return BatchNorm("train", "", len(layers)), []
+    return BatchNorm("train", _WHY_TRAIN if keepers and moving else "", len(layers)), []
 
 
 def selection_with(batch_norm: BatchNorm, classifier: Classifier, selection: Selection) -> Selection:

@@ -70,6 +70,11 @@ class TrainingSituation:
         return min(self.settings.batch_size, self.num_train) // self.settings.accumulate
 
     @property
+    def moves_batch_norms(self) -> bool:
+        """Whether BatchNorm normalises with each batch, so that its kept statistics move."""
+        return bool(self.trained_batch_norms)
+
+    @property
     def single_label_transforms(self) -> str:
         """Batch transforms that mean nothing for several labels per image."""
         return ", ".join(each.name for each in self.plugins.batch_transforms if not each.accepts_multi_label)

@@ -12,15 +12,44 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from crossgraft.errors import CrossgraftWarning, StorageError
+from crossgraft.errors import CrossgraftWarning, DataError, StorageError
 from crossgraft.features.store import cache_folder
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
 from crossgraft.storage.atomic_file import atomic_file
 from crossgraft.storage.temporaries import remove_leftovers
-from crossgraft.tune.regularizers._covariance import Moments
+from crossgraft.tune.regularizers._covariance import Moments, moments_of_all
+from crossgraft.tune.regularizers._reference import features_of_batches, starting_network
+from crossgraft.tune.regularizers._regularizer import TrainingSet
 
 FORMAT_VERSION = 1
+
+
+def starting_moments(classifier: Classifier, training_set: TrainingSet, *, passes: int | None) -> Moments:
+    """Moments of the starting network's features of all training images, in float64.
+
+    Args:
+        classifier: The start, or a network whose adapters lead back to it.
+        training_set: Training images.
+        passes: None: as evaluation shows them, kept on disk; otherwise so many epochs of them as training shows them.
+
+    Raises:
+        DataError: The features are not finite, or there are fewer than two images.
+        StorageError: What was computed cannot be kept on disk.
+    """
+
+    def compute() -> Moments:
+        shown = training_set.plain_batches() if passes is None else training_set.training_batches(passes)
+        network = starting_network(classifier)
+        return moments_of_all(features_of_batches(network, shown, like=classifier.head.weight))
+
+    moments = kept_or_computed(classifier, training_set.fingerprint if passes is None else None, compute)
+    if not all(bool(tensor.isfinite().all()) for tensor in moments):
+        raise DataError(
+            "repsim needs finite features of at least two training images, but those of the pretrained network are not "
+            "finite, or there are fewer images. Look for broken images, or choose another model."
+        )
+    return moments
 
 
 def kept_or_computed(classifier: Classifier, data: str | None, compute: Callable[[], Moments]) -> Moments:

@@ -11,21 +11,18 @@ import torch
 from torch import Tensor, nn
 
 from crossgraft.conflicts import Situation
-from crossgraft.errors import DataError, UsageError
+from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.regularizers._batch_cka import cka_distance
-from crossgraft.tune.regularizers._covariance import Moments, moments_of_all, moments_of_batch, wide
-from crossgraft.tune.regularizers._gram import gram_distance
-from crossgraft.tune.regularizers._kept_moments import kept_or_computed
+from crossgraft.tune.regularizers._batch_cka import FEWEST_DEBIASED, cka_distance
+from crossgraft.tune.regularizers._covariance import Moments, moments_of_batch, wide
+from crossgraft.tune.regularizers._kept_moments import starting_moments
 from crossgraft.tune.regularizers._moment_terms import MomentMatching, Normalize
 from crossgraft.tune.regularizers._paired_reference import PairedReference, cost_of_pairs
 from crossgraft.tune.regularizers._procrustes import procrustes_distance
-from crossgraft.tune.regularizers._reference import features_of_batches, starting_network
-from crossgraft.tune.regularizers._regularizer import StepContext, StepUpdate, TrainingSet
+from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext, StepUpdate, TrainingSet
 
 _PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "cka": cka_distance,
-    "gram": gram_distance,
     "procrustes": procrustes_distance,
 }
 """Modes that compare the features of the same images."""
@@ -34,18 +31,23 @@ _FEWEST_FOR_A_COVARIANCE = 64
 
 
 @dataclass
-class RepSim:
-    """One term, of the covariances Σ of the features now and Σ₀ of those of the network that training starts from.
+class RepSim(Regularizer):
+    """One term, of the features F of a step's images and those F₀ of the network that training starts from.
+
+        cka = weight · (1 − CKA(F₀, F))                         debiased, of the batch of all processes
+
+    This is the constraint of the paper, CKA ≥ ε (equation 9), as a term. The paper relaxes it to covariances Σ and Σ₀ of the
+    features, which is ``mode="covariance"``:
 
         covariance = weight · ‖Σ − Qᵀ Σ₀ Q‖²_F / ‖Σ₀‖²_F        Q orthogonal, learned, the identity at first
 
-    Both are those of the images of the step (of all processes), divided by n − 1: the chance of a batch is the same on both
-    sides and cancels. The paper takes Σ₀ from all training images and has no divisor ‖Σ₀‖² (``preset="paper"``). A batch of b
-    images then misses its target by (r + 1) / (b − 1) · ‖Σ₀‖² on average, r being the effective rank of Σ₀, which the network
-    can only lower by shrinking its features. Nor can it know the Σ₀ of a BatchNorm in train mode; see ``--batch-norm``.
+    In the paper Σ₀ is that of all training images and there is no divisor (``preset="paper"``). A batch of b images then misses
+    its target by (r + 1) / (b − 1) · ‖Σ₀‖² on average, r being the effective rank of Σ₀, which the network can only lower by
+    shrinking its features; and where BatchNorm is trained, Σ₀ is of another function than Σ. The same images under both networks
+    (``reference="batch"``) have that chance in common.
 
-    **Similarity is not kept by construction**, whatever the paper says after its equation 9: a covariance does not know which
-    image has which features. Features that are dealt to other images leave the term at 0 and share nothing:
+    **Similarity is not kept by construction** by covariances, whatever the paper says after its equation 9: they do not know
+    which image has which features. Features that are dealt to other images leave that term at 0 and share nothing:
 
     >>> import torch
     >>> from crossgraft.similarity import linear_cka
@@ -57,14 +59,12 @@ class RepSim:
     True
 
     With Q free to go anywhere the term even fixes no more than the spectrum of Σ: its minimum over Q is Σᵢ (λᵢ(Σ) − λᵢ(Σ₀))².
-    What is similar after training is so because training began there, and saw the same images on both sides, step after step.
-    Two modes compare images one by one. ``gram`` is the same distance between inner products of images, ‖K − K₀‖² / ‖K₀‖²
-    with K = F Fᵀ of centred features, which no rotation changes. ``procrustes`` is 1 − ‖FᵀF₀‖_* / (‖F‖ ‖F₀‖), with the best
-    rotation and scale in closed form, as equation 10 asks for.
+    ``mode="procrustes"`` is 1 − ‖FᵀF₀‖_* / (‖F‖ ‖F₀‖), with the best rotation and scale in closed form, as equation 10 asks for.
 
     Attributes:
         weight: Strength ≥ 0; 0 trains exactly as without.
-        mode: ``covariance``, ``gram`` or ``procrustes``.
+        mode: ``cka``, ``covariance`` or ``procrustes``; None: ``covariance`` if one of the options that follow is given, else
+            ``cka``.
         preset: ``paper``: ``reference=dataset`` and ``normalize=none``; ``auto``: ``batch`` and ``ref``. What is given counts.
         reference: Where Σ₀ comes from: ``batch`` (the images of the step, by a frozen copy of the network), ``dataset`` (all
             training images as evaluation shows them) or ``dataset_aug`` (``passes`` epochs of them augmented and mixed as in
@@ -76,13 +76,13 @@ class RepSim:
         mean_weight: Strength ≥ 0 of a term ``mean``, ‖μ − α Qᵀ μ₀‖² (times ``weight``), which the paper leaves out.
         passes: Epochs that ``dataset_aug`` looks at.
 
-    Cost: a pass of the frozen copy a step, about a third more time, unless training shows images the same way every time:
-    then one pass over the training images before the first step. And about four products of d × d matrices a step (seven
-    where a batch has more than d images); with ``gram`` three of b × b × d instead. ``dataset`` needs no copy: one pass over
-    the training images, kept on disk for the next run where they are plain.
+    Cost: a pass of the frozen copy a step, about a third more time, unless training shows images the same way every time: then
+    one pass over the training images before the first step. Three products of b × b × d a step (of b × d × d where a batch has
+    more than d images); with ``covariance`` about four of d × d matrices (seven where a batch has more than d images).
+    ``dataset`` needs no copy: one pass over the training images, kept on disk for the next run where they are plain.
 
     Reference: Zu, Xie, Chen, Liang, Ma, Keeping Representation Similarity in Finetuning for Medical Image Analysis (arXiv
-    2503.07399), equations 10–14.
+    2503.07399), equations 9–14.
     """
 
     name: ClassVar[str] = "repsim"
@@ -94,7 +94,7 @@ class RepSim:
     keeps_reference: ClassVar[bool] = True
 
     weight: float = 1.0
-    mode: Literal["covariance", "cka", "gram", "procrustes"] = "covariance"
+    mode: Literal["cka", "covariance", "procrustes"] | None = None
     preset: Literal["auto", "paper"] = "auto"
     reference: Literal["batch", "dataset", "dataset_aug"] | None = None
     normalize: Normalize | None = None
@@ -114,8 +114,11 @@ class RepSim:
             raise UsageError(f"q_learning_rate of repsim must be a number above 0, found {rate}. See learn_q=false.")
         if self.passes < 1:
             raise UsageError(f"passes of repsim must be at least 1, found {self.passes}.")
-        if self.mode in _PAIRED:
-            self._refuse_covariance_options()
+        if self.mode in _PAIRED and (given := self._of_covariances):
+            raise UsageError(
+                f"repsim:mode={self.mode} compares the images of each step one by one; {', '.join(given)} of repsim "
+                f"{'is' if len(given) == 1 else 'are'} about mode=covariance. Leave {'it' if len(given) == 1 else 'them'} out."
+            )
         if rate is not None and not self.learn_q:
             raise UsageError("repsim:learn_q=false never moves Q. Leave out q_learning_rate, or learn_q=false.")
         if self.passes > 1 and self.reference != "dataset_aug":
@@ -127,22 +130,24 @@ class RepSim:
         self._start: Moments | PairedReference | None = None  # of mode=covariance
         self._paired: PairedReference | None = None  # of the other modes
 
-    def _refuse_covariance_options(self) -> None:
-        of_covariances = {
-            "mean_weight": self.mean_weight > 0,
-            "learn_alpha": self.learn_alpha,
-            "q_learning_rate": self.q_learning_rate is not None,
-            "learn_q": not self.learn_q,
+    @property
+    def _of_covariances(self) -> list[str]:
+        """Options that were given and are about covariances."""
+        given = {
             "preset": self.preset != "auto",
+            "reference": self.reference is not None,
             "normalize": self.normalize is not None,
-            "reference": self.reference not in (None, "batch"),
+            "learn_q": not self.learn_q,
+            "q_learning_rate": self.q_learning_rate is not None,
+            "learn_alpha": self.learn_alpha,
+            "mean_weight": self.mean_weight > 0,
         }
-        if given := [name for name, is_given in of_covariances.items() if is_given]:
-            raise UsageError(
-                f"repsim:mode={self.mode} compares the images of each step one by one, with the best rotation already in it; "
-                f"{', '.join(given)} of repsim {'is' if len(given) == 1 else 'are'} about mode=covariance. Leave "
-                f"{'it' if len(given) == 1 else 'them'} out."
-            )
+        return [name for name, is_given in given.items() if is_given]
+
+    @property
+    def _form(self) -> str:
+        """The mode that is meant."""
+        return self.mode or ("covariance" if self._of_covariances else "cka")
 
     @property
     def _source(self) -> str:
@@ -153,11 +158,26 @@ class RepSim:
     def _divisor(self) -> Normalize:
         return self.normalize or ("none" if self.preset == "paper" else "ref")
 
+    def conflicts(self, situation: Situation) -> str | None:
+        """A debiased CKA needs more than three images."""
+        if self._form != "cka" or situation.images_at_once >= FEWEST_DEBIASED:
+            return None
+        return (
+            f"RepSim's debiased CKA needs at least {FEWEST_DEBIASED} images at a time, and there are {situation.images_at_once}. "
+            "Use a larger --batch-size or a smaller --accumulate, or repsim:mode=procrustes."
+        )
+
     def remarks(self, situation: Situation) -> list[str]:
-        """What the pretrained features cost, or what makes a covariance of a batch say little."""
-        if self._source == "batch":
-            return [cost_of_pairs(self.name, situation)]
+        """What the pretrained features cost, and what makes a covariance say little."""
         said: list[str] = []
+        if self._form == "covariance" and situation.moves_batch_norms:
+            said.append(
+                "RepSim's covariances in training mode are of other features than those of the pretrained and of the finished "
+                "network, whose BatchNorm has kept statistics, so that little is kept. Use --batch-norm frozen or adapt, or "
+                "--regularizer repsim without options of covariances."
+            )
+        if self._form in _PAIRED or self._source == "batch":
+            return [*said, cost_of_pairs(self.name, situation)]
         if situation.images_at_once < _FEWEST_FOR_A_COVARIANCE:
             said.append(
                 f"RepSim's covariance comes from {situation.images_at_once} images at a time, which says little about it (and "
@@ -171,11 +191,6 @@ class RepSim:
             )
         return said
 
-    @property
-    def task_weight(self) -> float:
-        """The loss of the task counts in full."""
-        return 1.0
-
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
         """Look at the training images, or copy the network, and start with Q = I.
 
@@ -184,7 +199,7 @@ class RepSim:
             StorageError: What was computed cannot be kept on disk.
         """
         self.detach()
-        if self.mode in _PAIRED:
+        if self._form in _PAIRED:
             self._paired = PairedReference(classifier, training_set)
             return
         weight = wide(classifier.head.weight)
@@ -199,39 +214,20 @@ class RepSim:
         if self._source == "batch":
             self._start = PairedReference(classifier, training_set)
         elif training_set is not None:
-            moments = self._moments_of(classifier, training_set)
+            moments = starting_moments(
+                classifier, training_set, passes=None if self._source == "dataset" else self.passes
+            )
             self._start = Moments(*(tensor.to(weight.device, weight.dtype) for tensor in moments))
 
-    def _moments_of(self, classifier: Classifier, training_set: TrainingSet) -> Moments:
-        """Moments of the starting network's features of all training images, in float64."""
-
-        def compute() -> Moments:
-            shown = (
-                training_set.plain_batches()
-                if self._source == "dataset"
-                else training_set.training_batches(self.passes)
-            )
-            network = starting_network(classifier)
-            return moments_of_all(features_of_batches(network, shown, like=classifier.head.weight))
-
-        data = training_set.fingerprint if self._source == "dataset" else None
-        moments = kept_or_computed(classifier, data, compute)
-        if not all(bool(tensor.isfinite().all()) for tensor in moments):
-            raise DataError(
-                "repsim needs finite features of at least two training images, but those of the pretrained network are not "
-                "finite, or there are fewer images. Look for broken images, or choose another model."
-            )
-        return moments
-
     def loss(self, context: StepContext) -> dict[str, Tensor]:
-        """The term ``covariance`` (and ``mean``), ``gram`` or ``procrustes``; 0 of fewer than two images.
+        """The term ``cka``, ``covariance`` (and ``mean``) or ``procrustes``; 0 of too few images.
 
         Raises:
             UsageError: ``attach`` was not called, or ``reference`` needs training images and it was given none.
         """
         with torch.autocast(context.features.device.type, enabled=False):
             if self._paired is not None:
-                terms = {self.mode: self._of_pairs(context, self._paired)}
+                terms = {self._form: self._of_pairs(context, self._paired)}
             elif self._matching is not None and self._start is not None:
                 terms = self._of_moments(context, self._matching, self._start)
             else:
@@ -249,7 +245,7 @@ class RepSim:
         if self._has_no_term(context):
             return 0 * context.features.sum()
         both = torch.cat([wide(context.features), wide(start.features(context))], dim=1)
-        return _PAIRED[self.mode](*context.of_all_processes(both).tensor_split(2, dim=1))
+        return _PAIRED[self._form](*context.of_all_processes(both).tensor_split(2, dim=1))
 
     def _of_moments(
         self, context: StepContext, matching: MomentMatching, start: Moments | PairedReference
