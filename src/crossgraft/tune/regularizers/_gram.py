@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-Features = Float[Tensor, "batch num_features"]
+from crossgraft.tune.regularizers._procrustes import Features, centred_features
 
 
 def gram_distance(features: Features, reference: Features) -> Float[Tensor, ""]:
@@ -21,11 +21,7 @@ def gram_distance(features: Features, reference: Features) -> Float[Tensor, ""]:
 
     Cost: two products of b × b × d forward and one backward, and b² numbers.
     """
-    ours, theirs = _centred(features), _centred(reference.detach())
+    ours, theirs = centred_features(features), centred_features(reference.detach())
     gram, target = ours @ ours.T, theirs @ theirs.T
     size = target.square().sum()
     return (gram - target).square().sum() / torch.where(size > 0, size, 1)
-
-
-def _centred(features: Features) -> Features:
-    return features - features.mean(dim=0)
