@@ -72,14 +72,16 @@ class Keep:
         return 0.0 if distance <= TOLERANCE else distance
 
     def next_strength(self, strength: float, metrics: Mapping[str, float], before: float) -> float:
-        """Strength of the next epoch.
+        """Strength of the next epoch; the same where the similarity is not defined.
 
         Args:
             strength: Strength of the epoch that has ended.
-            metrics: Of the evaluation after it.
+            metrics: Metrics of the evaluation after it.
             before: Similarity after the epoch before; 1 at the start.
         """
-        similarity = self.similarity(metrics, self.target)
+        similarity = self.similarity(metrics, math.nan)
+        if math.isnan(similarity):
+            return strength
         change = GAIN * (self.target - similarity) + DAMPING * (before - similarity)
         change = min(max(change, -FASTEST), FASTEST)
         return min(max(strength * math.exp(change), WEAKEST), STRONGEST)

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-_FEWEST_DEBIASED = 4
+FEWEST_DEBIASED = 4
 # Of HSIC(K, K) / trace(K)²: what is smaller, or some roundings of its number type, says nothing. The unbiased one is 0
 # where all images but one have the same features.
 _SMALLEST_SCALE = 1e-12
@@ -49,7 +49,7 @@ def batch_cka(
     first, first_varies = _centred(features)
     second, second_varies = _centred(reference)
     count = len(first)
-    if debiased and count < _FEWEST_DEBIASED:
+    if debiased and count < FEWEST_DEBIASED:
         return BatchCKA(0.0 * (first.sum() + second.sum()), torch.zeros_like(first_varies))
     measure = _hsic_of_grams if count < min(first.shape[1], second.shape[1]) else _hsic_of_features
     cross, own, other = measure(first, second, debiased)

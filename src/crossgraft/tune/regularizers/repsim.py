@@ -17,7 +17,7 @@ from crossgraft.tune.regularizers._covariance import Moments, moments_of_all, mo
 from crossgraft.tune.regularizers._gram import gram_distance
 from crossgraft.tune.regularizers._kept_moments import kept_or_computed
 from crossgraft.tune.regularizers._moment_terms import MomentMatching, Normalize
-from crossgraft.tune.regularizers._paired_reference import PairedReference, cost_of_pairs
+from crossgraft.tune.regularizers._paired_reference import PairedReference, remarks_on_pairs
 from crossgraft.tune.regularizers._procrustes import procrustes_distance
 from crossgraft.tune.regularizers._reference import features_of_batches, starting_network
 from crossgraft.tune.regularizers._regularizer import StepContext, StepUpdate, TrainingSet
@@ -151,7 +151,7 @@ class RepSim:
     def remarks(self, situation: Situation) -> list[str]:
         """What the pretrained features cost, or what makes a covariance of a batch say little."""
         if self._source == "batch":
-            return [cost_of_pairs(self.name, situation)]
+            return remarks_on_pairs(self.name, situation)
         said: list[str] = []
         if situation.images_at_once < _FEWEST_FOR_A_COVARIANCE:
             said.append(
