@@ -66,8 +66,9 @@ def test_options_that_mean_nothing_are_refused(options, message):
 
 def test_preset_paper_is_what_the_paper_says_and_what_is_given_counts():
     """Of what each spelling compares with and divides by."""
-    classifier, features = build_classifier("plain").double(), torch.rand(10, 8, dtype=torch.float64)
-    context, feed = context_of(classifier, features=features), DoubleSet()
+    classifier, feed = build_classifier("plain").double(), DoubleSet()
+    features = torch.rand(10, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    context = context_of(classifier, feed.images[:10], features=features)
 
     def term(**options):
         regularizer = RepSim(**options)
