@@ -145,6 +145,12 @@ MUTATIONS = {
     "unit/tune/regularizers/test_procrustes.py": [
         ("tune/regularizers/_procrustes.py", "features - features.mean(0)", "features")
     ],
+    "unit/tune/regularizers/test_gram.py": [
+        ("tune/regularizers/_gram.py", "(gram - target).square().sum()", "(gram - target).sum().square()"),
+        ("tune/regularizers/_gram.py", "torch.where(size > 0, size, 1)", "size"),
+        ("tune/regularizers/_gram.py", "centred_features(reference.detach())", "centred_features(reference)"),
+        ("tune/regularizers/_procrustes.py", "* torch.finfo(features.dtype).eps * torch", "* 0 * torch"),
+    ],
     "unit/tune/regularizers/test_covariance.py": [("tune/regularizers/_covariance.py", "rows - mean.detach()", "rows")],
     "unit/tune/batch_transforms/test_mixing.py": [
         ("tune/batch_transforms/mixup.py", "targets[partners].lerp_(targets, share)", "targets"),
@@ -160,6 +166,38 @@ MUTATIONS = {
     "unit/tune/engine/test_selection_rule.py": [
         ("tune/engine/selection_rule.py", "value < best if", "value <= best if")
     ],
+    "unit/tune/engine/test_batch_norm.py": [
+        ("tune/engine/modes.py", "for name in (*_frozen_parts(selection), *selection.eval_mode):", "for name in ():"),
+        ("tune/engine/modes.py", "if name in kept]\n", "]\n"),
+        ("tune/engine/batch_norm.py", "        layer.momentum = None\n", "        pass\n"),
+        ("tune/engine/batch_norm.py", "layer.num_batches_tracked.clone()", "layer.num_batches_tracked"),
+    ],
+    "unit/tune/engine/test_keep.py": [
+        ("tune/engine/keep.py", "+ DAMPING * (before - similarity)", ""),
+        ("tune/engine/keep.py", "            return strength\n", "            return WEAKEST\n"),
+        ("tune/engine/step.py", "strength if keeps_reference(regularizer) else 1.0", "strength"),
+        ("tune/engine/step.py", "total = total + factor * terms", "total = total + terms"),
+        ("tune/regularizers/l2_sp.py", "rate * update.strength", "rate"),
+        ("tune/engine/phase_run.py", "best is None or is_nearer or (", "best is None or ("),
+        ("tune/engine/phase_run.py", "(not is_farther and", "("),
+        ("tune/engine/phase.py", "features_are_fixed=True), main", "features_are_fixed=True, keep=job.keep), main"),
+    ],
+    "unit/tune/planning/test_batch_norm.py": [
+        ("tune/planning/batch_norm.py", "plugins.regularizers if keeps_reference(each)]", "plugins.regularizers]"),
+        ("tune/planning/batch_norm.py", 'if asked in ("frozen", "adapt") and', 'if asked == "frozen" and'),
+        ("tune/planning/batch_norm.py", "if keepers and moving and", "if keepers and"),
+    ],
+    "unit/tune/planning/test_fold_networks.py": [
+        ("tune/planning/fold_networks.py", "if self.adapts and self._statistics else start", "if False else start"),
+        (
+            "tune/planning/fold_data.py",
+            "FoldNetworks(start, pretrained, images,",
+            "FoldNetworks(start, pretrained, val_images,",
+        ),
+    ],
+    "unit/tune/measuring/test_drift.py": [
+        ("tune/measuring/drift.py", '"_untouched": (pretrained, adapted)', '"_untouched": (pretrained, tuned)')
+    ],
     "unit/tune/engine/test_step.py": [
         ("tune/engine/step.py", "term_weight=sizes[rank] / total", "term_weight=1.0"),
         ("tune/engine/step.py", "self._clip(step)", "pass"),
@@ -171,7 +209,11 @@ MUTATIONS = {
         ("tune/engine/checkpoint.py", 'metadata["sha256"] != _digest(text, tensors)', "False"),
         ("tune/engine/checkpoint.py", "    if different:", "    if not found:"),
     ],
-    "unit/tune/test_jobs.py": [("tune/jobs.py", "record.key != job.key or", "")],
+    "unit/tune/test_jobs.py": [
+        ("tune/jobs.py", "record.key != job.key or", ""),
+        ("tune/jobs.py", '{"keep": prepared.keep.target}', "{}"),
+        ("tune/jobs.py", "if nearer > 0 or (nearer == 0 and", "if ("),
+    ],
     "unit/tune/measuring/test_thresholds.py": [
         ("tune/measuring/thresholds.py", "np.cumsum(positives)[:-1]", "np.cumsum(positives)[1:]")
     ],

@@ -53,7 +53,7 @@ OPTIONS = {
         "adaptformer:bottleneck=3,norm=in",
         "adaptformer:norm=out,scale=1.0",
     ],
-    "regularizer": ["l2_sp:beta=0.0", "repsim:reference=batch", "repsim:mode=procrustes"],
+    "regularizer": ["l2_sp:beta=0.0", "repsim:preset=paper", "repsim:mode=cka", "repsim:mode=procrustes"],
     "batch transform": ["mixup:0.4", "cutmix:probability=1.0", "label_smoothing:0.2"],
     "augmentation": ["thesis:4", "thesis:6", "light:flip=false"],
     "loss": ["focal:0.0", "focal:0.5", "cross_entropy:balanced", "multi_label:balanced"],

@@ -15,9 +15,24 @@ from pathlib import Path
 from safetensors.torch import save_file
 
 from crossgraft.storage import atomic
-from support.training import PullToStart, everything, train_one, with_adaptformer, with_lora
+from crossgraft.tune.engine.keep import Keep
+from crossgraft.tune.regularizers import L2SP, RepSim
+from support.training import (
+    PullToStart,
+    everything,
+    similarity_evaluation,
+    train_one,
+    with_adaptformer,
+    with_kept_statistics,
+    with_lora,
+)
 
-SELECTIONS = {"full": everything, "lora": with_lora, "adaptformer": with_adaptformer}
+SELECTIONS = {
+    "full": everything,
+    "lora": with_lora,
+    "adaptformer": with_adaptformer,
+    "kept statistics": with_kept_statistics,
+}
 
 
 def die():
@@ -62,17 +77,22 @@ def on_step(scenario):
 
 def train_as_told(scenario):
     install(scenario)
-    folder = Path(scenario["folder"])
+    folder, settings = Path(scenario["folder"]), dict(scenario.get("settings", {}))
+    if "keep" in settings:
+        settings |= {"keep": Keep(settings["keep"]), "evaluate": similarity_evaluation(scenario["network"])}
+        regularizers = [PullToStart(), RepSim(0.1, mode="cka"), L2SP(decoupled=True)]
+    else:
+        regularizers = [PullToStart()]
     classifier, result = train_one(
         scenario["network"],
         checkpoint_folder=folder,
-        regularizers=[PullToStart()],
+        regularizers=regularizers,
         on_step=on_step(scenario),
         epochs=3,
         checkpoint_every_steps=2,
         head_epochs=2,
         selection=SELECTIONS[scenario.get("method", "full")],
-        **scenario.get("settings", {}),
+        **settings,
     )
     save_file(classifier.state_dict(), folder / "final.safetensors")
     history = [{name: value for name, value in asdict(row).items() if name != "seconds"} for row in result.history]

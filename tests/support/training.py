@@ -1,6 +1,7 @@
 """Small networks and feeds for tests of the training engine; importable by name, so that processes can be sent them."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -12,15 +13,20 @@ from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.losses import CrossEntropy
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import make_classifier
+from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.augmentations import NoAugmentation
+from crossgraft.tune.engine.modes import without_moving_statistics
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.batch_plan import BatchPlan
 from crossgraft.tune.feed.batches import BatchMaker
 from crossgraft.tune.feed.images import TrainingImages
+from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
+from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.methods.adaptformer import AdaptFormer
 from crossgraft.tune.methods.lora import LoRA
+from crossgraft.tune.planning.fold_networks import FoldNetworks
 from crossgraft.types import Preprocessing
 
 SIZE = 32
@@ -72,6 +78,11 @@ def only_head(classifier):
     return Selection(head, {name: "frozen" for name in names if name not in head}, ("head",))
 
 
+def with_kept_statistics(classifier):
+    """Everything, with the statistics of BatchNorm as they are."""
+    return without_moving_statistics(classifier, everything(classifier))
+
+
 def with_lora(classifier):
     return with_adapters(classifier, LoRA(r=2, dropout=0.2))
 
@@ -83,6 +94,11 @@ def with_adaptformer(classifier):
 def with_adapters(classifier, method):
     method.add_adapters(classifier, seed=0)
     return method.select(classifier)
+
+
+def networks_of(build, images, *, adapts=False):
+    """Trainings of a fold that start from what `build` gives, which is pretrained, too."""
+    return FoldNetworks(build, build, images, "cpu", adapts)
 
 
 def build_data(count=22):
@@ -144,6 +160,15 @@ class LossOnFeed:
         logits = classifier(images)
         right = (logits.argmax(1) == self.targets.argmax(1)).double().mean()
         return {"loss": float(CrossEntropy()(logits, self.targets.to(logits.dtype)).mean()), "accuracy": float(right)}
+
+
+def similarity_evaluation(name, count=24):
+    """Loss and similarity to the network that trainings begin with, on a fixed set."""
+    images, targets = build_data(count)
+    of_features = {"batch_size": 8, "device": "cpu"}
+    pretrained = PretrainedFeatures(images, partial(build_classifier, name), **of_features, number_type=torch.float32)
+    facts = (images, targets.argmax(1).numpy(), targets, CrossEntropy(), MultiClassTask())
+    return SelectionMetrics(*facts, **of_features, pretrained=pretrained)
 
 
 @dataclass

@@ -142,7 +142,7 @@ class TrainingWork(Work[GridTraining, Trained]):
             features_are_fixed=plugins.method.features_are_fixed,
             keep=prepared.keep,
             checkpoint_folder=folder,
-            configuration={"key": job.key},
+            configuration={"key": job.key, **self.data.networks.start_in_checkpoints},
             on_step=None if self.progress is None else self.progress.on_step,
             on_epoch=None if self.progress is None else self.progress.on_epoch,
         )

@@ -27,7 +27,8 @@ KEEPERS = [
     "hcs:0.5",
     "hcs:0.5,cache=false",
     "repsim",
-    "repsim:reference=batch",
+    "repsim:preset=paper",
+    "repsim:mode=cka",
     "repsim:mode=procrustes",
     "l2_sp",
     "delta",
@@ -64,7 +65,8 @@ def test_every_regularizer_goes_with_adapters(name, regularizer):
 
 
 @pytest.mark.parametrize(
-    "regularizer", ["hcs:0.5,cache=false", "repsim:reference=batch", "repsim", "repsim:mode=procrustes"]
+    "regularizer",
+    ["hcs:0.5,cache=false", "repsim:preset=paper", "repsim", "repsim:mode=cka", "repsim:mode=procrustes"],
 )
 def test_the_reference_is_the_same_network_with_adapters_off(regularizer, monkeypatch):
     """The terms are those of a frozen copy, and there is no copy."""

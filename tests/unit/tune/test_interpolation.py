@@ -22,7 +22,7 @@ from crossgraft.tune.interpolation import (
     pick_alpha,
     with_body_of,
 )
-from crossgraft.tune.measuring.drift import parameter_distance, similarity_to_source
+from crossgraft.tune.measuring.drift import Compared, parameter_distance, similarity_to_source
 from crossgraft.tune.parts import FoldRows
 from support.small_classifiers import SIZE, small_classifier, wrap
 
@@ -243,7 +243,8 @@ def test_features_and_weights_are_compared_with_the_pretrained_network_that_is_g
     start, end, data, parts = moved("vit", scale=0.1), moved("vit"), squares(), parts_of()
     pretrained = small_classifier("vit")
     (first,) = interpolation_curve(start, end, data, parts, pretrained=pretrained, alphas=[0]).points
-    expected = similarity_to_source(pretrained, [(start, parts.test)], data, device="cpu", num_threads=1)
+    compared = [Compared(start, parts.test, pretrained)]
+    expected = similarity_to_source(compared, data, device="cpu", num_threads=1)
     assert first.similarity == pytest.approx(expected)
     assert first.similarity["cka"] < 0.999
     assert first.parameter_distance == pytest.approx(parameter_distance(pretrained, start))

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
@@ -19,6 +20,7 @@ from crossgraft.runs import open_run
 from crossgraft.runs.jobs import run_jobs
 from crossgraft.tasks import BinaryTask
 from crossgraft.tune.engine.contract import TrainedEpoch
+from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.images import TrainingImages
@@ -33,11 +35,13 @@ from crossgraft.tune.jobs import (
     trained_network,
 )
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
+from crossgraft.tune.planning.batch_norm import BatchNorm
 from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.tune.planning.fold_data import FoldData
 from crossgraft.tune.planning.grid import GridTraining
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.types import Preprocessing
+from support.training import networks_of
 
 RULE = SelectionRule("loss", "min")
 
@@ -76,10 +80,11 @@ def data(classifier):
     evaluate = SelectionMetrics(
         images, dataset.targets, targets, CrossEntropy(), BinaryTask(), batch_size=8, device="cpu"
     )
-    return FoldData(None, images, targets, CrossEntropy(), evaluate, "of these images")
+    networks = networks_of(lambda: copy.deepcopy(classifier), images)
+    return FoldData(None, images, targets, CrossEntropy(), evaluate, networks, "of these images")
 
 
-def work_of(classifier, data, run=None, **changes):
+def work_of(classifier, data, run=None, *, keep=None, batch_norm="train", **changes):
     slots = {name: changes.pop(name) for name in ("method", "regularizer") if name in changes}
     plugins = choose_plugins(TuneOptions(model="small", **slots), BinaryTask())
     prepared = Mock(
@@ -89,8 +94,9 @@ def work_of(classifier, data, run=None, **changes):
         settings=TrainerSettings(**{"epochs": 2, "batch_size": 8, "device": "cpu", **changes}),
         rule=RULE,
         request=Mock(options=Mock(seed=0), adapter=None),
+        keep=keep,
+        batch_norm=BatchNorm(batch_norm, "", 0),
     )
-    prepared.new_classifier.side_effect = lambda: copy.deepcopy(classifier)
     prepared.request.spec.describe.return_value = "small"
     return TrainingWork(prepared, data, run)
 
@@ -142,7 +148,7 @@ def test_where_and_how_often_is_saved_decides_nothing(classifier, data, tmp_path
     with opened(tmp_path) as run:
         train(classifier, data, run)
         assert train(classifier, data, run, checkpoint_every_steps=1).was_read_back
-        other = FoldData(None, data.images, data.targets, data.loss, data.evaluate, "of other images")
+        other = replace(data, fingerprint="of other images")
         assert not train(classifier, other, run).was_read_back
 
 
@@ -167,9 +173,9 @@ def test_a_failed_training_is_a_row_with_a_reason(classifier, data):
         run_jobs(jobs, work, keep_going=False)
 
 
-def trained(name, value, load=dict):
+def trained(name, value, load=dict, *, epochs=()):
     point = GridPointRecord(job=name, fold=None, values={}, state="done", val_metric=value)
-    return Trained(GridTraining(None, {}), JobRecord(key=name, point=point, history=[]), load=load)
+    return Trained(GridTraining(None, {}), JobRecord(key=name, point=point, history=list(epochs)), load=load)
 
 
 def test_the_best_on_val_is_picked_and_the_first_of_equal_ones():
@@ -179,6 +185,44 @@ def test_the_best_on_val_is_picked_and_the_first_of_equal_ones():
     assert pick([trained("x", None), trained("y", 0.9)], RULE).record.key == "y"
 
 
+@pytest.mark.parametrize("metric", ["cka_debiased", "cka_debiased_adapted"])
+def test_with_a_similarity_to_keep_the_nearest_is_picked_and_of_those_that_have_it_the_best(metric):
+    def ended_at(name, similarity, auc):
+        other = {"cka_debiased", "cka_debiased_adapted"} - {metric}
+        history = [
+            row("all", 0, 0.5, {metric: 0.8, "auc": 1.0}),  # not the epoch that was kept
+            row("all", 1, 0.5, {metric: similarity, other.pop(): 0.8, "auc": auc}),
+        ]
+        return trained(name, auc, epochs=epoch_rows(GridTraining(None, {}), history, metric="auc", best_epoch=1))
+
+    keep, rule = Keep(0.8, metric), SelectionRule("auc", "max")
+    far, near, reached, better = (
+        ended_at("far", 0.5, 0.99), ended_at("near", 0.9, 0.95), ended_at("reached", 0.79, 0.7), ended_at("better", 0.82, 0.8)
+    )  # fmt: skip
+    undefined = ended_at("undefined", math.nan, 1.0)
+    assert pick([far, near, undefined, reached, better], rule, keep) is better
+    assert pick([better, reached, near], rule, keep) is better
+    assert pick([undefined, far, near], rule, keep) is near
+    assert pick([undefined, far], rule, keep) is far
+    assert pick([undefined, ended_at("too", math.nan, 0.5)], rule, keep) is undefined
+    assert pick([far, reached], rule) is far
+
+
+@pytest.mark.parametrize(
+    ("changes", "others"),
+    [
+        ({"keep": Keep(0.8)}, [{}, {"keep": Keep(0.7)}]),
+        ({"batch_norm": "frozen"}, [{}, {"batch_norm": "adapt"}]),
+    ],
+)
+def test_what_is_kept_is_part_of_what_a_training_is(classifier, data, changes, others):
+    def key(changes):
+        return work_of(classifier, data, regularizer="repsim", **changes).job({}).key
+
+    assert key(changes) == key(dict(changes))
+    assert key(changes) not in map(key, others)
+
+
 def test_a_trained_network_has_the_weights_of_its_training_in_their_number_type(classifier):
     state = {name: value.double() + 1 for name, value in classifier.state_dict().items()}
     found = trained_network(copy.deepcopy(classifier), trained("a", 0.1, load=lambda: state))
@@ -186,19 +230,23 @@ def test_a_trained_network_has_the_weights_of_its_training_in_their_number_type(
     assert all(torch.equal(value, state[name]) for name, value in found.state_dict().items())
 
 
-def row(phase, epoch, loss):
-    return TrainedEpoch(
-        phase, epoch, 0.1, {"loss": 1.0, "l2_sp/body": 0.2}, {"loss": loss, "auc": math.nan}, 1.0, False
-    )
+def row(phase, epoch, loss, metrics=None, strength=1.0):
+    metrics = {"loss": loss, "auc": math.nan, **(metrics or {})}
+    return TrainedEpoch(phase, epoch, 0.1, {"loss": 1.0, "l2_sp/body": 0.2}, metrics, 1.0, False, strength)
 
 
 def test_epochs_count_on_after_those_of_the_head_and_one_is_the_best():
-    history = [row("head", 0, 0.9), row("all", 0, 0.8), row("all", 1, 0.7)]
+    similarity = {"cka": 0.4, "cka_debiased": 0.3, "cka_adapted": 0.2, "cka_debiased_adapted": 0.1}
+    history = [row("head", 0, 0.9), row("all", 0, 0.8), row("all", 1, 0.7, similarity, strength=4.0)]
     rows = epoch_rows(GridTraining(2, {"batch_size": 8}), history, metric="auc", best_epoch=1)
     assert [(r.epoch, r.stage, r.is_best) for r in rows] == [(1, "head", False), (2, "all", False), (3, "all", True)]
     assert {r.job for r in rows} == {"fold-2 batch_size=8"}
     assert rows[0].terms == {"l2_sp/body": 0.2}
     assert rows[0].val_metric is None
+    assert [r.strength for r in rows] == [None, 1.0, 4.0]
+    similarity = [rows[2].val_cka, rows[2].val_cka_debiased, rows[2].val_cka_adapted, rows[2].val_cka_debiased_adapted]
+    assert similarity == [0.4, 0.3, 0.2, 0.1]
+    assert rows[1].val_cka_debiased_adapted is None
     assert rows[0].metric_reason == "not defined on the validation rows"
 
 

@@ -44,6 +44,18 @@ SCENARIOS = {
         "full",
     ),
     "lora with dropout": ("cnn", [{"after step": ["all", 4]}, {"half of write": 2}], {}, "lora"),
+    "kept statistics of batch norm": (
+        "cnn",
+        [{"after step": ["all", 2]}, {"after rename": 2}, {"after step": ["all", 8]}],
+        {},
+        "kept statistics",
+    ),
+    "a similarity to keep, in and between epochs": (
+        "dropout",
+        [{"after step": ["all", 5]}, {"after rename": 2}, {"after step": ["all", 8]}],
+        {"keep": 0.9, "learning_rate": 0.05},
+        "kept statistics",
+    ),
     "adaptformer with dropout, head first": (
         "vit",
         [{"after step": ["head", 2]}, {"after step": ["all", 5]}],

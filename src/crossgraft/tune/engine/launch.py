@@ -70,7 +70,7 @@ def check_processes(job: TrainingJob) -> None:
         raise UsageError(
             f"{moving[0]} is a BatchNorm layer in train mode ({len(moving)} in all). Over {asked} processes on the CPU each "
             "would see only its share of the batch, and torch has no synchronised BatchNorm there. Train with one process, "
-            "or with a method that freezes these layers."
+            "with --batch-norm frozen, or with a method that freezes these layers."
         )
 
 

@@ -53,21 +53,22 @@ def similarity_to_source(
     Returns:
         ``cka`` (biased, of the paper) and ``cka_debiased``, of the fine-tuned network to the pretrained one. Where that has
         BatchNorm, also with the ending ``_adapted``, to the pretrained weights with statistics of the training images; and
-        ``_untouched``, of those two to each other: what moving statistics does without any training. Empty where there are
-        too few rows, or nothing to compare with.
+        ``_untouched``, of those two to each other: what moving statistics does without any training. Left out where there
+        are too few rows or features do not vary, and where there is nothing to compare with.
 
     Cost: a forward pass an image for each of two or three networks; memory for them and O(d²) numbers, however many rows
     there are.
     """
     found: dict[str, list[tuple[float, float]]] = {}
+    undefined: set[str] = set()
     for each in compared:
         images = TrainingImages(dataset.take(each.rows), each.tuned.preprocessing, num_threads=num_threads)
         for ending, stream in _compare(each, images, device).items():
             try:
                 found.setdefault(ending, []).append((stream.compute(), stream.compute(debiased=True)))
             except NotApplicable:
-                return {}
-    means = {ending: np.mean(values, axis=0).tolist() for ending, values in found.items()}
+                undefined.add(ending)
+    means = {ending: np.mean(values, axis=0).tolist() for ending, values in found.items() if ending not in undefined}
     return {
         f"{name}{ending}": value
         for ending, both in means.items()

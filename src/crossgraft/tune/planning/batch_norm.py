@@ -25,7 +25,7 @@ class BatchNorm:
     Attributes:
         mode: ``train``: the mean and variance of each batch, which move the kept ones; ``frozen``: the kept ones, as in
             evaluation; ``adapt``: as ``train``, from a network whose kept ones were estimated on the training images first.
-        reason: Why, in words, where nobody asked for it.
+        reason: Reason of it in words, where nobody asked for it.
         num_layers: Layers that it is about; 0: there is nothing to decide.
     """
 

@@ -103,7 +103,8 @@ REFUSED: tuple[Rule, ...] = (
         lambda s: s.settings.num_processes > 1 and s.device == "cpu" and bool(s.trained_batch_norms),
         "--devices {settings.num_processes}: the network has BatchNorm layers that are trained ({trained_batch_norms[0]} …), "
         "and on the CPU each process would normalise with its own share of the batch, so that the result depends on their "
-        "number. Train with one process, or choose a method that keeps them frozen (--method linear).",
+        "number. Train with one process, keep their statistics (--batch-norm frozen), or choose a method that trains none of "
+        "them (--method linear).",
     ),
     Rule(
         lambda s: s.settings.num_processes > s.settings.batch_size,
@@ -149,7 +150,7 @@ WARNED: tuple[Rule, ...] = (
         "--accumulate {settings.accumulate} cuts each batch into micro-batches of about {images_at_once} images, and BatchNorm "
         "layers that are trained ({trained_batch_norms[0]} …) normalise each micro-batch with its own mean and variance, so the "
         "result is not that of a whole batch. Leave --accumulate out, with a smaller --batch-size or --precision bf16 if memory "
-        "is short, or choose a method that keeps BatchNorm frozen (--method linear).",
+        "is short, or keep BatchNorm frozen (--batch-norm frozen, or --method linear).",
     ),
 )
 """Said in the plan and as a warning, all that hold."""

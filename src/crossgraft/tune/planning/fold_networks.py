@@ -9,6 +9,7 @@ from functools import cached_property
 from torch import Tensor
 
 from crossgraft.models.classifier import Classifier
+from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.tune.engine.batch_norm import batch_norms_of, with_estimated_statistics
 from crossgraft.tune.feed.images import TrainingImages
 
@@ -40,6 +41,11 @@ class FoldNetworks:
         """What every training of the fold starts from."""
         start = self.load_start()
         return _with(self._statistics, start) if self.adapts and self._statistics else start
+
+    @property
+    def start_in_checkpoints(self) -> dict[str, str]:
+        """What a checkpoint says of the start, where that is computed: its last digits depend on the number of threads."""
+        return {"starting weights": weights_fingerprint(self.load_start())[:16]} if self.adapts else {}
 
     def pretrained(self) -> Classifier | None:
         """With its weights and statistics as they came; None where they are not here."""

@@ -16,8 +16,18 @@ from crossgraft.tune.regularizers._reference import (
 from crossgraft.tune.regularizers._regularizer import StepContext, TrainingSet
 
 
-def cost_of_pairs(name: str, situation: Situation) -> str:
-    """What the features of the starting network cost a regulariser, for the plan."""
+def remarks_on_pairs(name: str, situation: Situation) -> list[str]:
+    """What the features of the starting network cost a regulariser, and what one image has none of; for the plan."""
+    if situation.images_at_once > 1:
+        return [_cost(name, situation)]
+    return [
+        _cost(name, situation),
+        f"{name} compares the images of a step with each other, but there is one at a time, so that it pulls at nothing. Use a "
+        "larger --batch-size or a smaller --accumulate.",
+    ]
+
+
+def _cost(name: str, situation: Situation) -> str:
     if situation.shows_plain_images:
         return f"{name}: the pretrained features of each image are computed once, before the first step, and looked up."
     return (

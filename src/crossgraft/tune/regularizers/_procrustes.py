@@ -29,7 +29,7 @@ def procrustes_distance(features: Features, reference: Features) -> Float[Tensor
 
     Reference: Ding, Denain, Steinhardt, *Grounding Representation Similarity with Statistical Testing*, NeurIPS 2021.
     """
-    centred, target = _centred(features), _centred(reference.detach())
+    centred, target = centred_features(features), centred_features(reference.detach())
     if not bool(centred.isfinite().all()):
         return features.sum() * float("nan")
     scale = torch.linalg.vector_norm(centred) * torch.linalg.vector_norm(target)
@@ -37,7 +37,7 @@ def procrustes_distance(features: Features, reference: Features) -> Float[Tensor
     return 1 - shared / scale.clamp_min(torch.finfo(features.dtype).tiny)
 
 
-def _centred(features: Features) -> Features:
+def centred_features(features: Features) -> Features:
     """Zeros where all rows are the same: there the mean is rounded, and what it leaves is no variance."""
     centred = features - features.mean(0)
     smallest = _ROUNDING * torch.finfo(features.dtype).eps * torch.linalg.vector_norm(features.detach())

@@ -13,8 +13,8 @@ from torch import Tensor
 from crossgraft.conflicts import Situation
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.regularizers._batch_cka import batch_cka
-from crossgraft.tune.regularizers._paired_reference import PairedReference, cost_of_pairs
+from crossgraft.tune.regularizers._batch_cka import FEWEST_DEBIASED, batch_cka
+from crossgraft.tune.regularizers._paired_reference import PairedReference, remarks_on_pairs
 from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext, StepUpdate, TrainingSet
 
 
@@ -72,13 +72,19 @@ class HCS(Regularizer):
         return self.lam
 
     def conflicts(self, situation: Situation) -> str | None:
-        """Features cannot be looked up where images change."""
-        if not self.cache or situation.shows_plain_images:
-            return None
-        return (
-            "--regularizer hcs:cache=true looks up the pretrained features of each image, but augmentation or batch transforms "
-            "change the images anew in each epoch. Leave cache out, or give --augmentation none and no --batch-transform."
-        )
+        """Features cannot be looked up where images change, and too few images have no debiased similarity."""
+        if self.cache and not situation.shows_plain_images:
+            return (
+                "--regularizer hcs:cache=true looks up the pretrained features of each image, but augmentation or batch "
+                "transforms change the images anew in each epoch. Leave cache out, or give --augmentation none and no "
+                "--batch-transform."
+            )
+        if self.debiased and self.lam < 1 and situation.images_at_once < FEWEST_DEBIASED:
+            return (
+                f"--regularizer hcs:debiased=true needs at least {FEWEST_DEBIASED} images at a time, but there are "
+                f"{situation.images_at_once}. Use a larger --batch-size, a smaller --accumulate, or leave debiased out."
+            )
+        return None
 
     def remarks(self, situation: Situation) -> list[str]:
         """What the pretrained features cost."""
@@ -86,7 +92,7 @@ class HCS(Regularizer):
             return [
                 "hcs: a frozen copy of the pretrained network looks at each batch, about a third more time per step."
             ]
-        return [cost_of_pairs(self.name, situation)]
+        return remarks_on_pairs(self.name, situation)
 
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
         """Copy the weights, or look at every training image once.

@@ -17,7 +17,7 @@ from crossgraft.tune.regularizers._batch_cka import FEWEST_DEBIASED, cka_distanc
 from crossgraft.tune.regularizers._covariance import Moments, moments_of_batch, wide
 from crossgraft.tune.regularizers._kept_moments import starting_moments
 from crossgraft.tune.regularizers._moment_terms import MomentMatching, Normalize
-from crossgraft.tune.regularizers._paired_reference import PairedReference, cost_of_pairs
+from crossgraft.tune.regularizers._paired_reference import PairedReference, remarks_on_pairs
 from crossgraft.tune.regularizers._procrustes import procrustes_distance
 from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext, StepUpdate, TrainingSet
 
@@ -177,7 +177,7 @@ class RepSim(Regularizer):
                 "--regularizer repsim without options of covariances."
             )
         if self._form in _PAIRED or self._source == "batch":
-            return [*said, cost_of_pairs(self.name, situation)]
+            return [*said, *remarks_on_pairs(self.name, situation)]
         if situation.images_at_once < _FEWEST_FOR_A_COVARIANCE:
             said.append(
                 f"RepSim's covariance comes from {situation.images_at_once} images at a time, which says little about it (and "

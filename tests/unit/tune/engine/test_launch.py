@@ -13,9 +13,11 @@ from crossgraft.errors import CrossgraftError, DivergedError, UsageError
 from crossgraft.models.sources.factory import find_factory
 from crossgraft.models.trusted_code import trusted_code
 from crossgraft.tune.engine.contract import TrainingJob
+from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.launch import check_processes, make_fabric
 from crossgraft.tune.engine.sending import packed, sendable, unpacked
 from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.regularizers import L2SP, RepSim
 from support.training import (
     BrokenInOneProcess,
     DoubleFeed,
@@ -28,7 +30,9 @@ from support.training import (
     everything,
     largest_difference,
     only_head,
+    similarity_evaluation,
     train_one,
+    with_kept_statistics,
 )
 
 SOME = {"num_processes": 2, "regularizers": [PullToStart()], "epochs": 2}
@@ -58,6 +62,24 @@ def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(precision
     assert tuple(rows) == together.history and not two.training
     resumed, again = train_one("plain", **parted)
     assert again.resumed and largest_difference(two, resumed) == 0
+
+
+@pytest.mark.slow
+def test_two_processes_keep_statistics_of_batch_norm_and_a_similarity_as_one_does():
+    """``--batch-norm frozen`` and ``--keep``: every process hears of the strength that the first one's evaluation calls for."""
+    common = {"feed": DoubleFeed(7), "precision": "64-true", "selection": with_kept_statistics, "epochs": 3}
+    regularizers = [RepSim(0.1, mode="cka"), L2SP(0.1, decoupled=True)]
+
+    def trained(keep, processes):
+        asked = {"evaluate": similarity_evaluation("cnn"), "keep": keep, "num_processes": processes}
+        return train_one("cnn", regularizers=regularizers, **asked, **common)
+
+    (one, alone), (two, together), (free, _) = trained(Keep(0.9), 1), trained(Keep(0.9), 2), trained(None, 1)
+    assert largest_difference(one, two) < 1e-10 < 1e-6 < largest_difference(one, free)
+    assert torch.equal(two.body.norm.running_mean, build_classifier("cnn").body.norm.running_mean)
+    strengths = [[row.strength for row in result.history] for result in (alone, together)]
+    assert strengths[0] == pytest.approx(strengths[1], rel=1e-8) and len(set(strengths[0])) == 3
+    assert alone.best_epoch == together.best_epoch
 
 
 @pytest.mark.slow
@@ -124,9 +146,12 @@ def test_processes_that_do_not_find_each_other_are_refused(monkeypatch):
 
 
 def test_batch_norm_in_train_mode_is_refused_on_the_cpu_and_frozen_is_not():
-    with pytest.raises(UsageError, match=r"body\.norm is a BatchNorm layer in train mode"):
+    with pytest.raises(
+        UsageError, match=r"body\.norm is a BatchNorm layer in train mode.*with --batch-norm frozen, or"
+    ):
         check_processes(job("cnn", num_processes=2))
     check_processes(job("cnn", num_processes=2, selection=only_head))
+    check_processes(job("cnn", num_processes=2, selection=with_kept_statistics))
     check_processes(job("cnn"))
 
 

@@ -29,7 +29,8 @@ def plugins(**choices):
 
 
 def fold_data(data=None, parts=PARTS, **choices):
-    return make_fold_data(data or dataset(), parts, build_classifier(), plugins(**choices), SETTINGS, 1)
+    networks = {"start": build_classifier, "pretrained": build_classifier}
+    return make_fold_data(data or dataset(), parts, build_classifier(), plugins(**choices), SETTINGS, 1, **networks)
 
 
 def test_targets_are_of_the_training_rows_and_weights_are_counted_from_them():

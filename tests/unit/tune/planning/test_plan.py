@@ -12,11 +12,13 @@ from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import make_classifier
 from crossgraft.options import TuneOptions
 from crossgraft.tasks import task_named
+from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.batch_plan import BatchPlan
 from crossgraft.tune.methods import Linear
 from crossgraft.tune.parts import FoldRows
+from crossgraft.tune.planning.batch_norm import BatchNorm
 from crossgraft.tune.planning.choices import choose_plugins, split_choices
 from crossgraft.tune.planning.contradictions import REFUSED, SAID, WARNED, notes_on, refuse_contradictions, warnings_on
 from crossgraft.tune.planning.defaults import choose_settings
@@ -27,8 +29,10 @@ from crossgraft.tune.planning.step_cost import UNKNOWN_COST, StepCost
 from crossgraft.types import Preprocessing
 from crossgraft.words.plan_words import trained_in_words
 
-SAID_BY_PLUGINS = {"conflicts": 1, "remarks": 6}
-"""Cases of hcs alone, and of hcs (3), repsim (2) and focal (1)."""
+SAID_BY_PLUGINS = {"conflicts": 2, "remarks": 8}
+"""Cases of hcs alone, and of hcs (3), repsim (2), both (2) and focal (1)."""
+
+NO_BATCH_NORM = BatchNorm("train", "", 0)
 
 SLOTS = ("method", "regularizer", "batch_transform", "augmentation", "flip", "loss", "class_weights", "sampler")
 
@@ -51,6 +55,8 @@ def situation(*, settings=None, given=(), **fields):
         num_jobs=1,
         num_points=1,
         trained_batch_norms=(),
+        keep=None,
+        fewest_val=30,
         given=frozenset(given),
         grid_settings=frozenset(),
     )
@@ -88,6 +94,12 @@ CONTRADICTIONS = {
     "the first would do nothing": {"method": "linear", "given": ["learning_rate", "head_learning_rate"]},
     "protects pretrained early layers": {"method": "scratch", "settings": {"layer_decay": 0.8}},
     "augmentation none and no --batch-transform": {"regularizer": "hcs:cache=true", "augmentation": "light"},
+    "needs at least 4 images at a time, but there are 3": {
+        "regularizer": "hcs:debiased=true",
+        "settings": {"batch_size": 12, "accumulate": 4},
+    },
+    "and there is none that compares": {"regularizer": "bss", "keep": Keep(0.8)},
+    "of which there are 3": {"regularizer": "repsim", "keep": Keep(0.8), "fewest_val": 3},
     "--patience stops when": {"has_val": False, "settings": {"patience": 3}},
     "--select-by picks": {"has_val": False, "given": ["select_by"]},
     "--grid picks the best": {"has_val": False, "num_points": 2},
@@ -122,13 +134,30 @@ def test_every_rule_has_a_case_here_and_sound_choices_pass():
     refuse_contradictions(situation(task="multi-label", batch_transform="mixup", settings={"head_first": True}))
     refuse_contradictions(situation(method="scratch", regularizer="bss"))  # compares with nothing
     refuse_contradictions(situation(regularizer="hcs:cache=true", augmentation="none"))
+    refuse_contradictions(situation(regularizer="hcs:debiased=true", settings={"batch_size": 4}))
+    few = {"batch_size": 2}
+    refuse_contradictions(situation(regularizer="hcs:1.0,debiased=true", settings=few))  # has no term
+    refuse_contradictions(situation(regularizer="hcs", settings=few))
+    refuse_contradictions(situation(regularizer="bss,l2_sp", keep=Keep(0.8), fewest_val=4))
     assert notes_on(situation()) == []
     enough = {"settings": {"batch_size": 64}, "augmentation": "none"}
-    assert notes_on(situation(regularizer="repsim", **enough)) == []
-    assert notes_on(situation(regularizer="repsim:mode=procrustes")) == []
-    assert notes_on(situation(regularizer="repsim:reference=batch", settings={"batch_size": 64})) == []
-    (said,) = notes_on(situation(regularizer="repsim", batch_transform="mixup", **enough))
+    assert notes_on(situation(regularizer="repsim:preset=paper", **enough)) == []
+    assert notes_on(situation(regularizer="repsim:reference=dataset", **enough)) == []
+    (said,) = notes_on(situation(regularizer="repsim:preset=paper", batch_transform="mixup", **enough))
     assert "reference=dataset_aug" in said
+
+
+@pytest.mark.parametrize("regularizer", ["repsim", "repsim:mode=cka", "repsim:mode=procrustes", "hcs"])
+def test_what_compares_images_one_by_one_says_what_that_costs(regularizer):
+    """However few they are, as long as there are two."""
+    name = regularizer.partition(":")[0]
+    for images, augmentation, cost in ((2, "none", "looked up."), (64, "light", "about a third more time per step")):
+        (said,) = notes_on(
+            situation(regularizer=regularizer, augmentation=augmentation, settings={"batch_size": images})
+        )
+        assert said.startswith(f"{name}: ") and cost in said
+    paper = notes_on(situation(regularizer="repsim:preset=paper,reference=batch", settings={"batch_size": 64}))
+    assert len(paper) == 1 and "third more time" in paper[0]
 
 
 NOTES = {
@@ -142,8 +171,16 @@ NOTES = {
     "the last epoch is kept": {"has_val": False},
     "every step sees them all": {"settings": {"batch_size": 128}},
     "will be noisy": {"trained_batch_norms": ("body.bn",), "settings": {"batch_size": 4}},
-    "comes from 8 images at a time": {"regularizer": "repsim", "settings": {"batch_size": 64, "accumulate": 8}},
-    "reference=dataset_aug": {"regularizer": "repsim", "settings": {"batch_size": 64}, "augmentation": "light"},
+    "repsim: the pretrained features of each image are computed once": {
+        "regularizer": "repsim",
+        "augmentation": "none",
+    },
+    "repsim compares the images of a step with each other": {"regularizer": "repsim", "settings": {"batch_size": 1}},
+    "comes from 8 images at a time": {
+        "regularizer": "repsim:preset=paper",
+        "settings": {"batch_size": 64, "accumulate": 8},
+    },
+    "reference=dataset_aug": {"regularizer": "repsim:preset=paper", "augmentation": "light"},
     "looks better on validation rows than it is": {"num_jobs": 40},
 }
 
@@ -159,7 +196,7 @@ def test_what_is_seldom_meant_is_warned_of():
     (warning,) = warnings_on(situation(**parts))
     assert "--accumulate 4 cuts each batch into micro-batches of about" in warning
     assert "(body.bn …)" in warning
-    assert "--method linear" in warning
+    assert "--method linear" in warning and "--batch-norm frozen" in warning
     assert len(WARNED) == 1
     assert warnings_on(situation(settings=parts["settings"])) == []
     assert warnings_on(situation(trained_batch_norms=("body.bn",))) == []
@@ -215,6 +252,13 @@ def test_steps_are_those_of_the_batches(num_train):
     assert steps_per_epoch(num_train, 8) == plan.steps_per_epoch
 
 
+def test_batch_norm_over_several_processes_names_the_ways_out():
+    with pytest.raises(
+        UsageError, match=r"one process, keep their statistics \(--batch-norm frozen\), .*--method linear"
+    ):
+        refuse_contradictions(situation(trained_batch_norms=("body.bn",), settings={"num_processes": 2}))
+
+
 def planned(classifier, method, *, points=({},), num_folds=1, notes=(), cost=None, **choices):
     """The record of a plan for 100 training and 30 validation rows."""
     chosen = plugins(method=method, **choices)
@@ -225,6 +269,7 @@ def planned(classifier, method, *, points=({},), num_folds=1, notes=(), cost=Non
         selection=chosen.method.select(classifier),
         settings=TrainerSettings(epochs=10, batch_size=20),
         rule=SelectionRule(),
+        batch_norm=NO_BATCH_NORM,
         request=Mock(points=points),
         rows=Mock(parts=[FoldRows(*map(np.arange, (100, 30, 10)))] * num_folds),
     )
@@ -286,9 +331,9 @@ def test_losses_of_the_plan_are_those_that_were_asked_for():
     assert isinstance(plugins().loss, CrossEntropy)
 
 
-def words(settings=None, augmentation="none", **choices):
+def words(settings=None, augmentation="none", batch_norm=NO_BATCH_NORM, **choices):
     chosen = plugins(augmentation=augmentation, **choices)
-    return settings_in_words(chosen, TrainerSettings(**(settings or {})), SelectionRule("auc", "max"))
+    return settings_in_words(chosen, TrainerSettings(**(settings or {})), SelectionRule("auc", "max"), batch_norm)
 
 
 def test_what_is_off_is_left_out():
@@ -296,6 +341,12 @@ def test_what_is_off_is_left_out():
     assert plain["learning rate"] == "0.0001"
     assert plain["schedule"] == "cosine after 5 epochs of warm-up"
     assert not {"mirroring", "regularizer", "layer decay", "head first", "accumulate", "patience"} & set(plain)
+    assert "batch norm" not in plain
+
+
+def test_batch_norm_has_a_line_with_its_reason_where_there_is_some():
+    assert words(batch_norm=BatchNorm("adapt", "", 2))["batch norm"] == "adapt"
+    assert words(batch_norm=BatchNorm("frozen", "because it must", 2))["batch norm"] == "frozen (because it must)"
 
 
 def test_several_plugins_of_a_slot_stand_together():

@@ -103,8 +103,12 @@ def test_repsim_looks_at_plain_images_once_and_at_augmented_ones_each_time(folde
         type(feed), "training_batches", lambda self, passes: seen.append(passes) or augmented(self, passes)
     )
     for _ in range(2):
-        RepSim().attach(classifier, feed)
+        RepSim(preset="paper").attach(classifier, feed)
     assert seen == ["plain"]
+    adapted = build_classifier("cnn")
+    adapted.body.norm.running_mean.add_(1)  # statistics of BatchNorm are part of what is compared with
+    RepSim(preset="paper").attach(adapted, feed)
+    assert seen == ["plain", "plain"]
     for _ in range(2):
         RepSim(reference="dataset_aug", passes=3).attach(classifier, feed)
-    assert seen == ["plain", 3, 3]
+    assert seen == ["plain", "plain", 3, 3]

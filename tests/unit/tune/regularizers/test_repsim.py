@@ -1,5 +1,7 @@
 """RepSim inside the trainer: what it does to a training, to several processes, to a resumed run."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -45,10 +47,13 @@ def test_it_is_a_regularizer_with_plain_options():
         ({"mean_weight": float("inf")}, "mean_weight of repsim"),
         ({"q_learning_rate": 0.0}, "q_learning_rate of repsim"),
         ({"passes": 0}, "passes of repsim"),
-        ({"mode": "procrustes", "mean_weight": 0.1}, "closed form"),
-        ({"mode": "procrustes", "learn_alpha": True}, "closed form"),
-        ({"mode": "procrustes", "q_learning_rate": 0.1}, "closed form"),
-        ({"mode": "procrustes", "reference": "dataset_aug"}, "no meaning"),
+        ({"mode": "procrustes", "mean_weight": 0.1}, "one by one, .*; mean_weight of repsim is about mode=covariance"),
+        ({"mode": "procrustes", "learn_alpha": True, "learn_q": False}, "learn_alpha, learn_q of repsim are about"),
+        ({"mode": "procrustes", "q_learning_rate": 0.1}, "q_learning_rate of repsim is about"),
+        ({"mode": "procrustes", "reference": "dataset_aug"}, "reference of repsim is about"),
+        ({"mode": "cka", "reference": "dataset"}, "reference of repsim is about"),
+        ({"mode": "cka", "preset": "paper"}, "preset of repsim is about"),
+        ({"mode": "cka", "normalize": "none"}, "normalize of repsim is about"),
         ({"learn_q": False, "q_learning_rate": 0.1}, "never moves Q"),
         ({"passes": 2}, "is of reference=dataset_aug"),
         ({"passes": 2, "reference": "batch"}, "is of reference=dataset_aug"),
@@ -57,6 +62,30 @@ def test_it_is_a_regularizer_with_plain_options():
 def test_options_that_mean_nothing_are_refused(options, message):
     with pytest.raises(UsageError, match=message):
         RepSim(**options)
+
+
+def test_preset_paper_is_what_the_paper_says_and_what_is_given_counts():
+    """Of what each spelling compares with and divides by."""
+    classifier, feed = build_classifier("plain").double(), DoubleSet()
+    features = torch.rand(10, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    context = context_of(classifier, feed.images[:10], features=features)
+
+    def term(**options):
+        regularizer = RepSim(**options)
+        regularizer.attach(classifier, feed)
+        return regularizer.loss(context)["covariance"].item()
+
+    whole = classifier.features(feed.images).T.cov().detach()
+    batch = classifier.features(context.images).T.cov().detach()
+    now = features.T.cov()
+    of_paper, of_batch = ((now - start).square().sum().item() for start in (whole, batch))
+    assert term() == pytest.approx(of_batch / batch.square().sum().item(), rel=1e-10)
+    assert term(preset="paper") == pytest.approx(of_paper, rel=1e-10)
+    assert term(preset="paper", normalize="ref") == pytest.approx(of_paper / whole.square().sum().item(), rel=1e-10)
+    assert term(preset="paper", reference="batch") == pytest.approx(of_batch, rel=1e-10)
+    assert term(reference="dataset") == pytest.approx(of_paper / whole.square().sum().item(), rel=1e-10)
+    assert term(reference="batch", normalize="ref") == term()
+    assert RepSim(mode="cka", reference="batch") != RepSim(mode="cka")  # another spelling of the same
 
 
 def test_at_weight_0_a_training_ends_with_the_bits_of_one_without():
@@ -70,7 +99,7 @@ def test_at_weight_0_a_training_ends_with_the_bits_of_one_without():
     assert not same_bits(plain, pulled)
 
 
-@pytest.mark.parametrize("options", [{}, {"reference": "batch"}, {"reference": "dataset_aug"}])
+@pytest.mark.parametrize("options", [{}, {"preset": "paper"}, {"mode": "cka"}, {"reference": "dataset_aug"}])
 def test_looking_at_the_images_changes_neither_network_nor_random_state(options):
     classifier = build_classifier("dropout").train()
     before = {name: value.clone() for name, value in classifier.state_dict().items()}
@@ -83,13 +112,19 @@ def test_looking_at_the_images_changes_neither_network_nor_random_state(options)
 
 @pytest.mark.parametrize(
     "regularizer",
-    [RepSim(100.0), RepSim(100.0, reference="batch"), RepSim(10.0, mode="procrustes"), RepSim(100.0, learn_q=False)],
+    [
+        RepSim(100.0),
+        RepSim(100.0, reference="dataset"),
+        RepSim(10.0, mode="procrustes"),
+        RepSim(10.0, mode="cka"),
+        RepSim(100.0, learn_q=False),
+    ],
 )
 def test_the_term_stays_smaller_than_it_is_without(regularizer):
     """Started again at what a training without it ends with, measured by the same term."""
     name = f"repsim/{regularizer.mode}"
     common = {"epochs": 3, "learning_rate": 0.05}
-    _, free = train_one("plain", regularizers=[RepSim(1e-9, mode=regularizer.mode, learn_q=False)], **common)
+    _, free = train_one("plain", regularizers=[replace(regularizer, weight=1e-9)], **common)
     _, held = train_one("plain", regularizers=[regularizer], **common)
     without = free.history[-1].terms[name] / 1e-9
     assert held.history[-1].terms[name] / regularizer.weight < 0.5 * without
@@ -100,7 +135,7 @@ def test_images_that_are_shown_the_same_way_every_time_are_looked_up():
     known = DoubleSet()
     copied = DoubleSet()
     copied.is_plain = False
-    for options in ({"reference": "batch"}, {"mode": "procrustes"}):
+    for options in ({}, {"mode": "cka"}, {"mode": "procrustes"}):
         ends = [
             train_one("plain", feed=feed, precision="64-true", epochs=1, regularizers=[RepSim(3.0, **options)])[0]
             for feed in (known, copied)
@@ -110,7 +145,7 @@ def test_images_that_are_shown_the_same_way_every_time_are_looked_up():
 
 def test_without_training_images_it_says_what_it_needs():
     classifier = build_classifier("plain")
-    regularizer = RepSim()
+    regularizer = RepSim(preset="paper")
     with pytest.raises(UsageError, match=r"attach\(classifier, training_set\)"):
         regularizer.loss(context_of(classifier))
     regularizer.attach(classifier)
@@ -134,7 +169,8 @@ def test_what_is_learned_has_its_own_rate_and_no_decay():
 
 def test_one_image_has_no_covariance_and_no_pull():
     classifier = build_classifier("plain")
-    for options in ({"mean_weight": 1.0, "learn_alpha": True}, {"mode": "procrustes"}):
+    learned = {"mean_weight": 1.0, "learn_alpha": True}
+    for options in (learned, {**learned, "reference": "dataset"}, {"mode": "procrustes"}):
         regularizer = RepSim(**options)
         regularizer.attach(classifier, build_feed())
         context = context_of(classifier, torch.rand(1, 3, 32, 32))
@@ -144,7 +180,7 @@ def test_one_image_has_no_covariance_and_no_pull():
         assert total == 0 and not any(gradient.any() for gradient in gradients if gradient is not None)
 
 
-@pytest.mark.parametrize("options", [{}, {"reference": "batch"}, {"mode": "procrustes"}])
+@pytest.mark.parametrize("options", [{}, {"preset": "paper"}, {"mode": "cka"}, {"mode": "procrustes"}])
 def test_features_that_are_no_numbers_stop_the_training(options):
     class Broken(DoubleSet):
         def batches(self, epoch, *, start=0):
@@ -162,14 +198,22 @@ def test_pretrained_features_that_are_no_numbers_are_refused():
     feed = DoubleSet()
     feed.images[2] = float("nan")
     with pytest.raises(DataError, match="finite features of at least two"):
-        RepSim().attach(build_classifier("plain").double(), feed)
+        RepSim(preset="paper").attach(build_classifier("plain").double(), feed)
     feed = DoubleSet()
     feed.images = feed.images[:1]
     with pytest.raises(DataError, match="at least two training images"):
-        RepSim().attach(build_classifier("plain").double(), feed)
+        RepSim(preset="paper").attach(build_classifier("plain").double(), feed)
 
 
-@pytest.mark.parametrize("options", [{"learn_alpha": True, "q_learning_rate": 0.05}, {"mode": "procrustes"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"learn_alpha": True, "q_learning_rate": 0.05},
+        {"preset": "paper", "q_learning_rate": 0.05},
+        {"mode": "cka"},
+        {"mode": "procrustes"},
+    ],
+)
 def test_a_run_that_was_stopped_ends_with_the_same_bits(options, tmp_path):
     class StoppedError(Exception):
         pass
@@ -208,15 +252,20 @@ def test_q_moves_and_stays_orthogonal_in_a_training(tmp_path):
 @pytest.mark.parametrize("batch_size", [7, 11], ids=["rows are exchanged", "sums are exchanged"])
 def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(batch_size):
     """Eight features: below them rows go from process to process, above them sums."""
-    parts = [RepSim(3.0, mean_weight=0.5, learn_alpha=True, q_learning_rate=0.05)]
-    parts += [_Second(2.0, reference="batch"), _Third(1.0, mode="procrustes")]
-    common = {"feed": DoubleSet(batch_size), "precision": "64-true", "regularizers": parts, "epochs": 1}
-    one, alone = train_one("plain", **common)
-    two, together = train_one("plain", num_processes=2, **common)
-    free, _ = train_one("plain", **{**common, "regularizers": []})
-    assert largest_difference(one, two) < 1e-10 < 1e-6 < largest_difference(one, free)
+    learned = {"mean_weight": 0.5, "learn_alpha": True, "q_learning_rate": 0.05}
+    parts = [RepSim(2.0), _Second(3.0, reference="dataset", **learned), _Third(1.0, mode="procrustes")]
+    parts += [_Fourth(1.0, mode="cka"), _Fifth(2.0, **learned)]
+    common = {"feed": DoubleSet(batch_size), "precision": "64-true", "epochs": 1}
+    one, alone = train_one("plain", **common, regularizers=parts)
+    two, together = train_one("plain", num_processes=2, **common, regularizers=parts)
+    free, _ = train_one("plain", **common)
+    assert largest_difference(one, two) < 1e-10
     for first, second in zip(alone.history, together.history, strict=True):
+        assert {name.partition("/")[0] for name in first.terms} >= {part.name for part in parts}
         assert first.terms == pytest.approx(second.terms, abs=1e-10)
+    for part in parts:  # each of them moves what is compared
+        moved, _ = train_one("plain", **common, regularizers=[part])
+        assert largest_difference(moved, free) > 1e-6, part.name
 
 
 class _Second(RepSim):
@@ -227,8 +276,16 @@ class _Third(RepSim):
     name = "third"
 
 
+class _Fourth(RepSim):
+    name = "fourth"
+
+
+class _Fifth(RepSim):
+    name = "fifth"
+
+
 def test_a_process_with_one_image_takes_part_in_the_covariance_of_all():
-    classifier, regularizer = build_classifier("plain").double(), RepSim()
+    classifier, regularizer = build_classifier("plain").double(), RepSim(reference="dataset")
     regularizer.attach(classifier, DoubleSet())
     features = torch.rand(10, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     others, mean = features[1:], features.mean(0)

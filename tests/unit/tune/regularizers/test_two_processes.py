@@ -2,12 +2,16 @@
 
 import pytest
 
-from crossgraft.tune.regularizers import BSS, DELTA, HCS
+from crossgraft.tune.regularizers import BSS, DELTA, HCS, L2SP
 from support.training import DoubleFeed, largest_difference, train_one
 
 
 class SummedDelta(DELTA):
     name = "summed_delta"
+
+
+class DecoupledL2SP(L2SP):
+    name = "decoupled_l2_sp"
 
 
 class DebiasedHCS(HCS):
@@ -21,6 +25,8 @@ def regularizers():
         HCS(lam=0.3),
         DebiasedHCS(lam=0.3, debiased=True),
         BSS(weight=1.0, k=2),
+        L2SP(alpha=0.5),
+        DecoupledL2SP(alpha=0.5, decoupled=True),
     ]
 
 

@@ -1,0 +1,97 @@
+"""What BatchNorm normalises with: what is chosen where nobody asks, why, and what is said."""
+
+import pytest
+
+from crossgraft.errors import UsageError
+from crossgraft.options import TuneOptions
+from crossgraft.tasks import MultiClassTask
+from crossgraft.tune.engine.modes import training_batch_norms
+from crossgraft.tune.methods import put_adapters_in
+from crossgraft.tune.planning.batch_norm import BatchNorm, choose_batch_norm, selection_with
+from crossgraft.tune.planning.choices import choose_plugins
+from crossgraft.tune.regularizers import REGULARIZERS
+from crossgraft.tune.regularizers._regularizer import keeps_reference
+from support.training import build_classifier
+
+KEEPERS = [name for name, regularizer in REGULARIZERS if keeps_reference(regularizer)]
+
+
+def chosen(asked=None, *, network="cnn", **slots):
+    """The decision, what is said about it, and the layers whose statistics move then."""
+    plugins = choose_plugins(TuneOptions(model="test_resnet", **slots), MultiClassTask())
+    classifier = build_classifier(network)
+    put_adapters_in(plugins.method, classifier, seed=0)
+    selection = plugins.method.select(classifier)
+    decided, said = choose_batch_norm(asked, plugins, classifier, selection)
+    moving = training_batch_norms(classifier, selection_with(decided, classifier, selection))
+    return decided, said, moving
+
+
+def test_every_regularizer_says_whether_it_compares_with_the_start():
+    assert {"repsim", "hcs", "l2_sp", "delta"} <= set(KEEPERS)
+    assert "bss" not in KEEPERS
+
+
+@pytest.mark.parametrize("regularizer", KEEPERS)
+def test_beside_what_compares_with_the_start_statistics_are_kept_and_the_plan_says_why(regularizer):
+    decided, said, moving = chosen(regularizer=regularizer)
+    assert (decided.mode, decided.num_layers, said, moving) == ("frozen", 1, [], [])
+    assert decided.in_words == f"frozen (because {regularizer} compare features)"
+
+
+def test_all_of_them_are_named():
+    assert chosen(regularizer="hcs,bss,l2_sp")[0].reason == "because hcs and l2_sp compare features"
+
+
+@pytest.mark.parametrize(
+    "slots", [{}, {"regularizer": "bss"}, {"method": "linear"}, {"method": "scratch"}, {"method": "partial:1"}]
+)
+def test_otherwise_networks_are_trained_as_usual(slots):
+    decided, said, moving = chosen(**slots)
+    assert (decided.mode, decided.in_words, said) == ("train", "train", [])
+    trains_none = slots.get("method") in ("linear", "partial:1")  # the last part of this network has no BatchNorm
+    assert bool(moving) != trains_none
+
+
+def test_where_nothing_moves_there_is_no_reason_to_keep_it():
+    assert chosen(method="lora:2", regularizer="repsim")[0] == BatchNorm("train", "", 1)
+
+
+@pytest.mark.parametrize("asked", ["train", "frozen", "adapt"])
+@pytest.mark.parametrize("regularizer", ["none", "repsim"])
+def test_what_is_asked_for_counts(asked, regularizer):
+    decided, said, moving = chosen(asked, regularizer=regularizer)
+    assert (decided.in_words, said) == (asked, [])
+    assert moving == ([] if asked == "frozen" else ["body.norm"])
+
+
+@pytest.mark.parametrize("asked", ["frozen", "adapt"])
+def test_random_weights_have_no_statistics_to_keep(asked):
+    with pytest.raises(UsageError, match=f"--batch-norm {asked} is about .* but --method scratch replaces it"):
+        chosen(asked, method="scratch")
+    assert chosen("train", method="scratch")[0].mode == "train"
+
+
+@pytest.mark.parametrize("asked", ["train", "frozen", "adapt"])
+def test_without_batch_norm_it_is_said_and_ignored(asked):
+    decided, said, moving = chosen(asked, network="plain", regularizer="repsim")
+    assert (decided, moving) == (BatchNorm("train", "", 0), [])
+    assert said == [f"The network has no BatchNorm layers with kept statistics, so --batch-norm {asked} does nothing."]
+    assert chosen(network="plain", regularizer="repsim")[:2] == (BatchNorm("train", "", 0), [])
+    assert decided.notes(10) == BatchNorm("adapt", "", 0).notes(10) == []
+
+
+def test_a_method_that_moves_no_statistics_says_so():
+    for asked in ("train", "frozen"):
+        decided, said, _ = chosen(asked, method="linear")
+        assert decided.mode == asked
+        assert said == ["--method linear keeps the statistics of BatchNorm as they are anyway."]
+    assert chosen("adapt", method="linear")[:2] == (BatchNorm("adapt", "", 1), [])  # of another start
+
+
+def test_the_plan_says_where_estimated_statistics_come_from_and_that_few_images_say_little():
+    (many,), (few,) = BatchNorm("adapt", "", 2).notes(96), BatchNorm("adapt", "", 1).notes(95)
+    assert many.startswith("Mean and variance of 2 BatchNorm layers are estimated on the training images")
+    assert "that network is start and reference" in many and "one batch" not in many
+    assert few.endswith("They come from one batch of 95 images, and are noisy.")
+    assert BatchNorm("frozen", "", 1).notes(3) == BatchNorm("train", "", 1).notes(3) == []

@@ -1,0 +1,63 @@
+"""The search for a strength: which one is tried next, and when it ends."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE
+from crossgraft.tune.keep_search import Tried, next_strength
+
+
+@pytest.mark.parametrize(
+    ("tried", "expected"),
+    [
+        ([], 1.0),
+        ([(1, 0.81)], None),  # there
+        ([(1, 0.83)], None),
+        ([(1, 0.84)], 0.2),  # too similar: weaker
+        ([(1, 0.5)], 5.0),
+        ([(1, 0.5), (5, 0.6)], 25.0),
+        ([(1, 0.5), (5, 0.503)], None),  # out of reach
+        ([(1, 0.99), (0.2, 0.988)], None),  # nothing moves them
+        ([(1, 0.99), (0.2, 0.98)], 0.04),
+        ([(1, 0.9), (0.2, 0.7)], math.sqrt(0.2)),  # half of the way, on a logarithmic scale
+        ([(1, 0.9), (0.2, 0.1)], math.exp(0.125 * math.log(0.2))),
+        ([(1, 0.85), (0.2, 0.1)], math.exp(0.1 * math.log(0.2))),  # not too near to an end
+        ([(1, 0.9), (0.95, 0.7)], None),  # nothing lies between them
+        ([(1, 0.9), (0.2, 0.7), (0.447, 0.72)], math.exp((1 - 0.08 / 0.18) * math.log(0.447))),
+    ],
+)
+def test_the_next_strength_by_hand(tried, expected):
+    found = next_strength(0.8, [Tried(float(strength), similarity) for strength, similarity in tried])
+    assert found == (None if expected is None else pytest.approx(expected, rel=5e-3))
+
+
+def test_it_ends_after_so_many_trainings():
+    tried = [Tried(5.0**number, 0.1 + 0.01 * number) for number in range(MOST_TRAININGS)]
+    assert next_strength(0.8, tried[:-1]) is not None and next_strength(0.8, tried) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    target=st.floats(0.3, 0.95),
+    middle=st.floats(-4, 4),
+    slope=st.floats(0.3, 1.5),
+    low=st.floats(0.0, 0.2),
+)
+def test_it_finds_what_a_rising_curve_has(target, middle, slope, low):
+    """Of a similarity that rises with the strength from ``low`` to 1, within six trainings or to the nearest it tried."""
+
+    def similarity(strength):
+        return low + (1 - low) / (1 + math.exp(-slope * (math.log(strength) - middle)))
+
+    tried = []
+    while (strength := next_strength(target, tried)) is not None:
+        assert strength > 0 and strength not in [each.strength for each in tried]
+        assert strength == float(f"{strength:.3g}")
+        tried.append(Tried(strength, similarity(strength)))
+    assert len(tried) <= MOST_TRAININGS
+    misses = [abs(each.similarity - target) for each in tried]
+    assert min(misses) <= TOLERANCE or len(tried) == MOST_TRAININGS
+    assert min(misses) <= misses[0]
