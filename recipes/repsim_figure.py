@@ -17,8 +17,8 @@ LOOKS = {  # variant: colour (safe for the colour-blind), marker
     "l2_sp": ("#009E73", "h"),
     "hcs 0.8": ("#0072B2", "o"),
     "paper": ("#999999", "D"),
-    "batch": ("#D55E00", "*"),
-    "gram": ("#CC79A7", "^"),
+    "batch": ("#D55E00", "^"),
+    "cka": ("#CC79A7", "*"),
     "procrustes": ("#E69F00", "P"),
 }
 FREE = "#56B4E9"

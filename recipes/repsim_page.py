@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from repsim_figure import write_figure
 from repsim_text import PAGE
-from repsim_variants import DEFAULT, DEFAULT_WITH_BATCH_NORM, DEFAULT_WORDS, FORMS, WEIGHTS
+from repsim_variants import DEFAULT, FORMS, WEIGHTS
 from studies import Difference, difference_of, verdict
 from study_rows import Table
 from study_tables import Key, Tables, in_numbers, mean_and_interval, or_dash, over_pairs, over_seeds
@@ -72,7 +72,6 @@ def write_page(path: Path, tables: Tables, *, titles: Mapping[str, str], vit: st
     progress = f"**The study is not finished: {there} of {wanted} trainings are there.**" if there < wanted else ""
     text = PAGE.format(
         progress=progress,
-        default_words=DEFAULT_WORDS,
         kept=_kept_everywhere(tables, vit),
         kinds="\n\n".join(_kind_table(tables, kind, vit) for kind in KINDS),
         figure=f"{folder.name}/{figure.name}",
@@ -122,6 +121,14 @@ def values(tables: Tables, variant: str, metric: str) -> dict[Key, float]:
     }
 
 
+def comparable(tables: Tables, variant: str, metric: str) -> dict[Key, float]:
+    """The same, of the seeds that were trained on every set and network of FULL; others mean another mix."""
+    found = values(tables, variant, metric)
+    places = {key[:2] for key in values(tables, "full", "accuracy")}
+    whole = {seed for seed in {key[2] for key in found} if places == {key[:2] for key in found if key[2] == seed}}
+    return {key: value for key, value in found.items() if key[2] in whole}
+
+
 def paired(tables: Tables, first: str, second: str, metric: str) -> tuple[Difference | None, dict[Key, float]]:
     """First minus second over pairs of set and network, and each training's."""
     one, other = values(tables, first, metric), values(tables, second, metric)
@@ -133,9 +140,9 @@ def _kind_table(tables: Tables, kind: Kind, vit: str) -> str:
     own = of_kind(tables, kind, vit)
     lines = [f"### {kind.title}", "", f"| Variant | {' | '.join(COLUMNS.values())} | CKA − FULL's |", "|---" * 7 + "|"]
     for variant in ("linear", *SHOWN):
-        cells = [over_seeds(values(own, variant, metric)) for metric in COLUMNS]
+        cells = [over_seeds(comparable(own, variant, metric)) for metric in COLUMNS]
         gain = "" if variant in ("full", "linear") else in_numbers(paired(own, variant, "full", _reference(kind))[0])
-        if any(cell != "–" for cell in cells):
+        if gain not in ("", "–") or any(cell != "–" for cell in cells):
             lines.append(f"| {variant} | {' | '.join(cells)} | {gain} |")
     return "\n".join(lines)
 
@@ -151,12 +158,11 @@ def _kept_everywhere(tables: Tables, vit: str) -> str:
     accuracies: dict[Key, float] = {}
     for name in tables:
         for model in dict.fromkeys(row.model for row in tables[name].trainings):
-            ours = DEFAULT if model == vit else DEFAULT_WITH_BATCH_NORM
             full = _of_model(values({name: tables[name]}, "full", "cka_debiased"), model)
-            kept = _of_model(values({name: tables[name]}, ours, "cka_debiased"), model)
+            kept = _of_model(values({name: tables[name]}, DEFAULT, "cka_debiased"), model)
             accuracy = {
                 key: gap
-                for key, gap in paired({name: tables[name]}, ours, "full", "accuracy")[1].items()
+                for key, gap in paired({name: tables[name]}, DEFAULT, "full", "accuracy")[1].items()
                 if key[1] == model
             }
             accuracies |= accuracy
@@ -272,10 +278,12 @@ def _uses(tables: Tables, vit: str) -> str:
     for kind in KINDS[:3]:
         own = of_kind(tables, kind, vit)
         for variant in ("linear", *SHOWN):
-            cells = [over_seeds(values(own, variant, metric)) for metric in USES]
+            cells = [over_seeds(comparable(own, variant, metric)) for metric in USES]
             if any(cell != "–" for cell in cells):
                 lines.append(f"| {kind.title} | {variant} | {' | '.join(cells)} |")
-        before = [over_seeds(values(own, "full", f"{metric}_before")) if "probe" in metric else "" for metric in USES]
+        before = [
+            over_seeds(comparable(own, "full", f"{metric}_before")) if "probe" in metric else "" for metric in USES
+        ]
         if before[0] != "–":
             lines.append(f"| {kind.title} | *pretrained body* | {' | '.join(before)} |")
     return "\n".join(lines)
@@ -323,7 +331,7 @@ def _published(tables: Tables, vit: str) -> str:
     ]
     for variant, (accuracy, cka) in PAPER.items():
         for name in ("paper", "batch") if variant == "repsim" else (variant,):
-            here = [over_seeds(values(own, name, metric)) for metric in ("accuracy", "cka", "cka_debiased")]
+            here = [over_seeds(comparable(own, name, metric)) for metric in ("accuracy", "cka", "cka_debiased")]
             lines.append(
                 f"| {variant if name == variant else f'repsim ({name})'} | {accuracy:.2f} | {or_dash(cka)} | {' | '.join(here)} |"
             )

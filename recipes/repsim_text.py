@@ -35,16 +35,20 @@ Intervals are 95 %: over seeds (Student's t) for a variant, over pairs of set an
 with three seeds and few pairs.
 
 *paper*: the covariance of the batch against that of all training images, not divided (`repsim:preset=paper`); *batch*: the
-same images under both networks; *gram*: inner products of images, ‖K − K₀‖² / ‖K₀‖²; *procrustes*: image by image up to
+same images under both networks; *cka*: 1 − debiased CKA of the batch, the default; *procrustes*: image by image up to
 rotation and scale. Weight 1 where no other is said. *train*, *frozen*, *adapt* are those of `--batch-norm`.
 
 ## Does the default keep?
 
-{default_words}
+`--regularizer repsim` says `cka` with weight 1, and leaves BatchNorm as it is trained without it. Mean over seeds, intervals
+over seeds.
 
 {kept}
 
 ## By kind of network
+
+Means over sets and networks, with an interval over seeds; – where a variant is not there yet for each of them. The last column is the
+mean difference over pairs, wherever both are there; with *adapt* it is of the similarity to the re-estimated network.
 
 {kinds}
 

@@ -13,9 +13,8 @@ FORMS = {
 }
 """Of RepSim: name → options."""
 WEIGHTS = (1.0, 0.1, 10.0)
-DEFAULT, DEFAULT_WITH_BATCH_NORM = "batch", "gram"
-"""What ``--regularizer repsim`` is without and with BatchNorm."""
-DEFAULT_WORDS = "TODO"
+DEFAULT = "cka"
+"""What ``--regularizer repsim`` is, with BatchNorm trained as without a regulariser."""
 CURVE_ENDS = ("full", "linear")
 """They leave run directories, because the interpolated networks lie between them."""
 
