@@ -47,8 +47,8 @@ over seeds.
 
 ## By kind of network
 
-Means over sets and networks, with an interval over seeds; – where a variant is not there yet for each of them. The last column is the
-mean difference over pairs, wherever both are there; with *adapt* it is of the similarity to the re-estimated network.
+Means over sets and networks, with an interval over seeds; – where a variant is not there yet for each of them. The last column
+is the mean difference over pairs, wherever both are there; with *adapt* it is of the similarity to the re-estimated network.
 
 {kinds}
 
