@@ -27,6 +27,8 @@ from study_vit import VIT, VIT_NAME, pretrained_vit
 from crossgraft.compute import limit_threads
 from crossgraft.models import ModelSpec
 
+REPSIM = "repsim:reference=dataset"
+"""Covariances of all training images; what ``repsim`` says on its own came later."""
 METHODS = {"lora": "lora:4", "adaptformer": "adaptformer:64", "partial-3": "partial:3"}
 BESIDE = {"full": "full", "linear": "linear"}
 """Of the ViT only: of the MobileNets they stand in the rows of recipes/repsim.py, with the same settings."""
@@ -76,7 +78,7 @@ def variants() -> dict[str, dict[str, Any]]:
     """Each method without and with RepSim, then what it is compared to."""
     found: dict[str, dict[str, Any]] = {}
     for name, method in METHODS.items():
-        found |= {name: {"method": method}, f"{name} + repsim": {"method": method, "regularizer": "repsim"}}
+        found |= {name: {"method": method}, f"{name} + repsim": {"method": method, "regularizer": REPSIM}}
     return found | {name: {"method": method} for name, method in BESIDE.items()}
 
 
@@ -94,7 +96,9 @@ def wanted(targets: Sequence[Target], arguments: argparse.Namespace) -> int:
 
 def parse_arguments(command_line: Sequence[str] | None = None) -> argparse.Namespace:
     parser = study_parser(__doc__ or "", name="adapters", variants=variants())
-    parser.add_argument("--beside", type=Path, default=RESULTS / "repsim", help="tables of recipes/repsim.py")
+    parser.add_argument(
+        "--beside", type=Path, default=RESULTS / "adapters" / "mobilenets", help="tables of FULL and LINEAR"
+    )
     return read_arguments(parser, command_line)
 
 

@@ -71,12 +71,13 @@ python recipes/adapters.py --data-dir datasets --weights-dir weights --out docs/
 {progress}
 
 [LoRA](../methods/lora.md) of rank 4, [AdaptFormer](../methods/adaptformer.md) with a bottleneck of 64 and the last three
-blocks ([partial](../methods/partial.md)), each without a regulariser and with [RepSim](../regularizers/repsim.md), beside
-Table 4 of the RepSim paper. FULL and LINEAR stand beside them.
+blocks ([partial](../methods/partial.md)), each without a regulariser and with [RepSim](../regularizers/repsim.md) in its form of
+covariances of all training images (`repsim:reference=dataset`), beside Table 4 of the RepSim paper. FULL and LINEAR stand beside
+them.
 
 **The ViT is small, and trained for this page.** {vit} AdaptFormer needs transformer blocks, so it is looked at on the ViT
 alone; LoRA and the last three blocks also on two MobileNets with ImageNet weights, where LoRA stands beside every
-convolution that does not work in groups. FULL and LINEAR of the MobileNets are those of [another page](repsim.md), made with
+convolution that does not work in groups. FULL and LINEAR of the MobileNets are of an earlier study, made with
 the same settings.
 
 Three medical sets with train, val and test split of their own; the epoch is picked on val (highest AUC), test is looked at
