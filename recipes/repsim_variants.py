@@ -13,6 +13,8 @@ FORMS = {
 }
 """Of RepSim: name → options."""
 WEIGHTS = (1.0, 0.1, 10.0)
+BETWEEN = (0.3,)
+"""Further weights of the default."""
 DEFAULT = "cka"
 """What ``--regularizer repsim`` is, with BatchNorm trained as without a regulariser."""
 CURVE_ENDS = ("full", "linear")
@@ -58,6 +60,10 @@ def _kinds() -> list[tuple[tuple[str, ...], str, dict[str, Any]]]:
         (of_features, "hcs 0.8", {"regularizer": "hcs:0.8"}),
         (of_features, "procrustes", {"regularizer": f"repsim:{FORMS['procrustes']}"}),
         (("train", "frozen"), "l2_sp", {"regularizer": "l2_sp"}),
+    ]
+    kinds += [
+        (of_features, f"{DEFAULT} × {weight:g}", {"regularizer": f"repsim:{weight:g},{FORMS[DEFAULT]}"})
+        for weight in BETWEEN
     ]
     for weight in WEIGHTS[1:]:
         kinds += [
