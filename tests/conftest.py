@@ -46,7 +46,7 @@ WHOLE_COMMANDS = (
 )
 """Tests that run whole commands, as a user runs them; checks of shapes, which tests of the parts make, take half their time."""
 
-DRAWS = ("browser", "docs", "examples", "freeze", "real_data", "unit/report")
+DRAWS = ("browser", "examples", "freeze", "real_data", "unit/report")
 """Tests that look at figures; elsewhere they are painted, but not written out."""
 
 
