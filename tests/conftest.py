@@ -1,5 +1,6 @@
 """What every test may use: the tiny zoo, small images, the folder of real data."""
 
+import gc
 import importlib
 import itertools
 import os
@@ -11,8 +12,10 @@ import pytest
 
 from support.checked_tuples import check_named_tuples
 from support.few_figures import leave_out_drawings
+from support.inner_functions import compile_checks_once
 
 check_named_tuples()  # before anything of crossgraft is imported
+compile_checks_once()
 hypothesis.settings.register_profile("crossgraft", hypothesis.settings(), deadline=None)  # a machine may be busy
 hypothesis.settings.load_profile("crossgraft")
 os.environ["COLUMNS"] = "100"  # not those of the terminal that tests are run in
@@ -43,16 +46,30 @@ WHOLE_COMMANDS = (
 )
 """Tests that run whole commands, as a user runs them; checks of shapes, which tests of the parts make, take half their time."""
 
-DRAWS = ("browser", "docs", "examples", "freeze", "real_data", "unit/report")
+DRAWS = ("browser", "examples", "freeze", "real_data", "unit/report")
 """Tests that look at figures; elsewhere they are painted, but not written out."""
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection(session):
-    """Import what is not crossgraft first: what its checked modules import would be compiled again under another name."""
+    """Import what is not crossgraft first: what its checked modules import would be compiled again under another name.
+
+    What is made meanwhile, millions of objects, stays to the end: garbage is not looked for among it, now or later.
+    """
+    gc.disable()
     if hasattr(session.config, "workerinput") or not session.config.getoption("numprocesses", None):
         for name in FOREIGN:
             importlib.import_module(name)
+    collected = yield
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+    return collected
+
+
+def pytest_sessionfinish():
+    """Libraries look for what is left of them when the process ends."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -73,6 +90,14 @@ def caches(tmp_path_factory):
     """Numbered folders; ``mktemp`` would look through all of those before for the next number."""
     root = tmp_path_factory.mktemp("caches")
     return (root / str(number) for number in itertools.count())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_disks():
+    """What tests write need not outlive a power failure; those of a full disk put a failure in this place."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
 
 
 @pytest.fixture(autouse=True)

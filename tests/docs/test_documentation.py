@@ -21,6 +21,7 @@ FAILS_ON_PURPOSE = {
     "crossgraft check breastmnist.npz": 3,
 }
 """Commands that a page prints to show their error, and the exit code."""
+SEVERAL_TRAININGS = {"--compare", "--folds", "--grid"}
 
 
 def label(page):
@@ -79,8 +80,8 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
             arguments += ["--workers", "1", "--epochs", "1", "--image-size", "32", "--weights-dir", "weights"]
             if "--seeds" in arguments:
                 arguments += ["--seeds", "2"]  # the last one counts
-            if "--compare" in arguments:
-                arguments += ["--model", "weights/my_net.safetensors"]  # several trainings each
+            if not SEVERAL_TRAININGS.isdisjoint(arguments):
+                arguments += ["--model", "weights/smallest.safetensors"]
         if arguments[0] == "demo":
             arguments += ["--fast"]
         code = main(arguments)

@@ -167,7 +167,7 @@ def saved_datasets(folder):
 
 
 def weights(folder):
-    """Random weights under the names of real ones: `resnet18`, and a file that describes itself."""
+    """Random weights under the names of real ones: `resnet18`, and files that describe themselves."""
     import timm
     import torch
     from safetensors.torch import save_file
@@ -183,6 +183,9 @@ def weights(folder):
         save_file(small.state_dict(), folder.parent / "my_checkpoints" / "small.safetensors", metadata=header)
         for name in ("resnet18", "mobilenetv2_100", "vit_tiny_patch16_224"):
             save_file(timm.create_model(name).state_dict(), folder / f"{name}.safetensors")
+        smallest = timm.create_model("test_resnet", num_classes=10)
+        header["architecture"] = "test_resnet"
+        save_file(smallest.state_dict(), folder / "smallest.safetensors", metadata=header)
         mobilenets(folder, save_file)
         torchvision_weights(folder)
         own_networks(folder, save_file)

@@ -1,8 +1,10 @@
 """Shapes and types of signatures are checked in every test but the slow ones."""
 
+import jaxtyping
 import numpy as np
 import pytest
-from jaxtyping import TypeCheckError
+from beartype import beartype
+from jaxtyping import Float, TypeCheckError
 
 from crossgraft.data.fingerprint import dataset_fingerprint
 from crossgraft.scores._standardize import Standardization
@@ -31,8 +33,29 @@ def test_a_named_tuple_is_caught_with_a_wrong_type_or_with_shapes_that_differ():
         Standardization(mean, scale=[1.0, 1.0, 1.0])
 
 
+def scaling(factor):
+    """As the import hook decorates a function that another one defines."""
+
+    @jaxtyping.jaxtyped(typechecker=beartype)
+    def scaled(values: Float[np.ndarray, " n"], offsets: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        return (values + offsets) * factor if factor else 0
+
+    return scaled
+
+
+def test_a_function_inside_a_function_is_checked_each_time_it_is_defined():
+    for factor in (2, 3):
+        scaled = scaling(factor)
+        assert scaled(np.ones(2), offsets=np.zeros(2)).tolist() == [factor, factor]
+        with pytest.raises(TypeCheckError, match="parameters of"):
+            scaled(np.ones(2), np.zeros(3))
+    with pytest.raises(TypeCheckError, match="return value"):
+        scaling(0)(np.ones(2), np.zeros(2))
+
+
 @pytest.mark.slow
 def test_a_slow_test_goes_without():
+    assert scaling(0)(np.ones(2), np.zeros(3)[:1]) == 0
     with pytest.raises(AttributeError, match="ndim"):
         dataset_fingerprint([b"1"], [0], None)
     assert len(dataset_fingerprint([b"1"], np.zeros(1), None)) == 64

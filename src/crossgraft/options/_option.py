@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
+from functools import cache
 from typing import Any, ClassVar, TypedDict, TypeVar, Unpack, dataclass_transform, get_type_hints, overload
 
 T = TypeVar("T")
@@ -138,6 +139,11 @@ def options(cls: type[OptionsT]) -> type[OptionsT]:
 
 def options_of(kind: type[Options]) -> dict[str, Option]:
     """The options of a verb by name, in the order of its signature."""
+    return dict(_options_of(kind))
+
+
+@cache
+def _options_of(kind: type[Options]) -> dict[str, Option]:
     hints = get_type_hints(kind)
     groups = {name: base.group for base in reversed(kind.__mro__) if issubclass(base, Options) for name in _own(base)}
     found: dict[str, Option] = {}

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -169,7 +170,9 @@ def _without(value: object, left_out: Collection[str]) -> object:
     return value
 
 
+@cache
 def _environment() -> Environment:
+    """Made once: it keeps what it compiled of the templates, for all pages of a command that writes several."""
     return Environment(
         loader=PackageLoader("crossgraft.report"),
         autoescape=True,
