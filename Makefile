@@ -37,8 +37,13 @@ test: $(VENV)/installed
 
 check: lint fast
 
+# Where every test is asked for as well, as CI does, it is run once: `make --jobs=2 check test`.
+ifneq ($(filter test,$(MAKECMDGOALS)),)
+fast: test
+else
 fast: $(VENV)/installed
 	$(PYTEST) -m "not slow and not browser and not real_data"
+endif
 
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check $(SOURCES)
