@@ -14,7 +14,7 @@ from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.regularizers._regularizer import keeps_reference
 from crossgraft.words.formatting import counted
 
-_WHY_TRAIN = "with frozen statistics more is kept and less is learned"
+_WHY_TRAIN = "as without a regulariser: features are kept with it, too"
 """Why beside a regulariser that keeps features, too."""
 
 
@@ -57,8 +57,8 @@ def choose_batch_norm(
 ) -> tuple[BatchNorm, list[str]]:
     """The decision, and what the plan says where there is nothing to decide.
 
-    Left open it is ``train``, also beside a regulariser that keeps features: with frozen statistics more is kept, but small
-    networks learn less (docs/results/repsim.md).
+    Left open it is ``train``, also beside a regulariser that keeps features: frozen statistics did not keep more of them for the
+    same accuracy (docs/results/repsim.md).
 
     Raises:
         UsageError: Random weights have no statistics that are worth keeping.
