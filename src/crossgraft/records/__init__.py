@@ -17,6 +17,7 @@ from crossgraft.records.checks import (
 from crossgraft.records.data import DatasetRecord, Thumbnail
 from crossgraft.records.data_split import DataSplitRecord
 from crossgraft.records.demo import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
+from crossgraft.records.epochs import EpochRow
 from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
 from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
 from crossgraft.records.keeping import BatchNormRecord, KeepRecord
@@ -52,7 +53,6 @@ from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
 from crossgraft.records.tuning import (
     CalibrationRecord,
     ConfusionRecord,
-    EpochRow,
     FoldRecord,
     GridPointRecord,
     MetricRecord,
