@@ -21,6 +21,7 @@ from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.methods.adaptformer import AdaptFormer
 from crossgraft.tune.methods.lora import LoRA
+from crossgraft.tune.planning.fold_networks import FoldNetworks
 from crossgraft.types import Preprocessing
 
 SIZE = 32
@@ -83,6 +84,11 @@ def with_adaptformer(classifier):
 def with_adapters(classifier, method):
     method.add_adapters(classifier, seed=0)
     return method.select(classifier)
+
+
+def networks_of(build, images, *, adapts=False):
+    """Trainings of a fold that start from what `build` gives, which is pretrained, too."""
+    return FoldNetworks(build, build, images, "cpu", adapts)
 
 
 def build_data(count=22):

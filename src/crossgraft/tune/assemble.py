@@ -12,6 +12,7 @@ from crossgraft.data.describe import describe_dataset
 from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.records import (
     BatchNormRecord,
+    EpochRow,
     FoldRecord,
     KeepRecord,
     MetricRecord,
@@ -73,7 +74,7 @@ def assemble_record(
         selection_metric=prepared.rule.metric,
         grid=[row.model_copy(update={"picked": row.job in names}) for row in rows_of_grid],
         folds=_folds(prepared, picked, of_folds) if is_folded else [],
-        history=[row for trained in results_of(outcomes) for row in trained.record.history],
+        history=_history(outcomes, has_strength=keep is not None),
         metrics=evaluation.metrics,
         primary_metric=prepared.task.primary_metric,
         confusion=evaluation.confusion,
@@ -98,6 +99,12 @@ def assemble_record(
         notes=plan.notes,
         references=references_of(plugins),
     )
+
+
+def _history(outcomes: Sequence[TrainingOutcome], *, has_strength: bool) -> list[EpochRow]:
+    """Epochs of all trainings; a strength is known of those that changed it."""
+    rows = [row for trained in results_of(outcomes) for row in trained.record.history]
+    return rows if has_strength else [row.model_copy(update={"strength": None}) for row in rows]
 
 
 def _batch_norm(prepared: Preparation) -> BatchNormRecord:

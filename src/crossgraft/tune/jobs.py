@@ -166,9 +166,7 @@ class TrainingWork(Work[GridTraining, Trained]):
             stopped_early=result.stopped_early,
             seconds=seconds,
         )
-        history = epoch_rows(
-            job.spec, result.history, metric=metric, best_epoch=result.best_epoch, keeps=self.prepared.keep is not None
-        )
+        history = epoch_rows(job.spec, result.history, metric=metric, best_epoch=result.best_epoch)
         return JobRecord(key=job.key, point=point, history=history, resumed=result.resumed)
 
     def _keep(self, job: Job[GridTraining], record: JobRecord, classifier: Classifier) -> Trained:
@@ -251,12 +249,9 @@ def _folder_of(name: str) -> str:
 
 
 def epoch_rows(
-    training: GridTraining, history: Sequence[TrainedEpoch], *, metric: str, best_epoch: int, keeps: bool = False
+    training: GridTraining, history: Sequence[TrainedEpoch], *, metric: str, best_epoch: int
 ) -> list[EpochRow]:
-    """What the trainer says about epochs, as records; epochs count from 1, those of the head alone first.
-
-    Only where ``keeps``, a similarity was asked for and rows have the strength that it took.
-    """
+    """What the trainer says about epochs, as records; epochs count from 1, those of the head alone first."""
     num_head = sum(row.phase == "head" for row in history)
     return [
         EpochRow(
@@ -273,7 +268,7 @@ def epoch_rows(
             val_cka_adapted=_number(row.metrics.get("cka_adapted")),
             val_cka_debiased_adapted=_number(row.metrics.get("cka_debiased_adapted")),
             metric_reason=None if _number(row.metrics.get(metric)) is not None else _why_none(row.metrics),
-            strength=row.strength if keeps and row.phase == "all" else None,
+            strength=row.strength if row.phase == "all" else None,
             is_best=row.phase == "all" and number - num_head - 1 == best_epoch,
             seconds=row.seconds,
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from crossgraft.records import BatchNormRecord, KeepRecord
 from crossgraft.words.formatting import NumberFormat
 
-_NUMBERS = NumberFormat(decimals=2)
+_NUMBERS = NumberFormat(decimals=3)
 _LARGE = 100  # factors from here on are shown as whole numbers
 
 
@@ -15,7 +15,7 @@ def kept_in_words(keep: KeepRecord) -> str:
     """What was asked for, what was reached, and what it took.
 
     >>> kept_in_words(KeepRecord(target=0.8, found=[0.79], strengths=[3.25], tolerance=0.03))
-    'debiased CKA of 0.8 on val asked for, 0.79 reached; terms that keep features × 3.2'
+    'debiased CKA of 0.8 on val asked for, 0.790 reached; terms that keep features × 3.2'
     """
     reached = "not defined" if not (known := _known(keep)) else f"{_range([_NUMBERS(each) for each in known])} reached"
     strength = _range([strength_in_words(each) for each in sorted(keep.strengths)])

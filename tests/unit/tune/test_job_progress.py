@@ -14,7 +14,7 @@ from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.planning.fold_data import FoldData
 from crossgraft.tune.planning.grid import GridTraining
 from crossgraft.tune.tracking import open_tracking
-from support.training import build_data
+from support.training import build_classifier, build_data, networks_of
 
 JOB = GridTraining(None, {})
 
@@ -26,7 +26,9 @@ def report(step, *, phase="all", epoch=0):
 def said(*reports):
     stream = io.StringIO()
     progress = JobProgress(Reporter(stream), open_tracking(None, Reporter(stream)), rule=SelectionRule(), num_jobs=1)
-    data = FoldData(None, build_data(16)[0], torch.zeros(16, 2), CrossEntropy(), lambda _: {}, "")
+    images = build_data(16)[0]
+    networks = networks_of(build_classifier, images)
+    data = FoldData(None, images, torch.zeros(16, 2), CrossEntropy(), lambda _: {}, networks, "")
     with progress.stage(JOB, data, TrainerSettings(epochs=20, batch_size=8)):
         for each in reports:
             progress.on_step(each)

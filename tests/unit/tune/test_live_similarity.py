@@ -25,7 +25,7 @@ from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.planning.fold_data import FoldData
 from crossgraft.tune.planning.grid import GridTraining
 from crossgraft.tune.tracking import Tracker
-from support.training import build_classifier, build_data, same_bits, train_one
+from support.training import build_classifier, build_data, networks_of, same_bits, train_one
 
 FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu", "store": False}
 
@@ -170,7 +170,9 @@ def test_terminal_and_trackers_are_told(cka, words):
     stream, tracker = io.StringIO(), Listener()
     progress = JobProgress(Reporter(stream), tracker, rule=SelectionRule("auc", "max"), num_jobs=1)
     metrics = {"auc": 0.9, "cka": cka, "cka_debiased": cka}
-    data = FoldData(None, build_data(8)[0], torch.zeros(8, 2), CrossEntropy(), lambda _: {}, "")
+    images = build_data(8)[0]
+    networks = networks_of(build_classifier, images)
+    data = FoldData(None, images, torch.zeros(8, 2), CrossEntropy(), lambda _: {}, networks, "")
     with progress.stage(GridTraining(None, {}), data, TrainerSettings(epochs=2, batch_size=8)):
         progress.on_epoch(TrainedEpoch("all", 0, 0.1, {"loss": 1.0}, metrics, 1.0, True))
     (line,) = [line for line in stream.getvalue().splitlines() if line.startswith("Epoch 1 of 2")]
