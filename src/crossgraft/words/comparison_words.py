@@ -182,10 +182,10 @@ def batch_norms_differ(record: FineTuningComparisonRecord) -> str | None:
         for mode in dict.fromkeys(known.values())
     ]
     alone = untouched_in_words(untouched_similarity(record))
-    because = "moved statistics change features, too" if alone is None else f"{alone[0].lower()}{alone[1:]}"
+    size = "" if alone is None else f" {alone}."
     return (
-        f"BatchNorm differs ({'; '.join(of_modes)}), so a difference in CKA between these is not only what was kept in training: "
-        f"{because}. The same --batch-norm for all makes them comparable."
+        f"BatchNorm differs ({'; '.join(of_modes)}), so a difference in CKA between these is not only what training kept.{size} "
+        "The same --batch-norm for all makes them comparable."
     )
 
 

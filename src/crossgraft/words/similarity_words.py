@@ -16,21 +16,21 @@ _LITTLE = 0.05
 CKA = {
     "cka": "CKA",
     "cka_debiased": "CKA, debiased",
-    "cka_adapted": "CKA, re-estimated",
-    "cka_debiased_adapted": "CKA, debiased, re-estimated",
+    "cka_adapted": "CKA, adapted",
+    "cka_debiased_adapted": "CKA, debiased, adapted",
 }
 """Headings of the similarities of a network to the pretrained one; of those with BatchNorm there are four."""
-RE_ESTIMATED = "Re-estimated: compared with the pretrained weights under BatchNorm statistics of the training images."
+ADAPTED = "Adapted: compared with the pretrained weights under BatchNorm statistics of the training images."
 _FINE_TUNED, _UNTOUCHED = "Fine-tuned", "Weights untouched, statistics re-estimated"
 
 
 def similarity_rows(similarity: Mapping[str, float]) -> dict[str, dict[str, float | None]]:
     """Name of a network → its similarities, by the names of ``CKA`` that were measured.
 
-    One with BatchNorm has a second row: its pretrained weights under statistics of the training images. Compared with
-    re-estimated statistics that network is compared with itself.
+    What is debiased comes first. One with BatchNorm has a second row: its pretrained weights under statistics of the training
+    images, a network that is the same as the adapted one.
     """
-    names = [name for name in CKA if name in similarity]
+    names = sorted((name for name in CKA if name in similarity), key=lambda name: "debiased" not in name)
     rows: dict[str, dict[str, float | None]] = {_FINE_TUNED: {name: similarity[name] for name in names}}
     if "cka_debiased_untouched" in similarity:
         rows[_UNTOUCHED] = {
@@ -48,12 +48,14 @@ def batch_norm_in_words(found: BatchNormRecord | None) -> str | None:
     if found is None or not found.num_layers:
         return None
     layers = counted(found.num_layers, "layer")
+    if found.mode != found.effective_mode:
+        return f"{layers} kept the statistics of the pretrained network, because the method moves none"
     moving = f"{found.num_moving} of {layers}" if (found.num_moving or found.num_layers) < found.num_layers else layers
     did = {
         "train": f"the statistics of {moving} moved with the batches",
         "frozen": f"{layers} kept the statistics of the pretrained network",
         "adapt": f"the statistics of {layers} were re-estimated on the training images before the first step",
-    }[found.effective_mode]
+    }[found.mode]
     return f"{found.mode}{f' ({found.reason})' if found.reason else ''}: {did}"
 
 
@@ -62,7 +64,10 @@ def untouched_in_words(similarity: Mapping[str, float]) -> str | None:
     debiased = similarity.get("cka_debiased_untouched")
     if debiased is None:
         return None
-    return f"Re-estimating the BatchNorm statistics alone, with no weight changed, gives a debiased CKA of {NUMBERS(debiased)}"
+    return (
+        "BatchNorm statistics of the training images alone, with no weight changed, give a debiased CKA of "
+        f"{NUMBERS(debiased)}"
+    )
 
 
 def meaning_of(
@@ -83,11 +88,13 @@ def meaning_of(
     if batch_norm.effective_mode == "frozen":
         return (
             "The BatchNorm statistics stayed those of the pretrained network, so it is the training of its weights that changed "
-            f"the features (debiased CKA {NUMBERS(tuned)}). {alone}; that is part of the values under re-estimated."
+            f"the features (debiased CKA {NUMBERS(tuned)}). {alone}; that is part of the values marked as adapted."
         )
-    weights = f"What training changed is under re-estimated ({NUMBERS(similarity.get('cka_debiased_adapted'))})."
+    weights = (
+        f"What training changed is in the values marked as adapted ({NUMBERS(similarity.get('cka_debiased_adapted'))})."
+    )
     if batch_norm.mode == "adapt":
-        return f"Training started from re-estimated BatchNorm statistics. {alone}. {weights}"
+        return f"{alone}. Training started from there. {weights}"
     return f"{alone}; the fine-tuned network has {NUMBERS(tuned)}. {_cause(similarity, batch_norm)} {weights}"
 
 

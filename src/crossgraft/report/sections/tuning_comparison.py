@@ -33,7 +33,7 @@ from crossgraft.words.comparison_words import (
 )
 from crossgraft.words.formatting import NumberFormat, count, counted, describe_classes, duration, joined
 from crossgraft.words.metric_words import metric_name_in_words
-from crossgraft.words.similarity_words import CKA, RE_ESTIMATED, untouched_in_words
+from crossgraft.words.similarity_words import ADAPTED, CKA, untouched_in_words
 
 _SECONDS = NumberFormat(decimals=1)
 _RATIO = NumberFormat(decimals=2)
@@ -92,17 +92,22 @@ def variants_table(record: FineTuningComparisonRecord) -> Table:
             *(_of_batch_norm() if any(row.batch_norm is not None for row in record.variants) else []),
             (Column("Time / full", numeric=True), lambda row: number(row.time_ratio, _RATIO)),
             (Column("Seconds", numeric=True), lambda row: number(row.seconds, _SECONDS)),
-            (
-                Column("Done", numeric=True),
-                lambda row: whole(row.num_done, f"{row.num_done} of {row.num_done + row.num_failed}"),
-            ),
+            *([_done()] if len(record.seeds) > 1 or any(row.num_failed for row in record.variants) else []),
         ],
         caption="Ways to fine-tune, the best first",
         file_name="variants",
         notes=[
-            *([] if untouched is None else [f"{untouched}.", RE_ESTIMATED]),
+            *([] if untouched is None else [f"{untouched}.", ADAPTED]),
             f"Trained in {duration(record.seconds)} in all.",
         ],
+    )
+
+
+def _done() -> tuple[Column, Callable[[ComparedVariantRecord], Cell]]:
+    """How many trainings of a variant ended with a model."""
+    return (
+        Column("Done", numeric=True),
+        lambda row: whole(row.num_done, f"{row.num_done} of {row.num_done + row.num_failed}"),
     )
 
 

@@ -11,7 +11,7 @@ from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, whole, words
 from crossgraft.words.formatting import MISSING, NumberFormat, counted
 from crossgraft.words.keep_words import strength_in_words
-from crossgraft.words.similarity_words import CKA, RE_ESTIMATED
+from crossgraft.words.similarity_words import ADAPTED, CKA
 
 _MOST_CURVES = 6
 _METRIC = NumberFormat(decimals=3)
@@ -19,8 +19,9 @@ _SIMILARITY = "Similarity to the pretrained network (CKA)"
 _DEBIASED = "Similarity to the pretrained network (debiased CKA)"
 _DRIFT = (
     "Linear CKA compares features of the validation images with those of the pretrained network: 1 is the same up to rotation "
-    "and scale. The biased one is above 0 even for unrelated features, the more the fewer images there are."
+    "and scale."
 )
+_BIASED = " The biased one is above 0 even for unrelated features, the more the fewer images there are."
 
 _ABOUT_STRENGTH = "Strength: the factor by which --keep multiplied the terms that keep features."
 _KEPT = " The dashed line is the epoch whose weights were kept."
@@ -132,8 +133,8 @@ def _similarity(source: Source[TuningRecord], jobs: Sequence[str]) -> list[Figur
         for is_wide in (True, False)
     )
     asked = "" if target is None else f" The dotted line is what was asked for (--keep {target:g})."
-    to_which = f" {RE_ESTIMATED}" if adapted and len(jobs) == 1 else ""
-    caption = _DRIFT + to_which + (_KEPT if best is not None else "") + asked
+    of_two = "" if len(jobs) > 1 else f" {ADAPTED}" if adapted else _BIASED
+    caption = _DRIFT + of_two + (_KEPT if best is not None else "") + asked
     return [Figure([wide], caption=caption, narrow=[narrow])]
 
 
@@ -147,7 +148,7 @@ def _two_estimates(rows: Sequence[EpochRow]) -> list[LearningCurve]:
 def _two_networks(rows: Sequence[EpochRow]) -> list[LearningCurve]:
     return [
         LearningCurve("pretrained", [row.val_cka_debiased for row in rows]),
-        LearningCurve("re-estimated", [row.val_cka_debiased_adapted for row in rows]),
+        LearningCurve("adapted", [row.val_cka_debiased_adapted for row in rows]),
     ]
 
 
@@ -204,7 +205,7 @@ def _epochs(history: Sequence[EpochRow], several: bool) -> Table:
         ]
         for row in history
     ]
-    notes = [RE_ESTIMATED] if "cka_adapted" in compared else []
+    notes = [ADAPTED] if "cka_adapted" in compared else []
     notes += [_ABOUT_STRENGTH] if has_strength else []
     return Table(caption="Epochs", columns=columns, rows=rows, file_name="epochs", notes=notes)
 

@@ -8,7 +8,7 @@ from crossgraft.records import TuningRecord
 from crossgraft.report.blocks import Block, Paragraph, Section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, number, words
-from crossgraft.words.similarity_words import CKA, NUMBERS, RE_ESTIMATED, meaning_of, similarity_rows
+from crossgraft.words.similarity_words import ADAPTED, CKA, NUMBERS, meaning_of, similarity_rows
 
 _WHAT_IT_IS = (
     "CKA says how alike two networks make the features of the test images: 1 is the same up to rotation and scale. The debiased "
@@ -35,9 +35,8 @@ def similarity_section(source: Source[TuningRecord]) -> Section | None:
 
 def similarity_table(similarity: Mapping[str, float]) -> Table:
     """One row of a network without BatchNorm, and two of one that has some; the terminal shows what is debiased."""
-    kinds = [name for name in CKA if name in similarity]
     rows = similarity_rows(similarity)
-    has_statistics = len(rows) > 1
+    kinds, has_statistics = next(iter(rows.values())), len(rows) > 1
     return Table(
         caption="Features of the test images, compared with those of the pretrained network",
         columns=[
@@ -47,5 +46,5 @@ def similarity_table(similarity: Mapping[str, float]) -> Table:
         rows=[[words(name), *(number(value, NUMBERS) for value in values.values())] for name, values in rows.items()],
         file_name="similarity",
         muted_rows=frozenset([1] if has_statistics else []),
-        notes=[RE_ESTIMATED] if has_statistics else [],
+        notes=[ADAPTED] if has_statistics else [],
     )

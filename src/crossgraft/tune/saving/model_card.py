@@ -15,9 +15,9 @@ from crossgraft.words.formatting import MISSING, NumberFormat, count, counted, s
 from crossgraft.words.keep_words import kept_in_words
 from crossgraft.words.plan_words import kind_in_words
 from crossgraft.words.similarity_words import (
+    ADAPTED,
     CKA,
     NUMBERS,
-    RE_ESTIMATED,
     batch_norm_in_words,
     meaning_of,
     similarity_rows,
@@ -193,11 +193,11 @@ def _similarity(facts: SavedModelRecord) -> str:
 def _similarities(facts: SavedModelRecord) -> str:
     """As the report has them, with what they mean where BatchNorm statistics have a part in it."""
     found, rows = facts.similarity, similarity_rows(facts.similarity)
-    titles = [CKA[name] for name in CKA if name in found]
+    titles = [CKA[name] for name in next(iter(rows.values()))]
     head = f"| network | {' | '.join(titles)} |\n|---|{'---:|' * len(titles)}"
     lines = [f"| {name} | {' | '.join(map(NUMBERS, values.values()))} |" for name, values in rows.items()]
     meaning = meaning_of(found, facts.batch_norm, from_scratch=facts.model.from_scratch)
-    notes = [] if meaning is None else ["", f"{RE_ESTIMATED} {_text(meaning)}"]
+    notes = [] if meaning is None else ["", f"{ADAPTED} {_text(meaning)}"]
     return "\n".join([head, *lines, *notes])
 
 
