@@ -47,6 +47,39 @@ def broken(width: int = 8) -> nn.Module:
     return model
 '''
 
+NORMED_MODELS = '''
+import torch
+from torch import nn
+
+
+class Normed(nn.Module):
+    """Two convolutions with a BatchNorm each, and a head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 4, 3, 2), nn.BatchNorm2d(4), nn.ReLU())
+        self.block = nn.Sequential(nn.Conv2d(4, 8, 3, 2), nn.BatchNorm2d(8))
+        self.pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, images):
+        return self.head(self.pool(self.block(self.stem(images))))
+
+
+def normed() -> nn.Module:
+    """The same weights every time, and statistics as after a training on other images."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = Normed()
+    with torch.no_grad():
+        for norm in (model.stem[1], model.block[1]):
+            norm.running_mean.add_(0.1)
+            norm.running_var.mul_(0.5)
+            norm.num_batches_tracked.add_(9)
+    model.pretrained_cfg = {"input_size": (3, 16, 16), "mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
+    return model
+'''
+
 ZOO = """
 - {name: narrow, source: "tiny_models:tiny", weights: narrow.safetensors, family: tiny}
 - {name: wide, source: "tiny_models:tiny", weights: wide.safetensors, kwargs: {width: 12}, family: tiny}

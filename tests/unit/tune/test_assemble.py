@@ -9,22 +9,9 @@ import pytest
 from crossgraft import fine_tune
 from crossgraft.data import dataset_from_arrays
 
-FAST = {"model": "normed_networks:net", "epochs": 2, "workers": 1, "device": "cpu", "store": False, "no_images": True}
-NETWORK = """
-from torch import nn
-from tiny_models import tiny
-
-
-def net():
-    made = tiny()
-    made.body.append(nn.BatchNorm2d(8))
-    return made
-"""
-
-
-@pytest.fixture(autouse=True)
-def _normed_networks(tiny_models):
-    (tiny_models / "normed_networks.py").write_text(NETWORK)
+pytestmark = pytest.mark.usefixtures("tiny_models", "normed_models")
+NORMED = "normed_models:normed"
+FAST = {"epochs": 2, "workers": 1, "device": "cpu", "store": False, "no_images": True}
 
 
 @pytest.fixture
@@ -35,9 +22,9 @@ def squares():
 
 
 def test_a_similarity_that_was_asked_for_is_in_every_place(squares, tmp_path):
-    tuned = fine_tune(squares, **FAST, regularizer="hcs", keep=0.97, out=tmp_path / "run")
+    tuned = fine_tune(squares, model=NORMED, **FAST, regularizer="hcs", keep=0.97, out=tmp_path / "run")
     record = tuned.record
-    assert (record.batch_norm.mode, record.batch_norm.num_layers, record.batch_norm.num_moving) == ("frozen", 1, 0)
+    assert (record.batch_norm.mode, record.batch_norm.num_layers, record.batch_norm.num_moving) == ("frozen", 2, 0)
     assert "hcs" in record.batch_norm.reason
     kept = next(row for row in record.history if row.is_best)
     assert (record.keep.target, record.keep.found) == (0.97, [kept.val_cka_debiased])
@@ -54,8 +41,8 @@ def test_a_similarity_that_was_asked_for_is_in_every_place(squares, tmp_path):
 
 
 def test_without_one_there_is_no_strength_and_moved_statistics_are_counted(squares):
-    full = fine_tune(squares, **FAST)
-    assert (full.record.batch_norm.effective_mode, full.record.batch_norm.num_moving) == ("train", 1)
+    full = fine_tune(squares, model=NORMED, **FAST)
+    assert (full.record.batch_norm.effective_mode, full.record.batch_norm.num_moving) == ("train", 2)
     assert full.record.keep is None
     assert {"val_cka_adapted", "val_cka_debiased_adapted"} <= set(full.history())
     assert "strength" not in full.history()
@@ -63,9 +50,9 @@ def test_without_one_there_is_no_strength_and_moved_statistics_are_counted(squar
 
 
 def test_a_method_that_moves_no_statistics_and_a_network_without_any_say_so(squares):
-    linear = fine_tune(squares, **FAST, method="linear").record.batch_norm
+    linear = fine_tune(squares, model=NORMED, **FAST, method="linear").record.batch_norm
     assert (linear.mode, linear.num_moving, linear.effective_mode) == ("train", 0, "frozen")
-    bare = fine_tune(squares, **{**FAST, "model": "tiny_models:tiny"})
+    bare = fine_tune(squares, model="tiny_models:tiny", **FAST)
     assert bare.record.batch_norm.num_layers == 0
     assert not {"val_cka_adapted", "val_cka_debiased_adapted", "strength"} & set(bare.history())
     assert set(bare.record.similarity) == {"cka", "cka_debiased"}

@@ -172,12 +172,9 @@ def test_the_arguments_of_fine_tune_are_shown_by_name():
     assert crossgraft.compare_fine_tunings is compare_fine_tunings
 
 
-def test_a_network_with_batch_norm_has_its_modes_and_the_adapted_similarity(squares, tmp_path):
-    (tmp_path / "normed_networks.py").write_text(
-        "from torch import nn\nfrom tiny_models import tiny\n\n\ndef net():\n    made = tiny()\n"
-        "    made.body.append(nn.BatchNorm2d(8))\n    return made\n"
-    )
-    options = {**FAST, "model": "normed_networks:net", "epochs": 1}
+@pytest.mark.usefixtures("normed_models")
+def test_a_network_with_batch_norm_has_its_modes_and_the_adapted_similarity(squares):
+    options = {**FAST, "model": "normed_models:normed", "epochs": 1}
     found = compare_fine_tunings(squares, compare="full,hcs,linear", **options)
     modes = {row.variant: row.batch_norm for row in found.record.variants}
     assert modes == {"full": "train", "hcs": "frozen", "linear": "frozen"}
