@@ -190,7 +190,7 @@ def batch_norms_differ(record: FineTuningComparisonRecord) -> str | None:
 
 
 def untouched_similarity(record: FineTuningComparisonRecord) -> dict[str, float]:
-    """Of the pretrained network to itself with re-estimated statistics, mean over trainings; empty without BatchNorm."""
+    """Similarity of untouched weights with re-estimated statistics, mean over trainings; empty without BatchNorm."""
     found: dict[str, list[float]] = {}
     for row in record.trainings:
         for name, value in row.similarity.items():
