@@ -579,6 +579,30 @@ def tune_contradiction(folder, _):
     return *TUNE, "--method", "scratch", "--regularizer", "l2_sp"
 
 
+def tune_keep_outside(folder, _):
+    return *TUNE, "--regularizer", "repsim", "--keep", "1.5"
+
+
+def tune_keep_without_regulariser(folder, _):
+    return *TUNE, "--keep", "0.8"
+
+
+def tune_keep_without_val(folder, _):
+    return *TUNE, "--regularizer", "repsim", "--keep", "0.8", "--val-fraction", "0"
+
+
+def tune_keep_out_of_reach(folder, _):
+    return *TUNE, "--regularizer", "l2_sp", "--keep", "0.01"
+
+
+def tune_frozen_from_scratch(folder, _):
+    return *TUNE, "--method", "scratch", "--batch-norm", "frozen"
+
+
+def tune_batch_norm_without_any(folder, _):
+    return *TUNE, "--batch-norm", "adapt"
+
+
 def tune_patience_without_val(folder, _):
     return *TUNE, "--patience", "3", "--val-fraction", "0"
 

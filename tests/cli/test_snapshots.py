@@ -11,12 +11,12 @@ import pytest
 
 from crossgraft.cli.main import main
 from crossgraft.report.terminal import record_as_text
-from support.tuning_records import tuning_record
+from support.tuning_records import kept_record, tuning_record
 from unit.report.example_runs import data_check_record, ranking_record
 
 FOLDER = Path(__file__).parent / "snapshots"
 HELP = {"help": ["--help"], "tune-help": ["tune", "--help"], "rank-help": ["rank", "--help"]}
-RESULTS = {"check": data_check_record, "rank": ranking_record, "tune": tuning_record}
+RESULTS = {"check": data_check_record, "rank": ranking_record, "tune": tuning_record, "tune-kept": kept_record}
 
 
 @pytest.fixture(params=[80, 60])

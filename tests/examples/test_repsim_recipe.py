@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-RECIPES = Path(__file__).parents[2] / "recipes"
+from crossgraft.data.dataset import dataset_from_arrays
+
+VIT = "vit_d96"
 
 
 @pytest.fixture
@@ -29,14 +31,13 @@ def rows(recipe):
 
 @pytest.mark.slow
 def test_without_data_it_runs_resumes_and_writes_a_page(recipe, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(recipe, "VARIANTS", {name: recipe.VARIANTS[name] for name in ("linear", "full", "repsim")})
-    monkeypatch.setattr(recipe, "BATCH_SIZES", (32,))
     out = tmp_path / "page.md"
     command = ["--smoke", "--rows", str(tmp_path / "rows"), "--results", str(tmp_path / "runs"), "--out", str(out)]
+    command += ["--variants", "linear", "full", "cka", "--networks", "resnet20"]
     recipe.main(command)
-    assert "5 trainings are there" in capsys.readouterr().out
+    assert "3 trainings are there" in capsys.readouterr().out
     first = out.read_text(encoding="utf-8")
-    assert "not finished" not in first
+    assert "The study is not finished: 3 of" in first
     assert (tmp_path / "page" / "trade-off.svg").read_text(encoding="utf-8").startswith("<?xml")
     table = recipe.read_table(tmp_path / "rows", "noise")
     ends = {row.variant: row for row in table.trainings}
@@ -47,45 +48,56 @@ def test_without_data_it_runs_resumes_and_writes_a_page(recipe, tmp_path, capsys
     assert {(row.batch_norm, row.alpha) for row in table.curve} == {
         (rule, alpha) for rule in recipe.BATCH_NORMS for alpha in recipe.ALPHAS
     }
+    assert {row.variant for row in table.kept} == {"linear", "full", "cka"}
+    assert {row.cka_debiased_untouched is None for row in table.kept} == {True, False}  # LINEAR has no such number
     trainings = sys.modules["study_trainings"]
     for module in (recipe, trainings):
         monkeypatch.setattr(module, "tune", lambda *_, **__: pytest.fail("a finished training was made again"))
     recipe.main(command)
     assert out.read_text(encoding="utf-8") == first
-    monkeypatch.setattr(trainings, "EPOCHS", 99)
-    asked = []
-    monkeypatch.setattr(recipe.RowsWithCurves, "do", lambda _, job: asked.append(job.key))
-    recipe.main([*command, "--variants", "repsim"])
-    assert asked == ["smoke batch_size=64 epochs=99 regularizer=repsim side=64"]
 
 
 def arguments(recipe, *more):
-    return recipe.parse_arguments(["--smoke", "--rows", "elsewhere", *more])
-
-
-def test_seed_0_of_everything_comes_first_and_pieces_can_be_asked_for(recipe, monkeypatch):
-    specs = [SimpleNamespace(name="mobilenetv1_050 · x"), SimpleNamespace(name="mobilenetv2_035 · x")]
-    asked = arguments(recipe)
+    asked = recipe.parse_arguments(["--smoke", "--rows", "elsewhere", *more])
     asked.smoke = False
-    jobs = list(recipe.jobs(recipe.MEDICAL_TARGETS, specs, asked))
-    once = recipe.LOOKED_AT_ONCE
-    places = 3 * (len(recipe.VARIANTS) - len(once)) + len(once)
-    assert len(jobs) == recipe.wanted(recipe.MEDICAL_TARGETS, asked) == 6 * places + 3 * 6
-    assert {job.seed for job in jobs if job.variant in once} == {0}
-    assert [job.seed for job in jobs] == sorted(job.seed for job in jobs)
-    variants = [job.variant for job in jobs if job.seed == 0]
-    assert list(dict.fromkeys(variants))[:3] == ["linear", "full", "repsim"]
-    of_sizes = {(job.target.name, job.spec.name, job.variant) for job in jobs if "b=" in job.variant}
-    assert {place[:2] for place in of_sizes} == {("breastmnist", "mobilenetv1_050 · x")}
+    return asked
+
+
+def specs():
+    return [SimpleNamespace(name=f"{name} · x") for name in (VIT, "resnet20", "mobilenetv2_035", "mobilenetv2_100")]
+
+
+def test_weight_1_of_everything_comes_first_and_pieces_can_be_asked_for(recipe):
+    asked = arguments(recipe)
+    jobs = list(recipe.jobs(recipe.MEDICAL_TARGETS, specs(), asked))
+    assert len(jobs) == recipe.wanted(recipe.MEDICAL_TARGETS, asked)
+    assert len({(job.target.name, job.spec.name, job.variant, job.seed) for job in jobs}) == len(jobs)
+    swept = ["×" in job.variant for job in jobs]
+    assert swept == sorted(swept)
+    for part in (False, True):
+        seeds = [job.seed for job in jobs if ("×" in job.variant) is part]
+        assert seeds == sorted(seeds) and set(seeds) == {0, 1, 2}
     asked.only, asked.variants, asked.seeds = ["retinamnist"], ["hcs 0.8"], [2]
-    found = [(job.target.name, job.variant, job.seed) for job in recipe.jobs(recipe.MEDICAL_TARGETS, specs, asked)]
-    assert found == [("retinamnist", "hcs 0.8", 2)] * 2
+    found = [
+        (job.target.name, job.spec.name, job.variant, job.seed)
+        for job in recipe.jobs(recipe.MEDICAL_TARGETS, specs(), asked)
+    ]
+    assert found == [("retinamnist", spec.name, "hcs 0.8", 2) for spec in specs()]
+
+
+def test_each_mode_of_batch_norm_is_tried_where_there_is_one(recipe):
+    with_norm, without = (sys.modules["repsim_variants"].variants(has_batch_norm=has) for has in (True, False))
+    assert {variant.options.get("batch_norm") for variant in with_norm.values()} == {"train", "frozen", "adapt"}
+    assert with_norm["cka, adapt"].options == {"regularizer": "repsim:mode=cka", "batch_norm": "adapt"}
+    assert all("batch_norm" not in variant.options for variant in without.values())
+    assert set(without) == {name for name in with_norm if "," not in name}
+    assert "full, adapt" not in with_norm and "full, frozen" in with_norm
 
 
 def test_a_training_that_fails_stops_no_other(recipe, monkeypatch, tmp_path):
     from crossgraft.errors import UsageError
 
-    def train(job, arguments, settings, out):
+    def train(job, arguments, settings, out, also):
         if job.variant == "linear":
             raise UsageError("no")
         return made_up_row(sys.modules["study_rows"], "net", job.variant, 0, settings=settings, accuracy=0.5)
@@ -93,7 +105,7 @@ def test_a_training_that_fails_stops_no_other(recipe, monkeypatch, tmp_path):
     monkeypatch.setattr(sys.modules["study_trainings"], "train", train)
     monkeypatch.setattr(recipe, "make_curve", lambda *_: None)
     with pytest.raises(SystemExit, match="1 trainings failed"):
-        recipe.main(["--smoke", "--rows", str(tmp_path), "--variants", "linear", "l2_sp"])
+        recipe.main(["--smoke", "--rows", str(tmp_path), "--networks", "resnet20", "--variants", "linear", "l2_sp"])
     assert [row.variant for row in recipe.read_table(tmp_path, "noise").trainings] == ["l2_sp"]
 
 
@@ -110,16 +122,22 @@ def table_of(rows, made):
 
 
 def test_tables_come_back_as_they_were_written_and_a_row_replaces_its_own(rows, tmp_path):
-    old = made_up_row(rows, "net", "repsim, b=4", 1, accuracy=0.5, state='diverged: "loss", step 3')
+    old = made_up_row(rows, "net", "cka, frozen", 1, accuracy=0.5, state='diverged: "loss", step 3')
     new = replace(old, accuracy=0.25, state="done", cka=None)
     other = made_up_row(rows, "net", "full", 1, accuracy=0.75)
     point = rows.CurveRow(
         model="net", seed=1, batch_norm="mix", alpha=0.2, picked=1, settings="s", versions="v", auc=0.5
     )
-    table = table_of(rows, [old, other, new]).with_curve([point])
+    kept = rows.KeptRow(model="net", variant="full", seed=1, probe_natural=0.25)
+    table = (
+        table_of(rows, [old, other, new])
+        .with_curve([point])
+        .with_kept(replace(kept, probe_natural=None))
+        .with_kept(kept)
+    )
     table.write(tmp_path, "set")
     assert rows.read_table(tmp_path, "set") == table
-    assert table.trainings == (other, new)
+    assert table.trainings == (new, other) and table.kept == (kept,)
     assert table.has_training("net", "full", 1, "s")
     assert not table.has_training("net", "full", 1, "other settings")
     assert table.has_curve("net", 1, "s")
@@ -137,21 +155,21 @@ def test_the_most_probable_class_counts(rows):
 
 
 def made_up_study(rows):
-    """Two sets with one network each; accuracy falls by 0.1 a variant in set a and by 0.2 in set b."""
+    """Two sets with a ViT each; accuracy falls by 0.1 a variant in set a and by 0.2 in set b."""
     tables = {}
     for name, step in (("a", 0.1), ("b", 0.2)):
         made = [
             made_up_row(
-                rows, "net", variant, seed, accuracy=0.9 - step * place + 0.01 * seed, cka=0.4 + 0.2 * place, auc=0.5,
-                cka_debiased=0.3, cpu_seconds=10.0 * (1 + place),
+                rows, VIT, variant, seed, accuracy=0.9 - step * place + 0.01 * seed, auc=0.5, cka=0.4 + 0.2 * place,
+                cka_debiased=0.3 + 0.2 * place,
             )
-            for place, variant in enumerate(("full", "repsim", "hcs 0.8"))
+            for place, variant in enumerate(("full", "cka", "hcs 0.8", "linear"))
             for seed in (0, 1)
         ]  # fmt: skip
         curve = [
             rows.CurveRow(
-                model="net", seed=seed, batch_norm="estimate", alpha=alpha, picked=int(alpha == 1), settings="s",
-                versions="v", accuracy=0.5 + 0.4 * alpha, cka=1 - 0.6 * alpha,
+                model=VIT, seed=seed, batch_norm="mix", alpha=alpha, picked=int(alpha == 1), settings="s", versions="v",
+                accuracy=0.5 + 0.4 * alpha, cka_debiased=1 - 0.6 * alpha,
             )
             for seed in (0, 1)
             for alpha in (0.0, 0.5, 1.0)
@@ -160,58 +178,72 @@ def made_up_study(rows):
     return tables
 
 
-def test_orderings_are_paired_over_sets_and_networks(page, rows):
-    tables = made_up_study(rows)
-    gaps = sys.modules["study_tables"].gaps_of(tables, page.ORDERINGS[0])
-    assert gaps == pytest.approx(dict.fromkeys((("a", "net", 0), ("a", "net", 1)), 0.1) | {
-        ("b", "net", seed): 0.2 for seed in (0, 1)
-    })  # fmt: skip
-    expected = stats.ttest_1samp([0.1, 0.2], 0).confidence_interval(0.95)
-    text = page.page_of(tables, titles={"a": "Set A", "b": "Set B"}, wanted=99, figure="f.svg")
-    row = f"| full | repsim | Accuracy | +0.150 [{expected.low:+.3f}, {expected.high:+.3f}] | 2 of 2 | 4 of 4 |"
-    assert row in text
-    assert "12 of 99 trainings are there" in text
-    assert "**full over repsim in Accuracy** (Table 1): not decided, ahead in 2 of 2 pairs" in text
-    assert "| repsim | 71.03 | 0.68 |" in text
-    assert "| hcs 0.8 | linear | Accuracy | – | – | 0 of 0 | Table 1: 68.79 and 61.41 |" in text
+def written(page, tables, tmp_path, *, wanted=16):
+    out = tmp_path / "page.md"
+    page.write_page(out, tables, titles={"a": "Set A", "b": "Set B"}, vit=VIT, wanted=wanted)
+    return out.read_text(encoding="utf-8")
 
 
-def test_pooled_numbers_are_means_of_seeds_with_their_interval_and_time_is_a_multiple_of_full(page, rows):
-    text = page.page_of(made_up_study(rows), titles={"a": "Set A", "b": "Set B"}, wanted=12, figure="f.svg")
-    of_seeds = [0.75, 0.76]
-    interval = stats.t.interval(0.95, 1, np.mean(of_seeds), stats.sem(of_seeds))
-    line = next(line for line in text.splitlines() if line.startswith("| repsim | 0."))
-    assert line.startswith(f"| repsim | 0.755 [{interval[0]:.3f}, {interval[1]:.3f}] |")
-    assert line.endswith("| 2.00 |")
+def test_the_default_is_compared_with_full_on_every_set_and_network(page, rows, tmp_path):
+    text = written(page, made_up_study(rows), tmp_path)
+    line = next(line for line in text.splitlines() if line.startswith(f"| a | {VIT} |"))
+    assert "| 0.300 [0.300, 0.300] | 0.500 [0.500, 0.500] | 0.200 [0.200, 0.200] | -0.100 [" in line
+    interval = stats.ttest_1samp([-0.1, -0.2], 0).confidence_interval(0.95)
+    assert (
+        f"Accuracy, mean over all pairs: -0.150 [{interval.low:+.3f}, {interval.high:+.3f}] of FULL's, ahead in 0 of 2."
+        in text
+    )
     assert "not finished" not in text
+    assert "16 of 99 trainings" in written(page, made_up_study(rows), tmp_path, wanted=99)
 
 
-def test_a_variant_that_is_not_on_every_set_has_no_pooled_number(page, rows):
+def test_a_variant_that_is_not_on_every_set_of_full_has_differences_but_no_mean(page, rows, tmp_path):
     tables = made_up_study(rows)
-    kept = [row for row in tables["a"].trainings if row.variant != "repsim"]
-    tables["a"] = table_of(rows, kept)
-    text = page.page_of(tables, titles={"a": "Set A", "b": "Set B"}, wanted=12, figure="f.svg")
-    pooled = text.partition("## All sets")[2].partition("##")[0]
-    assert next(line for line in pooled.splitlines() if line.startswith("| repsim |")).startswith("| repsim | – | – |")
-    assert next(line for line in pooled.splitlines() if line.startswith("| full |")).startswith("| full | 0.")
+    tables["a"] = table_of(rows, [row for row in tables["a"].trainings if row.variant != "cka"])
+    lines = written(page, tables, tmp_path).partition("### LayerNorm")[2].partition("###")[0].splitlines()
+    assert not any(line.startswith("| cka |") for line in lines)  # of one pair there is no interval either
+    assert any(line.startswith("| hcs 0.8 | 0.") for line in lines)
 
 
-def test_a_variant_is_compared_with_the_line_at_its_own_similarity(page, rows):
+def test_a_variant_is_compared_with_the_lines_at_its_own_similarity(page, rows):
     tables = made_up_study(rows)
-    above = page.above_line(tables, "repsim", "interpolation")
-    on_line = 0.5 + 0.4 * (1 - 0.6) / 0.6
-    assert above == pytest.approx({
-        (name, "net", seed): 0.9 - step + 0.01 * seed - on_line for name, step in (("a", 0.1), ("b", 0.2)) for seed in (0, 1)
-    })  # fmt: skip
-    assert page.above_line(tables, "repsim", "mix") == {}
-    assert page.above_line(tables, "repsim", "hcs") == {}
+    found = page.above(tables, "cka", "mix", metric="accuracy", by="cka_debiased")
+    # at a similarity of 0.5 the mixed networks have 0.5 + 0.4 · (1 − 0.5) / 0.6
+    assert found[("a", VIT, 0)] == pytest.approx(0.8 - (0.5 + 0.4 * 0.5 / 0.6))
+    straight = page.above(tables, "cka", "straight", metric="accuracy", by="cka_debiased")
+    assert straight[("a", VIT, 0)] == pytest.approx(0.0)
 
 
-def test_the_figure_is_the_same_from_the_same_rows(page, rows, tmp_path):
-    tables, titles = made_up_study(rows), {"a": "Set A", "b": "Set B"}
-    for name in ("one", "two"):
-        page.write_page(tmp_path / f"{name}.md", tables, titles=titles, wanted=12)
-    figures = [(tmp_path / name / "trade-off.svg").read_bytes() for name in ("one", "two")]
-    assert figures[0] == figures[1]
-    assert "Set B" in figures[0].decode()
-    assert "(one/trade-off.svg)" in (tmp_path / "one.md").read_text(encoding="utf-8")
+def test_networks_of_one_kind_lose_the_ending_of_their_variants(page, rows):
+    made = [
+        made_up_row(rows, "net", name, 0, accuracy=0.5)
+        for name in ("full", "full, frozen", "cka", "cka, adapt", "l2_sp", "linear")
+    ]
+    tables = {"a": table_of(rows, [*made, made_up_row(rows, VIT, "cka", 0, accuracy=0.1)])}
+    found = {kind.title: [row.variant for row in page.of_kind(tables, kind, VIT)["a"].trainings] for kind in page.KINDS}
+    assert found == {
+        "LayerNorm (ViT)": ["cka"],
+        "BatchNorm, train": ["cka", "full", "l2_sp", "linear"],
+        "BatchNorm, frozen": ["full", "linear"],
+        "BatchNorm, adapt": ["cka", "full", "l2_sp"],
+    }
+
+
+def test_images_are_corrupted_the_same_way_every_time_and_differ(load_recipe):
+    kept = load_recipe("study_kept")
+    images = np.random.default_rng(0).integers(0, 256, (3, 28, 28), dtype=np.uint8)
+    test = dataset_from_arrays(images, np.array([0, 1, 0]), name="x")
+    first, again = kept.ChangedImages(test), kept.ChangedImages(test)
+    for kind in kept.CORRUPTIONS:
+        one, other = first._corrupted[kind], again._corrupted[kind]
+        for row in range(3):
+            pixels = one.read(row).squeeze()
+            assert pixels.shape == (28, 28) and pixels.dtype == np.uint8
+            assert np.array_equal(pixels, other.read(row).squeeze())
+            assert not np.array_equal(pixels, images[row])
+
+
+def test_studies_share_no_rows_by_accident(recipe, tmp_path):
+    with pytest.raises(SystemExit):
+        recipe.parse_arguments(["--smoke"])
+    assert recipe.parse_arguments(["--smoke", "--rows", str(tmp_path)]).rows == Path(tmp_path)

@@ -9,7 +9,7 @@ from crossgraft.records import (
     InterpolationRecord,
     ValueRecord,
 )
-from support.tuning_records import metric, tuning_record
+from support.tuning_records import SIMILARITY, metric, tuning_record
 
 EVIL = "<script>alert(1)</script>"
 
@@ -99,3 +99,27 @@ def comparison_record(**changes):
         "references": alone.references,
     }
     return FineTuningComparisonRecord(**(fields | changes))
+
+
+def normed_comparison_record(**modes):
+    """The same with a network that has BatchNorm; ``modes`` of variants that differ from train."""
+    record = comparison_record()
+
+    def of_network(row):
+        if row.cka.value is None:
+            return row
+        adapted = {
+            "cka_adapted": ValueRecord(value=0.8),
+            "cka_debiased_adapted": ValueRecord(value=row.cka.value - 0.05),
+        }
+        return row.model_copy(update={**adapted, "batch_norm": modes.get(row.variant.partition(":")[0], "train")})
+
+    return record.model_copy(
+        update={
+            "variants": [of_network(row) for row in record.variants],
+            "trainings": [
+                row.model_copy(update={"similarity": SIMILARITY}) if row.state == "done" else row
+                for row in record.trainings
+            ],
+        }
+    )

@@ -3,6 +3,7 @@
 import numpy as np
 
 from crossgraft.records import (
+    BatchNormRecord,
     CalibrationRecord,
     CheckRecord,
     ConfusionRecord,
@@ -10,6 +11,7 @@ from crossgraft.records import (
     EpochRow,
     FoldRecord,
     GridPointRecord,
+    KeepRecord,
     MetricRecord,
     PlanRecord,
     PlanRow,
@@ -170,7 +172,7 @@ def tuning_record(*, class_names=("benign", "malignant"), task="multi-class", nu
         model=tuned_model(num_outputs=len(class_names)),
         plugins=[
             PluginRecord(kind="method", spelling="full", title="Full fine-tuning", reference="Yosinski 2014"),
-            PluginRecord(kind="regulariser", spelling="l2_sp:alpha=0.1", title="L2-SP", reference="Li 2018"),
+            PluginRecord(kind="regularizer", spelling="l2_sp:alpha=0.1", title="L2-SP", reference="Li 2018"),
             PluginRecord(kind="augmentation", spelling="light", title="Light"),
         ],
         plan=PlanRecord(
@@ -218,6 +220,34 @@ def tuning_record(*, class_names=("benign", "malignant"), task="multi-class", nu
         references=[GUO],
     )  # fmt: skip
     return record.model_copy(update=changes)
+
+
+SIMILARITY = {
+    "cka": 0.5, "cka_debiased": 0.45, "cka_adapted": 0.75, "cka_debiased_adapted": 0.71,
+    "cka_untouched": 0.48, "cka_debiased_untouched": 0.42,
+}  # fmt: skip
+"""Of a network with BatchNorm whose statistics moved in training."""
+
+
+def kept_record(*, mode="train", reason="", num_moving=19, **changes):
+    """A fine-tuning of a network with BatchNorm that was to end at a similarity."""
+    record = tuning_record()
+    history = [
+        row.model_copy(
+            update={
+                "val_cka_adapted": row.val_cka,
+                "val_cka_debiased_adapted": 0.9 * row.val_cka_debiased,
+            }
+        )
+        for row in record.history
+    ]
+    fields = {
+        "similarity": SIMILARITY,
+        "batch_norm": BatchNormRecord(mode=mode, reason=reason, num_layers=19, num_moving=num_moving),
+        "keep": KeepRecord(target=0.8, found=[0.79], strengths=[512.0], tolerance=0.03),
+        "history": history,
+    }
+    return record.model_copy(update=fields | changes)
 
 
 def prediction_record(

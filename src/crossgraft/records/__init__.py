@@ -24,6 +24,7 @@ from crossgraft.records.demo import (
     FineTunedRow,
     SplitComparison,
 )
+from crossgraft.records.epochs import EpochRow
 from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
 from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
 from crossgraft.records.keeping import BatchNormRecord, KeepRecord
@@ -59,7 +60,6 @@ from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
 from crossgraft.records.tuning import (
     CalibrationRecord,
     ConfusionRecord,
-    EpochRow,
     FoldRecord,
     GridPointRecord,
     MetricRecord,

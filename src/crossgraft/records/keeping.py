@@ -8,16 +8,26 @@ from pydantic import Field
 
 from crossgraft.records.base import Record
 
+BatchNormMode = Literal["train", "frozen", "adapt"]
+
 
 class BatchNormRecord(Record):
     """What BatchNorm normalised with while the network was trained."""
 
-    mode: Literal["train", "frozen", "adapt"] = Field(
+    mode: BatchNormMode = Field(
         description="The mean and variance of each batch, which move the kept ones; the pretrained ones; or those of each "
         "batch, from a network whose kept ones were first estimated on the training images."
     )
     reason: str = Field(default="", description="Why, where nobody asked for it.")
     num_layers: int = Field(description="Layers with kept means and variances; 0: there was nothing to decide.")
+    num_moving: int | None = Field(
+        default=None, description="Those whose kept ones moved while the network was trained; None: not counted."
+    )
+
+    @property
+    def effective_mode(self) -> BatchNormMode:
+        """The mode, by what became of the statistics: a method that moves none of them keeps them frozen, too."""
+        return "frozen" if self.mode == "train" and self.num_moving == 0 else self.mode
 
 
 class KeepRecord(Record):

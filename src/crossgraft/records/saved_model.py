@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
+from crossgraft.records.keeping import BatchNormRecord, KeepRecord
 from crossgraft.records.tuning import MetricRecord, PluginRecord, SplitRow, ThresholdRecord, TunedModelRecord
 from crossgraft.types import RecordedTask
 
@@ -52,6 +53,8 @@ class SavedModelRecord(Record):
     similarity: dict[str, float] = Field(
         default={}, description="How alike features before and after are; empty: not measured."
     )
+    batch_norm: BatchNormRecord | None = Field(default=None, description="None: written by an earlier version.")
+    keep: KeepRecord | None = Field(default=None, description="None: no similarity was asked for.")
     seed: int
     references: list[Reference] = []
     weights_file: str = "weights.safetensors"

@@ -10,6 +10,7 @@ from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
 from crossgraft.records.checks import CheckRecord
 from crossgraft.records.data import DatasetRecord
 from crossgraft.records.interpolation import InterpolationRecord
+from crossgraft.records.keeping import BatchNormMode
 from crossgraft.records.looks import LooksRecord
 from crossgraft.records.tuning import MetricRecord, PlanRecord, SplitRow, TunedModelRecord
 
@@ -67,7 +68,10 @@ class ComparedTrainingRecord(Record):
     reason: str | None = Field(default=None, description="Why it failed.")
     folder: str | None = Field(default=None, description="Its run directory, in the one of the comparison.")
     metrics: list[MetricRecord] = Field(default=[], description="On test, over all classes.")
-    similarity: dict[str, float] = Field(default={}, description="To the pretrained features: 'cka', 'cka_debiased'.")
+    similarity: dict[str, float] = Field(
+        default={},
+        description="To the pretrained features, named as in the record of a fine-tuning: 'cka', 'cka_debiased' …",
+    )
     seconds: float = Field(description="Of training, without the look at test.")
     num_epochs: int | None = None
     best_epoch: int | None = None
@@ -92,6 +96,15 @@ class ComparedVariantRecord(Record):
     accuracy: ValueRecord
     cka: ValueRecord
     cka_debiased: ValueRecord
+    cka_adapted: ValueRecord | None = Field(
+        default=None,
+        description="To the pretrained weights with BatchNorm statistics of the training images; None: it has no BatchNorm.",
+    )
+    cka_debiased_adapted: ValueRecord | None = None
+    batch_norm: BatchNormMode | None = Field(
+        default=None,
+        description="What BatchNorm normalised with; 'frozen', too, where the method moves no statistics. None: it has none.",
+    )
     seconds: float | None = Field(description="Of one training, on average.")
     time_ratio: float | None = Field(default=None, description="Seconds over those of full.")
     difference: DifferenceRecord | None = Field(

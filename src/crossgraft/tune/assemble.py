@@ -23,6 +23,7 @@ from crossgraft.records import (
 )
 from crossgraft.runs.jobs import results_of
 from crossgraft.tasks import Task
+from crossgraft.tune.engine.batch_norm import batch_norms_of
 from crossgraft.tune.engine.keep import TOLERANCE
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
@@ -83,7 +84,7 @@ def assemble_record(
         calibration_reason=evaluation.calibration_reason,
         thresholds=evaluation.thresholds,
         similarity=similarity,
-        batch_norm=BatchNormRecord(**asdict(prepared.batch_norm)),
+        batch_norm=_batch_norm(prepared),
         keep=keep,
         saved_model=None,
         seconds=sum(row.seconds for row in rows_of_grid),  # also those of earlier attempts
@@ -91,10 +92,19 @@ def assemble_record(
         devices=[prepared.settings.device] * prepared.settings.num_processes,
         precision=prepared.settings.precision,
         checks=prepared.checks,
-        warnings=[*failed, *([] if keep is None or keep.is_reached else [missed_in_words(keep)])],
+        warnings=[
+            *failed,
+            *([] if keep is None or keep.is_reached else [missed_in_words(keep, _batch_norm(prepared))]),
+        ],
         notes=plan.notes,
         references=references_of(plugins),
     )
+
+
+def _batch_norm(prepared: Preparation) -> BatchNormRecord:
+    """The decision, and how many layers it moves the statistics of."""
+    moving = set(prepared.situation().trained_batch_norms) & set(batch_norms_of(prepared.classifier))
+    return BatchNormRecord(**asdict(prepared.batch_norm), num_moving=len(moving))
 
 
 def _keep(prepared: Preparation, picked: Sequence[Trained]) -> KeepRecord | None:
@@ -121,8 +131,12 @@ def selection_in_words(prepared: Preparation) -> str:
     each = " of each fold" if prepared.rows.num_folds is not None else ""
     extreme = "lowest" if rule.direction == "min" else "highest"
     metric = metric_name_in_words(rule.metric)
+    best = f"the one with the {extreme} {metric} on {rows}{each} was picked, the first of equal ones"
+    if prepared.keep is None:
+        return f"Of all epochs{grid} {best}."
     return (
-        f"Of all epochs{grid} the one with the {extreme} {metric} on {rows}{each} was picked, the first of equal ones."
+        f"Of all epochs{grid} with a debiased CKA on val within {TOLERANCE:g} of {prepared.keep.target:g}, {best}; where there "
+        "is none, the one nearest to it."
     )
 
 

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from crossgraft.progress import Reporter, Stage
 from crossgraft.tune.engine.contract import StepReport, TrainedEpoch
+from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning.fold_data import FoldData
@@ -19,11 +20,24 @@ from crossgraft.words.formatting import duration
 class JobProgress:
     """Shows one training at a time, and leaves one line per epoch.
 
-    The metric of ``rule`` is the one that is shown. Where there are several trainings, each line begins with the name of its own.
+    The metric of ``rule`` is the one that is shown, and of the similarities the debiased one to the network that training
+    started from: whose BatchNorm statistics were re-estimated, where it ``adapts``. What is marked as best is the epoch that is
+    kept so far: by the similarity with ``keep``, else by the metric. Where there are several trainings, each line begins with the
+    name of its own.
     """
 
-    def __init__(self, reporter: Reporter, tracker: Tracker, *, rule: SelectionRule, num_jobs: int) -> None:
-        self._reporter, self._tracker, self._rule = reporter, tracker, rule
+    def __init__(
+        self,
+        reporter: Reporter,
+        tracker: Tracker,
+        *,
+        rule: SelectionRule,
+        num_jobs: int,
+        keep: Keep | None = None,
+        adapts: bool = False,
+    ) -> None:
+        self._reporter, self._tracker, self._rule, self._keep = reporter, tracker, rule, keep
+        self._similarity = "cka_debiased_adapted" if adapts else "cka_debiased"
         self._num_jobs, self._number = num_jobs, 0
         self._stage: Stage | None = None
         self._title, self._name, self._prefix, self._has_begun = "", "", "", False
@@ -78,11 +92,12 @@ class JobProgress:
         epoch = f"{'head' if which else 'Head'}, epoch {row.epoch + 1}" if row.phase == "head" else epoch
         where = ", ".join([*which, epoch])
         parts = [f"loss {row.terms.get('loss', float('nan')):.3g}"]
+        best = " (best)" if row.is_best else ""
         metric = row.metrics.get(self._rule.metric)
         if metric is not None and metric == metric:
-            best = " (best)" if row.is_best else ""
-            parts.append(f"{self._rule.metric.replace('_', ' ')} on val {metric:.3f}{best}")
-        similarity = row.metrics.get("cka")
+            parts.append(f"{self._rule.metric.replace('_', ' ')} on val {metric:.3f}{'' if self._keep else best}")
+        similarity = row.metrics.get(self._similarity)
         if similarity is not None and similarity == similarity:
-            parts.append(f"CKA {similarity:.2f}")
+            asked = f", to be {self._keep.target:g}{best}" if self._keep else ""
+            parts.append(f"debiased CKA {similarity:.2f}{asked}")
         return f"{where}: {', '.join([*parts, duration(row.seconds)])}"

@@ -23,6 +23,9 @@ FOLD_MODELS = (
     "without --folds"
 )
 
+_SOMETIMES = ("val_cka_adapted", "val_cka_debiased_adapted")
+"""Columns of epochs that are left out where no row has a value."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FineTuningResult(Result[TuningRecord]):
@@ -121,7 +124,8 @@ class FineTuningResult(Result[TuningRecord]):
 
 
 def epoch_frame(history: Sequence[EpochRow]) -> pd.DataFrame:
-    """One row per epoch; each term of the loss has a column."""
+    """One row per epoch; each term of the loss has a column, and so has what only BatchNorm or ``--keep`` bring."""
     import pandas as pd
 
-    return pd.DataFrame([{**row.model_dump(exclude={"terms"}), **row.terms} for row in history])
+    absent = {name for name in _SOMETIMES if all(getattr(row, name) is None for row in history)}
+    return pd.DataFrame([{**row.model_dump(exclude={"terms", *absent}), **row.terms} for row in history])

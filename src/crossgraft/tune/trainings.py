@@ -74,7 +74,14 @@ def train_and_evaluate(
     failed = True
     try:
         with limit_threads(prepared.num_threads), reuse_freed_memory():
-            progress = JobProgress(reporter, tracking, rule=prepared.rule, num_jobs=plan.record.num_jobs)
+            progress = JobProgress(
+                reporter,
+                tracking,
+                rule=prepared.rule,
+                num_jobs=plan.record.num_jobs,
+                keep=prepared.keep,
+                adapts=prepared.batch_norm.mode == "adapt",
+            )
             foresee(prepared, plan.record, run=run, reporter=reporter)
             outcomes = _run_jobs(prepared, plan.record.num_jobs, run, progress, reporter)
             done = [(networks, trained) for networks, of_fold in outcomes if (trained := results_of(of_fold))]

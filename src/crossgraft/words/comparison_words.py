@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+
 from crossgraft.records import (
     ComparedVariantRecord,
     DifferenceRecord,
@@ -12,6 +14,7 @@ from crossgraft.records import (
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import NumberFormat, joined
 from crossgraft.words.metric_words import doubt_in_words, guessing, metric_name_in_words
+from crossgraft.words.similarity_words import untouched_in_words
 
 NUMBERS = NumberFormat(decimals=3)
 
@@ -156,7 +159,41 @@ def _kept_in_words(
     alike = f"debiased CKA {NUMBERS(keeper.cka_debiased.value)}"
     full = record.full
     if full is not None and full is not keeper and full.cka_debiased.value is not None:
-        alike += f" against {NUMBERS(full.cka_debiased.value)} of {full.variant}"
+        alike += f" against {NUMBERS(full.cka_debiased.value)} of {full.variant}{_moved_statistics(keeper, full)}"
     if keeper is best:
         return f"Of those that may be best, {best.variant} also keeps most of the pretrained features ({alike})."
     return f"Of those that may be best, {keeper.variant} keeps most of the pretrained features ({alike})."
+
+
+def _moved_statistics(keeper: ComparedVariantRecord, full: ComparedVariantRecord) -> str:
+    """Said where ``full`` has also moved statistics, which the variant that keeps most has not."""
+    if keeper.batch_norm != "frozen" or full.batch_norm in (None, "frozen"):
+        return ""
+    return ", whose BatchNorm statistics moved, too"
+
+
+def batch_norms_differ(record: FineTuningComparisonRecord) -> str | None:
+    """What different modes of BatchNorm mean for comparing the CKA of variants; None where all are alike."""
+    known = {row.variant: row.batch_norm for row in record.variants if row.batch_norm is not None}
+    if len(set(known.values())) < 2:
+        return None
+    of_modes = [
+        f"{joined([name for name, own in known.items() if own == mode])}: {mode}"
+        for mode in dict.fromkeys(known.values())
+    ]
+    alone = untouched_in_words(untouched_similarity(record))
+    size = "" if alone is None else f" {alone}."
+    return (
+        f"BatchNorm differs ({'; '.join(of_modes)}), so a difference in CKA between these is not only what training kept.{size} "
+        "The same --batch-norm for all makes them comparable."
+    )
+
+
+def untouched_similarity(record: FineTuningComparisonRecord) -> dict[str, float]:
+    """Similarity of untouched weights with re-estimated statistics, mean over trainings; empty without BatchNorm."""
+    found: dict[str, list[float]] = {}
+    for row in record.trainings:
+        for name, value in row.similarity.items():
+            if name.endswith("_untouched"):
+                found.setdefault(name, []).append(value)
+    return {name: fmean(values) for name, values in found.items()}

@@ -2,23 +2,61 @@
 
 from __future__ import annotations
 
-from crossgraft.records import KeepRecord
+from collections.abc import Sequence
+
+from crossgraft.records import BatchNormRecord, KeepRecord
 from crossgraft.words.formatting import NumberFormat
 
-_NUMBERS = NumberFormat(decimals=2)
+_NUMBERS = NumberFormat(decimals=3)
+_LARGE = 100  # factors from here on are shown as whole numbers
 
 
-def missed_in_words(keep: KeepRecord) -> str:
-    """What was reached instead, and what to do."""
-    found = [value for value in keep.found if value is not None]
+def kept_in_words(keep: KeepRecord) -> str:
+    """What was asked for, what was reached, and what it took.
+
+    >>> kept_in_words(KeepRecord(target=0.8, found=[0.79], strengths=[3.25], tolerance=0.03))
+    'debiased CKA of 0.8 on val asked for, 0.790 reached; terms that keep features × 3.2'
+    """
+    reached = "not defined" if not (known := _known(keep)) else f"{_range([_NUMBERS(each) for each in known])} reached"
+    strength = _range([strength_in_words(each) for each in sorted(keep.strengths)])
+    return f"debiased CKA of {keep.target:g} on val asked for, {reached}; terms that keep features × {strength}"
+
+
+def strength_in_words(strength: float) -> str:
+    """A factor with two digits that count.
+
+    >>> [strength_in_words(factor) for factor in (0.0001, 1.0, 13.323, 4567.8)]
+    ['0.0001', '1', '13', '4568']
+    """
+    return f"{strength:.2g}" if strength < _LARGE else f"{strength:.0f}"
+
+
+def missed_in_words(keep: KeepRecord, batch_norm: BatchNormRecord | None = None) -> str:
+    """What was reached instead, and what to do.
+
+    Args:
+        keep: The similarity that was to be kept, which is not the one that was found.
+        batch_norm: What BatchNorm did; frozen statistics are advised only where they moved.
+    """
+    found = _known(keep)
     if not found:
         reason = "there are too few images, or features have collapsed"
         return f"--keep {keep.target:g}: the similarity on val is not defined; {reason}."
-    low, high = min(found), max(found)
-    reached = _NUMBERS(low) if len(found) == 1 else f"{_NUMBERS(low)} to {_NUMBERS(high)}"
-    advice = (
-        "Give more epochs, a lower --learning-rate or --batch-norm frozen."
-        if low < keep.target
-        else "The features keep more than that by themselves; a higher --learning-rate would move them."
-    )
+    reached = _range([_NUMBERS(value) for value in found])
+    moves = batch_norm is not None and bool(batch_norm.num_layers) and batch_norm.effective_mode != "frozen"
+    if found[0] < keep.target:
+        frozen = ", or --batch-norm frozen" if moves else ""
+        advice = f"Give more epochs or a lower --learning-rate{frozen}."
+    else:
+        advice = "The features keep more than that by themselves; a higher --learning-rate would move them."
     return f"--keep {keep.target:g} was not reached: the model that was kept has a debiased CKA of {reached} on val. {advice}"
+
+
+def _known(keep: KeepRecord) -> list[float]:
+    return sorted(value for value in keep.found if value is not None)
+
+
+def _range(ascending: Sequence[str]) -> str:
+    """Texts of the smallest and the largest, or of the only one."""
+    first, last = ascending[0], ascending[-1]
+    return first if first == last else f"{first} to {last}"

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from crossgraft.records import PlanRecord
+from crossgraft.records import PlanRecord, PluginRecord
 from crossgraft.words.formatting import count, counted, size, small_percent
+
+_KINDS = {"regularizer": "regulariser"}  # options are spelled as in other tools, words as in these pages
+
+
+def kind_in_words(plugin: PluginRecord) -> str:
+    """What kind of plug-in it is.
+
+    >>> kind_in_words(PluginRecord(kind="regularizer", spelling="repsim", title="RepSim"))
+    'regulariser'
+    """
+    return _KINDS.get(plugin.kind, plugin.kind)
 
 
 def adapters_in_words(plan: PlanRecord) -> str:

@@ -165,11 +165,11 @@ class Listener(Tracker):
         self.values |= values
 
 
-@pytest.mark.parametrize(("cka", "words"), [(0.834, "auc on val 0.900 (best), CKA 0.83"), (math.nan, "")])
+@pytest.mark.parametrize(("cka", "words"), [(0.834, "auc on val 0.900 (best), debiased CKA 0.83"), (math.nan, "")])
 def test_terminal_and_trackers_are_told(cka, words):
     stream, tracker = io.StringIO(), Listener()
     progress = JobProgress(Reporter(stream), tracker, rule=SelectionRule("auc", "max"), num_jobs=1)
-    metrics = {"auc": 0.9, "cka": cka, "cka_debiased": cka}
+    metrics = {"auc": 0.9, "cka": cka + 0.1, "cka_debiased": cka}
     images = build_data(8)[0]
     networks = networks_of(build_classifier, images)
     data = FoldData(None, images, torch.zeros(8, 2), CrossEntropy(), lambda _: {}, networks, "")

@@ -36,6 +36,7 @@ def learning_curves_figure(
     head_epochs: int,
     identifier: str,
     is_wide: bool = False,
+    target: float | None = None,
 ) -> Markup:
     """Draw ``curves`` over the epochs, which count from 1.
 
@@ -46,6 +47,7 @@ def learning_curves_figure(
         head_epochs: The first epochs, shaded: only the head was trained. 0: none.
         identifier: Unique on the page.
         is_wide: Whether the drawing stands alone.
+        target: Value with a dotted horizontal line: it was asked for. None: no line.
     """
     width = _WIDE if is_wide else _WIDTH
 
@@ -60,6 +62,8 @@ def learning_curves_figure(
             axes.axvspan(0.5, head_epochs + 0.5, color=INK, alpha=0.07, linewidth=0)
         if best_epoch is not None:
             axes.axvline(best_epoch, color=INK, alpha=0.5, linewidth=1, linestyle=(0, (4, 3)))
+        if target is not None:
+            axes.axhline(target, color=INK, alpha=0.6, linewidth=1.2, linestyle=(0, (1, 2)))
         styles = iter([(OKABE_ITO[0], "o"), (OKABE_ITO[1], "s"), *((c, "^") for c in OKABE_ITO[2:])])
         for curve in curves:
             _draw_curve(axes, curve, ("", "") if curve.faint else next(styles))

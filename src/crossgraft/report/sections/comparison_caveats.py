@@ -18,7 +18,7 @@ from crossgraft.report.sections._verdict import (
 )
 from crossgraft.report.source import Source
 from crossgraft.runs.typed_command import RUN
-from crossgraft.words.comparison_words import best_may_be_guessing
+from crossgraft.words.comparison_words import batch_norms_differ, best_may_be_guessing
 from crossgraft.words.formatting import counted, joined
 
 _ENOUGH_SEEDS = 3  # from so many on intervals are those of seeds
@@ -39,6 +39,12 @@ def few_seeds(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
     several = typed.again(("--seeds", str(_ENOUGH_SEEDS)))
     remedy = Following(several, "to see how much another seed changes") if is_known else None
     return Caveat(record.interval_words, remedy)
+
+
+def batch_norm_differs(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
+    """A CKA also falls with moved statistics, which some variants have and others have not."""
+    text = batch_norms_differ(source.record)
+    return None if text is None else Caveat(text)
 
 
 def failed_variants(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
@@ -65,6 +71,7 @@ COMPARISON_CAVEATS: tuple[CaveatOf[FineTuningComparisonRecord], ...] = (
     few_seeds,
     looked_at_before,
     best_of_many,
+    batch_norm_differs,
     leakage_not_checked,
 )
 """The most severe first, in the order of ``sections._verdict``."""

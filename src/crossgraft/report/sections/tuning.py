@@ -24,6 +24,7 @@ from crossgraft.report.sections.tuning_curves import curves_section
 from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks_section, tuning_data_section
 from crossgraft.report.sections.tuning_decisions import calibration_section, thresholds_section
 from crossgraft.report.sections.tuning_mistakes import mistakes_section
+from crossgraft.report.sections.tuning_similarity import similarity_section
 from crossgraft.report.sections.tuning_training import folds_section, grid_section, plan_section
 from crossgraft.report.sections.verdict import describe_groups, known_split
 from crossgraft.report.source import Source
@@ -31,6 +32,7 @@ from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, 
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import counted, describe_classes, joined
 from crossgraft.words.metric_words import guessing, metric_format, metric_in_words, overall, rows_in_words
+from crossgraft.words.plan_words import kind_in_words
 
 _GAP = "_gap"  # ends the name of a metric that is the difference of two subgroups
 
@@ -50,9 +52,8 @@ def tuning_heading(source: Source[TuningRecord]) -> Heading:
 
 def _method(record: TuningRecord) -> str:
     """What was trained, by the titles of the plug-ins that say it."""
-    return (
-        joined([plugin.title for plugin in record.plugins if plugin.kind in ("method", "regulariser")]) or "fine-tuned"
-    )
+    named = [plugin.title for plugin in record.plugins if kind_in_words(plugin) in ("method", "regulariser")]
+    return joined(named) or "fine-tuned"
 
 
 def tuning_verdict_section(source: Source[TuningRecord]) -> Section:
@@ -240,6 +241,7 @@ TUNING = Kind(
         subgroups_section,
         calibration_section,
         thresholds_section,
+        similarity_section,
         curves_section,
         folds_section,
         grid_section,
@@ -257,6 +259,7 @@ TUNING = Kind(
         classes_section,
         calibration_section,
         thresholds_section,
+        similarity_section,
         tuning_checks_section,
         tuning_verdict_section,
     ),

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from crossgraft.records import (
+    ComparedTrainingRecord,
     ComparedVariantRecord,
     FineTuningComparisonRecord,
     InterpolationRecord,
+    MetricRecord,
     ValueRecord,
 )
 from crossgraft.report.blocks import Block, Folded, Heading, Items, Paragraph, Section
@@ -19,9 +24,16 @@ from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks
 from crossgraft.report.sections.verdict import describe_groups, known_split
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words
-from crossgraft.words.comparison_words import NUMBERS, best_in_words, curve_in_words, details_in_words
+from crossgraft.words.comparison_words import (
+    NUMBERS,
+    best_in_words,
+    curve_in_words,
+    details_in_words,
+    untouched_similarity,
+)
 from crossgraft.words.formatting import NumberFormat, count, counted, describe_classes, duration, joined
 from crossgraft.words.metric_words import metric_name_in_words
+from crossgraft.words.similarity_words import ADAPTED, CKA, untouched_in_words
 
 _SECONDS = NumberFormat(decimals=1)
 _RATIO = NumberFormat(decimals=2)
@@ -67,6 +79,7 @@ def variants_section(source: Source[FineTuningComparisonRecord]) -> Section:
 
 def variants_table(record: FineTuningComparisonRecord) -> Table:
     """Every variant with all that was measured, the best first."""
+    untouched = untouched_in_words(untouched_similarity(record))
     return table_of(
         record.variants,
         [
@@ -74,19 +87,41 @@ def variants_table(record: FineTuningComparisonRecord) -> Table:
             (Column(record.metric_title, numeric=True), lambda row: number(row.metric.value, NUMBERS)),
             (INTERVAL, lambda row: interval(row.metric.low, row.metric.high, NUMBERS)),
             (Column("Accuracy", numeric=True), lambda row: number(row.accuracy.value, NUMBERS)),
-            (Column("CKA", numeric=True), lambda row: number(row.cka.value, NUMBERS)),
-            (Column("CKA, debiased", numeric=True), lambda row: number(row.cka_debiased.value, NUMBERS)),
-            (Column("Seconds", numeric=True), lambda row: number(row.seconds, _SECONDS)),
+            (Column(CKA["cka"], numeric=True), lambda row: number(row.cka.value, NUMBERS)),
+            (Column(CKA["cka_debiased"], numeric=True), lambda row: number(row.cka_debiased.value, NUMBERS)),
+            *(_of_batch_norm() if any(row.batch_norm is not None for row in record.variants) else []),
             (Column("Time / full", numeric=True), lambda row: number(row.time_ratio, _RATIO)),
-            (
-                Column("Done", numeric=True),
-                lambda row: whole(row.num_done, f"{row.num_done} of {row.num_done + row.num_failed}"),
-            ),
+            (Column("Seconds", numeric=True), lambda row: number(row.seconds, _SECONDS)),
+            *([_done()] if len(record.seeds) > 1 or any(row.num_failed for row in record.variants) else []),
         ],
         caption="Ways to fine-tune, the best first",
         file_name="variants",
-        notes=[f"Trained in {duration(record.seconds)} in all."],
+        notes=[
+            *([] if untouched is None else [f"{untouched}.", ADAPTED]),
+            f"Trained in {duration(record.seconds)} in all.",
+        ],
     )
+
+
+def _done() -> tuple[Column, Callable[[ComparedVariantRecord], Cell]]:
+    """How many trainings of a variant ended with a model."""
+    return (
+        Column("Done", numeric=True),
+        lambda row: whole(row.num_done, f"{row.num_done} of {row.num_done + row.num_failed}"),
+    )
+
+
+def _of_batch_norm() -> list[tuple[Column, Callable[[ComparedVariantRecord], Cell]]]:
+    """What only a network with BatchNorm has."""
+    debiased = CKA["cka_debiased_adapted"]
+    return [
+        (Column(debiased, numeric=True), lambda row: number(_value(row.cka_debiased_adapted), NUMBERS)),
+        (Column("BatchNorm"), lambda row: words(row.batch_norm)),
+    ]
+
+
+def _value(found: ValueRecord | None) -> float | None:
+    return None if found is None else found.value
 
 
 def _settings(record: FineTuningComparisonRecord) -> list[Block]:
@@ -168,8 +203,8 @@ def mixed_weights_section(source: Source[FineTuningComparisonRecord]) -> Section
         columns=[
             Column("Share of full", numeric=True),
             Column(record.metric_title, numeric=True),
-            Column("CKA", numeric=True),
-            Column("CKA, debiased", numeric=True),
+            Column(CKA["cka"], numeric=True),
+            Column(CKA["cka_debiased"], numeric=True),
         ],
         rows=[
             [
@@ -207,6 +242,7 @@ def compared_trainings_section(source: Source[FineTuningComparisonRecord]) -> Se
     """One row per training."""
     record = source.record
     nothing = ValueRecord(value=None)
+    compared = [name for name in CKA if any(name in row.similarity for row in record.trainings)]
     table = table_of(
         [(row, row.metric(record.primary_metric) or nothing) for row in record.trainings],
         [
@@ -215,11 +251,7 @@ def compared_trainings_section(source: Source[FineTuningComparisonRecord]) -> Se
             (Column("State"), lambda pair: words(pair[0].state)),
             (Column(record.metric_title, numeric=True), lambda pair: number(pair[1].value, NUMBERS)),
             (INTERVAL, lambda pair: interval(pair[1].low, pair[1].high, NUMBERS)),
-            (Column("CKA", numeric=True), lambda pair: number(pair[0].similarity.get("cka"), NUMBERS)),
-            (
-                Column("CKA, debiased", numeric=True),
-                lambda pair: number(pair[0].similarity.get("cka_debiased"), NUMBERS),
-            ),
+            *((Column(CKA[name], numeric=True), partial(_similarity, name=name)) for name in compared),
             (Column("Epochs", numeric=True), lambda pair: whole(pair[0].num_epochs)),
             (Column("Best epoch", numeric=True), lambda pair: whole(pair[0].best_epoch)),
             (Column("Seconds", numeric=True), lambda pair: number(pair[0].seconds, _SECONDS)),
@@ -231,6 +263,10 @@ def compared_trainings_section(source: Source[FineTuningComparisonRecord]) -> Se
     )
     title = f"Trainings ({count(len(record.trainings))})"
     return Section(name="trainings", title=title, part="evidence", blocks=[Folded("Every training", [table])])
+
+
+def _similarity(pair: tuple[ComparedTrainingRecord, MetricRecord | ValueRecord], *, name: str) -> Cell:
+    return number(pair[0].similarity.get(name), NUMBERS)
 
 
 TUNING_COMPARISON = Kind(

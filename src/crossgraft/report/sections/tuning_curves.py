@@ -10,14 +10,17 @@ from crossgraft.report.plots import LearningCurve, learning_curves_figure
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, whole, words
 from crossgraft.words.formatting import NumberFormat, counted
+from crossgraft.words.similarity_words import ADAPTED, CKA
 
 _MOST_CURVES = 6
 _METRIC = NumberFormat(decimals=3)
 _SIMILARITY = "Similarity to the pretrained network (CKA)"
+_DEBIASED = "Similarity to the pretrained network (debiased CKA)"
 _DRIFT = (
     "Linear CKA compares features of the validation images with those of the pretrained network: 1 is the same up to rotation "
-    "and scale. The biased one is above 0 even for unrelated features, the more the fewer images there are."
+    "and scale."
 )
+_BIASED = " The biased one is above 0 even for unrelated features, the more the fewer images there are."
 
 _KEPT = " The dashed line is the epoch whose weights were kept."
 
@@ -102,30 +105,55 @@ def _named(record: TuningRecord, jobs: Sequence[str]) -> list[str]:
 def _similarity(source: Source[TuningRecord], jobs: Sequence[str]) -> list[Figure]:
     """How far features moved away from the pretrained ones; nothing where they were not compared."""
     record = source.record
+    adapted = any(row.val_cka_debiased_adapted is not None for row in record.history)
     if len(jobs) == 1:
         rows = _rows(record, jobs[0])
-        kinds = (("biased", [row.val_cka for row in rows]), ("debiased", [row.val_cka_debiased for row in rows]))
-        curves = [LearningCurve(name, values) for name, values in kinds]
+        curves = _two_networks(rows) if adapted else _two_estimates(rows)
         best = next((place for place, row in enumerate(rows, start=1) if row.is_best), None)
         head = sum(row.stage == "head" for row in rows)
     else:
         named, best, head = _named(record, jobs), None, 0
-        curves = [LearningCurve(job, [row.val_cka for row in _rows(record, job)], job not in named) for job in jobs]
+        curves = [LearningCurve(job, _to_start(record, job), job not in named) for job in jobs]
     curves = _with_values(curves)
     if not curves:
         return []
+    target = None if record.keep is None else record.keep.target
     wide, narrow = (
         learning_curves_figure(
             curves,
-            y_label=_SIMILARITY,
+            y_label=_SIMILARITY if len(jobs) == 1 and not adapted else _DEBIASED,
             best_epoch=best,
             head_epochs=head,
             identifier=f"{source.prefix}similarity{'' if is_wide else '-narrow'}",
             is_wide=is_wide,
+            target=target,
         )
         for is_wide in (True, False)
     )
-    return [Figure([wide], caption=_DRIFT + (_KEPT if best is not None else ""), narrow=[narrow])]
+    asked = "" if target is None else f" The dotted line is what was asked for (--keep {target:g})."
+    of_two = "" if len(jobs) > 1 else f" {ADAPTED}" if adapted else _BIASED
+    caption = _DRIFT + of_two + (_KEPT if best is not None else "") + asked
+    return [Figure([wide], caption=caption, narrow=[narrow])]
+
+
+def _two_estimates(rows: Sequence[EpochRow]) -> list[LearningCurve]:
+    return [
+        LearningCurve("biased", [row.val_cka for row in rows]),
+        LearningCurve("debiased", [row.val_cka_debiased for row in rows]),
+    ]
+
+
+def _two_networks(rows: Sequence[EpochRow]) -> list[LearningCurve]:
+    return [
+        LearningCurve("pretrained", [row.val_cka_debiased for row in rows]),
+        LearningCurve("adapted", [row.val_cka_debiased_adapted for row in rows]),
+    ]
+
+
+def _to_start(record: TuningRecord, job: str) -> list[float | None]:
+    """Similarity to the network that training started from, as ``--keep`` sees it."""
+    adapts = record.batch_norm is not None and record.batch_norm.mode == "adapt"
+    return [row.val_cka_debiased_adapted if adapts else row.val_cka_debiased for row in _rows(record, job)]
 
 
 def _with_values(curves: Sequence[LearningCurve]) -> list[LearningCurve]:
@@ -141,7 +169,7 @@ def selection_title(record: TuningRecord) -> str:
 def _epochs(history: Sequence[EpochRow], several: bool) -> Table:
     terms = list(dict.fromkeys(name for row in history for name in row.terms))
     loss = NumberFormat.for_column([value for row in history for value in (row.train_loss, row.val_loss)], digits=4)
-    compared = any(row.val_cka is not None for row in history)
+    compared = [name for name in CKA if any(_val(row, name) is not None for row in history)]
     rates = NumberFormat(decimals=1, scientific=True)
     columns = [
         *([Column("Run")] if several else []),
@@ -152,7 +180,7 @@ def _epochs(history: Sequence[EpochRow], several: bool) -> Table:
         *(Column(name, numeric=True) for name in terms),
         Column("Validation loss", numeric=True),
         Column("Validation metric", numeric=True),
-        *(Column(title, numeric=True) for title in (("CKA", "CKA, debiased") if compared else ())),
+        *(Column(CKA[name], numeric=True) for name in compared),
         Column("Kept"),
         Column("Seconds", numeric=True),
     ]
@@ -166,10 +194,20 @@ def _epochs(history: Sequence[EpochRow], several: bool) -> Table:
             *(number(row.terms.get(name), NumberFormat(decimals=4)) for name in terms),
             number(row.val_loss, loss),
             number(row.val_metric, _METRIC),
-            *([number(row.val_cka, _METRIC), number(row.val_cka_debiased, _METRIC)] if compared else []),
+            *(number(_val(row, name), _METRIC) for name in compared),
             words("kept" if row.is_best else None),
             number(row.seconds, NumberFormat(decimals=1)),
         ]
         for row in history
     ]
-    return Table(caption="Epochs", columns=columns, rows=rows, file_name="epochs")
+    notes = [ADAPTED] if "cka_adapted" in compared else []
+    return Table(caption="Epochs", columns=columns, rows=rows, file_name="epochs", notes=notes)
+
+
+def _val(row: EpochRow, similarity: str) -> float | None:
+    return {
+        "cka": row.val_cka,
+        "cka_debiased": row.val_cka_debiased,
+        "cka_adapted": row.val_cka_adapted,
+        "cka_debiased_adapted": row.val_cka_debiased_adapted,
+    }[similarity]

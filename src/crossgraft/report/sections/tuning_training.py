@@ -25,10 +25,22 @@ from crossgraft.report.tables import (
     yes_or_no,
 )
 from crossgraft.words.formatting import MISSING, NumberFormat, count, counted, duration, joined
-from crossgraft.words.plan_words import adapters_in_words, memory_in_words, trained_in_words
+from crossgraft.words.keep_words import kept_in_words
+from crossgraft.words.plan_words import adapters_in_words, kind_in_words, memory_in_words, trained_in_words
+from crossgraft.words.similarity_words import batch_norm_in_words
 
 _METRIC = NumberFormat(decimals=3)
-_ESSENTIAL = ("Pretrained model", "Method", "Regulariser", "Adapters", "Parameters", "Epochs", "Time")
+_ESSENTIAL = (
+    "Pretrained model",
+    "Method",
+    "Regulariser",
+    "To keep",
+    "BatchNorm",
+    "Adapters",
+    "Parameters",
+    "Epochs",
+    "Time",
+)
 
 
 def folds_section(source: Source[TuningRecord]) -> Section | None:
@@ -132,14 +144,17 @@ def plan_section(source: Source[TuningRecord]) -> Section:
     own = (
         f"; {count(plan.num_own_parameters)} more of regularisers, trained beside it" if plan.num_own_parameters else ""
     )
+    norm = batch_norm_in_words(record.batch_norm)
     facts = [
         ("Pretrained model", f"{model.name}: {model.architecture} ({model.source})"),
         ("Licence of its weights", model.licence or "not stated"),
         ("Starts from", "random weights" if model.from_scratch else "the pretrained weights"),
         *(
-            (plugin.kind.capitalize(), _plugin(plugin.title, plugin.spelling, plugin.reference))
+            (kind_in_words(plugin).capitalize(), _plugin(plugin.title, plugin.spelling, plugin.reference))
             for plugin in record.plugins
         ),
+        *([] if record.keep is None else [("To keep", kept_in_words(record.keep))]),
+        *([] if norm is None else [("BatchNorm", norm)]),
         ("Parameters", trained_in_words(plan) + own),
         *([("Adapters", adapters_in_words(plan))] if plan.num_adapter_parameters else []),
         ("Memory of training", memory_in_words(plan)),

@@ -44,7 +44,11 @@ def refuse_changes(facts: SavedModelRecord, path: Path) -> None:
             f"{path} has no checksums: it was edited, or written by an earlier version of crossgraft. Restore the file, or "
             "fine-tune again."
         )
-    now = checksums_of(facts)
+    now = {
+        key: digest
+        for key, digest in checksums_of(facts).items()
+        if key in facts.checksums or key.partition(".")[0] in facts.model_fields_set
+    }  # without fields that the version that wrote it did not know
     changed = sorted(key for key in {*now, *facts.checksums} if now.get(key) != facts.checksums.get(key))
     if changed:
         raise DataError(

@@ -12,6 +12,16 @@ from crossgraft.records import MetricRecord, TunedModelRecord
 from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import MISSING, NumberFormat, count, counted, short_fingerprint
+from crossgraft.words.keep_words import kept_in_words
+from crossgraft.words.plan_words import kind_in_words
+from crossgraft.words.similarity_words import (
+    ADAPTED,
+    CKA,
+    NUMBERS,
+    batch_norm_in_words,
+    meaning_of,
+    similarity_rows,
+)
 from crossgraft.words.visible import visible
 
 NOT_STATED = "not stated"
@@ -54,7 +64,7 @@ def _identity(facts: SavedModelRecord) -> str:
     model = facts.model
     task = recorded_task(facts)
     plugins = [
-        (_text(plugin.kind.capitalize()), f"{_text(plugin.title)} ({_text(plugin.spelling)})")
+        (_text(kind_in_words(plugin).capitalize()), f"{_text(plugin.title)} ({_text(plugin.spelling)})")
         for plugin in facts.plugins
     ]
     return _items(
@@ -166,10 +176,29 @@ def _decisions(facts: SavedModelRecord) -> str:
 
 
 def _similarity(facts: SavedModelRecord) -> str:
+    lines: list[tuple[str, str]] = []
+    if facts.keep is not None:
+        lines.append(("To keep", _text(kept_in_words(facts.keep))))
+    if (norm := batch_norm_in_words(facts.batch_norm)) is not None:
+        lines.append(("BatchNorm", _text(norm)))
+    listed = f"\n\n{_items(lines)}" if lines else ""
     if not facts.similarity:
-        return "Similarity to the pretrained network: not measured."
-    values = ", ".join(f"{_text(name)} {value:.3f}" for name, value in facts.similarity.items())
-    return f"Similarity of the features to those of the pretrained network (1 = the same up to rotation): {values}."
+        return f"Similarity to the pretrained network: not measured.{listed}"
+    text = (
+        "Similarity of the features of the test images to those of the pretrained network (1 = the same up to rotation)"
+    )
+    return f"{text}:\n\n{_similarities(facts)}{listed}"
+
+
+def _similarities(facts: SavedModelRecord) -> str:
+    """As the report has them, with what they mean where BatchNorm statistics have a part in it."""
+    found, rows = facts.similarity, similarity_rows(facts.similarity)
+    titles = [CKA[name] for name in next(iter(rows.values()))]
+    head = f"| network | {' | '.join(titles)} |\n|---|{'---:|' * len(titles)}"
+    lines = [f"| {name} | {' | '.join(map(NUMBERS, values.values()))} |" for name, values in rows.items()]
+    meaning = meaning_of(found, facts.batch_norm, from_scratch=facts.model.from_scratch)
+    notes = [] if meaning is None else ["", f"{ADAPTED} {_text(meaning)}"]
+    return "\n".join([head, *lines, *notes])
 
 
 def _limits(facts: SavedModelRecord) -> str:

@@ -66,6 +66,8 @@ def describe_saved_model(
         metrics=[row for row in record.metrics if row.class_name is None and row.attribute is None],
         unsound=[f"{check.title}: {check.text}" for check in record.checks if check.severity == "unsound"],
         similarity=record.similarity,
+        batch_norm=record.batch_norm,
+        keep=record.keep,
         seed=seed,
         references=record.references,
     )

@@ -13,6 +13,9 @@ from crossgraft.words.comparison_words import answer_in_words
 if TYPE_CHECKING:
     import pandas as pd
 
+_OF_BATCH_NORM = ("cka_adapted", "cka_debiased_adapted", "batch_norm")
+"""Columns that are left out where the network has no BatchNorm."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FineTuningComparison(Result[FineTuningComparisonRecord]):
@@ -47,7 +50,9 @@ class FineTuningComparison(Result[FineTuningComparisonRecord]):
         """One row per variant, the best first: metric, similarity, time, differences, each with its interval."""
         import pandas as pd
 
-        return pd.DataFrame([_flat(row.model_dump()) for row in self.record.variants])
+        variants = self.record.variants
+        absent = {name for name in _OF_BATCH_NORM if all(getattr(row, name) is None for row in variants)}
+        return pd.DataFrame([_flat(row.model_dump(exclude=absent)) for row in variants])
 
     def trainings(self) -> pd.DataFrame:
         """One row a training: variant, seed, every metric on test, similarity, seconds."""
@@ -56,7 +61,7 @@ class FineTuningComparison(Result[FineTuningComparisonRecord]):
         rows: list[dict[str, object]] = []
         for row in self.record.trainings:
             flat: dict[str, object] = row.model_dump(exclude={"metrics", "similarity", "picked"})
-            flat |= {name: row.similarity.get(name) for name in ("cka", "cka_debiased")}
+            flat |= {name: row.similarity.get(name) for name in ("cka", "cka_debiased")} | row.similarity
             for metric in row.metrics:
                 flat |= {
                     metric.metric: metric.value,
@@ -76,7 +81,9 @@ def _flat(row: dict[str, object]) -> dict[str, object]:
     """Values with an interval become three columns."""
     flat: dict[str, object] = {}
     for name, value in row.items():
-        if isinstance(value, dict) and "low" in value:
+        if value is None and name in _OF_BATCH_NORM[:2]:
+            flat |= dict.fromkeys((name, f"{name}_low", f"{name}_high"))
+        elif isinstance(value, dict) and "low" in value:
             flat |= {name: value["value"], f"{name}_low": value["low"], f"{name}_high": value["high"]}  # pyright: ignore[reportUnknownArgumentType]
         elif name == "settings" and isinstance(value, dict):
             flat[name] = "; ".join(f"{key} {text}" for key, text in value.items())  # pyright: ignore[reportUnknownVariableType]

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from crossgraft.records import ComparedVariantRecord, DifferenceRecord, MetricRecord, ValueRecord
+from crossgraft.records import (
+    ComparedTrainingRecord,
+    ComparedVariantRecord,
+    DifferenceRecord,
+    MetricRecord,
+    ValueRecord,
+)
+from crossgraft.records.keeping import BatchNormMode
 from crossgraft.statistics import jackknife_interval
 from crossgraft.tune.choice import spell
 from crossgraft.tune.variants.curves import MixedCurve, above_curve
@@ -102,12 +109,26 @@ def _row(
         accuracy=_of_metric([row.metric("accuracy") for row in rows]),
         cka=_of_numbers([row.similarity.get("cka") for row in rows], at_most=1.0),
         cka_debiased=_of_numbers([row.similarity.get("cka_debiased") for row in rows], at_most=1.0),
+        cka_adapted=_of_adapted(rows, "cka_adapted"),
+        cka_debiased_adapted=_of_adapted(rows, "cka_debiased_adapted"),
+        batch_norm=_batch_norm(each),
         seconds=seconds,
         time_ratio=None if seconds is None or not of_full else seconds / of_full,
         difference=None if full is None or each is full or not rows else pairs[variant.name, full.variant.name],
         above_curve=above_curve(each.trainings, each.values, curves, images) if rows else None,
         not_separable_from=not_separable,
     )
+
+
+def _of_adapted(rows: Sequence[ComparedTrainingRecord], name: str) -> ValueRecord | None:
+    found = [row.similarity.get(name) for row in rows]
+    return None if all(value is None for value in found) else _of_numbers(found, at_most=1.0)
+
+
+def _batch_norm(each: Measured) -> BatchNormMode | None:
+    """What it did in every training of the variant; None of a network that has none."""
+    records = [one.record.batch_norm for one in each.trainings if one.record is not None]
+    return next((found.effective_mode for found in records if found is not None and found.num_layers), None)
 
 
 def _primary(each: Measured, metric: str) -> ValueRecord:

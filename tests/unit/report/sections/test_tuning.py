@@ -182,7 +182,7 @@ def test_learning_curves_of_one_run_show_the_kept_epoch_and_of_many_the_picked_r
     assert [cell.text for cell in table.rows[2]][-4:-2] == ["1.000", "1.000"]
     grid = curves_section(source_of(tuning_record(grid=True)))
     assert "Thin: 1 other run." in blocks_of(grid, Figure)[0].caption
-    assert "(CKA) by epoch: lr 0.0001." in blocks_of(grid, Figure)[1].drawings[0]
+    assert "(debiased CKA) by epoch: lr 0.0001." in blocks_of(grid, Figure)[1].drawings[0]
     gone = {"val_loss": None, "val_metric": None, "val_cka": None, "val_cka_debiased": None}
     no_val = [row.model_copy(update=gone) for row in record.history]
     without = curves_section(source_of(record.model_copy(update={"history": no_val})))

@@ -3,9 +3,10 @@
 import pytest
 
 from crossgraft.records import FineTuningComparisonRecord
-from crossgraft.report.blocks import Figure, Folded
+from crossgraft.report.blocks import Figure, Folded, Items
 from crossgraft.report.sections import KINDS
 from crossgraft.report.sections.tuning_comparison import (
+    compared_trainings_section,
     comparison_verdict_section,
     differences_section,
     mixed_weights_section,
@@ -14,7 +15,7 @@ from crossgraft.report.sections.tuning_comparison import (
 from crossgraft.report.tables import Table
 from crossgraft.report.terminal import record_as_text
 from crossgraft.words.comparison_words import answer_in_words, best_in_words, curve_in_words
-from support.comparison_records import EVIL, comparison_record, difference, variant
+from support.comparison_records import EVIL, comparison_record, difference, normed_comparison_record, variant
 
 
 def blocks_of(section, kind):
@@ -138,3 +139,60 @@ def test_the_terminal_has_100_columns_and_the_answer_last():
     assert "Differences in balanced accuracy" in text
     assert "Differences in" not in of_two
     assert "—" not in of_two
+
+
+def test_variants_of_a_network_with_batch_norm_stand_beside_untouched_weights(source_of):
+    record = normed_comparison_record(hcs="frozen")
+    table = blocks_of(variants_section(source_of(record)), Table)[0]
+    titles = [column.title for column in table.columns]
+    assert titles[4:9] == ["CKA", "CKA, debiased", "CKA, debiased, adapted", "BatchNorm", "Time / full"]
+    assert [[cell.text for cell in row[5:8]] for row in table.rows] == [
+        ["0.700", "0.750", "frozen"], ["0.400", "0.450", "train"], ["0.600", "0.650", "frozen"], ["0.900", "0.950", "train"],
+        ["—", "—", "—"],
+    ]  # fmt: skip
+    assert plain(table.notes[0]) == (
+        "BatchNorm statistics of the training images alone, with no weight changed, give a debiased CKA of 0.420."
+    )
+    trainings = blocks_of(compared_trainings_section(source_of(record)), Table)[0]
+    assert {"CKA, debiased, adapted", "CKA, adapted"} <= {column.title for column in trainings.columns}
+
+
+def test_without_batch_norm_there_is_no_column_and_no_note_of_it(source_of):
+    for section in (variants_section, compared_trainings_section):
+        table = blocks_of(section(source_of(comparison_record())), Table)[0]
+        assert not any("adapted" in column.title or "BatchNorm" in column.title for column in table.columns)
+        assert not any("BatchNorm" in note for note in table.notes)
+
+
+def test_how_many_are_done_is_shown_where_it_says_something(source_of):
+    def titles(record):
+        return [column.title for column in blocks_of(variants_section(source_of(record)), Table)[0].columns]
+
+    sound = [row for row in comparison_record().variants if not row.num_failed]
+    assert "Done" in titles(comparison_record())
+    assert "Done" in titles(comparison_record(variants=sound, seeds=[0, 1]))
+    assert "Done" not in titles(comparison_record(variants=sound))
+
+
+def test_different_batch_norms_are_a_caveat_of_comparing_similarity(source_of):
+    def caveats(record):
+        section = comparison_verdict_section(source_of(record))
+        return " ".join(item for block in blocks_of(section, Items) for item in block.items)
+
+    said = caveats(normed_comparison_record(hcs="frozen"))
+    assert "BatchNorm differs (hcs:0.6 and hcs:0.8: frozen; full and linear: train), so a difference in CKA" in said
+    assert "give a debiased CKA of 0.420. The same --batch-norm for all makes them comparable." in said
+    assert "BatchNorm differs" not in caveats(normed_comparison_record())
+    assert "BatchNorm differs" not in caveats(comparison_record())
+
+
+def test_what_keeps_most_says_where_full_has_moved_statistics_too():
+    assert "0.400 of full, whose BatchNorm statistics moved, too)" in answer_in_words(
+        normed_comparison_record(hcs="frozen")
+    )
+    for record in (
+        normed_comparison_record(),
+        normed_comparison_record(hcs="frozen", full="frozen"),
+        comparison_record(),
+    ):
+        assert "against 0.400 of full)" in answer_in_words(record)

@@ -6,7 +6,7 @@ from crossgraft.models.spec import ModelSpec
 from crossgraft.records import CheckRecord
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.tune.saving.save_model import describe_saved_model
-from support.tuning_records import EVIL, tuning_record
+from support.tuning_records import EVIL, kept_record, tuning_record
 
 
 def card(record):
@@ -46,7 +46,7 @@ def test_what_is_missing_is_said():
     text = card(record)
     assert "Probabilities are not calibrated (there are no val rows). The decision is the most probable class." in text
     assert "No metric was measured" in text
-    assert "cka 0.912" in text
+    assert "| network | CKA |\n|---|---:|\n| Fine-tuned | 0.912 |" in text
     assert "Of the pretrained weights: not stated" in text
     assert "not known whether one patient" in text
 
@@ -63,3 +63,18 @@ def test_names_are_text_and_never_markdown_or_html():
     assert "<script>" not in text
     assert "\\<script\\>" in text
     assert "a\\|b \\# c" in text
+
+
+def test_what_was_kept_stands_beside_what_batch_norm_does_and_in_words():
+    text = card(kept_record(mode="frozen", reason="because l2_sp compares features", num_moving=0))
+    changed = text.partition("## What fine-tuning changed")[2].partition("## Limits")[0]
+    assert "| network | CKA, debiased | CKA, debiased, adapted | CKA | CKA, adapted |" in changed
+    assert "| Fine-tuned | 0.450 | 0.710 | 0.500 | 0.750 |" in changed
+    assert "| Weights untouched, statistics re-estimated | 0.420 | 1.000 | 0.480 | 1.000 |" in changed
+    assert "Adapted: compared with the pretrained weights" in changed
+    assert "it is the training of its weights that changed the features" in changed
+    assert "- To keep: debiased CKA of 0.8 on val asked for, 0.790 reached; terms that keep features × 512" in changed
+    assert "- BatchNorm: frozen (because l2\\_sp compares features): 19 layers kept the statistics" in changed
+    assert "cka_" not in changed
+    assert "- Regulariser: L2-SP" in text
+    assert "BatchNorm" not in card(tuning_record())

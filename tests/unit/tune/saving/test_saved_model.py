@@ -21,7 +21,7 @@ from crossgraft.models.load import load_backbone
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import load_saved_model
 from support.tampering import change_sealed
-from support.tuning_records import tuning_record
+from support.tuning_records import kept_record, tuning_record
 
 
 @pytest.fixture(scope="module")
@@ -199,3 +199,19 @@ def test_a_newer_model_takes_the_place_of_the_older_one(folder, classifier, fact
     nn.init.zeros_(other.head.weight)
     save_model(folder, other, facts)
     assert torch.equal(load_saved_model(folder).logits(images), other.head.bias.detach().expand(5, 2))
+
+
+def test_a_model_of_a_version_that_knew_fewer_fields_is_read_and_one_that_lost_them_is_not(tmp_path, classifier):
+    save_model(tmp_path / "model", classifier, describe_saved_model(kept_record(), classifier, seed=3))
+    path, later = tmp_path / "model" / "model.json", ("batch_norm", "keep")
+    whole = json.loads(path.read_text())
+    fewer = {name: value for name, value in whole.items() if name not in later}
+    path.write_text(json.dumps(fewer))
+    with pytest.raises(DataError, match=r"was changed after it was written: batch_norm\.\S+, .*keep"):
+        load_saved_model(tmp_path / "model")
+    known = {key: digest for key, digest in whole["checksums"].items() if key.partition(".")[0] not in later}
+    path.write_text(json.dumps({**fewer, "checksums": known}))
+    assert load_saved_model(tmp_path / "model").facts.keep is None
+    path.write_text(json.dumps({**whole, "checksums": known}))
+    with pytest.raises(DataError, match="was changed after it was written: batch_norm"):
+        load_saved_model(tmp_path / "model")

@@ -170,3 +170,23 @@ def test_the_arguments_of_fine_tune_are_shown_by_name():
     assert set(theirs) <= set(own)
     assert set(own) - set(theirs) == {"compare", "seeds"}
     assert crossgraft.compare_fine_tunings is compare_fine_tunings
+
+
+@pytest.mark.usefixtures("normed_models")
+def test_a_network_with_batch_norm_has_its_modes_and_the_adapted_similarity(squares):
+    options = {**FAST, "model": "normed_models:normed", "epochs": 1}
+    found = compare_fine_tunings(squares, compare="full,hcs,linear", **options)
+    modes = {row.variant: row.batch_norm for row in found.record.variants}
+    assert modes == {"full": "train", "hcs": "frozen", "linear": "frozen"}
+    full = next(row for row in found.record.trainings if row.variant == "full")
+    assert found.record.full.cka_debiased_adapted.value == full.similarity["cka_debiased_adapted"]
+    assert found.record.variant("linear").cka_debiased_adapted is None  # its features did not move
+    frame, trainings = found.to_frame(), found.trainings()
+    assert frame.set_index("variant").loc["full", "cka_debiased_adapted"] == full.similarity["cka_debiased_adapted"]
+    assert frame.batch_norm.tolist() == [modes[name] for name in frame.variant]
+    assert "cka_debiased_untouched" in trainings.columns
+
+
+def test_a_network_without_batch_norm_has_no_columns_for_it(squares):
+    found = compare_fine_tunings(squares, compare="full,linear", **{**FAST, "epochs": 1})
+    assert not any("adapted" in name or "batch_norm" in name for name in (*found.to_frame(), *found.trainings()))

@@ -1,0 +1,49 @@
+"""What was to be kept, and what to do where it was not."""
+
+import pytest
+
+from crossgraft.records import BatchNormRecord, KeepRecord
+from crossgraft.words.keep_words import kept_in_words, missed_in_words
+
+
+def keep(*found, strengths=(2.0,), target=0.8):
+    return KeepRecord(target=target, found=list(found), strengths=list(strengths), tolerance=0.03)
+
+
+def norms(mode, num_moving, num_layers=19):
+    return BatchNormRecord(mode=mode, num_layers=num_layers, num_moving=num_moving)
+
+
+def test_folds_are_a_range_and_what_is_not_defined_is_said():
+    folds = keep(0.81, 0.784, None, strengths=[0.5, 120.4, 3.0])
+    assert kept_in_words(folds) == (
+        "debiased CKA of 0.8 on val asked for, 0.784 to 0.810 reached; terms that keep features × 0.5 to 120"
+    )
+    assert "asked for, not defined; terms" in kept_in_words(keep(None))
+
+
+def test_a_near_miss_does_not_look_like_a_hit():
+    assert "has a debiased CKA of 0.769 on val" in missed_in_words(keep(0.769))
+
+
+@pytest.mark.parametrize(
+    ("batch_norm", "advises_frozen"),
+    [
+        (None, False),
+        (norms("frozen", 0), False),
+        (norms("train", 0), False),
+        (norms("train", 0, 0), False),
+        (norms("train", 19), True),
+        (norms("adapt", 19), True),
+    ],
+)
+def test_frozen_statistics_are_advised_only_where_they_moved(batch_norm, advises_frozen):
+    said = missed_in_words(keep(0.5), batch_norm)
+    assert "Give more epochs or a lower --learning-rate" in said
+    assert ("--batch-norm frozen" in said) == advises_frozen
+    assert "--batch-norm" not in missed_in_words(keep(0.99), batch_norm)
+
+
+def test_features_that_keep_more_or_say_nothing_are_told_apart():
+    assert "a higher --learning-rate would move them" in missed_in_words(keep(0.95))
+    assert "is not defined" in missed_in_words(keep(None))
