@@ -18,7 +18,7 @@ LOOKS = {  # variant: colour (safe for the colour-blind), marker
     "hcs 0.8": ("#0072B2", "o"),
     "paper": ("#999999", "D"),
     "batch": ("#D55E00", "^"),
-    "cka": ("#CC79A7", "*"),
+    "repsim": ("#CC79A7", "*"),
     "procrustes": ("#E69F00", "P"),
 }
 FREE = "#56B4E9"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from repsim_figure import write_figure
 from repsim_text import PAGE
-from repsim_variants import DEFAULT, FORMS, WEIGHTS
+from repsim_variants import DEFAULT, FORMS, WEIGHTS, usual_weight
 from studies import Difference, difference_of, verdict
 from study_rows import Table
 from study_tables import Key, Tables, in_numbers, mean_and_interval, or_dash, over_pairs, over_seeds
@@ -198,7 +198,7 @@ def _orderings(tables: Tables, vit: str) -> str:
     for kind in KINDS:
         own = of_kind(tables, kind, vit)
         for first, second, metric, published in ORDERINGS:
-            for form in ("paper", "batch") if "repsim" in (first, second) else ("",):
+            for form in (DEFAULT, "paper", "batch") if "repsim" in (first, second) else ("",):
                 one, other = (form if name == "repsim" else name for name in (first, second))
                 number = _reference(kind) if metric == "cka_debiased" else metric
                 found, _ = paired(own, one, other, number)
@@ -221,8 +221,8 @@ def _weights(tables: Tables, vit: str) -> str:
     for kind in KINDS:
         own = of_kind(tables, kind, vit)
         for form in FORMS:
-            for weight in sorted(WEIGHTS):
-                name = form if weight == 1 else f"{form} × {weight:g}"
+            for weight in sorted({*WEIGHTS, usual_weight(form)}):
+                name = form if weight == usual_weight(form) else f"{form} × {weight:g}"
                 cells = [over_seeds(_seed_zero(values(own, name, metric))) for metric in ("accuracy", _reference(kind))]
                 if "–" not in cells:
                     lines.append(f"| {kind.title} | {form} | {weight:g} | {' | '.join(cells)} |")
@@ -330,7 +330,7 @@ def _published(tables: Tables, vit: str) -> str:
         "|---" * 6 + "|",
     ]
     for variant, (accuracy, cka) in PAPER.items():
-        for name in ("paper", "batch") if variant == "repsim" else (variant,):
+        for name in (DEFAULT, "paper", "batch") if variant == "repsim" else (variant,):
             here = [over_seeds(comparable(own, name, metric)) for metric in ("accuracy", "cka", "cka_debiased")]
             lines.append(
                 f"| {variant if name == variant else f'repsim ({name})'} | {accuracy:.2f} | {or_dash(cka)} | {' | '.join(here)} |"

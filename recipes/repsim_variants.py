@@ -5,20 +5,24 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 MODES_OF_BATCH_NORM = ("train", "frozen", "adapt")
+DEFAULT = "repsim"
+"""What ``--regularizer repsim`` says on its own: 1 − CKA with weight 0.3."""
 FORMS = {
-    "cka": "mode=cka",
-    "paper": "preset=paper",
+    DEFAULT: "mode=cka",
     "batch": "reference=batch",
+    "paper": "preset=paper",
     "procrustes": "mode=procrustes",
 }
 """Of RepSim: name → options."""
 WEIGHTS = (1.0, 0.1, 10.0)
-BETWEEN = (0.3,)
-"""Further weights of the default."""
-DEFAULT = "cka"
-"""What ``--regularizer repsim`` is, with BatchNorm trained as without a regulariser."""
+"""All but the default have the first where no other is said."""
 CURVE_ENDS = ("full", "linear")
 """They leave run directories, because the interpolated networks lie between them."""
+
+
+def usual_weight(form: str) -> float:
+    """Weight where no other is said."""
+    return 0.3 if form == DEFAULT else WEIGHTS[0]
 
 
 class Variant(NamedTuple):
@@ -54,20 +58,17 @@ def _kinds() -> list[tuple[tuple[str, ...], str, dict[str, Any]]]:
     kinds = [
         (("train", "adapt"), "linear", {"method": "linear"}),
         (("train", "frozen"), "full", {}),
+        (of_features, DEFAULT, {"regularizer": "repsim"}),
         (of_features, "batch", {"regularizer": f"repsim:{FORMS['batch']}"}),
-        (of_features, "cka", {"regularizer": f"repsim:{FORMS['cka']}"}),
         (of_features, "paper", {"regularizer": f"repsim:{FORMS['paper']}"}),
         (of_features, "hcs 0.8", {"regularizer": "hcs:0.8"}),
         (of_features, "procrustes", {"regularizer": f"repsim:{FORMS['procrustes']}"}),
         (("train", "frozen"), "l2_sp", {"regularizer": "l2_sp"}),
     ]
-    kinds += [
-        (of_features, f"{DEFAULT} × {weight:g}", {"regularizer": f"repsim:{weight:g},{FORMS[DEFAULT]}"})
-        for weight in BETWEEN
-    ]
-    for weight in WEIGHTS[1:]:
+    for weight in WEIGHTS:
         kinds += [
             (of_features, f"{name} × {weight:g}", {"regularizer": f"repsim:{weight:g},{said}"})
             for name, said in FORMS.items()
+            if name == DEFAULT or weight != WEIGHTS[0]
         ]
     return kinds

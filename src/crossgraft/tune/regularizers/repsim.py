@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -135,16 +135,8 @@ class RepSim(Regularizer):
     @property
     def _of_covariances(self) -> list[str]:
         """Options that were given and are about covariances."""
-        given = {
-            "preset": self.preset != "auto",
-            "reference": self.reference is not None,
-            "normalize": self.normalize is not None,
-            "learn_q": not self.learn_q,
-            "q_learning_rate": self.q_learning_rate is not None,
-            "learn_alpha": self.learn_alpha,
-            "mean_weight": self.mean_weight > 0,
-        }
-        return [name for name, is_given in given.items() if is_given]
+        about = ("preset", "reference", "normalize", "learn_q", "q_learning_rate", "learn_alpha", "mean_weight")
+        return [each.name for each in fields(self) if each.name in about and getattr(self, each.name) != each.default]
 
     @property
     def _form(self) -> str:
@@ -153,9 +145,8 @@ class RepSim(Regularizer):
 
     @property
     def _strength(self) -> float:
-        if self.weight is not None:
-            return self.weight
-        return _WEIGHT_OF_CKA if self._form == "cka" else 1.0
+        usual = _WEIGHT_OF_CKA if self._form == "cka" else 1.0
+        return usual if self.weight is None else self.weight
 
     @property
     def _source(self) -> str:
