@@ -176,7 +176,7 @@ MUTATIONS = {
         ("tune/engine/keep.py", "+ DAMPING * (before - similarity)", ""),
         ("tune/engine/keep.py", "            return strength\n", "            return WEAKEST\n"),
         ("tune/engine/step.py", "strength if keeps_reference(regularizer) else 1.0", "strength"),
-        ("tune/engine/step.py", "total = total + factor * terms", "total = total + terms"),
+        ("tune/engine/step.py", "total + _factor(regularizer, strength) * terms", "total + terms"),
         ("tune/regularizers/l2_sp.py", "rate * update.strength", "rate"),
         ("tune/engine/phase_run.py", "best is None or is_nearer or (", "best is None or ("),
         ("tune/engine/phase_run.py", "(not is_farther and", "("),

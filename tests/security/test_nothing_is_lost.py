@@ -34,7 +34,7 @@ FINISHED = [
     [*TUNE, "--method", "linear", "--out", "linear", "--no-store"],
 ]
 COMMANDS = {
-    "tune": [*TUNE, "--regularizer", "repsim", "--checkpoint-every", "1", "--out", "run"],
+    "tune": [*TUNE, "--regularizer", "repsim:preset=paper", "--checkpoint-every", "1", "--out", "run"],
     "rank": ["rank", "images", "--models", "zoo.yaml", *OWN, "--cache-dir", "cache", "--out", "run", *COMMON],
     "export": ["export", "full", "--format", "torch", *OWN, "--out", "run", "--quiet"],
     "interpolate": ["interpolate", "full", "linear"],

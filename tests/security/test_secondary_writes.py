@@ -131,7 +131,7 @@ def test_a_cache_folder_that_can_not_be_made_keeps_the_training(workspace, comma
     (workspace / "file").touch()
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(workspace / "file" / "cache"))
     with pytest.warns(CrossgraftWarning, match="are computed again by the next training: .*Not a directory"):
-        outcome = command(*TUNE, "--regularizer", "repsim")
+        outcome = command(*TUNE, "--regularizer", "repsim:preset=paper")
     assert outcome.code == 0, outcome.err
     assert "The result was not added to the known results: " in outcome.err
     assert (workspace / "run" / "model" / "model.json").is_file()

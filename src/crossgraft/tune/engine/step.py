@@ -121,9 +121,9 @@ class TrainingStep:
         self._clip(step)
         self.optimizer.step()
         if self.regularizers:
-            update = StepUpdate(self.classifier, self.named.learning_rates(), self.settings.strength)
+            rates = self.named.learning_rates()
             for regularizer in self.regularizers:
-                regularizer.after_step(update)
+                regularizer.after_step(StepUpdate(self.classifier, rates, _factor(regularizer, self.settings.strength)))
         return values
 
     def _parts(self, batch: StepBatch) -> list[_Part]:
@@ -176,8 +176,7 @@ class TrainingStep:
             )
             for name, term in regularizer.loss(context).items():
                 terms[f"{regularizer.name}/{name}"] = term * part.term_weight
-                factor = self.settings.strength if keeps_reference(regularizer) else 1.0
-                total = total + factor * terms[f"{regularizer.name}/{name}"]
+                total = total + _factor(regularizer, self.settings.strength) * terms[f"{regularizer.name}/{name}"]
         return {"loss": total, **terms}
 
     def _over_all_processes(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
@@ -195,6 +194,11 @@ class TrainingStep:
         # The scaler of float16 expects infinite gradients now and then, and leaves out such a step.
         if self.settings.precision != "16-mixed" and norm is not None:
             refuse_non_finite({"norm of the gradient": float(norm)}, step)
+
+
+def _factor(regularizer: Regularizer, strength: float) -> float:
+    """What its terms are multiplied by: what compares with nothing is as strong as it says."""
+    return strength if keeps_reference(regularizer) else 1.0
 
 
 def refuse_non_finite(values: Mapping[str, float], step: int) -> None:

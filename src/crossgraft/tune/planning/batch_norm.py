@@ -9,7 +9,7 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.options.tuning import BatchNormMode
 from crossgraft.tune.engine.batch_norm import BATCH_SIZE, batch_norms_of
 from crossgraft.tune.engine.modes import training_batch_norms, without_moving_statistics
-from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.methods._method import AddsAdapters, Selection
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.regularizers._regularizer import keeps_reference
 from crossgraft.words.formatting import counted
@@ -74,11 +74,20 @@ def choose_batch_norm(
         return BatchNorm("train", "", 0), notes if asked else []
     moving = training_batch_norms(classifier, selection)
     if asked is not None:
-        is_idle = asked in ("train", "frozen") and not moving
-        notes = [f"--method {plugins.method.name} keeps the statistics of BatchNorm as they are anyway."]
-        return BatchNorm(asked, "", len(layers)), notes if is_idle else []
+        return BatchNorm(asked, "", len(layers)), _on_what_was_asked(asked, plugins, moves=bool(moving))
     keepers = [each.name for each in plugins.regularizers if keeps_reference(each)]
     return BatchNorm("train", _WHY_TRAIN if keepers and moving else "", len(layers)), []
+
+
+def _on_what_was_asked(asked: BatchNormMode, plugins: Plugins, *, moves: bool) -> list[str]:
+    if asked == "adapt":
+        beside_adapters = (
+            "The estimated statistics are part of the saved model, but not of an adapter alone (export --format peft, "
+            "--adapter): that is put into the pretrained network, which has other ones."
+        )
+        return [beside_adapters] if isinstance(plugins.method, AddsAdapters) else []
+    idle = f"--method {plugins.method.name} keeps the statistics of BatchNorm as they are anyway."
+    return [] if moves else [idle]
 
 
 def selection_with(batch_norm: BatchNorm, classifier: Classifier, selection: Selection) -> Selection:

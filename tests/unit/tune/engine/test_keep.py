@@ -117,6 +117,10 @@ def test_a_strength_is_a_factor_of_the_weight_and_terms_are_told_without_it(weak
 
 
 def test_what_compares_with_nothing_is_as_strong_as_it_says():
-    common = {"epochs": 1, "regularizers": [BSS(0.3)]}
+    class Told(BSS):
+        def after_step(self, update):
+            assert update.strength == 1
+
+    common = {"epochs": 1, "regularizers": [Told(0.3)]}
     plain, _ = train_one("plain", **common)
     assert same_bits(train_one("plain", **common, strength=7.0)[0], plain)

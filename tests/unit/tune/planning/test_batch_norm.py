@@ -89,6 +89,12 @@ def test_a_method_that_moves_no_statistics_says_so():
     assert chosen("adapt", method="linear")[:2] == (BatchNorm("adapt", "", 1), [])  # of another start
 
 
+def test_an_adapter_alone_has_no_statistics():
+    decided, (said,), _ = chosen("adapt", method="lora:2", regularizer="repsim")
+    assert decided.mode == "adapt"
+    assert "not of an adapter alone (export --format peft" in said
+
+
 def test_the_plan_says_where_estimated_statistics_come_from_and_that_few_images_say_little():
     (many,), (few,) = BatchNorm("adapt", "", 2).notes(96), BatchNorm("adapt", "", 1).notes(95)
     assert many.startswith("Mean and variance of 2 BatchNorm layers are estimated on the training images")

@@ -252,10 +252,11 @@ def test_q_moves_and_stays_orthogonal_in_a_training(tmp_path):
 @pytest.mark.parametrize("batch_size", [7, 11], ids=["rows are exchanged", "sums are exchanged"])
 def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(batch_size):
     """Eight features: below them rows go from process to process, above them sums."""
-    learned = {"mean_weight": 0.5, "learn_alpha": True, "q_learning_rate": 0.05}
-    parts = [RepSim(2.0), _Second(3.0, reference="dataset", **learned), _Third(1.0, mode="procrustes")]
-    parts += [_Fourth(1.0, mode="cka"), _Fifth(2.0, **learned)]
-    common = {"feed": DoubleSet(batch_size), "precision": "64-true", "epochs": 1}
+    learned = {"mean_weight": 0.5, "learn_alpha": True, "q_learning_rate": 0.02}
+    parts = [RepSim(2.0), _Second(0.3, reference="dataset", **learned), _Third(1.0, mode="procrustes")]
+    parts += [_Fourth(1.0, mode="covariance"), _Fifth(2.0, **learned)]
+    # Plain descent: at first the terms are 0 but for rounding, which AdamW would blow up by 1 / eps.
+    common = {"feed": DoubleSet(batch_size), "precision": "64-true", "optimizer": "sgd", "learning_rate": 0.01}
     one, alone = train_one("plain", **common, regularizers=parts)
     two, together = train_one("plain", num_processes=2, **common, regularizers=parts)
     free, _ = train_one("plain", **common)
@@ -265,7 +266,7 @@ def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(batch_siz
         assert first.terms == pytest.approx(second.terms, abs=1e-10)
     for part in parts:  # each of them moves what is compared
         moved, _ = train_one("plain", **common, regularizers=[part])
-        assert largest_difference(moved, free) > 1e-6, part.name
+        assert largest_difference(moved, free) > 1e-8, part.name
 
 
 class _Second(RepSim):
