@@ -188,7 +188,7 @@ def make_curve(job: Training, arguments: argparse.Namespace) -> None:
     settings = " ".join([settings_of(job, arguments), "alphas=" + ",".join(f"{alpha:g}" for alpha in ALPHAS)])
     if table.has_curve(short(job.spec), job.seed, settings):
         return
-    known = variants(has_batch_norm=True)
+    known = variants(has_batch_norm="batch_norm" in job.options)
     sides = {name: value for name, value in job.options.items() if name == "image_size"}
     ends = [job._replace(variant=name, options={**known[name].options, **sides}) for name in CURVE_ENDS]
     for end in ends:

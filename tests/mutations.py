@@ -145,12 +145,6 @@ MUTATIONS = {
     "unit/tune/regularizers/test_procrustes.py": [
         ("tune/regularizers/_procrustes.py", "features - features.mean(0)", "features")
     ],
-    "unit/tune/regularizers/test_gram.py": [
-        ("tune/regularizers/_gram.py", "(gram - target).square().sum()", "(gram - target).sum().square()"),
-        ("tune/regularizers/_gram.py", "torch.where(size > 0, size, 1)", "size"),
-        ("tune/regularizers/_gram.py", "centred_features(reference.detach())", "centred_features(reference)"),
-        ("tune/regularizers/_procrustes.py", "* torch.finfo(features.dtype).eps * torch", "* 0 * torch"),
-    ],
     "unit/tune/regularizers/test_covariance.py": [("tune/regularizers/_covariance.py", "rows - mean.detach()", "rows")],
     "unit/tune/batch_transforms/test_mixing.py": [
         ("tune/batch_transforms/mixup.py", "targets[partners].lerp_(targets, share)", "targets"),
@@ -173,14 +167,23 @@ MUTATIONS = {
         ("tune/engine/batch_norm.py", "layer.num_batches_tracked.clone()", "layer.num_batches_tracked"),
     ],
     "unit/tune/engine/test_keep.py": [
-        ("tune/engine/keep.py", "+ DAMPING * (before - similarity)", ""),
-        ("tune/engine/keep.py", "            return strength\n", "            return WEAKEST\n"),
+        ("tune/engine/keep.py", "0.0 if distance <= TOLERANCE else distance", "distance"),
         ("tune/engine/step.py", "strength if keeps_reference(regularizer) else 1.0", "strength"),
-        ("tune/engine/step.py", "total + _factor(regularizer, strength) * terms", "total + terms"),
+        ("tune/engine/step.py", "total + _factor(regularizer, self.settings.strength) * terms", "total + terms"),
         ("tune/regularizers/l2_sp.py", "rate * update.strength", "rate"),
         ("tune/engine/phase_run.py", "best is None or is_nearer or (", "best is None or ("),
         ("tune/engine/phase_run.py", "(not is_farther and", "("),
         ("tune/engine/phase.py", "features_are_fixed=True), main", "features_are_fixed=True, keep=job.keep), main"),
+    ],
+    "unit/tune/test_keep_search.py": [
+        ("tune/keep_search.py", "1 - _INSIDE)", "1)"),
+        (
+            "tune/keep_search.py",
+            "_farther(sorted(above, reverse=True), 1 / _STEP)",
+            "_farther(sorted(above), 1 / _STEP)",
+        ),
+        ("tune/keep_search.py", "if len(tried) >= MOST_TRAININGS or", "if"),
+        ("tune/keep_search.py", "math.exp(start + share * (end - start))", "math.exp(end + share * (start - end))"),
     ],
     "unit/tune/planning/test_batch_norm.py": [
         ("tune/planning/batch_norm.py", "plugins.regularizers if keeps_reference(each)]", "plugins.regularizers]"),

@@ -230,20 +230,19 @@ def test_a_trained_network_has_the_weights_of_its_training_in_their_number_type(
     assert all(torch.equal(value, state[name]) for name, value in found.state_dict().items())
 
 
-def row(phase, epoch, loss, metrics=None, strength=1.0):
+def row(phase, epoch, loss, metrics=None):
     metrics = {"loss": loss, "auc": math.nan, **(metrics or {})}
-    return TrainedEpoch(phase, epoch, 0.1, {"loss": 1.0, "l2_sp/body": 0.2}, metrics, 1.0, False, strength)
+    return TrainedEpoch(phase, epoch, 0.1, {"loss": 1.0, "l2_sp/body": 0.2}, metrics, 1.0, False)
 
 
 def test_epochs_count_on_after_those_of_the_head_and_one_is_the_best():
     similarity = {"cka": 0.4, "cka_debiased": 0.3, "cka_adapted": 0.2, "cka_debiased_adapted": 0.1}
-    history = [row("head", 0, 0.9), row("all", 0, 0.8), row("all", 1, 0.7, similarity, strength=4.0)]
+    history = [row("head", 0, 0.9), row("all", 0, 0.8), row("all", 1, 0.7, similarity)]
     rows = epoch_rows(GridTraining(2, {"batch_size": 8}), history, metric="auc", best_epoch=1)
     assert [(r.epoch, r.stage, r.is_best) for r in rows] == [(1, "head", False), (2, "all", False), (3, "all", True)]
     assert {r.job for r in rows} == {"fold-2 batch_size=8"}
     assert rows[0].terms == {"l2_sp/body": 0.2}
     assert rows[0].val_metric is None
-    assert [r.strength for r in rows] == [None, 1.0, 4.0]
     similarity = [rows[2].val_cka, rows[2].val_cka_debiased, rows[2].val_cka_adapted, rows[2].val_cka_debiased_adapted]
     assert similarity == [0.4, 0.3, 0.2, 0.1]
     assert rows[1].val_cka_debiased_adapted is None

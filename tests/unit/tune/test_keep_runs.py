@@ -52,7 +52,9 @@ def test_what_is_out_of_reach_is_said_with_what_was_reached():
     record = fine_tune(squares(), **{**KEPT, "learning_rate": 1e-9}, keep=0.5, reporter=Reporter(said)).record
     assert not record.keep.is_reached
     (warning,) = [each for each in record.warnings if "--keep 0.5 was not reached" in each]
-    assert re.search(r"has a debiased CKA of (0\.9\d|1\.00) on val", warning) and "a higher --learning-rate" in warning
+    assert (
+        re.search(r"has a debiased CKA of (0\.9\d+|1\.000) on val", warning) and "a higher --learning-rate" in warning
+    )
 
 
 def test_each_fold_has_its_own_and_the_nearest_grid_point_is_picked():

@@ -33,14 +33,10 @@ def test_every_regularizer_says_whether_it_compares_with_the_start():
 
 
 @pytest.mark.parametrize("regularizer", KEEPERS)
-def test_beside_what_compares_with_the_start_statistics_are_kept_and_the_plan_says_why(regularizer):
+def test_beside_what_compares_with_the_start_statistics_move_too_and_the_plan_says_why(regularizer):
     decided, said, moving = chosen(regularizer=regularizer)
-    assert (decided.mode, decided.num_layers, said, moving) == ("frozen", 1, [], [])
-    assert decided.in_words == f"frozen (because {regularizer} compare features)"
-
-
-def test_all_of_them_are_named():
-    assert chosen(regularizer="hcs,bss,l2_sp")[0].reason == "because hcs and l2_sp compare features"
+    assert (decided.mode, decided.num_layers, said, moving) == ("train", 1, [], ["body.norm"])
+    assert decided.in_words == f"train ({decided.reason})" and "features are kept" in decided.reason
 
 
 @pytest.mark.parametrize(

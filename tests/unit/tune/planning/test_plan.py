@@ -269,6 +269,7 @@ def planned(classifier, method, *, points=({},), num_folds=1, notes=(), cost=Non
         selection=chosen.method.select(classifier),
         settings=TrainerSettings(epochs=10, batch_size=20),
         rule=SelectionRule(),
+        keep=None,
         batch_norm=NO_BATCH_NORM,
         request=Mock(points=points),
         rows=Mock(parts=[FoldRows(*map(np.arange, (100, 30, 10)))] * num_folds),

@@ -1,11 +1,13 @@
 """RepSim inside the trainer: what it does to a training, to several processes, to a resumed run."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from crossgraft.errors import DataError, DivergedError, UsageError
+from crossgraft.similarity import linear_cka
 from crossgraft.tune.choice import choose, spell
 from crossgraft.tune.regularizers import REGULARIZERS, Regularizer, RepSim
 from support.regularizing import context_of
@@ -47,8 +49,8 @@ def test_it_is_a_regularizer_with_plain_options():
         ({"mean_weight": float("inf")}, "mean_weight of repsim"),
         ({"q_learning_rate": 0.0}, "q_learning_rate of repsim"),
         ({"passes": 0}, "passes of repsim"),
-        ({"mode": "procrustes", "mean_weight": 0.1}, "one by one, .*; mean_weight of repsim is about mode=covariance"),
-        ({"mode": "procrustes", "learn_alpha": True, "learn_q": False}, "learn_alpha, learn_q of repsim are about"),
+        ({"mode": "procrustes", "mean_weight": 0.1}, "one by one; mean_weight of repsim is about mode=covariance"),
+        ({"mode": "procrustes", "learn_alpha": True, "learn_q": False}, "learn_q, learn_alpha of repsim are about"),
         ({"mode": "procrustes", "q_learning_rate": 0.1}, "q_learning_rate of repsim is about"),
         ({"mode": "procrustes", "reference": "dataset_aug"}, "reference of repsim is about"),
         ({"mode": "cka", "reference": "dataset"}, "reference of repsim is about"),
@@ -79,13 +81,63 @@ def test_preset_paper_is_what_the_paper_says_and_what_is_given_counts():
     batch = classifier.features(context.images).T.cov().detach()
     now = features.T.cov()
     of_paper, of_batch = ((now - start).square().sum().item() for start in (whole, batch))
-    assert term() == pytest.approx(of_batch / batch.square().sum().item(), rel=1e-10)
+    assert term(mode="covariance") == pytest.approx(of_batch / batch.square().sum().item(), rel=1e-10)
     assert term(preset="paper") == pytest.approx(of_paper, rel=1e-10)
     assert term(preset="paper", normalize="ref") == pytest.approx(of_paper / whole.square().sum().item(), rel=1e-10)
     assert term(preset="paper", reference="batch") == pytest.approx(of_batch, rel=1e-10)
     assert term(reference="dataset") == pytest.approx(of_paper / whole.square().sum().item(), rel=1e-10)
-    assert term(reference="batch", normalize="ref") == term()
-    assert RepSim(mode="cka", reference="batch") != RepSim(mode="cka")  # another spelling of the same
+    assert term(reference="batch", normalize="ref") == term(mode="covariance") == term(reference="batch")
+
+
+def test_on_its_own_it_is_the_similarity_of_the_batch_and_weighs_less():
+    """Against the measure itself, of the features of the same images before."""
+    classifier, feed = build_classifier("plain").double(), DoubleSet()
+    features = torch.rand(10, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    context = context_of(classifier, feed.images[:10], features=features)
+    before = classifier.features(context.images).detach()
+    lost = 1 - linear_cka(before.numpy(), features.numpy(), debiased=True)
+    for options, weight in (({}, 0.3), ({"mode": "cka"}, 0.3), ({"weight": 2.0}, 2.0)):
+        regularizer = RepSim(**options)
+        regularizer.attach(classifier, feed)
+        assert regularizer.loss(context)["cka"].item() == pytest.approx(weight * lost, rel=1e-10)
+        assert regularizer.parameter_groups() == [] and regularizer.state_dict() == {}
+    three = features[:3].clone().requires_grad_()
+    (term,) = regularizer.loss(context_of(classifier, feed.images[:3], features=three)).values()
+    term.backward()
+    assert term == 0 and not three.grad.any()
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"learn_q": False}, {"reference": "dataset"}, {"preset": "paper"}, {"mean_weight": 1.0}, {"normalize": "ref"}],
+)
+def test_an_option_of_covariances_asks_for_them_with_the_weight_of_the_paper(option):
+    classifier, feed = build_classifier("plain").double(), DoubleSet()
+    features = torch.rand(10, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    context = context_of(classifier, feed.images[:10], features=features)
+    found = []
+    for said in (option, {**option, "weight": 1.0, "mode": "covariance"}):
+        regularizer = RepSim(**said)
+        regularizer.attach(classifier, feed)
+        found.append(regularizer.loss(context))
+    assert found[0].keys() == found[1].keys() and "covariance" in found[0]
+    assert all(found[0][name].item() == found[1][name].item() for name in found[0])
+
+
+def test_fewer_images_than_a_debiased_cka_needs_are_refused_before_training():
+    situation = SimpleNamespace(images_at_once=3, shows_plain_images=True, moves_batch_norms=False)
+    assert "at least 4 images at a time, and there are 3" in RepSim().conflicts(situation)
+    assert RepSim(mode="procrustes").conflicts(situation) is None
+    situation.images_at_once = 4
+    assert RepSim().conflicts(situation) is None
+
+
+def test_covariances_beside_trained_batch_norm_are_remarked():
+    situation = SimpleNamespace(
+        images_at_once=64, shows_plain_images=True, moves_batch_norms=True, changes_images=False
+    )
+    assert any("--batch-norm frozen or adapt" in said for said in RepSim(preset="paper").remarks(situation))
+    assert not any("--batch-norm" in said for said in RepSim().remarks(situation))
 
 
 def test_at_weight_0_a_training_ends_with_the_bits_of_one_without():
@@ -113,17 +165,17 @@ def test_looking_at_the_images_changes_neither_network_nor_random_state(options)
 @pytest.mark.parametrize(
     "regularizer",
     [
-        RepSim(100.0),
+        RepSim(100.0, mode="covariance"),
         RepSim(100.0, reference="dataset"),
         RepSim(10.0, mode="procrustes"),
-        RepSim(10.0, mode="cka"),
+        RepSim(1.0),
         RepSim(100.0, learn_q=False),
     ],
 )
 def test_the_term_stays_smaller_than_it_is_without(regularizer):
     """Started again at what a training without it ends with, measured by the same term."""
-    name = f"repsim/{regularizer.mode}"
-    common = {"epochs": 3, "learning_rate": 0.05}
+    name = f"repsim/{regularizer._form}"
+    common = {"epochs": 3, "learning_rate": 0.01 if regularizer._form == "cka" else 0.05}
     _, free = train_one("plain", regularizers=[replace(regularizer, weight=1e-9)], **common)
     _, held = train_one("plain", regularizers=[regularizer], **common)
     without = free.history[-1].terms[name] / 1e-9
@@ -233,7 +285,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(options, tmp_path):
 
 
 def test_a_checkpoint_of_other_options_is_refused():
-    regularizer = RepSim()
+    regularizer = RepSim(mode="covariance")
     regularizer.attach(build_classifier("plain"))
     assert regularizer.state_dict().keys() == {"q"}
     with pytest.raises(UsageError, match="other options"):

@@ -17,14 +17,24 @@ def without():
         (HCS(lam=1.0), HCS(lam=0.9)),
         (RepSim(weight=0.0), RepSim(weight=0.1)),
         (RepSim(weight=0.0, preset="paper"), RepSim(weight=0.1, preset="paper")),
-        (RepSim(weight=0.0, mode="cka"), RepSim(weight=0.1, mode="cka")),
+        (RepSim(weight=0.0, mode="covariance"), RepSim(weight=0.1, mode="covariance")),
         (RepSim(weight=0.0, mode="procrustes"), RepSim(weight=0.1, mode="procrustes")),
         (L2SP(alpha=0.0, beta=0.0), L2SP(alpha=0.1, beta=0.0)),
         (L2SP(alpha=0.0, beta=0.0, decoupled=True), L2SP(alpha=0.1, beta=0.0, decoupled=True)),
         (DELTA(alpha=0.0, beta=0.0), DELTA(alpha=0.1, beta=0.0)),
         (BSS(weight=0.0), BSS(weight=0.1)),
     ],
-    ids=["hcs", "repsim", "repsim of the paper", "gram", "procrustes", "l2_sp", "l2_sp decoupled", "delta", "bss"],
+    ids=[
+        "hcs",
+        "repsim",
+        "repsim of the paper",
+        "covariance",
+        "procrustes",
+        "l2_sp",
+        "l2_sp decoupled",
+        "delta",
+        "bss",
+    ],
 )
 def test_nothing_moves_a_bit_at_strength_zero(at_zero, above, without):
     assert same_bits(train_one("dropout", epochs=1, regularizers=[at_zero])[0], without)
