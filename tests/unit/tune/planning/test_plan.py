@@ -259,6 +259,22 @@ def test_batch_norm_over_several_processes_names_the_ways_out():
         refuse_contradictions(situation(trained_batch_norms=("body.bn",), settings={"num_processes": 2}))
 
 
+def test_fewer_images_than_a_debiased_cka_needs_are_refused_before_training():
+    few = {"settings": {"batch_size": 3}}
+    with pytest.raises(UsageError, match="at least 4 images at a time, and there are 3"):
+        refuse_contradictions(situation(plugins=plugins(regularizer="repsim"), **few))
+    refuse_contradictions(situation(plugins=plugins(regularizer="repsim:mode=procrustes"), **few))
+    refuse_contradictions(situation(plugins=plugins(regularizer="repsim"), settings={"batch_size": 4}))
+
+
+def test_covariances_beside_trained_batch_norm_are_remarked():
+    def said(regularizer, *trained):
+        return " ".join(notes_on(situation(plugins=plugins(regularizer=regularizer), trained_batch_norms=trained)))
+
+    assert "--batch-norm frozen or adapt" in said("repsim:preset=paper", "body.bn")
+    assert "--batch-norm" not in said("repsim:preset=paper") and "--batch-norm" not in said("repsim", "body.bn")
+
+
 def planned(classifier, method, *, points=({},), num_folds=1, notes=(), cost=None, **choices):
     """The record of a plan for 100 training and 30 validation rows."""
     chosen = plugins(method=method, **choices)

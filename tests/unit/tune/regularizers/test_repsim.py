@@ -1,7 +1,6 @@
 """RepSim inside the trainer: what it does to a training, to several processes, to a resumed run."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -122,22 +121,6 @@ def test_an_option_of_covariances_asks_for_them_with_the_weight_of_the_paper(opt
         found.append(regularizer.loss(context))
     assert found[0].keys() == found[1].keys() and "covariance" in found[0]
     assert all(found[0][name].item() == found[1][name].item() for name in found[0])
-
-
-def test_fewer_images_than_a_debiased_cka_needs_are_refused_before_training():
-    situation = SimpleNamespace(images_at_once=3, shows_plain_images=True, moves_batch_norms=False)
-    assert "at least 4 images at a time, and there are 3" in RepSim().conflicts(situation)
-    assert RepSim(mode="procrustes").conflicts(situation) is None
-    situation.images_at_once = 4
-    assert RepSim().conflicts(situation) is None
-
-
-def test_covariances_beside_trained_batch_norm_are_remarked():
-    situation = SimpleNamespace(
-        images_at_once=64, shows_plain_images=True, moves_batch_norms=True, changes_images=False
-    )
-    assert any("--batch-norm frozen or adapt" in said for said in RepSim(preset="paper").remarks(situation))
-    assert not any("--batch-norm" in said for said in RepSim().remarks(situation))
 
 
 def test_at_weight_0_a_training_ends_with_the_bits_of_one_without():
