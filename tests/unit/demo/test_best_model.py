@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 
 from crossgraft.cli.main import main
 from crossgraft.data import open_dataset
-from crossgraft.demo.best_model import BestModelOptions, best_candidate, tune_best_model
+from crossgraft.demo.best_model import BestModelOptions, best_candidate, best_of_others, tune_best_model
 from crossgraft.demo.toy_models import toy_cnn
 from crossgraft.demo.training import seeded_initialisation
 from crossgraft.models import ModelSpec
@@ -56,6 +56,31 @@ def test_the_first_candidate_by_the_primary_score_is_taken():
     rankings = [ranked("leep", **{"best by leep": 1}), ranked("logme", second=2, random=None, first=1)]
     ranking = make_ranking().model_copy(update={"rankings": rankings})
     assert best_candidate(ranking, specs).name == "first"
+
+
+def test_the_first_of_another_architecture_is_compared_too():
+    families = {"first": "cnn", "second": "cnn", "third": "vit", "fourth": "vit", "random": "other"}
+    specs = [ModelSpec(name, "a", family=family) for name, family in families.items()]
+    ranks = {"fourth": 4, "third": 3, "second": 2, "first": 1, "random": None}
+    rows = [RankRow(model=name, role="candidate", rank=rank, not_separable_from=[]) for name, rank in ranks.items()]
+    by_score = RankingByScore(score="logme", rows=rows, pairs=[], best_shuffled=None, num_shuffled=0)
+    ranking = make_ranking().model_copy(update={"rankings": [by_score]})
+    assert best_of_others(ranking, specs, specs[0]).name == "third"
+    assert best_of_others(ranking, specs[:2], specs[0]) is None
+
+
+def test_another_model_gets_its_own_comparison_page(made, demo_data, tmp_path):
+    folder, _ = made
+    weights = folder / "best_model.safetensors"
+    spec = ModelSpec("toy · test", "crossgraft.demo.toy_models:toy_cnn", str(weights), {"num_classes": 2}, "toy")
+    brief = replace(OPTIONS, epochs=1)
+    record = tune_best_model(
+        spec, demo_data, brief, other=replace(spec, name="other"), folder=tmp_path, reporter=Reporter(quiet=True)
+    )
+    assert record.other.model == record.other.comparison.model.name == "other"
+    for file in ("other_model.yaml", "other_model.safetensors", f"{record.other.compare_folder}/report.html"):
+        assert (tmp_path / file).is_file()
+    assert {row.variant for row in record.other.comparison.variants} == {"full", "linear", "repsim"}
 
 
 def test_training_writers_train_and_pick_and_unseen_writers_measure(made, demo_data):
@@ -121,7 +146,7 @@ def test_the_printed_commands_run_and_give_the_same_numbers(made, tmp_path, monk
 def test_three_ways_to_fine_tune_are_compared_on_the_unseen_writers(made):
     _, record = made
     comparison = record.comparison
-    assert {row.variant for row in comparison.variants} == {"full", "linear", "repsim:mode=procrustes"}
+    assert {row.variant for row in comparison.variants} == {"full", "linear", "repsim"}
     assert comparison.full.metric.value == next(r.value for r in record.metrics if r.metric == record.primary_metric)
     assert comparison.variant("linear").cka.value == pytest.approx(1)
     assert [point.alpha for point in comparison.interpolation[0].points] == [0, 0.5, 1]

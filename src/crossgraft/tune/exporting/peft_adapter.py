@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from crossgraft import optional
+from crossgraft.errors import UsageError
 from crossgraft.models.adapted import base_model, read_peft_adapter, write_peft_adapter
 from crossgraft.models.head_place import with_head_in_place
 from crossgraft.models.spec import is_factory_source, library_name
@@ -19,6 +20,7 @@ from crossgraft.tune.exporting.source_model import SourceModel
 from crossgraft.tune.exporting.weights_layout import probabilities_line
 from crossgraft.tune.exporting.written import Format, Written, python_block
 from crossgraft.version import __version__
+from crossgraft.words.formatting import counted
 
 _HOW_TO_LOAD = 'peft.PeftModel.from_pretrained(network, "FOLDER")'
 
@@ -35,8 +37,16 @@ class PeftAdapterFiles(Format):
         """``adapter_model.safetensors`` and ``adapter_config.json``, loaded into the network without adapters.
 
         Raises:
-            UsageError: There is no LoRA, or PEFT would compute something else.
+            UsageError: There is no LoRA, PEFT would compute something else, or the adapter belongs to a network with other
+                statistics than the pretrained one.
         """
+        decided = source.facts.batch_norm
+        if decided is not None and decided.mode == "adapt" and decided.num_layers:
+            raise UsageError(
+                f"This adapter was trained beside {counted(decided.num_layers, 'BatchNorm layer')} with statistics of the "
+                "training images (--batch-norm adapt), and PEFT's files hold no statistics: loaded into the pretrained network "
+                "it would say something else. Use --format safetensors, torch or onnx."
+            )
         write_peft_adapter(source.reference, folder)
         loaded, checked_with = _load(source, folder)
         return Written(

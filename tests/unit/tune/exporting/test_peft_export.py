@@ -7,6 +7,7 @@ import pytest
 
 from crossgraft import export_model
 from crossgraft.errors import ExportError, UsageError
+from crossgraft.records import BatchNormRecord
 from crossgraft.tune.exporting import peft_adapter
 from support.exported import own_classifier, saved
 from support.peft_networks import adapted
@@ -48,3 +49,12 @@ def test_a_model_without_lora_has_nothing_for_peft(tmp_path):
     with pytest.raises(UsageError, match="no LoRA adapters"):
         export_model(saved(own_classifier()), format="peft", out=tmp_path / "out")
     assert not list(tmp_path.iterdir())
+
+
+def test_an_adapter_that_belongs_to_other_statistics_is_not_handed_on_alone(tmp_path):
+    decided = BatchNormRecord(mode="adapt", num_layers=2)
+    with pytest.raises(UsageError, match=r"2 BatchNorm layers with statistics .*Use --format safetensors"):
+        export_model(saved(adapted(SmallCnn(), ["block"]), batch_norm=decided), format="peft", out=tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+    nothing = BatchNormRecord(mode="adapt", num_layers=0)  # the network has none
+    export_model(saved(adapted(SmallCnn(), ["block"]), batch_norm=nothing), format="peft", out=tmp_path / "out")
