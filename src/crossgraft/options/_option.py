@@ -21,6 +21,8 @@ class About:
     Attributes:
         help: One sentence, for the docstring, the command line and the documentation alike.
         decides: Whether it may change a number; what does not is left out of the configuration of a run and of its hash.
+        only_if_given: Whether the configuration of a run leaves it out at its default, so that run folders of versions that did
+            not have it go on.
         default_text: The default in words, where None stands for a choice.
         flag: Flag of the command line where it is not the name.
         repeats: Whether the flag may be given several times.
@@ -34,6 +36,7 @@ class About:
 
     help: str
     decides: bool = True
+    only_if_given: bool = False
     default_text: str | None = None
     flag: str | None = None
     repeats: bool = False
@@ -49,6 +52,7 @@ class _Said(TypedDict, total=False):
     """Fields of ``About`` that have a default."""
 
     decides: bool
+    only_if_given: bool
     default_text: str | None
     flag: str | None
     repeats: bool
@@ -171,8 +175,13 @@ def configuration(values: OptionsT, kind: type[OptionsT] | None = None) -> dict[
         values: Options of a verb.
         kind: Only the options of this class, a base of that of ``values``.
     """
+    found = {
+        name: (getattr(values, name), each)
+        for name, each in options_of(kind or type(values)).items()
+        if each.about.decides
+    }
     return {
-        name: getattr(values, name) for name, each in options_of(kind or type(values)).items() if each.about.decides
+        name: value for name, (value, each) in found.items() if not (each.about.only_if_given and value == each.default)
     }
 
 

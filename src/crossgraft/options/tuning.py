@@ -148,6 +148,7 @@ class TrainingOptions(Options):
         "Debiased CKA on val that training is to end at, in (0, 1): the regulariser becomes as strong as that takes.",
         default=None,
         default_text="the regulariser is as strong as it says",
+        only_if_given=True,
         in_protocol=True,
     )
     batch_norm: BatchNormMode | None = option(
@@ -155,6 +156,7 @@ class TrainingOptions(Options):
         "estimated on the training images, in the network that training starts from and compares with).",
         default=None,
         default_text="train",
+        only_if_given=True,
         in_protocol=True,
     )
 

@@ -193,6 +193,7 @@ class TrainingWork(Work[GridTraining, Trained]):
             "settings": repr(replace(prepared.settings, **point, **on_any_machine)),
             **({} if prepared.keep is None else {"keep": prepared.keep.target, "strength": point.get(STRENGTH, 1.0)}),
             **({} if prepared.batch_norm.mode == "train" else {"batch norm": prepared.batch_norm.mode}),
+            **{each.name: meaning for each in plugins.regularizers if (meaning := getattr(each, "definition", None))},
         }
         return hashlib.sha256(json.dumps(decisive, sort_keys=True, default=str).encode()).hexdigest()[:20]
 

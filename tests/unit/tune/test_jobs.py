@@ -40,6 +40,7 @@ from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.tune.planning.fold_data import FoldData
 from crossgraft.tune.planning.grid import GridTraining
 from crossgraft.tune.planning.preparation import Preparation
+from crossgraft.tune.regularizers import RepSim
 from crossgraft.types import Preprocessing
 from support.training import networks_of
 
@@ -221,6 +222,15 @@ def test_what_is_kept_is_part_of_what_a_training_is(classifier, data, changes, o
 
     assert key(changes) == key(dict(changes))
     assert key(changes) not in map(key, others)
+
+
+def test_a_spelling_that_means_something_else_is_another_training(classifier, data, monkeypatch):
+    def key():
+        return work_of(classifier, data, regularizer="repsim").job({}).key
+
+    now = key()
+    monkeypatch.setattr(RepSim, "definition", RepSim.definition + 1)
+    assert key() != now
 
 
 def test_a_trained_network_has_the_weights_of_its_training_in_their_number_type(classifier):

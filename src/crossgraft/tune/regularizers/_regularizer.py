@@ -119,7 +119,8 @@ class Regularizer(Protocol):
 
     A class that says ``keeps_reference = False`` does not compare with the weights that training starts from, and can be used
     where those are random; the others are refused there. One that says ``decays_weights = True`` is a weight decay of its own.
-    What else it does not go with, it says by ``conflicts`` and ``remarks`` (see ``crossgraft.conflicts``).
+    One whose spelling has come to mean something else says so by ``definition = 2``, so that no training is gone on with by
+    another definition. What else it does not go with, it says by ``conflicts`` and ``remarks`` (see ``crossgraft.conflicts``).
 
     Attributes:
         name: On the command line and in tables.

@@ -94,6 +94,7 @@ class RepSim(Regularizer):
         "2503.07399)"
     )
     keeps_reference: ClassVar[bool] = True
+    definition: ClassVar[int] = 2
 
     weight: float | None = None
     mode: Literal["cka", "covariance", "procrustes"] | None = None
