@@ -22,6 +22,7 @@ from crossgraft.options import (
     RankOptions,
     Terminal,
     TuneOptions,
+    configuration,
     options_of,
 )
 from crossgraft.options._option import option, options
@@ -106,3 +107,10 @@ def test_a_type_checker_reports_wrong_keywords(tmp_path):
         if each["severity"] == "error"
     }
     assert found == {(4, "reportArgumentType"), (5, "reportCallIssue"), (6, "reportCallIssue")}, done.stdout
+
+
+def test_an_option_that_is_new_joins_the_configuration_of_a_run_only_if_it_is_given():
+    """Otherwise run folders of versions without it would be those of another run."""
+    plain = configuration(TuneOptions(model="x"))
+    assert not {"keep", "batch_norm"} & set(plain) and plain["epochs"] is None
+    assert configuration(TuneOptions(model="x", keep=0.8)) == {**plain, "keep": 0.8}
