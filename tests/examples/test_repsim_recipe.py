@@ -33,7 +33,7 @@ def rows(recipe):
 def test_without_data_it_runs_resumes_and_writes_a_page(recipe, tmp_path, capsys, monkeypatch):
     out = tmp_path / "page.md"
     command = ["--smoke", "--rows", str(tmp_path / "rows"), "--results", str(tmp_path / "runs"), "--out", str(out)]
-    command += ["--variants", "linear", "full", "cka", "--networks", "resnet20"]
+    command += ["--variants", "linear", "full", "repsim", "--networks", "resnet20"]
     recipe.main(command)
     assert "3 trainings are there" in capsys.readouterr().out
     first = out.read_text(encoding="utf-8")
@@ -48,7 +48,7 @@ def test_without_data_it_runs_resumes_and_writes_a_page(recipe, tmp_path, capsys
     assert {(row.batch_norm, row.alpha) for row in table.curve} == {
         (rule, alpha) for rule in recipe.BATCH_NORMS for alpha in recipe.ALPHAS
     }
-    assert {row.variant for row in table.kept} == {"linear", "full", "cka"}
+    assert {row.variant for row in table.kept} == {"linear", "full", "repsim"}
     assert {row.cka_debiased_untouched is None for row in table.kept} == {True, False}  # LINEAR has no such number
     trainings = sys.modules["study_trainings"]
     for module in (recipe, trainings):
@@ -88,7 +88,7 @@ def test_weight_1_of_everything_comes_first_and_pieces_can_be_asked_for(recipe):
 def test_each_mode_of_batch_norm_is_tried_where_there_is_one(recipe):
     with_norm, without = (sys.modules["repsim_variants"].variants(has_batch_norm=has) for has in (True, False))
     assert {variant.options.get("batch_norm") for variant in with_norm.values()} == {"train", "frozen", "adapt"}
-    assert with_norm["cka, adapt"].options == {"regularizer": "repsim:mode=cka", "batch_norm": "adapt"}
+    assert with_norm["repsim, adapt"].options == {"regularizer": "repsim", "batch_norm": "adapt"}
     assert all("batch_norm" not in variant.options for variant in without.values())
     assert set(without) == {name for name in with_norm if "," not in name}
     assert "full, adapt" not in with_norm and "full, frozen" in with_norm
@@ -122,7 +122,7 @@ def table_of(rows, made):
 
 
 def test_tables_come_back_as_they_were_written_and_a_row_replaces_its_own(rows, tmp_path):
-    old = made_up_row(rows, "net", "cka, frozen", 1, accuracy=0.5, state='diverged: "loss", step 3')
+    old = made_up_row(rows, "net", "repsim, frozen", 1, accuracy=0.5, state='diverged: "loss", step 3')
     new = replace(old, accuracy=0.25, state="done", cka=None)
     other = made_up_row(rows, "net", "full", 1, accuracy=0.75)
     point = rows.CurveRow(
@@ -137,7 +137,7 @@ def test_tables_come_back_as_they_were_written_and_a_row_replaces_its_own(rows, 
     )
     table.write(tmp_path, "set")
     assert rows.read_table(tmp_path, "set") == table
-    assert table.trainings == (new, other) and table.kept == (kept,)
+    assert table.trainings == (other, new) and table.kept == (kept,)
     assert table.has_training("net", "full", 1, "s")
     assert not table.has_training("net", "full", 1, "other settings")
     assert table.has_curve("net", 1, "s")
@@ -163,7 +163,7 @@ def made_up_study(rows):
                 rows, VIT, variant, seed, accuracy=0.9 - step * place + 0.01 * seed, auc=0.5, cka=0.4 + 0.2 * place,
                 cka_debiased=0.3 + 0.2 * place,
             )
-            for place, variant in enumerate(("full", "cka", "hcs 0.8", "linear"))
+            for place, variant in enumerate(("full", "repsim", "hcs 0.8", "linear"))
             for seed in (0, 1)
         ]  # fmt: skip
         curve = [
@@ -199,33 +199,33 @@ def test_the_default_is_compared_with_full_on_every_set_and_network(page, rows, 
 
 def test_a_variant_that_is_not_on_every_set_of_full_has_differences_but_no_mean(page, rows, tmp_path):
     tables = made_up_study(rows)
-    tables["a"] = table_of(rows, [row for row in tables["a"].trainings if row.variant != "cka"])
+    tables["a"] = table_of(rows, [row for row in tables["a"].trainings if row.variant != "repsim"])
     lines = written(page, tables, tmp_path).partition("### LayerNorm")[2].partition("###")[0].splitlines()
-    assert not any(line.startswith("| cka |") for line in lines)  # of one pair there is no interval either
+    assert not any(line.startswith("| repsim |") for line in lines)  # of one pair there is no interval either
     assert any(line.startswith("| hcs 0.8 | 0.") for line in lines)
 
 
 def test_a_variant_is_compared_with_the_lines_at_its_own_similarity(page, rows):
     tables = made_up_study(rows)
-    found = page.above(tables, "cka", "mix", metric="accuracy", by="cka_debiased")
+    found = page.above(tables, "repsim", "mix", metric="accuracy", by="cka_debiased")
     # at a similarity of 0.5 the mixed networks have 0.5 + 0.4 · (1 − 0.5) / 0.6
     assert found[("a", VIT, 0)] == pytest.approx(0.8 - (0.5 + 0.4 * 0.5 / 0.6))
-    straight = page.above(tables, "cka", "straight", metric="accuracy", by="cka_debiased")
+    straight = page.above(tables, "repsim", "straight", metric="accuracy", by="cka_debiased")
     assert straight[("a", VIT, 0)] == pytest.approx(0.0)
 
 
 def test_networks_of_one_kind_lose_the_ending_of_their_variants(page, rows):
     made = [
         made_up_row(rows, "net", name, 0, accuracy=0.5)
-        for name in ("full", "full, frozen", "cka", "cka, adapt", "l2_sp", "linear")
+        for name in ("full", "full, frozen", "repsim", "repsim, adapt", "l2_sp", "linear")
     ]
-    tables = {"a": table_of(rows, [*made, made_up_row(rows, VIT, "cka", 0, accuracy=0.1)])}
+    tables = {"a": table_of(rows, [*made, made_up_row(rows, VIT, "repsim", 0, accuracy=0.1)])}
     found = {kind.title: [row.variant for row in page.of_kind(tables, kind, VIT)["a"].trainings] for kind in page.KINDS}
     assert found == {
-        "LayerNorm (ViT)": ["cka"],
-        "BatchNorm, train": ["cka", "full", "l2_sp", "linear"],
+        "LayerNorm (ViT)": ["repsim"],
+        "BatchNorm, train": ["full", "l2_sp", "linear", "repsim"],
         "BatchNorm, frozen": ["full", "linear"],
-        "BatchNorm, adapt": ["cka", "full", "l2_sp"],
+        "BatchNorm, adapt": ["full", "l2_sp", "repsim"],
     }
 
 

@@ -236,7 +236,7 @@ def test_a_name_is_one_cell_of_a_table(said):
 
 
 @pytest.mark.parametrize("name", ["check", "rank", "tune", "predict"])
-def test_json_keeps_the_true_names_and_shows_them_escaped(folder, name):
+def test_json_keeps_the_true_names_and_shows_them_escaped(said, name):
     """The run directory is there: the same command reads back what it found."""
     code, out, _ = run(*COMMANDS[name], "--json", "--quiet")
     assert code == 0
