@@ -62,7 +62,7 @@ class Taps:
     def __init__(self, network: nn.Module, taps: Iterable[Tap], *, when: Callable[[], bool] | None = None) -> None:
         wrapped = _with_wrappers(network)
         self._network = wrapped[-1]
-        self._is_compiled = any(hasattr(each, "_orig_mod") or each._compiled_call_impl is not None for each in wrapped)
+        self._is_compiled = is_compiled(network)
         self._layers = {tap: named_layer(self._network, tap.layer) for tap in taps}
         self._when = when
         self._hooks = ExitStack()
@@ -153,6 +153,16 @@ def named_layer(network: nn.Module, name: str) -> nn.Module:
     except AttributeError:
         pass
     raise UnknownNameError("layer", name, [known for known, _ in network.named_modules() if known])
+
+
+def unwrapped(network: nn.Module) -> nn.Module:
+    """What ``torch.compile``, parallel training and PEFT have wrapped, or the network itself."""
+    return _with_wrappers(network)[-1]
+
+
+def is_compiled(network: nn.Module) -> bool:
+    """Whether ``torch.compile`` was asked for; its code runs past hooks that come later."""
+    return any(hasattr(each, "_orig_mod") or each._compiled_call_impl is not None for each in _with_wrappers(network))
 
 
 def _with_wrappers(network: nn.Module) -> list[nn.Module]:

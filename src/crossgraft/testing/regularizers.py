@@ -9,23 +9,32 @@ import torch
 from torch import Tensor
 
 from crossgraft.models.classifier import Classifier
-from crossgraft.testing.example_networks import ExampleTrainingSet, example_classifier, example_step, move_weights
+from crossgraft.seeding import torch_generator
+from crossgraft.testing.example_networks import (
+    NUM_IMAGES,
+    ExampleTrainingSet,
+    example_classifier,
+    example_step,
+    move_weights,
+)
 from crossgraft.testing.promises import (
     Contract,
     declares_its_facts,
     is_written_and_read_again,
     keep_all,
+    leaves_the_global_random_state,
     promise,
     require,
 )
-from crossgraft.tune.regularizers import Regularizer, StepUpdate
+from crossgraft.tune.regularizers import ForwardStart, Regularizer, StepUpdate
+from crossgraft.tune.regularizers._regularizer import LooksInside, attach
 
 
 @promise
 def gives_finite_terms(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
     """The terms are finite scalars, and the weight of the task is a finite number of at least 0."""
     ours, network = _attached(regularizer, classifier)
-    terms = ours.loss(example_step(network))
+    terms = _loss(ours, network)
     require(bool(terms), regularizer, "it gives no term")
     for name, term in terms.items():
         require(
@@ -41,7 +50,7 @@ def has_a_gradient(regularizer: Regularizer, *, classifier: Classifier | None = 
     """On weights that have moved, the terms pull at some weight, and by a finite amount."""
     ours, network = _attached(regularizer, classifier)
     move_weights(network)
-    terms = ours.loss(example_step(network))
+    terms = _loss(ours, network)
     total = torch.stack(list(terms.values())).sum()
     require(total.requires_grad, regularizer, "its terms are not part of the graph")
     trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
@@ -83,8 +92,8 @@ def leaves_nothing_behind(regularizer: Regularizer, *, classifier: Classifier | 
     weights = copy.deepcopy(network.state_dict())
     before = _surroundings(network)
     ours = copy.deepcopy(regularizer)
-    ours.attach(network, ExampleTrainingSet(network))
-    ours.loss(example_step(network))
+    attach(ours, network, ExampleTrainingSet(network))
+    _loss(ours, network)
     ours.detach()
     moved = [name for name, value in weights.items() if not torch.equal(network.state_dict()[name], value)]
     require(not moved, regularizer, f"it changes {', '.join(moved)}")
@@ -104,6 +113,15 @@ def names_its_own_parameters(regularizer: Regularizer, *, classifier: Classifier
     require(not shared, regularizer, "parameter_groups has parameters of the network, which the trainer adds itself")
 
 
+@promise
+def draws_its_parameters_from_the_seed(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
+    """Own parameters that are drawn are drawn from the seed of ``attach`` alone, and the network is the same whatever it is."""
+    leaves_the_global_random_state(regularizer, lambda: _attached(regularizer, classifier))
+    (first, one), (again, _), (_, two) = (_attached(regularizer, classifier, seed=seed) for seed in (1, 1, 2))
+    require(_same(_own(first), _own(again)), regularizer, "the same seed gives other parameters of its own")
+    require(_same(one.state_dict(), two.state_dict()), regularizer, "another seed changes the network")
+
+
 REGULARIZER_CONTRACTS: tuple[Contract, ...] = (
     declares_its_facts,
     is_written_and_read_again,
@@ -113,6 +131,7 @@ REGULARIZER_CONTRACTS: tuple[Contract, ...] = (
     goes_on_after_a_checkpoint,
     leaves_nothing_behind,
     names_its_own_parameters,
+    draws_its_parameters_from_the_seed,
 )
 """All promises of a regulariser."""
 
@@ -130,19 +149,29 @@ def check_regularizer(regularizer: Regularizer, *, classifier: Classifier | None
     keep_all(REGULARIZER_CONTRACTS, regularizer, Regularizer, classifier=classifier)
 
 
-def _attached(regularizer: Regularizer, classifier: Classifier | None) -> tuple[Regularizer, Classifier]:
+def _attached(
+    regularizer: Regularizer, classifier: Classifier | None, *, seed: int = 0
+) -> tuple[Regularizer, Classifier]:
     """Copies of both, the one attached to the other."""
     network = copy.deepcopy(classifier or example_classifier())
     ours = copy.deepcopy(regularizer)
-    ours.attach(network, ExampleTrainingSet(network))
+    attach(ours, network, ExampleTrainingSet(network), seed=seed)
     return ours, network
+
+
+def _loss(regularizer: Regularizer, network: Classifier) -> dict[str, Tensor]:
+    """The terms of the example step."""
+    if isinstance(regularizer, LooksInside):
+        places = torch.arange(NUM_IMAGES)
+        regularizer.before_forward(ForwardStart(torch_generator(0, "example forward"), places, NUM_IMAGES))
+    return regularizer.loss(example_step(network))
 
 
 def _move_own(regularizer: Regularizer, network: Classifier) -> None:
     """One step of gradient descent on the terms for the regulariser's own parameters, and what follows a step."""
     own = [parameter for group in regularizer.parameter_groups() for parameter in group["params"]]
     if own:
-        terms = regularizer.loss(example_step(network))
+        terms = _loss(regularizer, network)
         total = torch.stack(list(terms.values())).sum()
         gradients = torch.autograd.grad(total, own, materialize_grads=True)
         with torch.no_grad():
@@ -151,8 +180,14 @@ def _move_own(regularizer: Regularizer, network: Classifier) -> None:
     regularizer.after_step(StepUpdate(network, {}))
 
 
+def _own(regularizer: Regularizer) -> dict[str, Tensor]:
+    """The regulariser's own parameters by number."""
+    held = [parameter for module in regularizer.modules() for parameter in module.parameters()]
+    return {str(number): parameter.detach() for number, parameter in enumerate(held)}
+
+
 def _terms(regularizer: Regularizer, network: Classifier) -> dict[str, Tensor]:
-    return {name: term.detach() for name, term in regularizer.loss(example_step(network)).items()}
+    return {name: term.detach() for name, term in _loss(regularizer, network).items()}
 
 
 def _same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:

@@ -20,7 +20,14 @@ from crossgraft.tune.engine.contract import StepBatch
 from crossgraft.tune.engine.optimizers import NamedOptimizer
 from crossgraft.tune.engine.reduction import sum_over_processes
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext, StepUpdate, keeps_reference
+from crossgraft.tune.regularizers._regularizer import (
+    ForwardStart,
+    LooksInside,
+    Regularizer,
+    StepContext,
+    StepUpdate,
+    keeps_reference,
+)
 
 
 class Network(nn.Module):
@@ -45,6 +52,7 @@ class _Part:
     """Images of this process that go through the network together, and what they count for."""
 
     rows: Tensor
+    places: Tensor  # of the images in the batch of all processes
     images: Tensor
     targets: Tensor
     num_images: int  # that count; 0 of the one that a process without a share looks at
@@ -111,7 +119,7 @@ class TrainingStep:
             for number, part in enumerate(parts):
                 is_last = number == len(parts) - 1
                 with self.fabric.no_backward_sync(self.network, enabled=not is_last):
-                    terms = self._terms(part, step, number)
+                    terms = self._terms(part, step, number, len(batch.rows))
                     # The mean over the processes that follows is to be a sum.
                     self.fabric.backward(self.fabric.world_size * terms["loss"])
                 for name, term in terms.items():
@@ -142,6 +150,7 @@ class TrainingStep:
             )
             return _Part(
                 batch.rows[chosen.to(batch.rows.device)],
+                chosen,
                 images.to(dtype),
                 targets.to(dtype),
                 num_images=sizes[rank],
@@ -153,8 +162,12 @@ class TrainingStep:
 
         return [part(number) for number in range(num_parts)]
 
-    def _terms(self, part: _Part, step: int, number: int) -> dict[str, Tensor]:
+    def _terms(self, part: _Part, step: int, number: int, batch_size: int) -> dict[str, Tensor]:
         """What one part adds to the loss and to each term of it."""
+        for regularizer in self.regularizers:
+            if isinstance(regularizer, LooksInside):
+                drawn = torch_generator(self.settings.seed, regularizer.name, "forward", step)
+                regularizer.before_forward(ForwardStart(drawn, part.places, batch_size))
         features, logits = self.network(part.images)
         task = self.loss(logits, part.targets).sum() * part.image_weight
         total, terms = self.task_weight * task, {"task": task}

@@ -22,14 +22,14 @@ from crossgraft.tune.engine.checkpoint import Checkpoint, damaged_checkpoint, re
 from crossgraft.tune.engine.contract import Evaluate, Feed, OnEpoch, OnStep, TrainedEpoch, TrainingJob, TrainingResult
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.launch import check_processes, make_fabric, processes_around, train_in_processes
-from crossgraft.tune.engine.modes import training_batch_norms
+from crossgraft.tune.engine.modes import apply_selection, training_batch_norms
 from crossgraft.tune.engine.phase import phases_of
 from crossgraft.tune.engine.phase_run import PhaseRun, Progress
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.batches import BatchMaker
 from crossgraft.tune.methods._method import Selection
-from crossgraft.tune.regularizers._regularizer import Regularizer, TrainingSet
+from crossgraft.tune.regularizers._regularizer import Regularizer, TrainingSet, attach
 
 # Where a run computes and how often it saves is not meant to change a number.
 _MACHINE = ("device", "num_processes", "checkpoint_every_steps")
@@ -114,9 +114,11 @@ def run_job(fabric: Fabric, job: TrainingJob, on_step: OnStep | None, on_epoch: 
         job.classifier.body = convert_sync_batchnorm(job.classifier.body)
     if fabric.world_size > 1 and isinstance(job.feed, BatchMaker):
         job.feed.device = str(fabric.device)  # "cuda" would be the first one in the feed's thread
+    apply_selection(job.classifier, job.selection)
     try:
         for regularizer in job.regularizers:
-            regularizer.attach(job.classifier, job.feed if isinstance(job.feed, TrainingSet) else None)
+            training_set = job.feed if isinstance(job.feed, TrainingSet) else None
+            attach(regularizer, job.classifier, training_set, seed=job.settings.seed)
         return _Trainer(fabric, job, configuration, on_step, on_epoch).run()
     finally:
         for regularizer in job.regularizers:

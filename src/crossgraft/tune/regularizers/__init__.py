@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from crossgraft.registry import Registry
+from crossgraft.tune.regularizers._regularizer import ForwardStart as ForwardStart
 from crossgraft.tune.regularizers._regularizer import Regularizer as Regularizer
 from crossgraft.tune.regularizers._regularizer import StepContext as StepContext
 from crossgraft.tune.regularizers._regularizer import StepUpdate as StepUpdate
@@ -17,8 +18,9 @@ from crossgraft.tune.regularizers.delta import DELTA as DELTA
 from crossgraft.tune.regularizers.hcs import HCS as HCS
 from crossgraft.tune.regularizers.l2_sp import L2SP as L2SP
 from crossgraft.tune.regularizers.repsim import RepSim as RepSim
+from crossgraft.tune.regularizers.rho_sim import SelfIdentityMapping as SelfIdentityMapping
 
 REGULARIZERS: Registry[type[Any]] = Registry("regularizer", group="crossgraft.regularizers", plugin_type=type)
 """Every regulariser that is installed: the classes, whose fields are their options."""
-for _regularizer in (BSS, DELTA, HCS, L2SP, RepSim):
+for _regularizer in (BSS, DELTA, HCS, L2SP, RepSim, SelfIdentityMapping):
     REGULARIZERS.add(_regularizer.name, _regularizer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -89,6 +90,39 @@ class StepContext:
 
 
 @dataclass(frozen=True)
+class ForwardStart:
+    """What a regulariser may know before the images of a part of a step go through the network.
+
+    Attributes:
+        generator: Random number generator of this step, on the CPU; new, and the same, for every part in every process.
+        places: Place of each image of this part in the batch of all processes.
+        batch_size: Images of that batch.
+    """
+
+    generator: torch.Generator
+    places: Int[Tensor, " batch"]
+    batch_size: int
+
+
+@runtime_checkable
+class LooksInside(Protocol):
+    """A regulariser that watches layers while the images of a step go through the network."""
+
+    def before_forward(self, start: ForwardStart) -> None:
+        """The forward pass that follows is that of a step which then asks for ``loss``; no other one is to be kept."""
+        ...
+
+
+@runtime_checkable
+class SaysWhatItFound(Protocol):
+    """A regulariser that knows something for the plan once it is attached."""
+
+    def findings(self) -> list[str]:
+        """Sentences about this network, after ``attach``."""
+        ...
+
+
+@dataclass(frozen=True)
 class StepUpdate:
     """What a regulariser may look at after the optimiser's step.
 
@@ -121,6 +155,7 @@ class Regularizer(Protocol):
     where those are random; the others are refused there. One that says ``decays_weights = True`` is a weight decay of its own.
     One whose spelling has come to mean something else says so by ``definition = 2``, so that no training is gone on with by
     another definition. What else it does not go with, it says by ``conflicts`` and ``remarks`` (see ``crossgraft.conflicts``).
+    One that watches layers has a method ``before_forward`` (see ``LooksInside``), so that it keeps nothing of other forward passes.
 
     Attributes:
         name: On the command line and in tables.
@@ -138,10 +173,11 @@ class Regularizer(Protocol):
         """Factor of the task loss; 1 for all but convex combinations."""
         return 1.0
 
-    def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
+    def attach(self, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0) -> None:
         """Look at network and training images before the first step, where the pretrained weights are: clone references.
 
-        ``training_set`` is None where there are no images to look at, as for a plan that counts parameters: a regulariser
+        Parameters require a gradient where they will be trained. ``seed`` is the random seed of the training, for parameters
+        that are drawn; an ``attach`` without it is called without it. ``training_set`` is None where there are no images to look at, as for a plan that counts parameters: a regulariser
         that needs them says so in its first ``loss``.
         """
 
@@ -170,6 +206,15 @@ class Regularizer(Protocol):
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Restore what ``state_dict`` gave, after ``attach``."""
+
+
+def attach(
+    regularizer: Regularizer, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0
+) -> None:
+    """Attach it, with the seed if it takes one: those that draw nothing need not."""
+    parameters = inspect.signature(regularizer.attach).parameters.values()
+    takes_seed = any(each.name == "seed" or each.kind is each.VAR_KEYWORD for each in parameters)
+    regularizer.attach(classifier, training_set, **({"seed": seed} if takes_seed else {}))
 
 
 def keeps_reference(regularizer: Regularizer) -> bool:

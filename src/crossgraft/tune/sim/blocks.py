@@ -1,0 +1,50 @@
+"""Which modules of a network are its blocks, by what a person says."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+
+from torch import nn
+
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.models.blocks import building_blocks
+
+Blocks = str | Sequence[str] | type[nn.Module] | Sequence[type[nn.Module]]
+AUTO = "auto"
+
+
+def named_blocks(network: nn.Module, blocks: Blocks) -> dict[str, nn.Module]:
+    """The blocks by name, in the order of definition; each module once.
+
+    Args:
+        network: Not wrapped.
+        blocks: ``auto``; a name of a module or of a class of modules, or several; a class, or several.
+
+    Raises:
+        UnknownNameError: No module and no class of modules has that name; the message gives the nearest ones.
+        UsageError: There is no block.
+    """
+    modules = {name: module for name, module in network.named_modules() if name}
+    if blocks == AUTO:
+        chosen = set(building_blocks(network))
+    else:
+        several = [blocks] if isinstance(blocks, str) or inspect.isclass(blocks) else list(blocks)  # pyright: ignore[reportArgumentType]
+        chosen = {name for each in several for name in _named(modules, each)}  # pyright: ignore[reportArgumentType]
+    if not chosen:
+        raise UsageError("rho_sim finds no block in this network. Name some: blocks=NAME, or a class of modules.")
+    return {name: module for name, module in modules.items() if name in chosen}
+
+
+def _named(modules: dict[str, nn.Module], block: str | type[nn.Module]) -> list[str]:
+    if not isinstance(block, str):
+        found = [name for name, module in modules.items() if isinstance(module, block)]
+        if not found:
+            raise UnknownNameError("class of blocks", block.__name__, {type(each).__name__ for each in modules.values()})
+        return found
+    if block in modules:
+        return [block]
+    found = [name for name, module in modules.items() if type(module).__name__ == block]
+    if not found:
+        raise UnknownNameError("block", block, [*modules, *{type(each).__name__ for each in modules.values()}])
+    return found

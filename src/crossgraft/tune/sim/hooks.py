@@ -1,0 +1,52 @@
+"""Hooks that copies of a network do not take along, and that are never written to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from crossgraft.errors import UsageError
+
+
+class Hook:
+    """Tells ``notice`` of the calls of one module, where ``when`` says so.
+
+    A copy of the module gets a hook without effect. What ``torch.compile`` makes of the network calls it uncompiled.
+
+    Args:
+        module: Whose calls count.
+        notice: Called with arguments, keywords and, after the call, the output.
+        when: Asked each time.
+    """
+
+    def __init__(self, module: nn.Module, notice: Callable[..., object], *, when: Callable[[], bool]) -> None:
+        self._module, self._notice, self._when = module, notice, when
+
+    @torch.compiler.disable
+    def __call__(self, module: nn.Module, arguments: Any, keywords: Any, *output: Any) -> None:
+        if module is self._module and self._when():
+            self._notice(arguments, keywords, *output)
+
+    def __deepcopy__(self, memo: Any) -> _Silent:
+        return _Silent()
+
+    def __reduce__(self) -> Any:
+        raise carries_reconstructors("This network")
+
+
+class _Silent:
+    """What a copy has in its place."""
+
+    def __call__(self, *_: Any) -> None:
+        return None
+
+
+def carries_reconstructors(what: str) -> UsageError:
+    """The error for writing a network while ρSIM is on it."""
+    return UsageError(
+        f"{what} carries reconstructors of rho_sim, which turn the features of layers back into what the layers saw: with them, "
+        "others come closer to the training images. Take them off first: detach() of RhoSim, or strip(model) after init_SIM."
+    )

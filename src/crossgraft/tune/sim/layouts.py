@@ -1,0 +1,129 @@
+"""Where batch, positions and channels of a block's tensors are, and how an input comes to the positions of an output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+_CONVOLUTIONS = (
+    nn.Conv1d,
+    nn.Conv2d,
+    nn.Conv3d,
+    nn.ConvTranspose1d,
+    nn.ConvTranspose2d,
+    nn.ConvTranspose3d,
+)
+_CHANNELS_SECOND = (nn.modules.batchnorm._NormBase, nn.GroupNorm)
+
+
+class Layout(NamedTuple):
+    """How many axes a tensor has, and which of them is the batch, which the channels; all others are positions."""
+
+    num_axes: int
+    batch_axis: int
+    channel_axis: int
+
+
+LAYOUTS: Mapping[str, Layout | None] = {
+    "auto": None,
+    "nchw": Layout(4, 0, 1),
+    "nhwc": Layout(4, 0, 3),
+    "nlc": Layout(3, 0, 2),
+    "ncl": Layout(3, 0, 1),
+    "lnc": Layout(3, 1, 2),
+    "ncdhw": Layout(5, 0, 1),
+    "ndhwc": Layout(5, 0, 4),
+}
+"""Letters of the axes in order: n images, c channels, l tokens (or time), d, h, w depth, height, width."""
+_USUAL = {3: "nlc", 4: "nchw", 5: "ncdhw"}
+_CHANNELS_LAST = {3: "nlc", 4: "nhwc", 5: "ndhwc"}
+_CHANNELS_FIRST = {3: "ncl", 4: "nchw", 5: "ncdhw"}
+
+
+def layout_of(block: nn.Module, shape: Sequence[int], layout: str) -> Layout | None:
+    """The layout of a tensor of ``shape`` that ``block`` takes or gives; None where it has no positions to speak of.
+
+    ``auto`` asks the layers of the block: channels are second where a convolution or a norm over channels is as wide as that
+    axis, last where a linear layer, a LayerNorm, an attention or a recurrent layer is as wide as the last. Where neither says
+    anything, they are second in maps and last in tokens.
+    """
+    if len(shape) not in _USUAL:
+        return None
+    if layout != "auto":
+        known = LAYOUTS[layout]
+        return known if known is not None and known.num_axes == len(shape) else None
+    if len(shape) == 3 and any(getattr(part, "batch_first", True) is False for part in block.modules()):
+        return LAYOUTS["lnc"]
+    if shape[1] in _widths_of_maps(block):
+        return LAYOUTS[_CHANNELS_FIRST[len(shape)]]
+    if shape[-1] in _widths_of_tokens(block):
+        return LAYOUTS[_CHANNELS_LAST[len(shape)]]
+    return LAYOUTS[_USUAL[len(shape)]]
+
+
+def _widths_of_maps(block: nn.Module) -> set[int]:
+    """Channels of all layers that have them second."""
+    widths: set[int] = set()
+    for part in block.modules():
+        if isinstance(part, _CONVOLUTIONS):
+            widths |= {part.in_channels, part.out_channels}
+        elif isinstance(part, _CHANNELS_SECOND):
+            widths.add(part.num_features if isinstance(part, nn.modules.batchnorm._NormBase) else part.num_channels)
+    return widths
+
+
+def _widths_of_tokens(block: nn.Module) -> set[int]:
+    """Channels of all layers that have them last."""
+    widths: set[int] = set()
+    for part in block.modules():
+        if isinstance(part, nn.Linear):
+            widths |= {part.in_features, part.out_features}
+        elif isinstance(part, nn.LayerNorm):
+            widths.add(part.normalized_shape[-1])
+        elif isinstance(part, nn.MultiheadAttention):
+            widths.add(part.embed_dim)
+        elif isinstance(part, nn.RNNBase):
+            widths |= {part.input_size, part.hidden_size * (2 if part.bidirectional else 1)}
+    return widths
+
+
+def batch_first(tensor: Tensor, layout: Layout) -> tuple[Tensor, int]:
+    """The tensor with the batch first, no copy, and which axis then holds the channels."""
+    return tensor.movedim(layout.batch_axis, 0), max(layout.channel_axis, 1)
+
+
+def grid_of(tensor: Tensor, channel_axis: int) -> tuple[int, ...]:
+    """Sizes of the axes of positions of a tensor with the batch first."""
+    return tuple(size for axis, size in enumerate(tensor.shape) if axis not in (0, channel_axis))
+
+
+def positions_of(grid: Sequence[int]) -> int:
+    """Number of positions."""
+    count = 1
+    for size in grid:
+        count *= size
+    return count
+
+
+def on_grid(tensor: Tensor, channel_axis: int, grid: tuple[int, ...]) -> tuple[Tensor, int]:
+    """A map with the batch first, on another grid of positions: averaged where that is coarser, interpolated where finer.
+
+    Grids with different numbers of axes are taken as rows of tokens.
+    """
+    here = grid_of(tensor, channel_axis)
+    if here == grid:
+        return tensor, channel_axis
+    maps = tensor.movedim(channel_axis, 1)
+    if len(here) != len(grid):
+        here, grid = (positions_of(here),), (positions_of(grid),)
+        maps = maps.flatten(2)
+        if here == grid:
+            return maps, 1
+    if all(new <= old for new, old in zip(grid, here, strict=True)):
+        pool = (functional.adaptive_avg_pool1d, functional.adaptive_avg_pool2d, functional.adaptive_avg_pool3d)
+        return pool[len(grid) - 1](maps, grid), 1  # pyright: ignore[reportArgumentType]
+    mode = ("linear", "bilinear", "trilinear")[len(grid) - 1]
+    return functional.interpolate(maps, size=grid, mode=mode, align_corners=False), 1

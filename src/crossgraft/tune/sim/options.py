@@ -1,0 +1,85 @@
+"""The options of ρSIM, checked when they are made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.tune.sim.distances import DISTANCES
+from crossgraft.tune.sim.layouts import LAYOUTS
+
+SAMPLINGS = ("v0", "v1", "v2")
+ORDERS = ("code", "paper")
+REDUCTIONS = ("mean", "sum")
+_TOLD = {"distance": "distance (loss)"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimOptions:
+    """What is reconstructed, and how it is compared.
+
+    Attributes:
+        rho: Share ρ of the tokens that are reconstructed, in (0, 1].
+        weight: Factor ≥ 0 of the term.
+        distance: Name of the distance, the loss of a block.
+        K: Width K ≥ 1 that tokens are projected to; ``auto``: 128, or the channels of the block's input where they are fewer.
+        order: ``code``: the loss standardises what was predicted, if its name begins with ``norm``; ``paper``: projections
+            are standardised before the prediction (equations 3 and 4).
+        sampling: ``v0``, ``v1`` or ``v2``.
+        channels: Share of the channels that are looked at, in (0, 1]; drawn anew in each step.
+        layout: Where channels are, or ``auto``.
+        reduce: ``mean`` or ``sum`` over the blocks.
+        projected: False: equation 1, where the input itself is predicted.
+        placebo: The target of each image is that of the image before it in the batch: a control of the same price.
+
+    Raises:
+        UsageError: A value is out of its range, or does not go with another.
+        UnknownNameError: A name is unknown; the message gives the nearest ones.
+    """
+
+    rho: float = 0.2
+    weight: float = 5e-3
+    distance: str = "norm_l2"
+    K: int | str = "auto"
+    order: str = "code"
+    sampling: str = "v0"
+    channels: float = 1.0
+    layout: str = "auto"
+    reduce: str = "mean"
+    projected: bool = True
+    placebo: bool = False
+
+    def __post_init__(self) -> None:
+        for option in ("rho", "channels"):
+            value = getattr(self, option)
+            if not 0 < value <= 1:
+                raise UsageError(f"{option} of rho_sim must be above 0 and at most 1, found {value}.")
+        if not (math.isfinite(self.weight) and self.weight >= 0):
+            raise UsageError(f"weight of rho_sim must be a number of at least 0, found {self.weight}.")
+        if self.K != "auto" and not (isinstance(self.K, int) and not isinstance(self.K, bool) and self.K >= 1):
+            raise UsageError(f"K of rho_sim must be auto or a whole number of at least 1, found {self.K}.")
+        known: dict[str, Iterable[str]] = {
+            "distance": DISTANCES,
+            "order": ORDERS,
+            "sampling": SAMPLINGS,
+            "layout": LAYOUTS,
+            "reduce": REDUCTIONS,
+        }
+        for option, names in known.items():
+            if getattr(self, option) not in names:
+                raise UnknownNameError(f"{_TOLD.get(option, option)} of rho_sim", str(getattr(self, option)), names)
+        if self.order == "paper" and not self.projected:
+            raise UsageError(
+                "rho_sim:projected=false is equation 1, which standardises nothing; order=paper is about projections. Leave one "
+                "of them out."
+            )
+
+    def width(self, automatic: int) -> int:
+        """K, where ``auto`` stands for ``automatic``."""
+        return self.K if isinstance(self.K, int) else automatic
+
+    def number_of_channels(self, channels: int) -> int:
+        """Channels that are looked at, of so many."""
+        return max(1, math.floor(self.channels * channels + 0.5))

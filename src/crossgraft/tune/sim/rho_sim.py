@@ -1,0 +1,336 @@
+"""ρSIM on any network: what its blocks take is predicted from what they give, and nothing stays behind."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from crossgraft.errors import DivergedError, UsageError
+from crossgraft.models.modes import modes_kept
+from crossgraft.models.taps import is_compiled, unwrapped
+from crossgraft.seeding import torch_generator
+from crossgraft.tune.sim.blocks import AUTO, Blocks, named_blocks
+from crossgraft.tune.sim.distances import DISTANCES, OF_STANDARDISED
+from crossgraft.tune.sim.hooks import Hook
+from crossgraft.tune.sim.options import SimOptions
+from crossgraft.tune.sim.reconstructor import Reconstructor
+from crossgraft.tune.sim.watching import BlockWatch, Seen
+
+_STEPS = "steps"
+
+
+class RhoSim:
+    """Self Identity Mapping with token sampling and projection, on any module, in three lines::
+
+        sim = RhoSim(model, example=images)
+        optimizer = torch.optim.AdamW([*model.parameters(), *sim.parameters()])
+        loss = criterion(model(images), targets) + sim.loss()
+
+    For block l with input z_{l−1} and output z_l, of which the same tokens are drawn (a share ρ of the positions of z_l),
+
+        L = weight · mean over l of d(G_l(H_l(z_l)), stopgrad H_l(z_{l−1}))
+
+    H_l and G_l, the reconstructors, are learned here and are no part of the network, whose ``state_dict`` stays as it is. The last
+    forward pass before ``loss`` counts. Evaluation under ``torch.no_grad`` costs and keeps nothing. Copies of the network have
+    no ρSIM, and to pickle the network is refused until ``detach``.
+
+    Args:
+        model: Any module, wrapped (compiled, parallel) or not.
+        blocks: ``auto``: the building blocks; names of modules or of classes of modules; or classes.
+        rho: Share ρ of the positions that are reconstructed, in (0, 1].
+        weight: Factor ≥ 0 of ``loss()``, applied once; 0: nothing is built or kept.
+        loss: ``norm_l2``, ``norm_mse``, ``mse``, ``l1``, ``smooth_l1``, ``cosine``, ``kl`` or ``wasserstein``.
+        K: Width of the projections, at least 1; ``auto``: 128, or the channels of the block's input where they are fewer.
+        order: ``code``, as released: losses called ``norm_…`` standardise the prediction; ``paper``: projections are standardised
+            before it.
+        sampling: ``v0``: the same tokens of all images; ``v1``: other tokens of each image; ``v2``: of three times as many drawn those
+            with the largest mean input.
+        channels: Share of the channels that are looked at, in (0, 1], drawn anew in each step.
+        layout: ``auto``, ``nchw``, ``nhwc``, ``nlc``, ``ncl``, ``lnc``, ``ncdhw`` or ``ndhwc``.
+        reduce: ``mean`` or ``sum`` over the blocks.
+        projected: False: equation 1, the input itself is predicted. With ``rho=1, loss="mse", reduce="sum"`` it is SIM as printed.
+        placebo: Each image is to predict the tokens of the image before it in the batch, at the same price: a control.
+        seed: Random seed of reconstructors and sampling.
+        example: What the model takes (a tensor, a tuple or a dict), for a look without training at what runs and how wide it
+            is; without it the first ``loss`` makes the reconstructors, and ``parameters`` waits for it.
+
+    Attributes:
+        reconstructors: One module with all of them: for wrappers of parallel training.
+        skipped: Name of each block that is left out → why.
+        block_losses: Name of each block → its part of the last ``loss()``, without weight and gradient.
+
+    Raises:
+        UsageError: An option is out of its range, or no block can be reconstructed.
+        UnknownNameError: An option, a block or a class of blocks has another name; the message gives the nearest ones.
+
+    Cost: for a share ρ of the tokens of each block, four times the products of its H and three times those of G.
+
+    Reference: Cai, Zhu, Fu, Miao, Yao: Self Identity Mapping, equations 1 to 4, and its released code.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        blocks: Blocks = AUTO,
+        rho: float = 0.2,
+        weight: float = 5e-3,
+        loss: str = "norm_l2",
+        K: int | str = "auto",
+        order: str = "code",
+        sampling: str = "v0",
+        channels: float = 1.0,
+        layout: str = "auto",
+        reduce: str = "mean",
+        projected: bool = True,
+        placebo: bool = False,
+        seed: int = 0,
+        example: object = None,
+    ) -> None:
+        options = SimOptions(
+            rho=rho,
+            weight=weight,
+            distance=loss,
+            K=K,
+            order=order,
+            sampling=sampling,
+            channels=channels,
+            layout=layout,
+            reduce=reduce,
+            projected=projected,
+            placebo=placebo,
+        )
+        network = unwrapped(model)
+        self._watch_blocks(network, options, blocks=blocks, seed=seed)
+        if self._watch is None:
+            return
+        if is_compiled(model):
+            torch.compiler.reset()  # what is compiled already would run past the hooks
+        hook = Hook(network, lambda *_: self.begin(), when=torch.is_grad_enabled)
+        self._opener = network.register_forward_pre_hook(hook, with_kwargs=True)
+        if example is not None:
+            self._look(lambda: _called(network, example))
+            self._warn_of_skipped()
+
+    @classmethod
+    def opened_by_hand(
+        cls, network: nn.Module, options: SimOptions, *, blocks: Blocks, seed: int, run: Callable[[], object]
+    ) -> RhoSim:
+        """For a caller that says by ``begin`` which forward passes count; ``run`` is one to look at first."""
+        sim = cls.__new__(cls)
+        sim._watch_blocks(network, options, blocks=blocks, seed=seed)
+        if sim._watch is not None:
+            sim._look(run)
+        return sim
+
+    def _watch_blocks(self, network: nn.Module, options: SimOptions, *, blocks: Blocks, seed: int) -> None:
+        self._network, self._options, self._seed = network, options, seed
+        self._opener: Any = None
+        self._steps = 0
+        self._by_name: dict[str, Reconstructor] = {}
+        self.reconstructors = nn.ModuleList()
+        self.skipped: dict[str, str] = {}
+        self.block_losses: dict[str, Tensor] = {}
+        found = named_blocks(network, blocks)
+        self._watch = BlockWatch(found, options) if options.weight > 0 else None
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """Names of the blocks that are reconstructed, in the order of their first run."""
+        return tuple(self._by_name)
+
+    def _look(self, run: Callable[[], object]) -> None:
+        """Make the reconstructors for what a forward pass in eval mode goes through."""
+        assert self._watch is not None
+        with modes_kept(self._network), torch.enable_grad(), torch.random.fork_rng(devices=[]):
+            self._network.eval()
+            self.begin()
+            run()
+            self._build(self._watch.close_pass())
+        self._steps = 0
+
+    def begin(
+        self,
+        *,
+        generator: torch.Generator | None = None,
+        places: Int[Tensor, " images"] | None = None,
+        batch_size: int = 0,
+    ) -> None:
+        """The forward pass that follows counts; what was seen before is forgotten. A call of the model does this by itself.
+
+        Args:
+            generator: Draws tokens and channels, on the CPU; by default one of this step.
+            places: Place of each image in the whole batch, where a part of it follows.
+            batch_size: Images of the whole batch.
+        """
+        if self._watch is None:
+            return
+        drawn = generator or torch_generator(self._seed, "rho_sim", _STEPS, self._steps)
+        self._generator = drawn
+        self._steps += 1
+
+        def drawing(images: int) -> tuple[torch.Generator, Tensor, int]:
+            if places is None or len(places) != images:
+                return drawn, torch.arange(images), images
+            return drawn, places, batch_size
+
+        self._watch.open(drawing)
+
+    def loss(self) -> Float[Tensor, ""]:
+        """The weighted term of the last forward pass, part of the graph; what was seen is then forgotten.
+
+        Raises:
+            UsageError: There was no forward pass with gradients since the last ``loss``, or no block can be reconstructed.
+            DivergedError: The term of a block is not finite; the message names it.
+        """
+        if self._watch is None:
+            return torch.zeros((), device=next((each.device for each in self._network.parameters()), None))
+        seen = self._watch.close_pass()
+        if not self._by_name and (seen or self._watch.skipped):
+            self._build(seen)
+            self._warn_of_skipped()
+        if not seen:
+            raise UsageError(
+                "rho_sim has seen no forward pass with gradients since its last loss(). Run the network in training first: not under "
+                "torch.no_grad(), and with use_reentrant=False where it is checkpointed."
+            )
+        losses = torch.stack([self._distance(each) for each in seen])
+        self._refuse_non_finite(seen, losses.detach())
+        total = losses.sum() if self._options.reduce == "sum" else losses.mean()
+        return self._options.weight * (total + self._of_absent(seen))
+
+    def _build(self, seen: list[Seen]) -> None:
+        """A reconstructor for each block that was seen; the others are left out from now on."""
+        assert self._watch is not None
+        self.skipped = dict(self._watch.skipped)
+        if not seen:
+            reasons = "; ".join(f"{name}: {why}" for name, why in self.skipped.items())
+            raise UsageError(f"rho_sim cannot reconstruct any block ({reasons}). Name others: blocks=NAME.")
+        for each in seen:
+            if each.block not in self._by_name:
+                widths = [self._options.number_of_channels(side.shape[-1]) for side in (each.taken, each.given)]
+                drawn = torch_generator(self._seed, "rho_sim", each.block)
+                made = Reconstructor(widths[0], widths[1], self._options, drawn)
+                made.to(each.given.device, torch.promote_types(each.given.dtype, torch.float32))
+                self._by_name[each.block] = made
+        self.reconstructors.extend(self._by_name.values())
+        self._watch.keep_only(self.blocks)
+
+    def _warn_of_skipped(self) -> None:
+        if self.skipped:
+            said = "; ".join(f"{name}: {why}" for name, why in self.skipped.items())
+            warnings.warn(f"rho_sim leaves out blocks ({said}).", stacklevel=3)
+
+    def _distance(self, seen: Seen) -> Float[Tensor, ""]:
+        """The loss of one run of a block, in float32 at least."""
+        reconstructor = self._by_name[seen.block]
+        like = next(reconstructor.parameters())
+        if like.device != seen.given.device:
+            raise UsageError(f"rho_sim is on {like.device} and the network on {seen.given.device}. Call to({seen.given.device!s}).")
+        given, taken = self._some_channels(seen.given.to(like.dtype), seen.taken.to(like.dtype))
+        distances = OF_STANDARDISED if self._options.order == "paper" else DISTANCES
+        with torch.autocast(like.device.type, enabled=False):
+            prediction, target = reconstructor(given, taken)
+            return distances[self._options.distance](prediction, target)
+
+    def _some_channels(self, given: Tensor, taken: Tensor) -> tuple[Tensor, Tensor]:
+        """Channels that are looked at in this step; the same of both where they are equally wide."""
+        if self._options.channels == 1:
+            return given, taken
+        of_given = self._drawn_channels(given)
+        of_taken = of_given if taken.shape[-1] == given.shape[-1] else self._drawn_channels(taken)
+        return given.index_select(-1, of_given), taken.index_select(-1, of_taken)
+
+    def _drawn_channels(self, tokens: Tensor) -> Tensor:
+        channels = tokens.shape[-1]
+        drawn = torch.randperm(channels, generator=self._generator)[: self._options.number_of_channels(channels)]
+        return drawn.sort().values.to(tokens.device)
+
+    def _refuse_non_finite(self, seen: list[Seen], losses: Tensor) -> None:
+        self.block_losses = {}
+        for each, loss in zip(seen, losses, strict=True):
+            self.block_losses[each.block] = loss + self.block_losses.get(each.block, 0)
+        if not bool(losses.isfinite().all()):
+            broken = [each.block for each, loss in zip(seen, losses.tolist(), strict=True) if not abs(loss) < float("inf")]
+            raise DivergedError(
+                f"The term of rho_sim is not finite in {', '.join(dict.fromkeys(broken))}: what the block takes or gives is not, or "
+                "the reconstructor has diverged. Try a smaller learning rate, gradients that are clipped, or another loss."
+            )
+
+    def _of_absent(self, seen: list[Seen]) -> Tensor | float:
+        """0, with a gradient for blocks that did not run this time: processes that train together wait for all of them."""
+        ran = {each.block for each in seen}
+        absent = [p.sum() for name, each in self._by_name.items() if name not in ran for p in each.parameters()]
+        return 0 * torch.stack(absent).sum() if absent else 0.0
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Those of the reconstructors, for an optimiser.
+
+        Raises:
+            UsageError: The reconstructors are not made yet.
+        """
+        if self._watch is not None and not self._by_name:
+            raise UsageError(
+                "rho_sim does not know yet how wide the blocks are. Give it an example of what the network takes "
+                "(example=images), or call loss() after a first forward pass."
+            )
+        return self.reconstructors.parameters()
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """The same as groups of an optimiser: matrices, and biases without weight decay."""
+        parameters = list(self.parameters())
+        groups: list[dict[str, Any]] = [
+            {"params": [each for each in parameters if each.ndim > 1]},
+            {"params": [each for each in parameters if each.ndim <= 1], "weight_decay": 0.0},
+        ]
+        return [group for group in groups if group["params"]]
+
+    def to(self, *where: Any) -> RhoSim:
+        """Move the reconstructors, as ``Module.to`` does."""
+        self.reconstructors.to(*where)
+        return self
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Reconstructors and the number of steps, for a checkpoint of the training; not for anybody else's eyes."""
+        tensors = {f"{name}.{key}": p for name, each in self._by_name.items() for key, p in each.state_dict().items()}
+        return {**tensors, _STEPS: torch.tensor(self._steps)}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Restore what ``state_dict`` gave.
+
+        Raises:
+            UsageError: It is of another network or other options, or the reconstructors are not made yet (see ``example``).
+        """
+        mine = self.state_dict()
+        if _shapes(state.items()) != _shapes(mine.items()):
+            raise UsageError(
+                "The checkpoint of rho_sim is of another network, other blocks or other options, or the reconstructors are not made "
+                "yet (give an example)."
+            )
+        with torch.no_grad():
+            for name, tensor in mine.items():
+                tensor.copy_(state[name])
+        self._steps = int(mine[_STEPS])
+
+    def detach(self) -> None:
+        """Take all hooks off the network; there is no ``loss`` any more, and the reconstructors are still here."""
+        if self._opener is not None:
+            self._opener.remove()
+            self._opener = None
+        if self._watch is not None:
+            self._watch.close()
+
+
+def _called(network: nn.Module, example: object) -> object:
+    if isinstance(example, Mapping):
+        return network(**example)
+    return network(*example) if isinstance(example, tuple) else network(example)
+
+
+def _shapes(tensors: Iterable[tuple[str, Tensor]]) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in tensors}

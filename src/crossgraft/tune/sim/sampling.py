@@ -1,0 +1,114 @@
+"""Which tokens of an image are reconstructed, and how they are taken out of a feature map."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+FEWEST_TOKENS = 2
+"""One token has no standard deviation."""
+_CANDIDATES = 3
+"""``v2`` draws so many times as many tokens as it takes."""
+
+Index = Int[Tensor, "tokens"] | Int[Tensor, "images tokens"]
+"""The same tokens of every image, or some of each."""
+
+
+def number_of_tokens(rho: float, positions: int) -> int:
+    """n = ρN to the nearest whole number, at least two, at most N.
+
+    >>> [number_of_tokens(0.2, positions) for positions in (2, 4, 49, 196)]
+    [2, 2, 10, 39]
+    """
+    return min(max(math.floor(rho * positions + 0.5), FEWEST_TOKENS), positions)
+
+
+def drawn_tokens(
+    sampling: str,
+    count: int,
+    inputs: Float[Tensor, "images positions channels"],
+    generator: torch.Generator,
+    places: Int[Tensor, " images"],
+    batch_size: int,
+) -> Index:
+    """Numbers of the tokens to take, ascending within an image.
+
+    Images are numbered within a batch of ``batch_size``, of which ``inputs`` may be a part: what is drawn for an image
+    depends on its place in the batch, and not on how the batch is cut.
+
+    Args:
+        sampling: ``v0``: one draw for all images. ``v1``: one for each. ``v2``: of three times as many tokens drawn for each
+            image those with the largest mean input.
+        count: Tokens to take.
+        inputs: What the block takes, for ``v2``.
+        generator: On the CPU.
+        places: Place of each image in the batch.
+        batch_size: Images of the whole batch.
+    """
+    positions = inputs.shape[1]
+    if sampling == "v0":
+        return torch.randperm(positions, generator=generator)[:count].sort().values.to(inputs.device)
+    drawn = torch.rand(batch_size, positions, generator=generator)[places].argsort(dim=1).to(inputs.device)
+    if sampling == "v1":
+        return drawn[:, :count].sort(dim=1).values
+    candidates = drawn[:, : _CANDIDATES * count]
+    largest = inputs.mean(dim=2).gather(1, candidates).topk(count, dim=1).indices
+    return candidates.gather(1, largest).sort(dim=1).values
+
+
+def rolled(index: Index) -> Index:
+    """The index by which image i − 1 gives the tokens of image i."""
+    return index if index.ndim == 1 else index.roll(-1, dims=0)
+
+
+def take_tokens(map_of_tokens: Tensor, index: Index, channel_axis: int) -> Float[Tensor, "images tokens channels"]:
+    """Tokens of a feature map (batch first), in the graph; what is written into the map later does not change them.
+
+    Nothing is kept for the backward pass but ``index``, and that not through autograd's saved tensors: a forward pass that
+    checkpointing repeats need not take the tokens again.
+    """
+    return _TakenTokens.apply(map_of_tokens, index, channel_axis)  # pyright: ignore[reportReturnType]
+
+
+def as_tokens(map_of_tokens: Tensor, channel_axis: int) -> Float[Tensor, "images positions channels"]:
+    """A map with the batch first as tokens; no copy where memory allows."""
+    return map_of_tokens.movedim(channel_axis, -1).flatten(1, -2)
+
+
+class _TakenTokens(torch.autograd.Function):
+    """Tokens by number; the gradient is in the memory format of the map, so that adding it to another one is cheap."""
+
+    @staticmethod
+    def forward(ctx: Any, map_of_tokens: Tensor, index: Tensor, channel_axis: int) -> Tensor:
+        ctx.index, ctx.channel_axis, ctx.shape = index, channel_axis, map_of_tokens.shape
+        channels_last = map_of_tokens.ndim == 4 and not map_of_tokens.is_contiguous()
+        channels_last = channels_last and map_of_tokens.is_contiguous(memory_format=torch.channels_last)
+        ctx.memory_format = torch.channels_last if channels_last else torch.contiguous_format
+        return _selected(as_tokens(map_of_tokens, channel_axis), index)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        (gradient,) = gradients
+        of_map = torch.empty(ctx.shape, dtype=gradient.dtype, device=gradient.device, memory_format=ctx.memory_format)
+        of_tokens = of_map.zero_().movedim(ctx.channel_axis, -1)
+        grid, index = of_tokens.shape[1:-1], ctx.index
+        images = slice(None) if index.ndim == 1 else torch.arange(len(index), device=index.device)[:, None]
+        of_tokens[images, *_coordinates(index, grid)] = gradient
+        return of_map, None, None
+
+
+def _selected(tokens: Tensor, index: Tensor) -> Tensor:
+    if index.ndim == 1:
+        return tokens.index_select(1, index)
+    return tokens.gather(1, index.unsqueeze(-1).expand(-1, -1, tokens.shape[-1]))
+
+
+def _coordinates(index: Tensor, grid: torch.Size) -> tuple[Tensor, ...]:
+    """Place of each token along each axis of the grid."""
+    if len(grid) == 1:
+        return (index,)
+    return torch.unravel_index(index, grid)

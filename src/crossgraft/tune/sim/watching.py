@@ -1,0 +1,235 @@
+"""What the blocks of a network take and give in the forward pass of a training step, as sampled tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from crossgraft.errors import UsageError
+from crossgraft.tune.sim.hooks import Hook
+from crossgraft.tune.sim.layouts import Layout, batch_first, grid_of, layout_of, on_grid, positions_of
+from crossgraft.tune.sim.options import SimOptions
+from crossgraft.tune.sim.sampling import FEWEST_TOKENS, drawn_tokens, number_of_tokens, rolled, take_tokens
+
+DOES_NOT_RUN = "it does not run"
+_NO_GRADIENT = "its output needs no gradient"
+_TAKES_NO_TENSOR = "it takes no tensor"
+_GIVES_NO_TENSOR = "it gives no tensor"
+_TOO_FEW = f"it has fewer than {FEWEST_TOKENS} positions"
+
+Drawing = Callable[[int], tuple[torch.Generator, Tensor, int]]
+"""Images → what ``drawn_tokens`` draws from: a generator, their places in the batch, and its size."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One run of a block: the same tokens of what it took, detached, and of what it gave, part of the graph."""
+
+    block: str
+    taken: Float[Tensor, "images tokens width_in"]
+    given: Float[Tensor, "images tokens width_out"]
+
+
+@dataclass
+class _Entered:
+    """A run of a block that has begun: tokens of the input, or a copy of the input where the output's grid is not known."""
+
+    shape: tuple[int, ...] = ()
+    index: Tensor | None = None
+    tokens: Tensor | None = None
+    whole: Tensor | None = None
+
+
+@dataclass
+class _Watched:
+    name: str
+    layer: nn.Module
+    grids: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict[tuple[int, ...], tuple[int, ...]])
+    entered: list[_Entered] = field(default_factory=list[_Entered])
+
+
+class BlockWatch:
+    """Hooks on blocks that take tokens while they are asked to, and leave with ``close``.
+
+    Tokens of the input are taken before the block runs, because it may work in place; those of the output as soon as it has
+    run, because the next layer may.
+
+    Args:
+        blocks: The blocks by name.
+        options: ``rho``, ``sampling``, ``layout`` and ``placebo`` count.
+
+    Attributes:
+        skipped: Name of each block of the last forward pass that cannot be reconstructed → why.
+        seen: Runs of the last forward pass.
+    """
+
+    def __init__(self, blocks: Mapping[str, nn.Module], options: SimOptions) -> None:
+        self._options = options
+        self._drawing: Drawing | None = None
+        self.seen: list[Seen] = []
+        self.skipped: dict[str, str] = {}
+        self._watched = {name: _Watched(name, layer) for name, layer in blocks.items()}
+        self._handles: dict[str, list[Any]] = {}
+        for name, each in self._watched.items():
+            before = Hook(each.layer, partial(self._enter, each), when=self._is_taking)
+            after = Hook(each.layer, partial(self._leave, each), when=self._is_taking)
+            self._handles[name] = [
+                each.layer.register_forward_pre_hook(before, with_kwargs=True),
+                each.layer.register_forward_hook(after, with_kwargs=True),
+            ]
+
+    def open(self, drawing: Drawing) -> None:
+        """Forget what was seen, and take the next forward pass."""
+        self._forget()
+        self._drawing = drawing
+
+    def close_pass(self) -> list[Seen]:
+        """What was seen; nothing more is taken until ``open``, and nothing is kept here."""
+        seen = self.seen
+        for name in self._watched:
+            if name not in self.skipped and all(each.block != name for each in seen):
+                self.skipped[name] = DOES_NOT_RUN
+        self._drawing = None
+        self.seen = []
+        return seen
+
+    def keep_only(self, names: Sequence[str]) -> None:
+        """Take the hooks off all other blocks."""
+        for name in [name for name in self._watched if name not in names]:
+            del self._watched[name]
+            for handle in self._handles.pop(name):
+                handle.remove()
+
+    def close(self) -> None:
+        """Take all hooks off."""
+        self.keep_only(())
+        self._forget()
+        self._drawing = None
+
+    def _forget(self) -> None:
+        self.seen, self.skipped = [], {}
+        for each in self._watched.values():
+            each.entered.clear()
+
+    def _is_taking(self) -> bool:
+        return self._drawing is not None and torch.is_grad_enabled() and not _inside_backward()
+
+    @torch.no_grad()
+    def _enter(self, block: _Watched, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+        tensor = the_tensor(first_of(arguments, keywords), block.layer, self._options.layout)
+        entered = _Entered() if tensor is None else _Entered(shape=tuple(tensor.shape))
+        block.entered.append(entered)
+        if tensor is None or (layout := layout_of(block.layer, tensor.shape, self._options.layout)) is None:
+            return
+        grid = block.grids.get(entered.shape)
+        if grid is None:
+            entered.whole = tensor.detach().clone()
+        else:
+            self._take(entered, tensor.detach(), layout, grid)
+
+    def _take(self, entered: _Entered, tensor: Tensor, layout: Layout, grid: tuple[int, ...]) -> None:
+        """Draw tokens of the output's grid, and take those of the input."""
+        assert self._drawing is not None
+        maps, axis = on_grid(*batch_first(tensor, layout), grid)
+        generator, places, batch_size = self._drawing(len(maps))
+        count = number_of_tokens(self._options.rho, positions_of(grid))
+        inputs = maps.movedim(axis, -1).flatten(1, -2)
+        entered.index = drawn_tokens(self._options.sampling, count, inputs, generator, places, batch_size)
+        if self._options.placebo:
+            entered.tokens = take_tokens(maps, rolled(entered.index), axis).roll(1, dims=0)
+        else:
+            entered.tokens = take_tokens(maps, entered.index, axis)
+
+    def _leave(self, block: _Watched, _: Any, __: Any, output: Any) -> None:
+        if not block.entered:
+            return
+        entered = block.entered.pop()
+        said = self._seen_of(block, entered, output)
+        if isinstance(said, str):
+            self.skipped[block.name] = said
+        else:
+            self.skipped.pop(block.name, None)
+            self.seen.append(said)
+
+    def _seen_of(self, block: _Watched, entered: _Entered, output: Any) -> Seen | str:
+        """One run of the block, or why it cannot be reconstructed."""
+        given = the_tensor(output, block.layer, self._options.layout)
+        if given is None or not entered.shape:
+            return _GIVES_NO_TENSOR if given is None else _TAKES_NO_TENSOR
+        if not given.requires_grad:
+            return _NO_GRADIENT
+        layout = layout_of(block.layer, given.shape, self._options.layout)
+        if layout is None or (entered.tokens is None and entered.whole is None):
+            return self._why_no_layout(given if layout is None else entered.shape)
+        maps, axis = batch_first(given, layout)
+        grid = grid_of(maps, axis)
+        if positions_of(grid) < FEWEST_TOKENS:
+            return _TOO_FEW
+        if entered.whole is not None:
+            taken = layout_of(block.layer, entered.shape, self._options.layout)
+            assert taken is not None
+            with torch.no_grad():
+                self._take(entered, entered.whole, taken, grid)
+            block.grids[entered.shape] = grid
+        elif block.grids[entered.shape] != grid:
+            raise UsageError(
+                f"The block {block.name} turns an input of {entered.shape} into {grid} positions, and before into "
+                f"{block.grids[entered.shape]}. rho_sim needs blocks whose output has the same shape each time; name other blocks."
+            )
+        assert entered.tokens is not None and entered.index is not None
+        if len(entered.tokens) != len(maps):
+            return "its output has another number of images than its input"
+        return Seen(block.name, entered.tokens, take_tokens(maps, entered.index, axis))
+
+    def _why_no_layout(self, found: Tensor | tuple[int, ...]) -> str:
+        shape = tuple(found.shape) if isinstance(found, Tensor) else found
+        if self._options.layout == "auto" or len(shape) == 2:
+            return _TOO_FEW if len(shape) == 2 else f"a shape of {len(shape)} axes has no known layout"
+        return f"{self._options.layout} does not fit the shape {shape}"
+
+
+def first_of(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+    """The first argument of a call."""
+    return arguments[0] if arguments else next(iter(keywords.values()), None)
+
+
+def the_tensor(value: Any, block: nn.Module, layout: str) -> Tensor | None:
+    """The tensor that a block takes or gives, with a number type that has gradients.
+
+    Of several, those that differ in their channels alone are put together, as the layers of a DenseNet do; else the first counts.
+    """
+    found = [each for each in _tensors_in(value) if each.is_floating_point()]
+    if not found:
+        return None
+    first = found[0]
+    axes = layout_of(block, first.shape, layout)
+    if len(found) > 1 and isinstance(value, list) and axes is not None:
+        others = [_without(each.shape, axes.channel_axis) for each in found]
+        if all(each == others[0] for each in others):
+            return torch.cat(found, dim=axes.channel_axis)
+    return first
+
+
+def _tensors_in(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (each for each in value.values() if isinstance(each, Tensor))
+    elif isinstance(value, list | tuple):
+        yield from (each for each in cast(Sequence[Any], value) if isinstance(each, Tensor))
+
+
+def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+    return tuple(size for place, size in enumerate(shape) if place != axis)
+
+
+def _inside_backward() -> bool:
+    """Whether a backward pass is under way, in which checkpointing repeats parts of the forward pass."""
+    current = getattr(torch._C, "_current_graph_task_id", None)
+    return current is not None and current() != -1
