@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crossgraft.records import PlanRecord, PluginRecord
-from crossgraft.words.formatting import count, counted, size, small_percent
+from crossgraft.words.formatting import count, counted, duration, size, small_percent
 
 _KINDS = {"regularizer": "regulariser"}  # options are spelled as in other tools, words as in these pages
 
@@ -22,6 +22,17 @@ def adapters_in_words(plan: PlanRecord) -> str:
     share = plan.num_adapter_parameters / (plan.num_trained + plan.num_frozen)
     parameters = counted(plan.num_adapter_parameters, "parameter")
     return f"{parameters}, {small_percent(share)} of the network, {size(plan.adapter_bytes)} on their own"
+
+
+def own_in_words(plan: PlanRecord) -> str:
+    """What regularisers learn beside the network, and what that takes of a step."""
+    said = f"{counted(plan.num_own_parameters, 'parameter')} of their own, trained too"
+    if plan.added_seconds_per_step is None or plan.seconds_per_step is None or plan.added_bytes is None:
+        return said
+    before = plan.seconds_per_step - plan.added_seconds_per_step
+    share = small_percent(plan.added_seconds_per_step / before) if before > 0 else "all"
+    time = f"about {duration(plan.added_seconds_per_step)} a step more ({share})"
+    return f"{said}; {time}, and {size(max(plan.added_bytes, 0))} of memory"
 
 
 def trained_in_words(plan: PlanRecord) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from torch import nn
@@ -31,6 +33,22 @@ def apply_selection(classifier: nn.Module, selection: Selection) -> None:
         raise UsageError("The method trains no parameter. Choose another one, for example --method linear.")
     for name, parameter in classifier.named_parameters():
         parameter.requires_grad_(name in trained)
+
+
+@contextmanager
+def selection_applied(classifier: nn.Module, selection: Selection) -> Generator[None]:
+    """Inside the block only the trained parameters require a gradient; after it, those that did before.
+
+    Raises:
+        UsageError: As ``apply_selection``.
+    """
+    before = [(parameter, parameter.requires_grad) for parameter in classifier.parameters()]
+    try:
+        apply_selection(classifier, selection)
+        yield
+    finally:
+        for parameter, required in before:
+            parameter.requires_grad_(required)
 
 
 def apply_modes(classifier: nn.Module, selection: Selection) -> None:

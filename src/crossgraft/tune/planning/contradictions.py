@@ -32,8 +32,8 @@ REFUSED: tuple[Rule, ...] = (
     ),
     Rule(
         lambda s: s.plugins.method.features_are_fixed and bool(s.plugins.regularizers),
-        "--regularizer {regularizers} keeps the pretrained part from drifting, but --method {method} does not move it at "
-        "all, so it would only cost time. Leave it out, or choose a method that trains more.",
+        "--regularizer {regularizers} acts on the pretrained part, but --method {method} does not move it at all, so it would "
+        "only cost time. Leave it out, or choose a method that trains more.",
     ),
     Rule(
         lambda s: bool(s.single_label_transforms) and not s.task.partitions,

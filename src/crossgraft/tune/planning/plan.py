@@ -13,6 +13,7 @@ from crossgraft.progress import Reporter
 from crossgraft.records import PlanRecord, PlanRow
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE
+from crossgraft.tune.engine.modes import selection_applied
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods._method import Selection
@@ -22,8 +23,9 @@ from crossgraft.tune.planning.contradictions import notes_on, warnings_on
 from crossgraft.tune.planning.fold_data import make_feed
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.step_cost import StepCost, measure_step
+from crossgraft.tune.regularizers._regularizer import SaysWhatItFound, attach
 from crossgraft.words.formatting import count, counted, duration
-from crossgraft.words.plan_words import adapters_in_words, memory_in_words
+from crossgraft.words.plan_words import adapters_in_words, memory_in_words, own_in_words
 from crossgraft.words.visible import visible
 
 PLAN_FILE = "plan.json"
@@ -45,7 +47,7 @@ class Plan:
         lines = [f"Trained: {counted(record.num_trained, 'parameter')}. Frozen: {count(record.num_frozen)}."]
         lines += [_row_in_words(row) for row in record.rows]
         if record.num_own_parameters:
-            lines.append(f"Regularisers: {counted(record.num_own_parameters, 'parameter')} of their own, trained too.")
+            lines.append(f"Regularisers: {own_in_words(record)}.")
         if record.num_adapter_parameters:
             lines.append(f"Adapters: {adapters_in_words(record)}.")
         lines += [
@@ -122,7 +124,7 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
     parts, num_folds = prepared.rows.parts[0], len(prepared.rows.parts)
     num_train, num_val = len(parts.train), len(parts.val)
     rows = plan_rows(classifier, prepared.selection)
-    own_parameters = _own_parameters(prepared.plugins, classifier)
+    own_parameters, findings = _own_parts(prepared)
     adapters = [part for _, adapter in adapters_of(classifier).values() for part in adapter.parameters()]
     steps, seconds = 0, 0.0
     for point in points:
@@ -136,6 +138,7 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
             seconds += cost.seconds_per_image * once + cost.seconds_of_head_step * in_epoch * epochs
     is_known = cost.seconds_per_image is not None
     most = 1 if prepared.keep is None else MOST_TRAININGS
+    added = cost.added_seconds_per_image
     per_step = cost.seconds_per_image * settings.batch_size if cost.seconds_per_image is not None else None
     return PlanRecord(
         rows=rows,
@@ -158,7 +161,9 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
         expected_reason=cost.time_reason,
         peak_bytes=cost.peak_bytes,
         peak_reason=cost.memory_reason,
-        notes=list(notes),
+        added_seconds_per_step=None if added is None else added * settings.batch_size,
+        added_bytes=cost.added_bytes,
+        notes=[*notes, *findings],
     )
 
 
@@ -183,16 +188,19 @@ def plan_rows(classifier: Classifier, selection: Selection) -> list[PlanRow]:
     return sorted(rows, key=lambda row: (not row.trained, -row.num_parameters))
 
 
-def _own_parameters(plugins: Plugins, classifier: Classifier) -> int:
-    """Parameters of regularisers, which learn beside the network and are no part of it; after a look at the network."""
-    total = 0
-    for regularizer in plugins.regularizers:
-        regularizer.attach(classifier)
-        try:
-            total += sum(p.numel() for module in regularizer.modules() for p in module.parameters())
-        finally:
-            regularizer.detach()
-    return total
+def _own_parts(prepared: Preparation) -> tuple[int, list[str]]:
+    """Number of parameters that regularisers learn beside the network, and what else they find when they look at it."""
+    total, findings = 0, []
+    classifier = prepared.classifier
+    with selection_applied(classifier, prepared.selection):
+        for regularizer in prepared.plugins.regularizers:
+            attach(regularizer, classifier, seed=prepared.settings.seed)
+            try:
+                total += sum(p.numel() for module in regularizer.modules() for p in module.parameters())
+                findings += regularizer.findings() if isinstance(regularizer, SaysWhatItFound) else []
+            finally:
+                regularizer.detach()
+    return total, findings
 
 
 def steps_per_epoch(num_train: int, batch_size: int) -> int:

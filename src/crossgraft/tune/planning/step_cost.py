@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle, islice, pairwise
 from statistics import median
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from crossgraft.compute import resolve_device
 from crossgraft.errors import CrossgraftError, OutOfMemoryError
@@ -43,6 +43,9 @@ class StepCost:
         peak_bytes: Largest memory that training needs at once, without the images.
         time_reason: Method of the time measurement, or the reason why there is none.
         memory_reason: Method of the memory estimate, or the reason why there is none.
+        added_seconds_per_image: What of that is due to regularisers that learn something of their own; None: there are none,
+            or it was not measured.
+        added_bytes: What of the memory is due to them.
     """
 
     seconds_per_image: float | None
@@ -51,6 +54,8 @@ class StepCost:
     peak_bytes: int | None = None
     time_reason: str = ""
     memory_reason: str = ""
+    added_seconds_per_image: float | None = None
+    added_bytes: int | None = None
 
 
 UNKNOWN_COST = StepCost(seconds_per_image=None, time_reason="not measured", memory_reason="not measured")
@@ -121,9 +126,11 @@ def measure_step(
     if on_gpu:
         torch.cuda.reset_peak_memory_stats(settings.device)
     kept, clock = _KeptForBackward(twin), _Clock(torch.device(resolve_device(settings.device)))
+    own: dict[str, list[nn.Parameter]] = {}
 
     def note_time(_report: StepReport) -> None:
         kept.is_done = True
+        own.update(_own_parameters(regularizers))
         clock.note()
 
     most_steps = _SHARE * feed.steps_per_epoch * settings.epochs
@@ -150,13 +157,35 @@ def measure_step(
         return replace(UNKNOWN_COST, time_reason=f"not measured: {error}")
     timed = islice(cycle(batches.found), 1, 1 + len(clock.seconds))
     each = [seconds / len(batch.rows) for seconds, batch in zip(clock.seconds, timed, strict=True)]
-    held = torch.cuda.max_memory_allocated(settings.device) if on_gpu else kept.most + _held(twin, selection, settings)
-    return StepCost(
+    held = kept.most + _held(twin, selection, settings, (p for parameters in own.values() for p in parameters))
+    held = torch.cuda.max_memory_allocated(settings.device) if on_gpu else held
+    cost = StepCost(
         seconds_per_image=median(each),
         peak_bytes=held,
         time_reason=f"the median of {len(each)} timed steps",
         memory_reason="as the GPU's allocator says" if on_gpu else "weights, optimiser and what one step keeps",
     )
+    if not own:
+        return cost
+    others = [each for each in regularizers if each.name not in own]
+    without = measure_step(
+        classifier, feed, selection, loss=loss, regularizers=others, settings=settings, features_are_fixed=False
+    )
+    return _with_added(cost, without)
+
+
+def _with_added(cost: StepCost, without: StepCost) -> StepCost:
+    """What is more than without the regularisers; no less than nothing, because times scatter."""
+    if cost.seconds_per_image is None or without.seconds_per_image is None:
+        return cost
+    seconds = max(cost.seconds_per_image - without.seconds_per_image, 0.0)
+    return replace(cost, added_seconds_per_image=seconds, added_bytes=(cost.peak_bytes or 0) - (without.peak_bytes or 0))
+
+
+def _own_parameters(regularizers: Sequence[Regularizer]) -> dict[str, list[nn.Parameter]]:
+    """Parameters that attached regularisers learn, by the regulariser's name; without those that learn nothing."""
+    found = {each.name: [p for module in each.modules() for p in module.parameters()] for each in regularizers}
+    return {name: parameters for name, parameters in found.items() if parameters}
 
 
 def _measure_features(classifier: Classifier, feed: BatchMaker, settings: TrainerSettings) -> StepCost:
@@ -223,14 +252,17 @@ class _KeptForBackward:
         return tensor
 
 
-def _held(classifier: Classifier, selection: Selection, settings: TrainerSettings) -> int:
-    """Weights, and for trained ones gradient, moments of the optimiser, and the kept best state."""
+def _held(
+    classifier: Classifier, selection: Selection, settings: TrainerSettings, own: Iterable[nn.Parameter]
+) -> int:
+    """Weights, and for trained ones gradient, moments of the optimiser, and the kept best state; what regularisers learn."""
     trained = _bytes_of(p for name, p in classifier.named_parameters() if name in selection.trained)
     moments = 2 if settings.optimizer == "adamw" else 1
-    return _bytes_of(classifier.parameters()) + trained * (1 + moments + 1)
+    of_network = _bytes_of(classifier.parameters()) + trained * (1 + moments + 1)
+    return of_network + _bytes_of(own) * (1 + 1 + moments)
 
 
-def _bytes_of(tensors: Iterator[Tensor]) -> int:
+def _bytes_of(tensors: Iterable[Tensor]) -> int:
     return sum(tensor.nbytes for tensor in tensors)
 
 
