@@ -45,7 +45,8 @@ class PlanRecord(Record):
         default=0, description="Parameters of regularisers, trained beside the network and not counted with it."
     )
     added_seconds_per_step: float | None = Field(
-        default=None, description="What those regularisers take of a step; None: there are none, or it was not measured."
+        default=None,
+        description="What those regularisers take of a step; None: there are none, or it was not measured.",
     )
     added_bytes: int | None = Field(default=None, description="What they take of the memory.")
     num_adapter_parameters: int = Field(default=0, description="Of adapters, which are among the trained ones.")

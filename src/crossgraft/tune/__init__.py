@@ -15,6 +15,10 @@ from crossgraft.tune.regularizers import REGULARIZERS as REGULARIZERS
 from crossgraft.tune.result import FineTuningResult as FineTuningResult
 from crossgraft.tune.saving.saved_model import SavedModel as SavedModel
 from crossgraft.tune.saving.saved_model import load_saved_model as load_saved_model
+from crossgraft.tune.sim import RhoSim as RhoSim
+from crossgraft.tune.sim import forward_with_SIM as forward_with_SIM
+from crossgraft.tune.sim import init_SIM as init_SIM
+from crossgraft.tune.sim import strip as strip
 from crossgraft.tune.variants import FineTuningComparison as FineTuningComparison
 from crossgraft.tune.variants import Variant as Variant
 

@@ -8,6 +8,9 @@ from crossgraft.words.formatting import count, counted, duration, size, small_pe
 _KINDS = {"regularizer": "regulariser"}  # options are spelled as in other tools, words as in these pages
 
 
+_HARDLY = 0.005
+
+
 def kind_in_words(plugin: PluginRecord) -> str:
     """What kind of plug-in it is.
 
@@ -30,9 +33,13 @@ def own_in_words(plan: PlanRecord) -> str:
     if plan.added_seconds_per_step is None or plan.seconds_per_step is None or plan.added_bytes is None:
         return said
     before = plan.seconds_per_step - plan.added_seconds_per_step
-    share = small_percent(plan.added_seconds_per_step / before) if before > 0 else "all"
-    time = f"about {duration(plan.added_seconds_per_step)} a step more ({share})"
-    return f"{said}; {time}, and {size(max(plan.added_bytes, 0))} of memory"
+    share = plan.added_seconds_per_step / before if before > 0 else 1.0
+    time = (
+        f"about {duration(plan.added_seconds_per_step)} a step more ({small_percent(share)})"
+        if share >= _HARDLY
+        else "hardly any time"
+    )
+    return f"{said}; {time} and {size(max(plan.added_bytes, 0))} of memory"
 
 
 def trained_in_words(plan: PlanRecord) -> str:

@@ -15,6 +15,7 @@ from crossgraft.records import ExportedModelRecord, SavedModelRecord
 from crossgraft.tasks import Task, recorded_task
 from crossgraft.tune.saving.inference import named_thresholds
 from crossgraft.tune.saving.saved_model import SavedModel
+from crossgraft.tune.sim.decorators import refuse_unstripped
 from crossgraft.types import Preprocessing
 from crossgraft.version import __version__
 
@@ -83,8 +84,12 @@ class SourceModel:
 def prepare_source(model: SavedModel) -> SourceModel:
     """Copies of the classifier that can be exported; ``model`` stays as it is.
 
+    Raises:
+        UsageError: ρSIM was not taken off.
+
     Cost: a copy of the weights, two with adapters.
     """
+    refuse_unstripped(model.classifier, "The network")
     reference = copy.deepcopy(model.classifier).to("cpu")
     saved_as = reference.head.weight.dtype
     notes = []

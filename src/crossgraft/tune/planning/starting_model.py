@@ -10,6 +10,7 @@ from crossgraft.models import Backbone, ModelSpec, load_backbone, random_weights
 from crossgraft.models.zoo import is_zoo_entry
 from crossgraft.options import TuneOptions
 from crossgraft.progress import Reporter
+from crossgraft.tune.sim.decorators import refuse_unstripped
 from crossgraft.types import AllowedCode
 
 
@@ -35,9 +36,13 @@ def find_model(
 
 
 def load_start(spec: ModelSpec, options: TuneOptions, *, scratch: bool, reporter: Reporter) -> Backbone:
-    """The network with its pretrained weights, or with random ones (``scratch``)."""
+    """The network with its pretrained weights, or with random ones (``scratch``).
+
+    Raises:
+        UsageError: It carries reconstructors of ρSIM, which would be trained and saved with it.
+    """
     chosen = replace(random_weights_control(spec), name=spec.name) if scratch else spec
-    return load_backbone(
+    backbone = load_backbone(
         chosen,
         seed=options.seed,
         device="cpu",
@@ -47,3 +52,5 @@ def load_start(spec: ModelSpec, options: TuneOptions, *, scratch: bool, reporter
         resize_policy=options.resize_policy,
         reporter=reporter,
     )
+    refuse_unstripped(backbone.module, f"The network {spec.name}")
+    return backbone

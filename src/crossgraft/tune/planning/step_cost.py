@@ -179,7 +179,9 @@ def _with_added(cost: StepCost, without: StepCost) -> StepCost:
     if cost.seconds_per_image is None or without.seconds_per_image is None:
         return cost
     seconds = max(cost.seconds_per_image - without.seconds_per_image, 0.0)
-    return replace(cost, added_seconds_per_image=seconds, added_bytes=(cost.peak_bytes or 0) - (without.peak_bytes or 0))
+    return replace(
+        cost, added_seconds_per_image=seconds, added_bytes=(cost.peak_bytes or 0) - (without.peak_bytes or 0)
+    )
 
 
 def _own_parameters(regularizers: Sequence[Regularizer]) -> dict[str, list[nn.Parameter]]:
@@ -252,9 +254,7 @@ class _KeptForBackward:
         return tensor
 
 
-def _held(
-    classifier: Classifier, selection: Selection, settings: TrainerSettings, own: Iterable[nn.Parameter]
-) -> int:
+def _held(classifier: Classifier, selection: Selection, settings: TrainerSettings, own: Iterable[nn.Parameter]) -> int:
     """Weights, and for trained ones gradient, moments of the optimiser, and the kept best state; what regularisers learn."""
     trained = _bytes_of(p for name, p in classifier.named_parameters() if name in selection.trained)
     moments = 2 if settings.optimizer == "adamw" else 1

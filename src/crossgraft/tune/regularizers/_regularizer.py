@@ -155,7 +155,7 @@ class Regularizer(Protocol):
     where those are random; the others are refused there. One that says ``decays_weights = True`` is a weight decay of its own.
     One whose spelling has come to mean something else says so by ``definition = 2``, so that no training is gone on with by
     another definition. What else it does not go with, it says by ``conflicts`` and ``remarks`` (see ``crossgraft.conflicts``).
-    One that watches layers has a method ``before_forward`` (see ``LooksInside``), so that it keeps nothing of other forward passes.
+    One that watches layers has a method ``before_forward``, which says what it is to keep (see ``LooksInside``).
 
     Attributes:
         name: On the command line and in tables.
@@ -177,8 +177,8 @@ class Regularizer(Protocol):
         """Look at network and training images before the first step, where the pretrained weights are: clone references.
 
         Parameters require a gradient where they will be trained. ``seed`` is the random seed of the training, for parameters
-        that are drawn; an ``attach`` without it is called without it. ``training_set`` is None where there are no images to look at, as for a plan that counts parameters: a regulariser
-        that needs them says so in its first ``loss``.
+        that are drawn; an ``attach`` without it is called without it. ``training_set`` is None where there are no images to
+        look at, as for a plan that counts parameters: a regulariser that needs them says so in its first ``loss``.
         """
 
     @abstractmethod

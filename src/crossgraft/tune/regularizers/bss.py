@@ -51,7 +51,7 @@ class BSS(Regularizer):
         if self.k < 1:
             raise UsageError(f"k of bss must be at least 1, found {self.k}.")
 
-    def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
+    def attach(self, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0) -> None:
         """Nothing: the term looks at the batch alone."""
 
     def loss(self, context: StepContext) -> dict[str, Tensor]:

@@ -75,7 +75,7 @@ class DELTA(Regularizer):
         self._weights: Tensor | None = None
         self._ours: Taps | None = None
 
-    def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
+    def attach(self, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0) -> None:
         """Copy the network, watch its layers, and weigh channels where that is asked for.
 
         Raises:

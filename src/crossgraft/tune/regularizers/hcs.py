@@ -94,7 +94,7 @@ class HCS(Regularizer):
             ]
         return remarks_on_pairs(self.name, situation)
 
-    def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
+    def attach(self, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0) -> None:
         """Copy the weights, or look at every training image once.
 
         Raises:

@@ -191,7 +191,7 @@ class RepSim(Regularizer):
             )
         return said
 
-    def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
+    def attach(self, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0) -> None:
         """Look at the training images, or copy the network, and start with Q = I.
 
         Raises:

@@ -14,6 +14,7 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.tune.regularizers._regularizer import ForwardStart, Regularizer, StepContext, TrainingSet
 from crossgraft.tune.sim import RhoSim
 from crossgraft.tune.sim.options import SimOptions
+from crossgraft.words.formatting import joined
 
 _BETWEEN_NAMES = "+"
 _BODY = "body."
@@ -26,9 +27,9 @@ class SelfIdentityMapping(Regularizer):
 
         blocks = weight · mean over blocks l of d(G_l(H_l(z_l)), stopgrad H_l(z_{l−1}))
 
-    z_{l−1} and z_l are the same tokens, a share ρ drawn in each step, of what block l takes and gives; H_l projects them to K numbers
-    and G_l predicts. It compares with no other network, so that it goes with every method, random weights among them. It is a
-    mean over images: the same whatever the number of processes and of parts of a batch, and tokens are drawn alike.
+    z_{l−1} and z_l are the same tokens, a share ρ drawn in each step, of what block l takes and gives; H_l projects them to K
+    numbers and G_l predicts. It compares with no other network, so that it goes with every method, random weights among them.
+    It is a mean over images: the same whatever the number of processes and of parts of a batch, and tokens are drawn alike.
 
     Blocks whose output needs no gradient (in front of everything that is trained), that do not run, or that have fewer than two
     positions are left out; the plan names them. Reconstructors are in checkpoints of the training and not in the saved model.
@@ -37,20 +38,20 @@ class SelfIdentityMapping(Regularizer):
     Attributes:
         rho: Share ρ of the positions, in (0, 1].
         weight: Strength ≥ 0; 0 trains exactly as without.
-        distance: ``norm_l2`` (as released), ``norm_mse`` (as written), ``mse``, ``l1``, ``smooth_l1``, ``cosine``, ``kl`` or ``wasserstein``.
-            A weight of one is not that of another.
+        distance: ``norm_l2`` (as released), ``norm_mse`` (as written), ``mse``, ``l1``, ``smooth_l1``, ``cosine``, ``kl`` or
+            ``wasserstein``. A weight of one is not that of another.
         K: Width of the projections, at least 1; ``auto``: 128, or the channels of the block's input where they are fewer.
         blocks: ``auto``: the building blocks; or names of modules, with or without ``body.``, or of classes of modules, separated
             by ``+``.
         order: ``code``: norm losses standardise the prediction; ``paper``: projections are standardised before it.
-        sampling: ``v0``: the same tokens of all images; ``v1``: other tokens of each; ``v2``: of three times as many drawn those with
-            the largest mean input.
+        sampling: ``v0``: the same tokens of all images; ``v1``: other tokens of each; ``v2``: of three times as many drawn those
+            with the largest mean input.
         channels: Share of the channels that are looked at, in (0, 1].
         layout: Where channels are (``nchw``, ``nhwc``, ``nlc``, ``ncl``, ``lnc``, ``ncdhw``, ``ndhwc``), or ``auto``.
         reduce: ``mean`` or ``sum`` over blocks.
         projected: False: equation 1, the input itself is predicted.
-        placebo: A control: each image is to predict the tokens of another image of the batch (the one before it), at the same price.
-            What a placebo gains too is no gain of ρSIM.
+        placebo: A control: each image is to predict the tokens of another image of the batch (the one before it), at the same
+            price. What a placebo gains too is no gain of ρSIM.
 
     Cost: for a share ρ of the tokens of each block, four times the products of H and three times those of G.
 
@@ -87,8 +88,8 @@ class SelfIdentityMapping(Regularizer):
         if not self.placebo or situation.images_at_once >= _FEWEST_FOR_A_PLACEBO:
             return None
         return (
-            "--regularizer rho_sim:placebo=true predicts the tokens of another image, and there is one image at a time. Use a larger "
-            "--batch-size or a smaller --accumulate."
+            "--regularizer rho_sim:placebo=true predicts the tokens of another image, and there is one image at a time. Use a "
+            "larger --batch-size or a smaller --accumulate."
         )
 
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0) -> None:
@@ -141,7 +142,7 @@ class SelfIdentityMapping(Regularizer):
         by_reason: dict[str, list[str]] = {}
         for name, why in ({} if self._sim is None else self._sim.skipped).items():
             by_reason.setdefault(why, []).append(name.removeprefix(_BODY))
-        return [f"ρSIM leaves out {', '.join(names)}: {why}." for why, names in by_reason.items()]
+        return [f"ρSIM leaves out {joined(names)}: {why}." for why, names in by_reason.items()]
 
     def detach(self) -> None:
         """Take the hooks off the network, and forget the reconstructors."""
@@ -151,7 +152,7 @@ class SelfIdentityMapping(Regularizer):
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """The reconstructors, as the network is trained; biases without weight decay."""
-        return [] if self._sim is None else self._sim.parameter_groups()
+        return [] if self._sim is None else self._sim.reconstructors.parameter_groups()
 
     def modules(self) -> list[nn.Module]:
         """What holds the reconstructors."""

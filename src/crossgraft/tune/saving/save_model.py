@@ -14,6 +14,7 @@ from crossgraft.storage.atomic import replace_folder
 from crossgraft.tune.saving.checksums import checksums_of
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.tune.saving.saved_model import CARD_FILE, FACTS_FILE, WEIGHTS_FILE
+from crossgraft.tune.sim.decorators import refuse_unstripped
 from crossgraft.version import __version__
 
 
@@ -85,8 +86,10 @@ def save_model(folder: str | Path, classifier: Classifier, facts: SavedModelReco
         The facts as they were written.
 
     Raises:
+        UsageError: ρSIM was not taken off.
         StorageError: Disk full, no permission …; an older model stays as it was.
     """
+    refuse_unstripped(classifier, "The network")
     folder = Path(folder)
     state = {name: tensor.detach().to("cpu").contiguous().clone() for name, tensor in classifier.state_dict().items()}
     weights = safetensors.torch.save(state, metadata={"format": "pt"})

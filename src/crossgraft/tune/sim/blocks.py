@@ -40,7 +40,9 @@ def _named(modules: dict[str, nn.Module], block: str | type[nn.Module]) -> list[
     if not isinstance(block, str):
         found = [name for name, module in modules.items() if isinstance(module, block)]
         if not found:
-            raise UnknownNameError("class of blocks", block.__name__, {type(each).__name__ for each in modules.values()})
+            raise UnknownNameError(
+                "class of blocks", block.__name__, {type(each).__name__ for each in modules.values()}
+            )
         return found
     if block in modules:
         return [block]

@@ -18,17 +18,21 @@ class Hook:
 
     Args:
         module: Whose calls count.
-        notice: Called with arguments, keywords and, after the call, the output.
+        notice: Called with arguments, keywords and the output, which is None before the call.
         when: Asked each time.
     """
 
     def __init__(self, module: nn.Module, notice: Callable[..., object], *, when: Callable[[], bool]) -> None:
         self._module, self._notice, self._when = module, notice, when
 
+    def __call__(self, module: Any, arguments: Any, keywords: Any, output: Any = None) -> None:
+        """What torch calls before or after the module."""
+        self._tell(module, arguments, keywords, output)  # pyright: ignore[reportCallIssue] - torch's decorator has no types
+
     @torch.compiler.disable
-    def __call__(self, module: nn.Module, arguments: Any, keywords: Any, *output: Any) -> None:
+    def _tell(self, module: nn.Module, arguments: Any, keywords: Any, output: Any) -> None:
         if module is self._module and self._when():
-            self._notice(arguments, keywords, *output)
+            self._notice(arguments, keywords, output)
 
     def __deepcopy__(self, memo: Any) -> _Silent:
         return _Silent()
@@ -42,6 +46,11 @@ class _Silent:
 
     def __call__(self, *_: Any) -> None:
         return None
+
+
+def is_hook(hook: object) -> bool:
+    """Whether it is one of these, with or without effect."""
+    return isinstance(hook, Hook | _Silent)
 
 
 def carries_reconstructors(what: str) -> UsageError:

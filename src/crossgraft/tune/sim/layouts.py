@@ -16,7 +16,6 @@ _CONVOLUTIONS = (
     nn.ConvTranspose2d,
     nn.ConvTranspose3d,
 )
-_CHANNELS_SECOND = (nn.modules.batchnorm._NormBase, nn.GroupNorm)
 
 
 class Layout(NamedTuple):
@@ -43,51 +42,62 @@ _CHANNELS_LAST = {3: "nlc", 4: "nhwc", 5: "ndhwc"}
 _CHANNELS_FIRST = {3: "ncl", 4: "nchw", 5: "ncdhw"}
 
 
-def layout_of(block: nn.Module, shape: Sequence[int], layout: str) -> Layout | None:
-    """The layout of a tensor of ``shape`` that ``block`` takes or gives; None where it has no positions to speak of.
+class Widths(NamedTuple):
+    """What the layers of a block say about where channels are.
 
-    ``auto`` asks the layers of the block: channels are second where a convolution or a norm over channels is as wide as that
-    axis, last where a linear layer, a LayerNorm, an attention or a recurrent layer is as wide as the last. Where neither says
-    anything, they are second in maps and last in tokens.
+    Attributes:
+        of_maps: Channels of all layers that have them second.
+        of_tokens: Channels of all layers that have them last.
+        tokens_first: Whether a layer has its tokens before its batch.
+    """
+
+    of_maps: frozenset[int]
+    of_tokens: frozenset[int]
+    tokens_first: bool
+
+
+def widths_of(block: nn.Module) -> Widths:
+    """Ask every layer of a block."""
+    of_maps: set[int] = set()
+    of_tokens: set[int] = set()
+    for part in block.modules():
+        if isinstance(part, _CONVOLUTIONS):
+            of_maps |= {part.in_channels, part.out_channels}
+        elif isinstance(part, nn.modules.batchnorm._NormBase):
+            of_maps.add(part.num_features)
+        elif isinstance(part, nn.GroupNorm):
+            of_maps.add(part.num_channels)
+        elif isinstance(part, nn.Linear):
+            of_tokens |= {part.in_features, part.out_features}
+        elif isinstance(part, nn.LayerNorm):
+            of_tokens.add(part.normalized_shape[-1])
+        elif isinstance(part, nn.MultiheadAttention):
+            of_tokens.add(part.embed_dim)
+        elif isinstance(part, nn.RNNBase):
+            of_tokens |= {part.input_size, part.hidden_size * (2 if part.bidirectional else 1)}
+    tokens_first = any(getattr(part, "batch_first", True) is False for part in block.modules())
+    return Widths(frozenset(of_maps), frozenset(of_tokens), tokens_first)
+
+
+def layout_of(widths: Widths, shape: Sequence[int], layout: str) -> Layout | None:
+    """The layout of a tensor of ``shape`` that a block takes or gives; None where it has no positions to speak of.
+
+    ``auto``: channels are second where a convolution or a norm over channels is as wide as that axis, last where a linear layer,
+    a LayerNorm, an attention or a recurrent layer is as wide as the last; where neither says anything, second in maps and last
+    in tokens.
     """
     if len(shape) not in _USUAL:
         return None
     if layout != "auto":
         known = LAYOUTS[layout]
         return known if known is not None and known.num_axes == len(shape) else None
-    if len(shape) == 3 and any(getattr(part, "batch_first", True) is False for part in block.modules()):
+    if len(shape) == 3 and widths.tokens_first:
         return LAYOUTS["lnc"]
-    if shape[1] in _widths_of_maps(block):
+    if shape[1] in widths.of_maps:
         return LAYOUTS[_CHANNELS_FIRST[len(shape)]]
-    if shape[-1] in _widths_of_tokens(block):
+    if shape[-1] in widths.of_tokens:
         return LAYOUTS[_CHANNELS_LAST[len(shape)]]
     return LAYOUTS[_USUAL[len(shape)]]
-
-
-def _widths_of_maps(block: nn.Module) -> set[int]:
-    """Channels of all layers that have them second."""
-    widths: set[int] = set()
-    for part in block.modules():
-        if isinstance(part, _CONVOLUTIONS):
-            widths |= {part.in_channels, part.out_channels}
-        elif isinstance(part, _CHANNELS_SECOND):
-            widths.add(part.num_features if isinstance(part, nn.modules.batchnorm._NormBase) else part.num_channels)
-    return widths
-
-
-def _widths_of_tokens(block: nn.Module) -> set[int]:
-    """Channels of all layers that have them last."""
-    widths: set[int] = set()
-    for part in block.modules():
-        if isinstance(part, nn.Linear):
-            widths |= {part.in_features, part.out_features}
-        elif isinstance(part, nn.LayerNorm):
-            widths.add(part.normalized_shape[-1])
-        elif isinstance(part, nn.MultiheadAttention):
-            widths.add(part.embed_dim)
-        elif isinstance(part, nn.RNNBase):
-            widths |= {part.input_size, part.hidden_size * (2 if part.bidirectional else 1)}
-    return widths
 
 
 def batch_first(tensor: Tensor, layout: Layout) -> tuple[Tensor, int]:

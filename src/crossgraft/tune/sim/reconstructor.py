@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import cast
+from collections.abc import Collection
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float
@@ -41,7 +42,9 @@ class Reconstructor(nn.Module):
         if not options.projected:
             self.projector: nn.Module = nn.Identity()
             self.adapt: nn.Module = nn.Identity()
-            self.predictor: nn.Module = nn.Sequential(linear(width_out, 2 * width), nn.ReLU(), linear(2 * width, width_in))
+            self.predictor: nn.Module = nn.Sequential(
+                linear(width_out, 2 * width), nn.ReLU(), linear(2 * width, width_in)
+            )
             return
         self.adapt = nn.Identity() if width_in == width_out else linear(width_out, width_in, bias=False)
         self.projector = nn.Sequential(
@@ -60,6 +63,49 @@ class Reconstructor(nn.Module):
     def _projected(self, tokens: Tokens) -> Tokens:
         projected = self.projector(tokens)
         return standardised(projected) if self._standardise else projected
+
+
+class Reconstructors(nn.Module):
+    """The reconstructors of all blocks, by the name of the block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._names: list[str] = []
+        self._parts = nn.ModuleList()
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """Names of the blocks."""
+        return tuple(self._names)
+
+    def add(self, block: str, reconstructor: Reconstructor) -> None:
+        """That of one more block."""
+        self._names.append(block)
+        self._parts.append(reconstructor)
+
+    def by_block(self) -> dict[str, Reconstructor]:
+        """Name of each block → its reconstructor."""
+        return {name: cast(Reconstructor, part) for name, part in zip(self._names, self._parts, strict=True)}
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Groups of an optimiser: matrices, and biases without weight decay."""
+        parameters = list(self.parameters())
+        groups: list[dict[str, Any]] = [
+            {"params": [each for each in parameters if each.ndim > 1]},
+            {"params": [each for each in parameters if each.ndim <= 1], "weight_decay": 0.0},
+        ]
+        return [group for group in groups if group["params"]]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All weights as ``<block>.<name>``; they share memory with the parameters."""
+        named = self.by_block().items()
+        return {f"{block}.{key}": tensor for block, each in named for key, tensor in each.state_dict().items()}
+
+    def nothing_of_others(self, blocks: Collection[str]) -> Tensor | float:
+        """0, with a gradient for all blocks but these: processes that train together wait for every parameter."""
+        others = [each for block, each in self.by_block().items() if block not in blocks]
+        sums = [parameter.sum() for each in others for parameter in each.parameters()]
+        return 0 * torch.stack(sums).sum() if sums else 0.0
 
 
 def _drawn_linear(width_in: int, width_out: int, generator: torch.Generator, *, bias: bool) -> nn.Linear:

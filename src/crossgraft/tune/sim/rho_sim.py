@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -18,14 +18,15 @@ from crossgraft.tune.sim.blocks import AUTO, Blocks, named_blocks
 from crossgraft.tune.sim.distances import DISTANCES, OF_STANDARDISED
 from crossgraft.tune.sim.hooks import Hook
 from crossgraft.tune.sim.options import SimOptions
-from crossgraft.tune.sim.reconstructor import Reconstructor
-from crossgraft.tune.sim.watching import BlockWatch, Seen
+from crossgraft.tune.sim.reconstructor import Reconstructor, Reconstructors
+from crossgraft.tune.sim.sampling import some_channels
+from crossgraft.tune.sim.watching import BlockWatch, Seen, called
 
 _STEPS = "steps"
 
 
 class RhoSim:
-    """Self Identity Mapping with token sampling and projection, on any module, in three lines::
+    """Self Identity Mapping with token sampling and projection, on any module, in three lines.
 
         sim = RhoSim(model, example=images)
         optimizer = torch.optim.AdamW([*model.parameters(), *sim.parameters()])
@@ -35,9 +36,9 @@ class RhoSim:
 
         L = weight · mean over l of d(G_l(H_l(z_l)), stopgrad H_l(z_{l−1}))
 
-    H_l and G_l, the reconstructors, are learned here and are no part of the network, whose ``state_dict`` stays as it is. The last
-    forward pass before ``loss`` counts. Evaluation under ``torch.no_grad`` costs and keeps nothing. Copies of the network have
-    no ρSIM, and to pickle the network is refused until ``detach``.
+    H_l and G_l, the reconstructors, are learned here and are no part of the network, whose ``state_dict`` stays as it is. The
+    last forward pass before ``loss`` counts. Evaluation under ``torch.no_grad`` costs and keeps nothing. Copies of the network
+    have no ρSIM, and to pickle the network is refused until ``detach``.
 
     Args:
         model: Any module, wrapped (compiled, parallel) or not.
@@ -48,12 +49,12 @@ class RhoSim:
         K: Width of the projections, at least 1; ``auto``: 128, or the channels of the block's input where they are fewer.
         order: ``code``, as released: losses called ``norm_…`` standardise the prediction; ``paper``: projections are standardised
             before it.
-        sampling: ``v0``: the same tokens of all images; ``v1``: other tokens of each image; ``v2``: of three times as many drawn those
-            with the largest mean input.
+        sampling: ``v0``: the same tokens of all images; ``v1``: other tokens of each image; ``v2``: of three times as many drawn
+            those with the largest mean input.
         channels: Share of the channels that are looked at, in (0, 1], drawn anew in each step.
         layout: ``auto``, ``nchw``, ``nhwc``, ``nlc``, ``ncl``, ``lnc``, ``ncdhw`` or ``ndhwc``.
         reduce: ``mean`` or ``sum`` over the blocks.
-        projected: False: equation 1, the input itself is predicted. With ``rho=1, loss="mse", reduce="sum"`` it is SIM as printed.
+        projected: False: equation 1, the input itself is predicted; SIM as printed with ``rho=1, loss="mse", reduce="sum"``.
         placebo: Each image is to predict the tokens of the image before it in the batch, at the same price: a control.
         seed: Random seed of reconstructors and sampling.
         example: What the model takes (a tensor, a tuple or a dict), for a look without training at what runs and how wide it
@@ -114,7 +115,7 @@ class RhoSim:
         hook = Hook(network, lambda *_: self.begin(), when=torch.is_grad_enabled)
         self._opener = network.register_forward_pre_hook(hook, with_kwargs=True)
         if example is not None:
-            self._look(lambda: _called(network, example))
+            self._look(lambda: called(network, example))
             self._warn_of_skipped()
 
     @classmethod
@@ -132,8 +133,7 @@ class RhoSim:
         self._network, self._options, self._seed = network, options, seed
         self._opener: Any = None
         self._steps = 0
-        self._by_name: dict[str, Reconstructor] = {}
-        self.reconstructors = nn.ModuleList()
+        self.reconstructors = Reconstructors()
         self.skipped: dict[str, str] = {}
         self.block_losses: dict[str, Tensor] = {}
         found = named_blocks(network, blocks)
@@ -142,7 +142,7 @@ class RhoSim:
     @property
     def blocks(self) -> tuple[str, ...]:
         """Names of the blocks that are reconstructed, in the order of their first run."""
-        return tuple(self._by_name)
+        return self.reconstructors.blocks
 
     def _look(self, run: Callable[[], object]) -> None:
         """Make the reconstructors for what a forward pass in eval mode goes through."""
@@ -191,18 +191,19 @@ class RhoSim:
         if self._watch is None:
             return torch.zeros((), device=next((each.device for each in self._network.parameters()), None))
         seen = self._watch.close_pass()
-        if not self._by_name and (seen or self._watch.skipped):
+        if not self.blocks and (seen or self._watch.skipped):
             self._build(seen)
             self._warn_of_skipped()
         if not seen:
             raise UsageError(
-                "rho_sim has seen no forward pass with gradients since its last loss(). Run the network in training first: not under "
-                "torch.no_grad(), and with use_reentrant=False where it is checkpointed."
+                "rho_sim has seen no forward pass with gradients since its last loss(). Run the network in training first: not "
+                "under torch.no_grad(), and with use_reentrant=False where it is checkpointed."
             )
-        losses = torch.stack([self._distance(each) for each in seen])
+        reconstructors = self.reconstructors.by_block()
+        losses = torch.stack([self._distance(each, reconstructors[each.block]) for each in seen])
         self._refuse_non_finite(seen, losses.detach())
         total = losses.sum() if self._options.reduce == "sum" else losses.mean()
-        return self._options.weight * (total + self._of_absent(seen))
+        return self._options.weight * (total + self.reconstructors.nothing_of_others({each.block for each in seen}))
 
     def _build(self, seen: list[Seen]) -> None:
         """A reconstructor for each block that was seen; the others are left out from now on."""
@@ -212,13 +213,12 @@ class RhoSim:
             reasons = "; ".join(f"{name}: {why}" for name, why in self.skipped.items())
             raise UsageError(f"rho_sim cannot reconstruct any block ({reasons}). Name others: blocks=NAME.")
         for each in seen:
-            if each.block not in self._by_name:
+            if each.block not in self.blocks:
                 widths = [self._options.number_of_channels(side.shape[-1]) for side in (each.taken, each.given)]
                 drawn = torch_generator(self._seed, "rho_sim", each.block)
                 made = Reconstructor(widths[0], widths[1], self._options, drawn)
                 made.to(each.given.device, torch.promote_types(each.given.dtype, torch.float32))
-                self._by_name[each.block] = made
-        self.reconstructors.extend(self._by_name.values())
+                self.reconstructors.add(each.block, made)
         self._watch.keep_only(self.blocks)
 
     def _warn_of_skipped(self) -> None:
@@ -226,47 +226,33 @@ class RhoSim:
             said = "; ".join(f"{name}: {why}" for name, why in self.skipped.items())
             warnings.warn(f"rho_sim leaves out blocks ({said}).", stacklevel=3)
 
-    def _distance(self, seen: Seen) -> Float[Tensor, ""]:
+    def _distance(self, seen: Seen, reconstructor: Reconstructor) -> Float[Tensor, ""]:
         """The loss of one run of a block, in float32 at least."""
-        reconstructor = self._by_name[seen.block]
         like = next(reconstructor.parameters())
         if like.device != seen.given.device:
-            raise UsageError(f"rho_sim is on {like.device} and the network on {seen.given.device}. Call to({seen.given.device!s}).")
-        given, taken = self._some_channels(seen.given.to(like.dtype), seen.taken.to(like.dtype))
+            raise UsageError(
+                f"rho_sim is on {like.device} and the network on {seen.given.device}. Call to({seen.given.device!s})."
+            )
+        given, taken = seen.given.to(like.dtype), seen.taken.to(like.dtype)
+        if self._options.channels < 1:
+            given, taken = some_channels(given, taken, self._options.number_of_channels, self._generator)
         distances = OF_STANDARDISED if self._options.order == "paper" else DISTANCES
         with torch.autocast(like.device.type, enabled=False):
             prediction, target = reconstructor(given, taken)
             return distances[self._options.distance](prediction, target)
-
-    def _some_channels(self, given: Tensor, taken: Tensor) -> tuple[Tensor, Tensor]:
-        """Channels that are looked at in this step; the same of both where they are equally wide."""
-        if self._options.channels == 1:
-            return given, taken
-        of_given = self._drawn_channels(given)
-        of_taken = of_given if taken.shape[-1] == given.shape[-1] else self._drawn_channels(taken)
-        return given.index_select(-1, of_given), taken.index_select(-1, of_taken)
-
-    def _drawn_channels(self, tokens: Tensor) -> Tensor:
-        channels = tokens.shape[-1]
-        drawn = torch.randperm(channels, generator=self._generator)[: self._options.number_of_channels(channels)]
-        return drawn.sort().values.to(tokens.device)
 
     def _refuse_non_finite(self, seen: list[Seen], losses: Tensor) -> None:
         self.block_losses = {}
         for each, loss in zip(seen, losses, strict=True):
             self.block_losses[each.block] = loss + self.block_losses.get(each.block, 0)
         if not bool(losses.isfinite().all()):
-            broken = [each.block for each, loss in zip(seen, losses.tolist(), strict=True) if not abs(loss) < float("inf")]
+            broken = [
+                each.block for each, loss in zip(seen, losses.tolist(), strict=True) if not abs(loss) < float("inf")
+            ]
             raise DivergedError(
-                f"The term of rho_sim is not finite in {', '.join(dict.fromkeys(broken))}: what the block takes or gives is not, or "
-                "the reconstructor has diverged. Try a smaller learning rate, gradients that are clipped, or another loss."
+                f"The term of rho_sim is not finite in {', '.join(dict.fromkeys(broken))}: what the block takes or gives is "
+                "not, or the reconstructor has diverged. Try a smaller learning rate, clipped gradients, or another loss."
             )
-
-    def _of_absent(self, seen: list[Seen]) -> Tensor | float:
-        """0, with a gradient for blocks that did not run this time: processes that train together wait for all of them."""
-        ran = {each.block for each in seen}
-        absent = [p.sum() for name, each in self._by_name.items() if name not in ran for p in each.parameters()]
-        return 0 * torch.stack(absent).sum() if absent else 0.0
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """Those of the reconstructors, for an optimiser.
@@ -274,21 +260,12 @@ class RhoSim:
         Raises:
             UsageError: The reconstructors are not made yet.
         """
-        if self._watch is not None and not self._by_name:
+        if self._watch is not None and not self.blocks:
             raise UsageError(
                 "rho_sim does not know yet how wide the blocks are. Give it an example of what the network takes "
                 "(example=images), or call loss() after a first forward pass."
             )
         return self.reconstructors.parameters()
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        """The same as groups of an optimiser: matrices, and biases without weight decay."""
-        parameters = list(self.parameters())
-        groups: list[dict[str, Any]] = [
-            {"params": [each for each in parameters if each.ndim > 1]},
-            {"params": [each for each in parameters if each.ndim <= 1], "weight_decay": 0.0},
-        ]
-        return [group for group in groups if group["params"]]
 
     def to(self, *where: Any) -> RhoSim:
         """Move the reconstructors, as ``Module.to`` does."""
@@ -297,8 +274,7 @@ class RhoSim:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Reconstructors and the number of steps, for a checkpoint of the training; not for anybody else's eyes."""
-        tensors = {f"{name}.{key}": p for name, each in self._by_name.items() for key, p in each.state_dict().items()}
-        return {**tensors, _STEPS: torch.tensor(self._steps)}
+        return {**self.reconstructors.tensors(), _STEPS: torch.tensor(self._steps)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Restore what ``state_dict`` gave.
@@ -307,10 +283,10 @@ class RhoSim:
             UsageError: It is of another network or other options, or the reconstructors are not made yet (see ``example``).
         """
         mine = self.state_dict()
-        if _shapes(state.items()) != _shapes(mine.items()):
+        if {name: each.shape for name, each in state.items()} != {name: each.shape for name, each in mine.items()}:
             raise UsageError(
-                "The checkpoint of rho_sim is of another network, other blocks or other options, or the reconstructors are not made "
-                "yet (give an example)."
+                "The checkpoint of rho_sim is of another network, other blocks or other options, or the reconstructors are not "
+                "made yet (give an example)."
             )
         with torch.no_grad():
             for name, tensor in mine.items():
@@ -324,13 +300,3 @@ class RhoSim:
             self._opener = None
         if self._watch is not None:
             self._watch.close()
-
-
-def _called(network: nn.Module, example: object) -> object:
-    if isinstance(example, Mapping):
-        return network(**example)
-    return network(*example) if isinstance(example, tuple) else network(example)
-
-
-def _shapes(tensors: Iterable[tuple[str, Tensor]]) -> dict[str, torch.Size]:
-    return {name: tensor.shape for name, tensor in tensors}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ Index = Int[Tensor, "tokens"] | Int[Tensor, "images tokens"]
 
 
 def number_of_tokens(rho: float, positions: int) -> int:
-    """n = ρN to the nearest whole number, at least two, at most N.
+    """ρN to the nearest whole number, at least two, at most N.
 
     >>> [number_of_tokens(0.2, positions) for positions in (2, 4, 49, 196)]
     [2, 2, 10, 39]
@@ -72,6 +73,20 @@ def take_tokens(map_of_tokens: Tensor, index: Index, channel_axis: int) -> Float
     checkpointing repeats need not take the tokens again.
     """
     return _TakenTokens.apply(map_of_tokens, index, channel_axis)  # pyright: ignore[reportReturnType]
+
+
+def some_channels(
+    given: Tensor, taken: Tensor, count: Callable[[int], int], generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Drawn channels of both, ``count`` of each; the same ones where they are equally wide."""
+
+    def drawn(channels: int) -> Tensor:
+        chosen = torch.randperm(channels, generator=generator)[: count(channels)]
+        return chosen.sort().values.to(given.device)
+
+    of_given = drawn(given.shape[-1])
+    of_taken = of_given if taken.shape[-1] == given.shape[-1] else drawn(taken.shape[-1])
+    return given.index_select(-1, of_given), taken.index_select(-1, of_taken)
 
 
 def as_tokens(map_of_tokens: Tensor, channel_axis: int) -> Float[Tensor, "images positions channels"]:

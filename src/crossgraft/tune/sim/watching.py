@@ -13,7 +13,16 @@ from torch import Tensor, nn
 
 from crossgraft.errors import UsageError
 from crossgraft.tune.sim.hooks import Hook
-from crossgraft.tune.sim.layouts import Layout, batch_first, grid_of, layout_of, on_grid, positions_of
+from crossgraft.tune.sim.layouts import (
+    Layout,
+    Widths,
+    batch_first,
+    grid_of,
+    layout_of,
+    on_grid,
+    positions_of,
+    widths_of,
+)
 from crossgraft.tune.sim.options import SimOptions
 from crossgraft.tune.sim.sampling import FEWEST_TOKENS, drawn_tokens, number_of_tokens, rolled, take_tokens
 
@@ -50,6 +59,7 @@ class _Entered:
 class _Watched:
     name: str
     layer: nn.Module
+    widths: Widths
     grids: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict[tuple[int, ...], tuple[int, ...]])
     entered: list[_Entered] = field(default_factory=list[_Entered])
 
@@ -74,7 +84,7 @@ class BlockWatch:
         self._drawing: Drawing | None = None
         self.seen: list[Seen] = []
         self.skipped: dict[str, str] = {}
-        self._watched = {name: _Watched(name, layer) for name, layer in blocks.items()}
+        self._watched = {name: _Watched(name, layer, widths_of(layer)) for name, layer in blocks.items()}
         self._handles: dict[str, list[Any]] = {}
         for name, each in self._watched.items():
             before = Hook(each.layer, partial(self._enter, each), when=self._is_taking)
@@ -121,11 +131,11 @@ class BlockWatch:
         return self._drawing is not None and torch.is_grad_enabled() and not _inside_backward()
 
     @torch.no_grad()
-    def _enter(self, block: _Watched, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
-        tensor = the_tensor(first_of(arguments, keywords), block.layer, self._options.layout)
+    def _enter(self, block: _Watched, arguments: tuple[Any, ...], keywords: Mapping[str, Any], _: Any) -> None:
+        tensor = the_tensor(first_of(arguments, keywords), block.widths, self._options.layout)
         entered = _Entered() if tensor is None else _Entered(shape=tuple(tensor.shape))
         block.entered.append(entered)
-        if tensor is None or (layout := layout_of(block.layer, tensor.shape, self._options.layout)) is None:
+        if tensor is None or (layout := layout_of(block.widths, tensor.shape, self._options.layout)) is None:
             return
         grid = block.grids.get(entered.shape)
         if grid is None:
@@ -159,12 +169,12 @@ class BlockWatch:
 
     def _seen_of(self, block: _Watched, entered: _Entered, output: Any) -> Seen | str:
         """One run of the block, or why it cannot be reconstructed."""
-        given = the_tensor(output, block.layer, self._options.layout)
+        given = the_tensor(output, block.widths, self._options.layout)
         if given is None or not entered.shape:
             return _GIVES_NO_TENSOR if given is None else _TAKES_NO_TENSOR
         if not given.requires_grad:
             return _NO_GRADIENT
-        layout = layout_of(block.layer, given.shape, self._options.layout)
+        layout = layout_of(block.widths, given.shape, self._options.layout)
         if layout is None or (entered.tokens is None and entered.whole is None):
             return self._why_no_layout(given if layout is None else entered.shape)
         maps, axis = batch_first(given, layout)
@@ -172,7 +182,7 @@ class BlockWatch:
         if positions_of(grid) < FEWEST_TOKENS:
             return _TOO_FEW
         if entered.whole is not None:
-            taken = layout_of(block.layer, entered.shape, self._options.layout)
+            taken = layout_of(block.widths, entered.shape, self._options.layout)
             assert taken is not None
             with torch.no_grad():
                 self._take(entered, entered.whole, taken, grid)
@@ -180,7 +190,7 @@ class BlockWatch:
         elif block.grids[entered.shape] != grid:
             raise UsageError(
                 f"The block {block.name} turns an input of {entered.shape} into {grid} positions, and before into "
-                f"{block.grids[entered.shape]}. rho_sim needs blocks whose output has the same shape each time; name other blocks."
+                f"{block.grids[entered.shape]}. rho_sim needs blocks whose output has one shape; name other blocks."
             )
         assert entered.tokens is not None and entered.index is not None
         if len(entered.tokens) != len(maps):
@@ -194,12 +204,19 @@ class BlockWatch:
         return f"{self._options.layout} does not fit the shape {shape}"
 
 
+def called(network: nn.Module, example: object) -> object:
+    """What the network says about an example: one argument, a tuple of them, or a dict of keywords."""
+    if isinstance(example, Mapping):
+        return network(**cast(Mapping[str, Any], example))
+    return network(*cast(tuple[Any, ...], example)) if isinstance(example, tuple) else network(example)
+
+
 def first_of(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
     """The first argument of a call."""
     return arguments[0] if arguments else next(iter(keywords.values()), None)
 
 
-def the_tensor(value: Any, block: nn.Module, layout: str) -> Tensor | None:
+def the_tensor(value: Any, widths: Widths, layout: str) -> Tensor | None:
     """The tensor that a block takes or gives, with a number type that has gradients.
 
     Of several, those that differ in their channels alone are put together, as the layers of a DenseNet do; else the first counts.
@@ -208,7 +225,7 @@ def the_tensor(value: Any, block: nn.Module, layout: str) -> Tensor | None:
     if not found:
         return None
     first = found[0]
-    axes = layout_of(block, first.shape, layout)
+    axes = layout_of(widths, first.shape, layout)
     if len(found) > 1 and isinstance(value, list) and axes is not None:
         others = [_without(each.shape, axes.channel_axis) for each in found]
         if all(each == others[0] for each in others):

@@ -1,0 +1,223 @@
+"""The names of the paper (algorithm 1) for the same engine: ``init_SIM``, ``forward_with_SIM``, ``model.sim_loss``, ``strip``.
+
+>>> import torch
+>>> class Block(torch.nn.Module):
+...     @init_SIM()  # step 1
+...     def __init__(self, in_channels, out_channels):
+...         super().__init__()
+...         self.layer = torch.nn.Conv2d(in_channels, out_channels, 3)
+...
+...     @forward_with_SIM()  # step 2
+...     def forward(self, maps):
+...         return self.layer(maps).relu()
+>>> images = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+>>> model = init_SIM(torch.nn.Sequential(Block(3, 4), Block(4, 4)), example=images)
+>>> loss = model(images).square().mean() + model.sim_loss  # step 3; sim_loss is weighted already
+>>> list(strip(model).state_dict())
+['0.layer.weight', '0.layer.bias', '1.layer.weight', '1.layer.bias']
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+import torch
+from torch import Tensor, nn
+
+from crossgraft.errors import CrossgraftError, UsageError
+from crossgraft.models.blocks import CONTAINERS
+from crossgraft.models.modes import modes_kept
+from crossgraft.tune.sim.hooks import Hook, carries_reconstructors, is_hook
+from crossgraft.tune.sim.reconstructor import Reconstructor
+from crossgraft.tune.sim.rho_sim import RhoSim
+from crossgraft.tune.sim.watching import called
+
+CHILD = "sim_reconstructor"
+"""Name of a reconstructor among the children of its block, so that ``model.parameters()`` has it."""
+_SIM, _MARK = "_sim", "_is_sim_block"
+_Network = TypeVar("_Network", bound=nn.Module)
+_Function = Callable[..., Any]
+
+
+@overload
+def init_SIM() -> Callable[[_Function], _Function]: ...
+@overload
+def init_SIM(model: _Network, *, example: object, **options: Any) -> _Network: ...
+def init_SIM(model: nn.Module | None = None, *, example: object = None, **options: Any) -> Any:  # noqa: N802 - the paper's
+    """Step 1: without a model, a decorator of a block's ``__init__``; with one, the model itself with ``sim_loss``.
+
+    Its blocks are those whose class was decorated, where there are any, else those of ``blocks``. The reconstructors are among
+    its parameters until ``strip``, so that an optimiser of ``model.parameters()`` trains them.
+
+    Args:
+        model: Any network.
+        example: What it takes (a tensor, a tuple or a dict), for a look at the widths of the blocks.
+        options: Those of ``RhoSim``; ``weight`` is inside ``sim_loss`` already.
+
+    Raises:
+        UsageError: The model has ρSIM already, a block lacks ``forward_with_SIM``, or as ``RhoSim``.
+        UnknownNameError: As ``RhoSim``.
+    """
+    if model is None:
+        if example is not None or options:
+            raise UsageError("Options of init_SIM go with the network: init_SIM(model, example=images, rho=0.2).")
+        return _marked
+    if example is None:
+        raise UsageError(
+            "init_SIM needs an example of what the network takes (example=images), because an optimiser of model.parameters() "
+            "must find the reconstructors."
+        )
+    if carries_sim(model):
+        raise UsageError("This network has rho_sim already. Call strip(model) first.")
+    blocks = [name for name, block in model.named_modules() if name and getattr(block, _MARK, False)]
+    for name in blocks:
+        if not getattr(type(model.get_submodule(name)).forward, _MARK, False):
+            raise UsageError(f"The block {name} lacks step 2: put @forward_with_SIM() above its forward.")
+    sim = RhoSim(model, **({"blocks": blocks} if blocks else {}), example=example, **options)
+    for name in sim.blocks:
+        if isinstance(model.get_submodule(name), CONTAINERS):
+            sim.detach()
+            raise UsageError(
+                f"The block {name} is a container, which would run its reconstructor as a layer. Name blocks inside it, or use "
+                "RhoSim, which puts nothing into the network."
+            )
+    for name, reconstructor in sim.reconstructors.by_block().items():
+        model.get_submodule(name).add_module(CHILD, reconstructor)
+    model.__dict__[_SIM] = _Kept(sim)
+    model.__class__ = _dressed(type(model))
+    return model
+
+
+def _marked(constructor: _Function) -> _Function:
+    @functools.wraps(constructor)
+    def wrapper(self: nn.Module, *arguments: Any, **keywords: Any) -> None:
+        constructor(self, *arguments, **keywords)
+        self.__dict__[_MARK] = True
+
+    return wrapper
+
+
+def forward_with_SIM() -> Callable[[_Function], _Function]:  # noqa: N802 - the paper's
+    """Step 2: a decorator of a block's ``forward``; what it takes and gives is looked at by hooks, and stored nowhere on it."""
+
+    def decorate(forward: _Function) -> _Function:
+        @functools.wraps(forward)
+        def wrapper(self: nn.Module, *arguments: Any, **keywords: Any) -> Any:
+            return forward(self, *arguments, **keywords)
+
+        setattr(wrapper, _MARK, True)
+        return wrapper
+
+    return decorate
+
+
+def strip(model: _Network, *, example: object = None) -> _Network:
+    """The network without reconstructors, hooks and ``sim_loss``: keys and outputs of one that never had them.
+
+    Args:
+        model: After ``init_SIM``, a copy of such a network, or one that ``RhoSim`` watches.
+        example: What it takes; given, its outputs before and after are compared.
+
+    Raises:
+        CrossgraftError: The outputs for the example differ.
+    """
+    before = _outputs(model, example)
+    for part in model.modules():
+        for hooks in (part._forward_pre_hooks, part._forward_hooks):
+            for number in [number for number, hook in hooks.items() if is_hook(hook)]:
+                del hooks[number]
+                part._forward_pre_hooks_with_kwargs.pop(number, None)
+                part._forward_hooks_with_kwargs.pop(number, None)
+    for part in [part for part in model.modules() if isinstance(part, _Dressed)]:
+        part.__class__ = type(part).__bases__[1]
+        kept = part.__dict__.pop(_SIM)
+        if kept.sim is not None:
+            kept.sim.detach()
+    for part in list(model.modules()):
+        if isinstance(part._modules.get(CHILD), Reconstructor):
+            del part._modules[CHILD]
+    after = _outputs(model, example)
+    if len(before) != len(after) or not all(torch.equal(one, other) for one, other in zip(before, after, strict=True)):
+        raise CrossgraftError("The network says something else without its reconstructors. Please report this.")
+    return model
+
+
+def carries_sim(network: nn.Module) -> bool:
+    """Whether reconstructors are inside the network, or ρSIM watches it."""
+    return any(
+        isinstance(part, _Dressed | Reconstructor)
+        or any(isinstance(hook, Hook) for hook in (*part._forward_hooks.values(), *part._forward_pre_hooks.values()))
+        for part in network.modules()
+    )
+
+
+def refuse_unstripped(network: nn.Module, what: str) -> None:
+    """Let no reconstructor into a file that is for others.
+
+    Args:
+        network: About to be written, or to be trained and then written.
+        what: What to call it, at the beginning of a sentence.
+
+    Raises:
+        UsageError: ρSIM is on it.
+    """
+    if carries_sim(network):
+        raise carries_reconstructors(what)
+
+
+class _Kept:
+    """The engine of a network; a copy of the network has none."""
+
+    def __init__(self, sim: RhoSim | None) -> None:
+        self.sim = sim
+
+    def __deepcopy__(self, memo: Any) -> _Kept:
+        return _Kept(None)
+
+
+class _Dressed:
+    """What ``init_SIM`` adds to the class of a network."""
+
+    @property
+    def sim_loss(self) -> Tensor:
+        """The weighted term of the last forward pass.
+
+        Raises:
+            UsageError: As ``RhoSim.loss``; or this is a copy of the network that ``init_SIM`` was called with.
+        """
+        sim = self.__dict__[_SIM].sim
+        if sim is None:
+            raise UsageError(
+                "This is a copy of a network with rho_sim. Call strip(model), then init_SIM(model, …) for the copy."
+            )
+        return sim.loss()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        dressed: Any = type(self)
+        self.__class__ = dressed.__bases__[1]
+        try:
+            twin = copy.deepcopy(self, memo)
+        finally:
+            self.__class__ = dressed
+        twin.__class__ = dressed
+        return twin
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise carries_reconstructors("This network")
+
+
+@functools.cache
+def _dressed(base: type[nn.Module]) -> type[nn.Module]:
+    return type(base.__name__, (_Dressed, base), {"__doc__": base.__doc__, "__module__": base.__module__})
+
+
+def _outputs(model: nn.Module, example: object) -> list[Tensor]:
+    if example is None:
+        return []
+    with torch.no_grad(), modes_kept(model):
+        said: Any = called(model.eval(), example)
+    parts = said.values() if isinstance(said, dict) else said if isinstance(said, list | tuple) else [said]
+    return [part for part in parts if isinstance(part, Tensor)]
