@@ -54,13 +54,13 @@ class Reconstructor(nn.Module):
 
     def forward(
         self, output: Float[Tensor, "images tokens width_out"], taken: Float[Tensor, "images tokens width_in"]
-    ) -> tuple[Tokens, Tokens]:
+    ) -> tuple[Float[Tensor, "images tokens projected"], Float[Tensor, "images tokens projected"]]:
         """The prediction, part of the graph, and the target."""
         with torch.no_grad():
             target = self._projected(taken)
         return self.predictor(self._projected(self.adapt(output))), target
 
-    def _projected(self, tokens: Tokens) -> Tokens:
+    def _projected(self, tokens: Tokens) -> Float[Tensor, "images tokens projected"]:
         projected = self.projector(tokens)
         return standardised(projected) if self._standardise else projected
 

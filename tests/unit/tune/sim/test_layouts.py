@@ -1,0 +1,69 @@
+"""Where channels are, and how an input comes to the positions of an output."""
+
+import pytest
+import torch
+from torch import nn
+
+from crossgraft.tune.sim.layouts import LAYOUTS, batch_first, layout_of, on_grid, widths_of
+
+CONVOLUTION = nn.Sequential(nn.Conv2d(6, 8, 3), nn.Linear(7, 7))
+MIXING = nn.Sequential(nn.LayerNorm(6), nn.Linear(6, 8))
+
+
+@pytest.mark.parametrize(
+    ("block", "shape", "expected"),
+    [
+        (CONVOLUTION, (2, 6, 7, 7), "nchw"),
+        (MIXING, (2, 5, 5, 6), "nhwc"),
+        (MIXING, (2, 5, 8), "nlc"),
+        (nn.Conv1d(6, 8, 3), (2, 6, 9), "ncl"),
+        (nn.GroupNorm(2, 6), (2, 6, 9), "ncl"),
+        (nn.Conv3d(6, 8, 3), (2, 6, 4, 4, 4), "ncdhw"),
+        (MIXING, (2, 3, 4, 4, 6), "ndhwc"),
+        (nn.LSTM(6, 8), (9, 2, 6), "lnc"),
+        (nn.LSTM(6, 8, batch_first=True), (2, 9, 6), "nlc"),
+        (nn.LSTM(6, 8, batch_first=True, bidirectional=True), (2, 9, 16), "nlc"),
+        (nn.TransformerEncoderLayer(6, 2, 8), (9, 2, 6), "lnc"),
+        (nn.MultiheadAttention(6, 2, batch_first=True), (2, 9, 6), "nlc"),
+        (nn.ReLU(), (2, 9, 6), "nlc"),
+        (nn.ReLU(), (2, 9, 6, 6), "nchw"),
+        (nn.ReLU(), (2, 9, 6, 6, 6), "ncdhw"),
+    ],
+)
+def test_the_layers_of_a_block_say_where_channels_are(block, shape, expected):
+    assert layout_of(widths_of(block), shape, "auto") == LAYOUTS[expected]
+
+
+def test_a_layout_that_is_given_counts_where_it_fits():
+    widths = widths_of(CONVOLUTION)
+    assert layout_of(widths, (2, 6, 7, 7), "nhwc") == LAYOUTS["nhwc"]
+    assert layout_of(widths, (2, 6, 7), "nhwc") is None
+    assert layout_of(widths, (2, 6), "auto") is None
+
+
+def test_tokens_first_are_brought_behind_the_batch():
+    series = torch.arange(24).reshape(3, 2, 4)
+    moved, axis = batch_first(series, LAYOUTS["lnc"])
+    assert moved.shape == (2, 3, 4) and axis == 2
+    assert torch.equal(moved[1, 2], series[2, 1])
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("channel_axis", [1, -1])
+def test_a_coarser_grid_is_averaged_and_a_finer_one_interpolated(axes, channel_axis):
+    maps = torch.arange(4.0).reshape(1, 1, 4, *[1] * (axes - 1)).expand(2, 3, *[4] * axes).movedim(1, channel_axis)
+    axis = channel_axis % maps.ndim
+    coarse, where = on_grid(maps, axis, (2,) * axes)
+    assert coarse.shape[2:] == (2,) * axes and where == 1
+    assert coarse.flatten(3 if axes > 1 else 2)[0, 0].flatten()[0] == 0.5
+    fine, _ = on_grid(maps, axis, (8,) * axes)
+    assert fine.shape[2:] == (8,) * axes and fine.mean().item() == pytest.approx(1.5)
+    same, where = on_grid(maps, axis, (4,) * axes)
+    assert same is maps and where == axis
+
+
+def test_maps_and_tokens_meet_as_rows_of_tokens():
+    maps = torch.randn(2, 3, 4, 4)
+    tokens, axis = on_grid(maps, 1, (16,))
+    assert axis == 1 and torch.equal(tokens, maps.flatten(2))
+    assert on_grid(maps, 1, (5,))[0].shape == (2, 3, 5)
