@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 
 from crossgraft.storage import atomic
 from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.regularizers import L2SP, RepSim
+from crossgraft.tune.regularizers import L2SP, RepSim, SelfIdentityMapping
 from support.training import (
     PullToStart,
     everything,
@@ -82,7 +82,7 @@ def train_as_told(scenario):
         settings |= {"keep": Keep(settings["keep"]), "evaluate": similarity_evaluation(scenario["network"])}
         regularizers = [PullToStart(), RepSim(0.1, mode="cka"), L2SP(decoupled=True)]
     else:
-        regularizers = [PullToStart()]
+        regularizers = [PullToStart(), *([SelfIdentityMapping(0.5, 0.1)] if settings.pop("rho_sim", False) else [])]
     classifier, result = train_one(
         scenario["network"],
         checkpoint_folder=folder,

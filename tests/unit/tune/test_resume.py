@@ -56,6 +56,12 @@ SCENARIOS = {
         {"keep": 0.9, "learning_rate": 0.05},
         "kept statistics",
     ),
+    "reconstructors of rho_sim, head first": (
+        "cnn",
+        [{"after step": ["head", 3]}, {"after rename": 3}, {"after step": ["all", 5]}, {"half of write": 2}],
+        {"rho_sim": True, "head_first": True},
+        "full",
+    ),
     "adaptformer with dropout, head first": (
         "vit",
         [{"after step": ["head", 2]}, {"after step": ["all", 5]}],

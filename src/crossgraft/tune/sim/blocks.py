@@ -31,9 +31,10 @@ def named_blocks(network: nn.Module, blocks: Blocks) -> dict[str, nn.Module]:
     else:
         several = [blocks] if isinstance(blocks, str) or inspect.isclass(blocks) else list(blocks)  # pyright: ignore[reportArgumentType]
         chosen = {name for each in several for name in _named(modules, each)}  # pyright: ignore[reportArgumentType]
-    if not chosen:
+    found = {name: module for name, module in modules.items() if name in chosen}
+    if not found:
         raise UsageError("rho_sim finds no block in this network. Name some: blocks=NAME, or a class of modules.")
-    return {name: module for name, module in modules.items() if name in chosen}
+    return found
 
 
 def _named(modules: dict[str, nn.Module], block: str | type[nn.Module]) -> list[str]:

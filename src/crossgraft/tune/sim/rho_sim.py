@@ -106,8 +106,7 @@ class RhoSim:
             projected=projected,
             placebo=placebo,
         )
-        network = unwrapped(model)
-        self._watch_blocks(network, options, blocks=blocks, seed=seed)
+        self._watch_blocks(network := unwrapped(model), options, blocks=blocks, seed=seed)
         if self._watch is None:
             return
         if is_compiled(model):
@@ -152,7 +151,6 @@ class RhoSim:
             self.begin()
             run()
             self._build(self._watch.close_pass())
-        self._steps = 0
 
     def begin(
         self,
@@ -172,7 +170,6 @@ class RhoSim:
             return
         drawn = generator or torch_generator(self._seed, "rho_sim", _STEPS, self._steps)
         self._generator = drawn
-        self._steps += 1
 
         def drawing(images: int) -> tuple[torch.Generator, Tensor, int]:
             if places is None or len(places) != images:
@@ -199,6 +196,7 @@ class RhoSim:
                 "rho_sim has seen no forward pass with gradients since its last loss(). Run the network in training first: not "
                 "under torch.no_grad(), and with use_reentrant=False where it is checkpointed."
             )
+        self._steps += 1
         reconstructors = self.reconstructors.by_block()
         losses = torch.stack([self._distance(each, reconstructors[each.block]) for each in seen])
         self._refuse_non_finite(seen, losses.detach())

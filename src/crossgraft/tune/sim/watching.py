@@ -100,13 +100,12 @@ class BlockWatch:
         self._drawing = drawing
 
     def close_pass(self) -> list[Seen]:
-        """What was seen; nothing more is taken until ``open``, and nothing is kept here."""
-        seen = self.seen
-        for name in self._watched:
-            if name not in self.skipped and all(each.block != name for each in seen):
-                self.skipped[name] = DOES_NOT_RUN
+        """What was seen since ``open``; nothing more is taken until the next one, and nothing is kept here."""
+        seen, self.seen = self.seen, []
+        ran = {each.block for each in seen} | self.skipped.keys()
+        if self._drawing is not None:
+            self.skipped |= {name: DOES_NOT_RUN for name in self._watched if name not in ran}
         self._drawing = None
-        self.seen = []
         return seen
 
     def keep_only(self, names: Sequence[str]) -> None:

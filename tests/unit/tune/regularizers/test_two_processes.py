@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossgraft.tune.regularizers import BSS, DELTA, HCS, L2SP
+from crossgraft.tune.regularizers import BSS, DELTA, HCS, L2SP, SelfIdentityMapping
 from support.training import DoubleFeed, largest_difference, train_one
 
 
@@ -12,6 +12,10 @@ class SummedDelta(DELTA):
 
 class DecoupledL2SP(L2SP):
     name = "decoupled_l2_sp"
+
+
+class EachImage(SelfIdentityMapping):
+    name = "each_image"
 
 
 class DebiasedHCS(HCS):
@@ -27,6 +31,8 @@ def regularizers():
         BSS(weight=1.0, k=2),
         L2SP(alpha=0.5),
         DecoupledL2SP(alpha=0.5, decoupled=True),
+        SelfIdentityMapping(weight=0.5),
+        EachImage(weight=0.5, sampling="v2", channels=0.5),
     ]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossgraft.tune.regularizers import BSS, DELTA, HCS, L2SP, RepSim
+from crossgraft.tune.regularizers import BSS, DELTA, HCS, L2SP, RepSim, SelfIdentityMapping
 from support.training import same_bits, train_one
 
 
@@ -23,6 +23,7 @@ def without():
         (L2SP(alpha=0.0, beta=0.0, decoupled=True), L2SP(alpha=0.1, beta=0.0, decoupled=True)),
         (DELTA(alpha=0.0, beta=0.0), DELTA(alpha=0.1, beta=0.0)),
         (BSS(weight=0.0), BSS(weight=0.1)),
+        (SelfIdentityMapping(weight=0.0), SelfIdentityMapping(weight=0.1)),
     ],
     ids=[
         "hcs",
@@ -34,6 +35,7 @@ def without():
         "l2_sp decoupled",
         "delta",
         "bss",
+        "rho_sim",
     ],
 )
 def test_nothing_moves_a_bit_at_strength_zero(at_zero, above, without):

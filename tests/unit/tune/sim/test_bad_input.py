@@ -1,0 +1,176 @@
+"""What ρSIM refuses or leaves out, and what it says."""
+
+import pickle
+
+import pytest
+import torch
+from torch import nn
+
+from crossgraft.errors import DivergedError, UnknownNameError, UsageError
+from crossgraft.tune.sim import RhoSim
+
+
+class Odd(nn.Module):
+    """Blocks of every kind that has nothing to reconstruct, and one that has."""
+
+    def __init__(self):
+        super().__init__()
+        self.good = nn.Conv2d(3, 3, 1)
+        self.idle = nn.Conv2d(3, 3, 1)
+        self.small = nn.AdaptiveAvgPool2d(1)
+        self.flat = nn.Linear(3, 3)
+        self.counting = Counting()
+        self.naming = Naming()
+
+    def forward(self, images):
+        maps = self.good(images)
+        self.counting(maps)
+        return self.flat(self.small(maps).flatten(1)) + self.naming("a name", maps)
+
+
+class Counting(nn.Module):
+    def forward(self, maps):
+        return maps.shape[0]
+
+
+class Naming(nn.Module):
+    def forward(self, name, maps):
+        return maps.mean((2, 3)) * len(name)
+
+
+IMAGES = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+BLOCKS = ["good", "idle", "small", "flat", "counting", "naming"]
+
+
+def test_blocks_with_nothing_to_reconstruct_are_left_out_by_name_and_reason():
+    with pytest.warns(UserWarning, match="leaves out blocks") as said:
+        sim = RhoSim(Odd(), blocks=BLOCKS, example=IMAGES)
+    assert sim.blocks == ("good",)
+    assert sim.skipped == {
+        "idle": "it does not run",
+        "small": "it has fewer than 2 positions",
+        "flat": "it has fewer than 2 positions",
+        "counting": "it gives no tensor",
+        "naming": "it takes no tensor",
+    }
+    assert all(name in str(said[0].message) for name in sim.skipped)
+
+
+def test_they_are_told_at_the_first_step_where_there_is_no_example():
+    network = Odd()
+    sim = RhoSim(network, blocks=BLOCKS)
+    network(IMAGES)
+    with pytest.warns(UserWarning, match="idle: it does not run"):
+        sim.loss()
+    network(IMAGES)
+    sim.loss()  # once
+
+
+def test_a_network_without_any_block_to_reconstruct_is_refused():
+    with pytest.raises(UsageError, match=r"cannot reconstruct any block .*flat: it has fewer than 2 positions"):
+        RhoSim(Odd(), blocks=["flat", "small"], example=IMAGES)
+    with pytest.raises(UsageError, match="finds no block"):
+        RhoSim(nn.Conv2d(3, 3, 1))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rho": 0.0}, "rho of rho_sim must be above 0 and at most 1, found 0.0"),
+        ({"rho": 1.2}, "rho of rho_sim"),
+        ({"rho": float("nan")}, "rho of rho_sim"),
+        ({"channels": 0.0}, "channels of rho_sim"),
+        ({"K": 0}, "K of rho_sim must be auto or a whole number of at least 1, found 0"),
+        ({"K": "many"}, "K of rho_sim"),
+        ({"K": True}, "K of rho_sim"),
+        ({"weight": -1.0}, "weight of rho_sim must be a number of at least 0"),
+        ({"weight": float("inf")}, "weight of rho_sim"),
+        ({"order": "paper", "projected": False}, "equation 1, which standardises nothing"),
+    ],
+)
+def test_values_out_of_their_range(options, message):
+    with pytest.raises(UsageError, match=message):
+        RhoSim(Odd(), blocks="good", **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "cosin"}, r"distance \(loss\) of rho_sim: cosin. Did you mean cosine"),
+        ({"layout": "nhcw"}, "layout of rho_sim: nhcw. Did you mean nchw"),
+        ({"sampling": "v3"}, "sampling of rho_sim: v3"),
+        ({"order": "papers"}, "Did you mean paper"),
+        ({"reduce": "max"}, "reduce of rho_sim: max"),
+        ({"blocks": "god"}, "Unknown block: god. Did you mean good"),
+        ({"blocks": ["good", "Conv2D"]}, "Did you mean Conv2d"),
+        ({"blocks": nn.LSTM}, "Unknown class of blocks: LSTM"),
+    ],
+)
+def test_unknown_names_get_the_nearest(options, message):
+    with pytest.raises(UnknownNameError, match=message):
+        RhoSim(Odd(), **{"blocks": "good", **options})
+
+
+def test_a_layout_that_does_not_fit_is_told_as_such():
+    with pytest.raises(UsageError, match=r"good: nlc does not fit the shape \(2, 3, 4, 4\)"):
+        RhoSim(Odd(), blocks="good", layout="nlc", example=IMAGES)
+
+
+def test_few_positions_are_two_tokens():
+    network = nn.Sequential(nn.Conv2d(3, 3, 1), nn.Conv2d(3, 3, 1))
+    sim = RhoSim(network, rho=0.01, example=IMAGES[..., :2, :2])
+    network(IMAGES[..., :2, :2])
+    assert bool(sim.loss().isfinite())
+
+
+def test_a_term_that_is_no_number_names_its_block():
+    network = nn.Sequential(nn.Conv2d(3, 3, 1), nn.Conv2d(3, 3, 1), nn.Conv2d(3, 3, 1))
+    sim = RhoSim(network, example=IMAGES)
+    with torch.no_grad():
+        network[1].weight.fill_(float("nan"))
+    network(IMAGES)
+    with pytest.raises(DivergedError, match=r"not finite in 1, 2: "):
+        sim.loss()
+
+
+def test_a_loss_without_a_forward_pass():
+    for example in (None, IMAGES):
+        sim = RhoSim(nn.Sequential(nn.Conv2d(3, 3, 1), nn.Conv2d(3, 3, 1)), example=example)
+        with pytest.raises(UsageError, match="has seen no forward pass with gradients"):
+            sim.loss()
+
+
+def test_a_block_whose_output_changes_its_shape():
+    class Fickle(nn.Module):
+        stride = 1
+
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Conv2d(3, 3, 1)
+
+        def forward(self, maps):
+            return self.layer(maps)[..., :: self.stride]
+
+    network = nn.Sequential(Fickle())
+    sim = RhoSim(network, blocks="0", example=IMAGES)
+    network(IMAGES)
+    sim.loss()
+    network[0].stride = 2
+    with pytest.raises(UsageError, match=r"The block 0 turns an input of \(2, 3, 4, 4\) into \(4, 2\) positions"):
+        network(IMAGES)
+
+
+def test_the_checkpoint_of_another_network_is_refused():
+    sims = [RhoSim(nn.Sequential(nn.Conv2d(3, 3, 1), nn.Conv2d(3, 3, 1)), K=K, example=IMAGES) for K in (2, 3)]
+    with pytest.raises(UsageError, match="another network, other blocks or other options"):
+        sims[0].load_state_dict(sims[1].state_dict())
+
+
+def test_a_watched_network_is_not_pickled(tmp_path):
+    network = nn.Sequential(nn.Conv2d(3, 3, 1), nn.Conv2d(3, 3, 1))
+    sim = RhoSim(network, example=IMAGES)
+    for write in (pickle.dumps, lambda each: torch.save(each, tmp_path / "network.pt")):
+        with pytest.raises(UsageError, match="come closer to the training images"):
+            write(network)
+    sim.detach()
+    assert len(pickle.dumps(network)) > 0

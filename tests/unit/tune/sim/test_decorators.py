@@ -1,0 +1,170 @@
+"""The names of the paper, and what may not be written to a file."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from torch import nn
+
+from crossgraft.errors import CrossgraftError, UsageError
+from crossgraft.tune import RhoSim, forward_with_SIM, init_SIM, strip
+from crossgraft.tune.sim import decorators
+from crossgraft.tune.sim.decorators import carries_sim, refuse_unstripped
+
+
+class Block(nn.Module):
+    @init_SIM()
+    def __init__(self, in_channels, out_channels):
+        super().__init__()
+        self.layer = nn.Conv2d(in_channels, out_channels, 3, padding=1)
+        self.norm = nn.BatchNorm2d(out_channels)
+
+    @forward_with_SIM()
+    def forward(self, maps):
+        """Convolution, norm, ReLU."""
+        return self.norm(self.layer(maps)).relu()
+
+
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(3, 4), Block(4, 4)])
+        self.plain = nn.Conv2d(4, 4, 1)
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, images):
+        for block in self.blocks:
+            images = block(images)
+        return self.fc(self.plain(images).mean((2, 3)))
+
+
+IMAGES = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+
+
+def network():
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return Network()
+
+
+def test_algorithm_1_trains_the_reconstructors_with_the_network():
+    model = init_SIM(network(), example=IMAGES, rho=0.5)
+    assert sorted(
+        {name.partition(".sim_reconstructor")[0] for name, _ in model.named_parameters() if "sim" in name}
+    ) == [
+        "blocks.0",
+        "blocks.1",
+    ]
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    losses = []
+    for _ in range(5):
+        optimizer.zero_grad()
+        task = nn.functional.cross_entropy(model(IMAGES), torch.tensor([0, 1, 2, 0]))
+        sim_loss = model.sim_loss
+        losses.append(sim_loss.item())
+        (task + sim_loss).backward()
+        optimizer.step()
+    assert all(
+        not torch.equal(p, before[name]) for name, p in model.named_parameters() if not name.endswith("layer.bias")
+    )
+    assert losses[-1] < losses[0]
+
+
+def test_it_is_the_same_engine():
+    model, plain = init_SIM(network(), example=IMAGES, seed=3), network()
+    sim = RhoSim(plain, blocks=["blocks.0", "blocks.1"], seed=3, example=IMAGES)
+    model(IMAGES)
+    plain(IMAGES)
+    assert model.sim_loss.item() == sim.loss().item()
+
+
+def test_a_network_without_decorated_blocks_has_its_building_blocks_or_those_that_are_named():
+    for options, expected in ({}, ["0", "1", "2"]), ({"blocks": ["0", "2"]}, ["0", "2"]):
+        model = init_SIM(nn.Sequential(*(nn.Conv2d(3, 3, 1) for _ in range(3))), example=IMAGES, **options)
+        assert sorted({name[0] for name, _ in model.named_modules() if "sim_reconstructor" in name}) == expected
+
+
+def test_strip_gives_the_pristine_network():
+    pristine, model = network(), init_SIM(network(), example=IMAGES)
+    for each in (pristine, model):
+        each(IMAGES)
+    assert strip(model, example=IMAGES) is model
+    assert type(model) is Network and not hasattr(model, "sim_loss") and not carries_sim(model)
+    assert list(model.state_dict()) == list(pristine.state_dict())
+    assert all(not part._forward_hooks and not part._forward_pre_hooks for part in model.modules())
+    assert torch.equal(model.eval()(IMAGES), pristine.eval()(IMAGES))
+    assert torch.equal(pickle.loads(pickle.dumps(model))(IMAGES), pristine(IMAGES))
+    init_SIM(model, example=IMAGES)  # once more
+
+
+def test_strip_takes_a_watcher_off_as_well():
+    model = network()
+    RhoSim(model, blocks=Block, example=IMAGES)
+    assert carries_sim(model)
+    assert not carries_sim(strip(model))
+
+
+def test_strip_says_so_where_the_outputs_differ(monkeypatch):
+    model = init_SIM(network(), example=IMAGES)
+    outputs = iter([[torch.zeros(1)], [torch.ones(1)]])
+    monkeypatch.setattr(decorators, "_outputs", lambda *_: next(outputs))
+    with pytest.raises(CrossgraftError, match="says something else"):
+        strip(model, example=IMAGES)
+
+
+def test_a_copy_can_be_made_after_a_forward_pass_and_has_no_term_of_its_own():
+    model = init_SIM(network(), example=IMAGES)
+    model(IMAGES)
+    twin = copy.deepcopy(model)
+    assert model.sim_loss > 0
+    twin(IMAGES)
+    with pytest.raises(UsageError, match="copy of a network"):
+        _ = twin.sim_loss
+    assert carries_sim(twin) and not carries_sim(strip(twin))
+    model(IMAGES)
+    assert model.sim_loss > 0
+
+
+@pytest.mark.parametrize("door", ["decorated", "a copy", "watched"])
+def test_it_is_neither_pickled_nor_saved(door, tmp_path):
+    model = network()
+    if door == "watched":
+        RhoSim(model, blocks=Block, example=IMAGES)
+    else:
+        init_SIM(model, example=IMAGES)
+        model = copy.deepcopy(model) if door == "a copy" else model
+    for write in (
+        pickle.dumps,
+        lambda each: torch.save(each, tmp_path / "file"),
+        lambda each: refuse_unstripped(each, "It"),
+    ):
+        with pytest.raises(UsageError, match="come closer to the training images"):
+            write(model)
+
+
+def test_what_cannot_be_decorated():
+    with pytest.raises(UsageError, match="needs an example"):
+        init_SIM(network())
+    with pytest.raises(UsageError, match=r"go with the network: init_SIM\(model"):
+        init_SIM(rho=0.5)
+    model = init_SIM(network(), example=IMAGES)
+    with pytest.raises(UsageError, match="has rho_sim already"):
+        init_SIM(model, example=IMAGES)
+    with pytest.raises(UsageError, match="The block 0 is a container"):
+        init_SIM(nn.Sequential(nn.Sequential(nn.Conv2d(3, 3, 1))), blocks="0", example=IMAGES)
+
+
+def test_step_2_is_not_forgotten():
+    class Half(Block):
+        def forward(self, maps):
+            return self.layer(maps)
+
+    with pytest.raises(UsageError, match="The block 0 lacks step 2"):
+        init_SIM(nn.Sequential(Half(3, 4)), example=IMAGES)
+
+
+def test_decorated_functions_keep_their_names():
+    assert Block.forward.__name__ == "forward" and Block.forward.__doc__ == "Convolution, norm, ReLU."
+    assert Block.__init__.__name__ == "__init__"

@@ -1,0 +1,230 @@
+"""The engine: what it keeps, what it leaves alone, and what it goes with."""
+
+import copy
+import gc
+import weakref
+
+import pytest
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from crossgraft.errors import UsageError
+from crossgraft.tune.sim import RhoSim
+from support.sim_blocks import images, network
+
+
+def test_evaluation_keeps_nothing_and_a_step_keeps_nothing_behind():
+    model, taken = network(), images()
+    sim = RhoSim(model, example=taken)
+    with torch.no_grad():
+        model(taken)
+    with pytest.raises(UsageError, match="no forward pass with gradients"):
+        sim.loss()
+    with pytest.MonkeyPatch.context() as patch:
+        given = []
+        patch.setattr(
+            model.blocks[1],
+            "forward",
+            lambda maps, forward=model.blocks[1].forward: given.append(forward(maps)) or given[-1],
+        )
+        model(taken)
+    alive = weakref.ref(given.pop())
+    sim.loss()
+    gc.collect()
+    assert alive() is None
+
+
+def test_only_the_last_forward_pass_counts():
+    model = network()
+    sim = RhoSim(model, rho=1.0, example=images())
+    model(images(seed=1))
+    model(images(seed=2))
+    both = sim.loss()
+    model(images(seed=2))
+    assert both.item() == sim.loss().item()
+
+
+def test_frozen_blocks_in_eval_mode_count_where_a_gradient_goes_through_them():
+    model, taken = network(), images()
+    model.blocks[1].requires_grad_(False).eval()
+    sim = RhoSim(model, example=taken)
+    assert sim.blocks == ("blocks.0", "blocks.1") and not sim.skipped
+    model.eval()(taken)
+    sim.loss().backward()
+    assert bool(model.stem.weight.grad.any()) and model.blocks[1].first.weight.grad is None
+
+
+def test_blocks_whose_output_needs_no_gradient_are_left_out_by_name():
+    model, taken = network(), images()
+    model.stem.requires_grad_(False)
+    model.blocks[0].requires_grad_(False)
+    with pytest.warns(UserWarning, match=r"leaves out blocks \(blocks.0: its output needs no gradient\)"):
+        sim = RhoSim(model, example=taken)
+    assert sim.blocks == ("blocks.1",) and list(sim.skipped) == ["blocks.0"]
+
+
+def test_tokens_are_drawn_anew_in_each_step_from_the_seed_alone():
+    model, taken = network(), images()
+    first, again, other = (RhoSim(model, seed=seed, example=taken) for seed in (0, 0, 1))
+    found = []
+    for _ in range(2):
+        model(taken)
+        found.append([sim.loss().item() for sim in (first, again, other)])
+    assert [row[0] for row in found] == [row[1] for row in found]
+    assert found[0][0] != found[1][0] and found[0][0] != found[0][2]
+    pairs = zip(first.parameters(), other.parameters(), strict=True)
+    assert all(not torch.equal(one, two) for one, two in pairs)
+
+
+def test_nothing_is_drawn_from_or_moved_in_the_world_around():
+    model, taken = network().train(), images()
+    before, state = torch.get_rng_state(), copy.deepcopy(model.state_dict())
+    sim = RhoSim(model, sampling="v1", channels=0.5, example=taken)
+    model(taken)
+    sim.loss()
+    assert torch.equal(before, torch.get_rng_state()) and model.training
+    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
+
+
+def test_a_checkpoint_goes_on_with_the_same_tokens():
+    model, taken = network(), images()
+    sim = RhoSim(model, example=taken)
+    model(taken)
+    sim.loss()
+    state = {name: tensor.clone() for name, tensor in sim.state_dict().items()}
+    resumed = RhoSim(model, seed=0, example=taken)
+    with torch.no_grad():
+        for parameter in resumed.parameters():
+            parameter.add_(1)
+    resumed.load_state_dict(state)
+    model(taken)
+    assert sim.loss().item() == resumed.loss().item()
+
+
+def test_recomputation_by_checkpointing_changes_nothing():
+    found = []
+    for repeat in (False, True):
+        model, taken = network(repeat=repeat), images()
+        sim = RhoSim(model, example=taken)
+        total = model(taken).square().sum() + sim.loss()
+        total.backward()
+        found.append([total.item(), *[p.grad.clone() for p in (*model.parameters(), *sim.parameters())]])
+        with pytest.raises(UsageError, match="no forward pass"):
+            sim.loss()  # what was run again for the backward pass is no new forward pass
+    assert found[0][0] == found[1][0]
+    assert all(torch.equal(one, other) for one, other in zip(found[0][1:], found[1][1:], strict=True))
+
+
+def test_a_whole_network_that_is_run_again_in_the_backward_pass_counts_once():
+    model, taken = network(), images()
+    sim = RhoSim(model, example=taken)
+    said = checkpoint(model, taken, use_reentrant=False)
+    (said.square().sum() + sim.loss()).backward()
+    plain = network()
+    other = RhoSim(plain, example=taken)
+    (plain(taken).square().sum() + other.loss()).backward()
+    pairs = zip(model.parameters(), plain.parameters(), strict=True)
+    assert all(torch.equal(one.grad, two.grad) for one, two in pairs)
+
+
+def test_mixed_precision_computes_the_term_in_float32():
+    model = network().float()
+    taken = images().float()
+    sim = RhoSim(model, example=taken)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        said = model(taken)
+        loss = sim.loss()
+    assert said.dtype == torch.bfloat16 and loss.dtype == torch.float32
+    assert {p.dtype for p in sim.parameters()} == {torch.float32}
+    model(taken)
+    sim.loss().backward()
+
+
+def test_micro_batches_add_up_to_the_batch():
+    """v0 of one step: by hand, as a trainer does it that cuts batches."""
+    model, taken = network(), images(4)
+    sim = RhoSim(model, example=taken)
+    wholes, parts = [], []
+    for places in (torch.arange(4), torch.arange(1), torch.arange(1, 4)):
+        sim.begin(generator=torch.Generator().manual_seed(3), places=places, batch_size=4)
+        sim._opener.remove()
+        model(taken[places])
+        (wholes if len(places) == 4 else parts).append(sim.loss() * len(places) / 4)
+    assert wholes[0].item() == pytest.approx(sum(part.item() for part in parts), rel=1e-12)
+
+
+def test_copies_of_the_network_are_silent():
+    model, taken = network(), images()
+    sim = RhoSim(model, example=taken)
+    model(taken)  # what is kept of it is part of a graph
+    twin = copy.deepcopy(model)
+    own = sim.loss().item()
+    model(taken)
+    twin(taken)
+    assert sim.loss().item() != 0 and own != 0
+    twin(taken)
+    with pytest.raises(UsageError, match="no forward pass"):
+        sim.loss()
+
+
+def test_detach_leaves_nothing_behind():
+    model, taken = network(), images()
+    sim = RhoSim(model, example=taken)
+    sim.detach()
+    assert all(not part._forward_hooks and not part._forward_pre_hooks for part in model.modules())
+    assert len(list(sim.parameters())) > 0
+
+
+def test_without_an_example_the_first_step_tells():
+    model, taken = network(), images()
+    sim = RhoSim(model)
+    with pytest.raises(UsageError, match="example=images"):
+        sim.parameters()
+    model(taken)
+    first = sim.loss()
+    assert first.requires_grad and len(list(sim.parameters())) > 0
+    looked = RhoSim(model, example=taken)
+    assert all(torch.equal(one, two) for one, two in zip(sim.parameters(), looked.parameters(), strict=True))
+
+
+def test_blocks_that_do_not_run_this_time_keep_a_gradient_of_zero():
+    model, taken = network(), images()
+    sim = RhoSim(model, example=taken)
+    model.times = 0
+    model(taken)
+    sim.loss().backward()
+    absent = sim.reconstructors.by_block()["blocks.1"]
+    assert all(p.grad is not None and not p.grad.any() for p in absent.parameters())
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # of torch.compile itself
+@pytest.mark.parametrize("first", ["sim", "compile"])
+def test_a_compiled_network_gives_the_same(first):
+    plain, taken = network(), images()
+    sim = RhoSim(plain, example=taken)
+    (plain(taken).square().sum() + sim.loss()).backward()
+    model = network()
+    if first == "compile":
+        compiled = torch.compile(model, backend="eager")
+        compiled(taken)
+        ours = RhoSim(compiled, example=taken)
+    else:
+        ours = RhoSim(model, example=taken)
+        compiled = torch.compile(model, backend="eager")
+    (compiled(taken).square().sum() + ours.loss()).backward()
+    for one, two in zip(
+        (*plain.parameters(), *sim.parameters()), (*model.parameters(), *ours.parameters()), strict=True
+    ):
+        torch.testing.assert_close(one.grad, two.grad)
+
+
+def test_the_width_of_projections_and_the_number_of_parameters():
+    model, taken = network(), images()
+    sim = RhoSim(model, blocks="blocks.0", example=taken)
+    (part,) = sim.reconstructors.by_block().values()
+    assert part.predictor.in_features == 4  # as many as the input has channels
+    sim = RhoSim(model, blocks="blocks.0", K=128, example=taken)
+    assert sum(p.numel() for p in sim.parameters()) == 66_176 + 256 * 4 + 4 * 6
+    groups = sim.reconstructors.parameter_groups()
+    assert [group.get("weight_decay") for group in groups] == [None, 0.0]
+    assert sum(len(group["params"]) for group in groups) == len(list(sim.parameters()))
