@@ -13,19 +13,10 @@ import argparse
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import torch
-from regularized_step import CLASSES, SIZE, interval_of_median, make_network, make_step, networks, one_round
+from regularized_step import interval_of_median, make_network, make_step, networks, one_round, peak_bytes
 from torch import nn
 
 from crossgraft.compute import limit_threads
-from crossgraft.data import dataset_from_arrays
-from crossgraft.losses import CrossEntropy
-from crossgraft.tune.augmentations import NoAugmentation
-from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.feed.batch_plan import BatchPlan
-from crossgraft.tune.feed.batches import BatchMaker
-from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.planning.step_cost import measure_step
 
 OF_EVERY_NETWORK = ("full", "linear", "partial:3", "lora:4")
 OF_TRANSFORMERS = ("lora:4,targets=Linear", "adaptformer:64")
@@ -61,26 +52,6 @@ def measure(
             f"({memory / 2**20:.0f} MiB)   trained {trained} ({share:.2%})",
             flush=True,
         )
-
-
-def peak_bytes(build: Callable[[], nn.Module], batch_size: int, method: str) -> int:
-    """What the plan of a fine-tuning says."""
-    classifier, selection = make_network(build, method)
-    pixels = np.random.default_rng(0).integers(0, 256, (3 * batch_size, SIZE, SIZE, 3), dtype=np.uint8)
-    labels = np.arange(3 * batch_size) % CLASSES
-    images = TrainingImages(dataset_from_arrays(pixels, labels), classifier.preprocessing)
-    targets = torch.eye(CLASSES)[torch.from_numpy(labels)]
-    plan = BatchPlan(targets, batch_size=batch_size, seed=0)
-    cost = measure_step(
-        classifier,
-        BatchMaker(images, targets, plan, augmentation=NoAugmentation(), batch_transforms=()),
-        selection,
-        loss=CrossEntropy(),
-        regularizers=(),
-        settings=TrainerSettings(device="cpu", learning_rate=1e-5, batch_size=batch_size),
-        features_are_fixed=False,
-    )
-    return cost.peak_bytes or 0
 
 
 def trained_of(build: Callable[[], nn.Module], method: str) -> tuple[int, float]:

@@ -6,14 +6,15 @@
 Images of 64 px lie in memory, all of them in one batch. A round makes one step of full fine-tuning and one with each regulariser,
 in an order that changes from round to round; a ratio is that of the two steps of one round in CPU seconds of the process, because
 other programs may take the processor. Printed are the median over the rounds with a bootstrap interval of 95 % for it, and for a
-regulariser with a target whether that is met: whether the interval's lower end reaches down to it.
+regulariser with a target whether that is met: whether the interval's lower end reaches down to it. For ρSIM also the memory of
+training, as a ratio: weights, gradients, moments of AdamW, and what a step keeps for its backward pass.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,16 +25,22 @@ from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 
 from crossgraft.compute import limit_threads
+from crossgraft.data import dataset_from_arrays
 from crossgraft.losses import CrossEntropy
 from crossgraft.models import Backbone
 from crossgraft.models.classifier import Classifier, make_classifier
+from crossgraft.tune.augmentations import NoAugmentation
 from crossgraft.tune.choice import choose
 from crossgraft.tune.engine.launch import make_fabric
 from crossgraft.tune.engine.modes import apply_modes, apply_selection
 from crossgraft.tune.engine.optimizers import make_optimizer
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.step import Network, TrainingStep
+from crossgraft.tune.feed.batch_plan import BatchPlan
+from crossgraft.tune.feed.batches import BatchMaker
+from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.methods import METHODS, Selection, put_adapters_in
+from crossgraft.tune.planning.step_cost import measure_step
 from crossgraft.tune.regularizers import REGULARIZERS
 from crossgraft.types import Preprocessing
 
@@ -46,15 +53,24 @@ Step = Callable[[], None]
 class Case:
     """A regulariser, and at most how many times a plain step its step may take.
 
-    ``shows_plain_images`` False: as if images were augmented, so that nothing can be looked up.
+    ``shows_plain_images`` False: as if images were augmented, so that nothing can be looked up. A target by network is that of
+    the first name that a network's begins with.
     """
 
     label: str
     choice: str
-    target: float | None = None
+    target: float | Mapping[str, float] | None = None
     shows_plain_images: bool = True
+    shows_memory: bool = False
+
+    def target_for(self, network: str) -> float | None:
+        """At most so many times a plain step."""
+        if not isinstance(self.target, Mapping):
+            return self.target
+        return next((target for name, target in self.target.items() if network.startswith(name)), None)
 
 
+OF_RHO_SIM = {"vit": 1.06, "resnet18-w32": 1.35, "resnet": 1.20}
 CASES = (
     Case("RepSim, frozen copy", "repsim", 1.35, shows_plain_images=False),
     Case("RepSim, features looked up", "repsim", 1.03),
@@ -67,6 +83,10 @@ CASES = (
     Case("L2-SP, decoupled", "l2_sp:decoupled=true"),
     Case("DELTA", "delta"),
     Case("BSS", "bss"),
+    Case("ρSIM", "rho_sim", OF_RHO_SIM, shows_memory=True),
+    Case("ρSIM, K = 128 everywhere", "rho_sim:K=128", shows_memory=True),
+    Case("ρSIM, other tokens of each image (v1)", "rho_sim:sampling=v1"),
+    Case("SIM, all tokens, not projected (equation 1)", "rho_sim:rho=1,projected=false", shows_memory=True),
 )
 
 
@@ -130,17 +150,23 @@ def measure(name: str, build: Callable[[], nn.Module], batch_size: int, cases: S
         rounds.extend(one_round(steps, number) for number in range(num_rounds))
     finally:  # Ctrl-C shows what there is
         if rounds:
-            report(f"{name}, batches of {batch_size}, {len(rounds)} rounds", cases, np.array(rounds))
+            plain = peak_bytes(build, batch_size) if any(case.shows_memory for case in cases) else 0
+            memory = [peak_bytes(build, batch_size, choice=c.choice) / plain if c.shows_memory else None for c in cases]
+            report(name, f"batches of {batch_size}, {len(rounds)} rounds", cases, np.array(rounds), memory)
 
 
-def report(title: str, cases: Sequence[Case], seconds: np.ndarray) -> None:
+def report(
+    network: str, title: str, cases: Sequence[Case], seconds: np.ndarray, memory: Sequence[float | None]
+) -> None:
     """One line a case; the first column is the plain step."""
-    print(f"\n{title}: a step of full fine-tuning takes {np.median(seconds[:, 0]):.3f} s")
-    for case, own in zip(cases, seconds[:, 1:].T, strict=True):
+    print(f"\n{network}, {title}: a step of full fine-tuning takes {np.median(seconds[:, 0]):.3f} s")
+    for case, own, held in zip(cases, seconds[:, 1:].T, memory, strict=True):
         ratios = own / seconds[:, 0]
         low, high = interval_of_median(ratios)
-        verdict = "" if case.target is None else f"   target {case.target}: {'met' if low <= case.target else 'missed'}"
-        print(f"  {case.label:50} {np.median(ratios):.3f}  ({low:.3f} to {high:.3f}){verdict}", flush=True)
+        target = case.target_for(network)
+        verdict = "" if target is None else f"   target {target}: {'met' if low <= target else 'missed'}"
+        memory_said = "" if held is None else f"   memory {held:.3f}"
+        print(f"  {case.label:50} {np.median(ratios):.3f}  ({low:.3f} to {high:.3f}){verdict}{memory_said}", flush=True)
 
 
 def one_round(steps: Sequence[Step], number: int) -> list[float]:
@@ -169,9 +195,9 @@ def make_step(build: Callable[[], nn.Module], batch_size: int, case: Case | None
     settings = TrainerSettings(device="cpu", learning_rate=1e-5, batch_size=batch_size)
     fabric = make_fabric(settings)
     regularizers: list[Any] = [] if case is None else [choose(REGULARIZERS, case.choice)]
+    apply_selection(classifier, selection)
     for regularizer in regularizers:
         regularizer.attach(classifier, batch)
-    apply_selection(classifier, selection)
     apply_modes(classifier, selection)
     named = make_optimizer(classifier, selection, regularizers, settings)
     network, optimizer = fabric.setup(Network(classifier, regularizers), named.optimizer)
@@ -191,6 +217,26 @@ def make_step(build: Callable[[], nn.Module], batch_size: int, case: Case | None
         training_step.run(batch, next(numbers))
 
     return step
+
+
+def peak_bytes(build: Callable[[], nn.Module], batch_size: int, method: str = "full", *, choice: str = "") -> int:
+    """Memory of training, as the plan of a fine-tuning says."""
+    classifier, selection = make_network(build, method)
+    pixels = np.random.default_rng(0).integers(0, 256, (3 * batch_size, SIZE, SIZE, 3), dtype=np.uint8)
+    labels = np.arange(3 * batch_size) % CLASSES
+    images = TrainingImages(dataset_from_arrays(pixels, labels), classifier.preprocessing)
+    targets = torch.eye(CLASSES)[torch.from_numpy(labels)]
+    plan = BatchPlan(targets, batch_size=batch_size, seed=0)
+    cost = measure_step(
+        classifier,
+        BatchMaker(images, targets, plan, augmentation=NoAugmentation(), batch_transforms=()),
+        selection,
+        loss=CrossEntropy(),
+        regularizers=[choose(REGULARIZERS, choice)] if choice else [],
+        settings=TrainerSettings(device="cpu", learning_rate=1e-5, batch_size=batch_size),
+        features_are_fixed=False,
+    )
+    return cost.peak_bytes or 0
 
 
 def make_network(build: Callable[[], nn.Module], method: str) -> tuple[Classifier, Selection]:

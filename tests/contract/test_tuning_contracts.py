@@ -34,7 +34,7 @@ from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation, Light
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS, BatchTransform, Mixup
 from crossgraft.tune.choice import choose
 from crossgraft.tune.methods import METHODS, Full, Linear, LoRA, Method, Partial
-from crossgraft.tune.regularizers import L2SP, REGULARIZERS, Regularizer, RepSim
+from crossgraft.tune.regularizers import L2SP, REGULARIZERS, Regularizer, RepSim, SelfIdentityMapping
 from support.small_classifiers import small_classifier
 
 SLOTS = {
@@ -82,7 +82,14 @@ def plain(owner, **facts):
     )
 
 
-FROZEN = {Full: {"frozen": True}, Linear: {"frozen": True}, Partial: {"frozen": True}, L2SP: {}, RepSim: {}}
+FROZEN = {
+    Full: {"frozen": True},
+    Linear: {"frozen": True},
+    Partial: {"frozen": True},
+    L2SP: {},
+    RepSim: {},
+    SelfIdentityMapping: {},
+}
 FROZEN |= {Mixup: {"frozen": True}, Light: {"frozen": True}, CrossEntropy: {"frozen": True}}
 
 
@@ -201,6 +208,27 @@ def draw(terms, context):
     return {name: term + torch.rand(()) for name, term in terms.items()}
 
 
+NUMBERS = iter(torch.arange(1.0, 100.0))
+
+
+def move_by_seed(seed, classifier):
+    with torch.no_grad():
+        classifier.head.bias += seed
+
+
+def drawing(draw):
+    """ρSIM whose first own parameter is what ``draw`` makes of the seed, and perhaps of the network."""
+
+    def attach(self, classifier, training_set=None, *, seed=0):
+        SelfIdentityMapping.attach(self, classifier, training_set, seed=seed)
+        drawn = draw(seed, classifier) if draw is move_by_seed else draw(seed)
+        if drawn is not None:
+            with torch.no_grad():
+                self.modules()[0].get_parameter("_parts.0.predictor.bias").fill_(drawn.flatten()[0])
+
+    return plain(SelfIdentityMapping, attach=attach)()
+
+
 def foreign_group(self, _):
     return [{"params": [torch.nn.Parameter(torch.zeros(1))]}]
 
@@ -227,6 +255,9 @@ def foreign_group(self, _):
         (regularizers.leaves_nothing_behind, lambda: answering(L2SP, "attach", freeze)),
         (regularizers.leaves_nothing_behind, lambda: answering(L2SP, "attach", move)),
         (regularizers.names_its_own_parameters, lambda: answering(L2SP, "parameter_groups", foreign_group)),
+        (regularizers.draws_its_parameters_from_the_seed, lambda: drawing(lambda seed: torch.rand(3))),
+        (regularizers.draws_its_parameters_from_the_seed, lambda: drawing(lambda seed: next(NUMBERS))),
+        (regularizers.draws_its_parameters_from_the_seed, lambda: drawing(move_by_seed)),
     ],
 )
 def test_contract_finds_the_broken_regularizer(contract, make):

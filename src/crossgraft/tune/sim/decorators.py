@@ -159,7 +159,7 @@ def refuse_unstripped(network: nn.Module, what: str) -> None:
 
     Args:
         network: About to be written, or to be trained and then written.
-        what: What to call it, at the beginning of a sentence.
+        what: Its name, at the beginning of a sentence.
 
     Raises:
         UsageError: ρSIM is on it.

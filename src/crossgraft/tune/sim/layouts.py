@@ -18,7 +18,7 @@ _CONVOLUTIONS = (
 )
 
 
-class Layout(NamedTuple):
+class Axes(NamedTuple):
     """How many axes a tensor has, and which of them is the batch, which the channels; all others are positions."""
 
     num_axes: int
@@ -26,15 +26,15 @@ class Layout(NamedTuple):
     channel_axis: int
 
 
-LAYOUTS: Mapping[str, Layout | None] = {
+LAYOUTS: Mapping[str, Axes | None] = {
     "auto": None,
-    "nchw": Layout(4, 0, 1),
-    "nhwc": Layout(4, 0, 3),
-    "nlc": Layout(3, 0, 2),
-    "ncl": Layout(3, 0, 1),
-    "lnc": Layout(3, 1, 2),
-    "ncdhw": Layout(5, 0, 1),
-    "ndhwc": Layout(5, 0, 4),
+    "nchw": Axes(4, 0, 1),
+    "nhwc": Axes(4, 0, 3),
+    "nlc": Axes(3, 0, 2),
+    "ncl": Axes(3, 0, 1),
+    "lnc": Axes(3, 1, 2),
+    "ncdhw": Axes(5, 0, 1),
+    "ndhwc": Axes(5, 0, 4),
 }
 """Letters of the axes in order: n images, c channels, l tokens (or time), d, h, w depth, height, width."""
 _USUAL = {3: "nlc", 4: "nchw", 5: "ncdhw"}
@@ -79,7 +79,7 @@ def widths_of(block: nn.Module) -> Widths:
     return Widths(frozenset(of_maps), frozenset(of_tokens), tokens_first)
 
 
-def layout_of(widths: Widths, shape: Sequence[int], layout: str) -> Layout | None:
+def layout_of(widths: Widths, shape: Sequence[int], layout: str) -> Axes | None:
     """The layout of a tensor of ``shape`` that a block takes or gives; None where it has no positions to speak of.
 
     ``auto``: channels are second where a convolution or a norm over channels is as wide as that axis, last where a linear layer,
@@ -100,7 +100,7 @@ def layout_of(widths: Widths, shape: Sequence[int], layout: str) -> Layout | Non
     return LAYOUTS[_USUAL[len(shape)]]
 
 
-def batch_first(tensor: Tensor, layout: Layout) -> tuple[Tensor, int]:
+def batch_first(tensor: Tensor, layout: Axes) -> tuple[Tensor, int]:
     """The tensor with the batch first, no copy, and which axis then holds the channels."""
     return tensor.movedim(layout.batch_axis, 0), max(layout.channel_axis, 1)
 

@@ -100,8 +100,9 @@ class _TakenTokens(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, map_of_tokens: Tensor, index: Tensor, channel_axis: int) -> Tensor:
         ctx.index, ctx.channel_axis, ctx.shape = index, channel_axis, map_of_tokens.shape
-        channels_last = map_of_tokens.ndim == 4 and not map_of_tokens.is_contiguous()
+        channels_last = map_of_tokens.ndim == 4 and channel_axis == 1 and not map_of_tokens.is_contiguous()
         channels_last = channels_last and map_of_tokens.is_contiguous(memory_format=torch.channels_last)
+        # in both formats the positions of a token follow each other, so that the gradient can be written through a view
         ctx.memory_format = torch.channels_last if channels_last else torch.contiguous_format
         return _selected(as_tokens(map_of_tokens, channel_axis), index)
 
@@ -109,21 +110,19 @@ class _TakenTokens(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         (gradient,) = gradients
         of_map = torch.empty(ctx.shape, dtype=gradient.dtype, device=gradient.device, memory_format=ctx.memory_format)
-        of_tokens = of_map.zero_().movedim(ctx.channel_axis, -1)
-        grid, index = of_tokens.shape[1:-1], ctx.index
-        images = slice(None) if index.ndim == 1 else torch.arange(len(index), device=index.device)[:, None]
-        of_tokens[images, *_coordinates(index, grid)] = gradient
+        of_tokens = as_tokens(of_map.zero_(), ctx.channel_axis)
+        if ctx.index.ndim == 1:
+            of_tokens.index_copy_(1, ctx.index, gradient)
+        else:
+            of_tokens.scatter_(1, _of_every_channel(ctx.index, gradient.shape[-1]), gradient)
         return of_map, None, None
 
 
 def _selected(tokens: Tensor, index: Tensor) -> Tensor:
     if index.ndim == 1:
         return tokens.index_select(1, index)
-    return tokens.gather(1, index.unsqueeze(-1).expand(-1, -1, tokens.shape[-1]))
+    return tokens.gather(1, _of_every_channel(index, tokens.shape[-1]))
 
 
-def _coordinates(index: Tensor, grid: torch.Size) -> tuple[Tensor, ...]:
-    """Place of each token along each axis of the grid."""
-    if len(grid) == 1:
-        return (index,)
-    return torch.unravel_index(index, grid)
+def _of_every_channel(index: Tensor, channels: int) -> Tensor:
+    return index.unsqueeze(-1).expand(-1, -1, channels)

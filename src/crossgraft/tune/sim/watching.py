@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from crossgraft.errors import UsageError
 from crossgraft.tune.sim.hooks import Hook
 from crossgraft.tune.sim.layouts import (
-    Layout,
+    Axes,
     Widths,
     batch_first,
     grid_of,
@@ -142,7 +142,7 @@ class BlockWatch:
         else:
             self._take(entered, tensor.detach(), layout, grid)
 
-    def _take(self, entered: _Entered, tensor: Tensor, layout: Layout, grid: tuple[int, ...]) -> None:
+    def _take(self, entered: _Entered, tensor: Tensor, layout: Axes, grid: tuple[int, ...]) -> None:
         """Draw tokens of the output's grid, and take those of the input."""
         assert self._drawing is not None
         maps, axis = on_grid(*batch_first(tensor, layout), grid)

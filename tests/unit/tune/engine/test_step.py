@@ -186,3 +186,31 @@ def test_mixed_precision_computes_in_bfloat16_and_keeps_float32_weights():
     terms = step.run(the_batch(), 0)
     assert seen == [torch.bfloat16]
     assert classifier.head.weight.dtype == torch.float32 and math.isfinite(terms["loss"])
+
+
+class Watching(PullToStart):
+    """Notes what it is told before each forward pass."""
+
+    def attach(self, classifier, training_set=None):
+        super().attach(classifier, training_set)
+        self.started, self.runs = [], 0
+
+    def before_forward(self, start):
+        self.started.append((start.places.tolist(), start.batch_size, torch.rand(1, generator=start.generator).item()))
+
+    def loss(self, context):
+        self.runs += 1
+        assert len(self.started) == self.runs  # once for each forward pass, and before it
+        return super().loss(context)
+
+
+def test_who_watches_layers_is_told_of_each_forward_pass_and_draws_alike_in_all_parts():
+    watching = Watching()
+    (_, step), batch = build(regularizers=[watching], accumulate=3), the_batch()
+    step.run(batch, 0)
+    step.run(batch, 1)
+    places, sizes, drawn = zip(*watching.started, strict=True)
+    whole = list(range(len(batch.rows)))
+    assert [place for part in places[:3] for place in part] == whole == [place for part in places[3:] for place in part]
+    assert set(sizes) == {len(whole)}
+    assert len(set(drawn[:3])) == len(set(drawn[3:])) == 1 and drawn[0] != drawn[3]

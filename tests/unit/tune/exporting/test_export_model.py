@@ -23,6 +23,7 @@ from crossgraft.tune.exporting import checking
 from crossgraft.tune.exporting.checking import Outputs, check_agreement, example_images
 from crossgraft.tune.exporting.source_model import prepare_source
 from crossgraft.tune.saving.save_model import save_model
+from crossgraft.tune.sim import RhoSim
 from crossgraft.types import Preprocessing
 from support.exported import library_classifier, own_classifier, saved
 
@@ -86,6 +87,18 @@ def test_the_model_and_the_global_random_state_stay_as_they_were(model, tmp_path
     assert torch.equal(torch.get_rng_state(), state)
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.classifier.state_dict().items())
     assert [parameter.requires_grad for parameter in model.classifier.parameters()] == gradients
+
+
+def test_a_network_with_reconstructors_is_not_exported(model, tmp_path):
+    network = model.classifier
+    look = network.preprocessing
+    example = torch.zeros(2, look.channels, look.height_pixels, look.width_pixels)
+    sim = RhoSim(network, blocks=network.blocks[0], example=example)
+    with pytest.raises(UsageError, match="come closer to the training images"):
+        export_model(model, out=tmp_path / "export")
+    assert not (tmp_path / "export").exists()
+    sim.detach()
+    export_model(model, out=tmp_path / "export")
 
 
 def test_a_loaded_model_needs_a_place(model):

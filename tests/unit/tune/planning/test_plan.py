@@ -27,6 +27,7 @@ from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.situation import TrainingSituation
 from crossgraft.tune.planning.step_cost import UNKNOWN_COST, StepCost
 from crossgraft.types import Preprocessing
+from crossgraft.words.formatting import duration
 from crossgraft.words.plan_words import trained_in_words
 
 SAID_BY_PLUGINS = {"conflicts": 2, "remarks": 8}
@@ -317,6 +318,10 @@ def test_what_a_regulariser_learns_is_no_part_of_the_trained_share(classifier):
     )
     own = f"Regularisers: {regularized.num_own_parameters} parameters of their own, trained too."
     assert own in Plan(regularized).summary().splitlines()
+    added = StepCost(seconds_per_image=0.05, added_seconds_per_image=0.01, added_bytes=2**21)
+    measured = planned(classifier, "linear", regularizer=repsim, cost=added)
+    said = " a step more (25\N{NO-BREAK SPACE}%) and 2 MiB of memory."
+    assert f"{own[:-1]}; about {duration(0.01 * measured.batch_size)}{said}" in Plan(measured).summary().splitlines()
     assert "Regularisers" not in Plan(plain).summary()
 
 

@@ -8,7 +8,9 @@ from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec
 from crossgraft.options import TuneOptions
 from crossgraft.progress import Reporter
+from crossgraft.tune.planning import starting_model
 from crossgraft.tune.planning.starting_model import find_model, load_start
+from crossgraft.tune.sim import init_SIM
 
 OPTIONS = TuneOptions(model="test_resnet", image_size=32)
 
@@ -35,3 +37,16 @@ def test_from_scratch_needs_no_weights_and_follows_the_seed():
     assert prints[0] == prints[1] != prints[2]
     assert starts[0].name == "test_resnet"
     assert starts[0].preprocessing.height_pixels == 32
+
+
+def test_a_network_that_comes_with_reconstructors_is_refused_before_it_is_trained(monkeypatch):
+    spec, right = find_model("test_resnet", None), starting_model.load_backbone
+
+    def decorated(*given, **options):
+        backbone = right(*given, **options)
+        init_SIM(backbone.module, example=backbone.probe_image(), blocks="layer1.0")
+        return backbone
+
+    monkeypatch.setattr(starting_model, "load_backbone", decorated)
+    with pytest.raises(UsageError, match="The network test_resnet carries reconstructors of rho_sim"):
+        load_start(spec, OPTIONS, scratch=True, reporter=Reporter(quiet=True))

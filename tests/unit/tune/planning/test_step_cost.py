@@ -11,19 +11,20 @@ from crossgraft.losses import CrossEntropy
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning import step_cost
 from crossgraft.tune.planning.step_cost import _Clock, measure_step
+from crossgraft.tune.regularizers import BSS, SelfIdentityMapping
 from support.training import build_classifier, build_feed, everything, only_head
 
 SETTINGS = TrainerSettings(batch_size=7, device="cpu")
 
 
-def measure(classifier, *, fixed=False, settings=SETTINGS, **feed):
+def measure(classifier, *, fixed=False, settings=SETTINGS, regularizers=(), **feed):
     selection = only_head(classifier) if fixed else everything(classifier)
     return measure_step(
         classifier,
         build_feed(**feed),
         selection,
         loss=CrossEntropy(),
-        regularizers=[],
+        regularizers=list(regularizers),
         settings=settings,
         features_are_fixed=fixed,
     )
@@ -77,3 +78,15 @@ def test_time_that_a_busy_machine_gives_to_others_counts(monkeypatch):
     for _ in range(3):
         clock.note()
     assert clock.seconds == [10.0, 1.0]
+
+
+def test_what_learns_beside_the_network_is_measured_with_and_without():
+    plain = measure(build_classifier())
+    ours = measure(build_classifier(), regularizers=[SelfIdentityMapping(), BSS()])
+    assert plain.added_bytes is None and plain.added_seconds_per_image is None
+    assert 0 <= ours.added_seconds_per_image <= ours.seconds_per_image
+    sim = SelfIdentityMapping()
+    sim.attach(build_classifier())
+    own = 4 * sum(p.numel() for p in sim.modules()[0].parameters())
+    assert ours.added_bytes >= 4 * own  # weights, gradients and two moments
+    assert measure(build_classifier(), regularizers=[BSS()]).added_bytes is None

@@ -17,6 +17,7 @@ from crossgraft.tune.regularizers._regularizer import attach, keeps_reference
 from support.regularizing import context_of
 from support.training import (
     DoubleFeed,
+    PullToStart,
     build_classifier,
     everything,
     largest_difference,
@@ -224,3 +225,16 @@ def test_weight_zero_brings_nothing_along():
     assert all(not part._forward_hooks for part in classifier.modules())
     zero, _ = train_one("vit", epochs=1, clip_norm=0.1, regularizers=[regularizer])
     assert same_bits(zero, train_one("vit", epochs=1, clip_norm=0.1)[0])
+
+
+class Open(PullToStart):
+    def attach(self, classifier, training_set=None, **more):
+        super().attach(classifier, training_set)
+        self.given = more
+
+
+def test_a_regulariser_that_takes_no_seed_is_attached_without_it():
+    older, open_ = PullToStart(), Open()
+    for each in (older, open_):
+        attach(each, example_classifier(), None, seed=3)
+    assert older.attached and open_.given == {"seed": 3}

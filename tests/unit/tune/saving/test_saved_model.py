@@ -20,6 +20,7 @@ from crossgraft.models.classifier import make_classifier
 from crossgraft.models.load import load_backbone
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import load_saved_model
+from crossgraft.tune.sim import RhoSim
 from support.tampering import change_sealed
 from support.tuning_records import kept_record, tuning_record
 
@@ -65,6 +66,15 @@ def test_logits_are_bit_for_bit_those_before_saving(folder, classifier, images):
         assert torch.equal(loaded.logits(images), expected)
         assert not loaded.classifier.training
     assert not torch.equal(loaded.logits(images[:, :, :16]), expected)
+
+
+def test_a_network_with_reconstructors_is_not_saved(tmp_path, classifier, facts, images):
+    sim = RhoSim(classifier, blocks=classifier.blocks[0], example=images)
+    with pytest.raises(UsageError, match="come closer to the training images"):
+        save_model(tmp_path / "model", classifier, facts)
+    assert not (tmp_path / "model").exists()
+    sim.detach()
+    save_model(tmp_path / "model", classifier, facts)
 
 
 def test_a_folder_can_be_moved_and_needs_neither_weights_nor_the_global_random_state(folder, tmp_path, images):
