@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
@@ -14,14 +12,16 @@ Tokens = Float[Tensor, "images tokens width"]
 Distance = Callable[[Tensor, Tensor], Tensor]
 """From the prediction, part of the graph, to the target."""
 _EPS = 1e-6
+_TINY = 1e-24
+"""Below what is added anyway; it lets channels that never vary have a gradient."""
 
 
 def standardised(tokens: Tokens) -> Tokens:
     """Each channel of each image with mean 0 and (unbiased) standard deviation 1 over the tokens; equation 3."""
     centred = tokens - tokens.mean(dim=1, keepdim=True)
-    # a norm is several times faster than torch.std over an axis in the middle, and has a gradient where it is 0
-    deviation = torch.linalg.vector_norm(centred, dim=1, keepdim=True) / math.sqrt(max(tokens.shape[1] - 1, 1))
-    return centred / (deviation + _EPS)
+    # torch.std over an axis in the middle takes twenty times as long
+    variance = centred.square().sum(dim=1, keepdim=True) / max(tokens.shape[1] - 1, 1)
+    return centred / ((variance + _TINY).sqrt() + _EPS)
 
 
 def l2(prediction: Tokens, target: Tokens) -> Float[Tensor, ""]:

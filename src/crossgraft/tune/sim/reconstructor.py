@@ -43,12 +43,12 @@ class Reconstructor(nn.Module):
             self.projector: nn.Module = nn.Identity()
             self.adapt: nn.Module = nn.Identity()
             self.predictor: nn.Module = nn.Sequential(
-                linear(width_out, 2 * width), nn.ReLU(), linear(2 * width, width_in)
+                linear(width_out, 2 * width), nn.ReLU(inplace=True), linear(2 * width, width_in)
             )
             return
         self.adapt = nn.Identity() if width_in == width_out else linear(width_out, width_in, bias=False)
         self.projector = nn.Sequential(
-            linear(width_in, 2 * width), nn.ReLU(), linear(2 * width, width), nn.ReLU(), linear(width, width)
+            linear(width_in, 2 * width), nn.ReLU(inplace=True), linear(2 * width, width), nn.ReLU(inplace=True), linear(width, width)
         )
         self.predictor = linear(width, width)
 
