@@ -122,6 +122,22 @@ def test_blocks_before_everything_that_is_trained_are_left_out_and_named():
     }
 
 
+class Noting(SelfIdentityMapping):
+    def loss(self, context):
+        Noting.found = self.findings()
+        return super().loss(context)
+
+
+def test_a_training_knows_what_is_trained_when_it_attaches():
+    def late(classifier):
+        names = [name for name, _ in classifier.named_parameters()]
+        trained = {name: "" for name in names if name.startswith(("body.blocks.2", "body.norm", "head"))}
+        return Selection(trained, {name: "" for name in names if name not in trained}, ("body.blocks.2", "head"))
+
+    train_one("vit", selection=late, epochs=1, regularizers=[Noting(rho=1.0)])
+    assert Noting.found == ["ρSIM leaves out blocks.0 and blocks.1: its output needs no gradient."]
+
+
 def test_the_seed_changes_the_reconstructors_and_nothing_else():
     classifier = build_classifier("vit")
     before = {name: tensor.clone() for name, tensor in classifier.state_dict().items()}

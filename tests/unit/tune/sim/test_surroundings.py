@@ -120,6 +120,8 @@ def test_a_whole_network_that_is_run_again_in_the_backward_pass_counts_once():
     sim = RhoSim(model, example=taken)
     said = checkpoint(model, taken, use_reentrant=False)
     (said.square().sum() + sim.loss()).backward()
+    with pytest.raises(UsageError, match="no forward pass"):
+        sim.loss()
     plain = network()
     other = RhoSim(plain, example=taken)
     (plain(taken).square().sum() + other.loss()).backward()
@@ -167,6 +169,17 @@ def test_copies_of_the_network_are_silent():
         sim.loss()
 
 
+def test_what_shares_the_hooks_of_a_block_is_not_taken_for_it():
+    """As the replicas of DataParallel do."""
+    model, taken = network(), images()
+    sim = RhoSim(model, rho=1.0, example=taken)
+    model(taken)
+    copy.copy(model.blocks[1])(torch.randn(3, 6, 6, 6, dtype=torch.float64, requires_grad=True))
+    other = sim.loss().item()
+    model(taken)
+    assert other == sim.loss().item()
+
+
 def test_detach_leaves_nothing_behind():
     model, taken = network(), images()
     sim = RhoSim(model, example=taken)
@@ -199,7 +212,9 @@ def test_blocks_that_do_not_run_this_time_keep_a_gradient_of_zero():
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # of torch.compile itself
 @pytest.mark.parametrize("first", ["sim", "compile"])
-def test_a_compiled_network_gives_the_same(first):
+def test_a_compiled_network_gives_the_same(first, monkeypatch):
+    resets, reset = [], torch.compiler.reset
+    monkeypatch.setattr(torch.compiler, "reset", lambda: resets.append(reset()))
     plain, taken = network(), images()
     sim = RhoSim(plain, example=taken)
     (plain(taken).square().sum() + sim.loss()).backward()
@@ -211,6 +226,7 @@ def test_a_compiled_network_gives_the_same(first):
     else:
         ours = RhoSim(model, example=taken)
         compiled = torch.compile(model, backend="eager")
+    assert len(resets) == (first == "compile")  # not every version of torch looks for new hooks itself
     (compiled(taken).square().sum() + ours.loss()).backward()
     for one, two in zip(
         (*plain.parameters(), *sim.parameters()), (*model.parameters(), *ours.parameters()), strict=True
