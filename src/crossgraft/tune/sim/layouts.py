@@ -8,14 +8,17 @@ from typing import NamedTuple
 from torch import Tensor, nn
 from torch.nn import functional
 
-_CONVOLUTIONS = (
-    nn.Conv1d,
-    nn.Conv2d,
-    nn.Conv3d,
-    nn.ConvTranspose1d,
-    nn.ConvTranspose2d,
-    nn.ConvTranspose3d,
-)
+_CONVOLUTIONS = {
+    3: (nn.Conv1d, nn.ConvTranspose1d),
+    4: (nn.Conv2d, nn.ConvTranspose2d),
+    5: (nn.Conv3d, nn.ConvTranspose3d),
+}
+"""By the axes of what they take."""
+_NORMS = {
+    3: (nn.BatchNorm1d, nn.InstanceNorm1d),
+    4: (nn.BatchNorm2d, nn.InstanceNorm2d),
+    5: (nn.BatchNorm3d, nn.InstanceNorm3d),
+}
 
 
 class Axes(NamedTuple):
@@ -46,28 +49,29 @@ class Widths(NamedTuple):
     """What the layers of a block say about where channels are.
 
     Attributes:
-        of_maps: Channels of all layers that have them second.
+        of_maps: Number of axes → channels of all layers that take so many, and have the channels second.
         of_tokens: Channels of all layers that have them last.
         tokens_first: Whether a layer has its tokens before its batch.
     """
 
-    of_maps: frozenset[int]
+    of_maps: Mapping[int, frozenset[int]]
     of_tokens: frozenset[int]
     tokens_first: bool
 
 
 def widths_of(block: nn.Module) -> Widths:
     """Ask every layer of a block."""
-    of_maps: set[int] = set()
+    of_maps: dict[int, set[int]] = {axes: set() for axes in _USUAL}
     of_tokens: set[int] = set()
     for part in block.modules():
-        if isinstance(part, _CONVOLUTIONS):
-            of_maps |= {part.in_channels, part.out_channels}
-        elif isinstance(part, nn.modules.batchnorm._NormBase):
-            of_maps.add(part.num_features)
-        elif isinstance(part, nn.GroupNorm):
-            of_maps.add(part.num_channels)
-        elif isinstance(part, nn.Linear):
+        for axes, widths in of_maps.items():
+            if isinstance(part, _CONVOLUTIONS[axes]):
+                widths |= {part.in_channels, part.out_channels}
+            elif isinstance(part, _NORMS[axes]):
+                widths.add(part.num_features)
+            elif isinstance(part, nn.GroupNorm):
+                widths.add(part.num_channels)
+        if isinstance(part, nn.Linear):
             of_tokens |= {part.in_features, part.out_features}
         elif isinstance(part, nn.LayerNorm):
             of_tokens.add(part.normalized_shape[-1])
@@ -76,7 +80,7 @@ def widths_of(block: nn.Module) -> Widths:
         elif isinstance(part, nn.RNNBase):
             of_tokens |= {part.input_size, part.hidden_size * (2 if part.bidirectional else 1)}
     tokens_first = any(getattr(part, "batch_first", True) is False for part in block.modules())
-    return Widths(frozenset(of_maps), frozenset(of_tokens), tokens_first)
+    return Widths({axes: frozenset(widths) for axes, widths in of_maps.items()}, frozenset(of_tokens), tokens_first)
 
 
 def layout_of(widths: Widths, shape: Sequence[int], layout: str) -> Axes | None:
@@ -93,7 +97,7 @@ def layout_of(widths: Widths, shape: Sequence[int], layout: str) -> Axes | None:
         return known if known is not None and known.num_axes == len(shape) else None
     if len(shape) == 3 and widths.tokens_first:
         return LAYOUTS["lnc"]
-    if shape[1] in widths.of_maps:
+    if shape[1] in widths.of_maps[len(shape)]:
         return LAYOUTS[_CHANNELS_FIRST[len(shape)]]
     if shape[-1] in widths.of_tokens:
         return LAYOUTS[_CHANNELS_LAST[len(shape)]]

@@ -48,7 +48,11 @@ class Reconstructor(nn.Module):
             return
         self.adapt = nn.Identity() if width_in == width_out else linear(width_out, width_in, bias=False)
         self.projector = nn.Sequential(
-            linear(width_in, 2 * width), nn.ReLU(inplace=True), linear(2 * width, width), nn.ReLU(inplace=True), linear(width, width)
+            linear(width_in, 2 * width),
+            nn.ReLU(inplace=True),
+            linear(2 * width, width),
+            nn.ReLU(inplace=True),
+            linear(width, width),
         )
         self.predictor = linear(width, width)
 

@@ -295,6 +295,15 @@ def planned(classifier, method, *, points=({},), num_folds=1, notes=(), cost=Non
     return plan_record(prepared, cost or measured, notes)
 
 
+def test_what_compares_with_nothing_goes_with_random_weights_and_is_not_said_to_keep_anything():
+    refuse_contradictions(situation(method="scratch", regularizer="rho_sim", batch_transform="mixup"))
+    refuse_contradictions(situation(method="lora", regularizer=["rho_sim", "repsim"]))
+    with pytest.raises(UsageError, match="rho_sim acts on the pretrained part, but --method linear does not move it"):
+        refuse_contradictions(situation(method="linear", regularizer="rho_sim"))
+    with pytest.raises(UsageError, match="there is none that compares features"):
+        refuse_contradictions(situation(regularizer="rho_sim", keep=Keep(0.8)))
+
+
 def test_rows_group_parameters_by_reason_and_count_all_of_them(classifier):
     rows = plan_rows(classifier, Linear().select(classifier))
     assert [(row.trained, row.num_parameters) for row in rows] == [(True, 15), (False, 112)]

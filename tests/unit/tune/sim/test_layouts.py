@@ -17,6 +17,7 @@ MIXING = nn.Sequential(nn.LayerNorm(6), nn.Linear(6, 8))
         (MIXING, (2, 5, 5, 6), "nhwc"),
         (MIXING, (2, 5, 8), "nlc"),
         (nn.Conv1d(6, 8, 3), (2, 6, 9), "ncl"),
+        (nn.Sequential(nn.Linear(8, 8), nn.Conv2d(6, 6, 3)), (2, 6, 8), "nlc"),  # six tokens, and a convolution inside
         (nn.GroupNorm(2, 6), (2, 6, 9), "ncl"),
         (nn.Conv3d(6, 8, 3), (2, 6, 4, 4, 4), "ncdhw"),
         (MIXING, (2, 3, 4, 4, 6), "ndhwc"),
