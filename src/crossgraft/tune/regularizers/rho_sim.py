@@ -142,7 +142,8 @@ class SelfIdentityMapping(Regularizer):
         by_reason: dict[str, list[str]] = {}
         for name, why in ({} if self._sim is None else self._sim.skipped).items():
             by_reason.setdefault(why, []).append(name.removeprefix(_BODY))
-        return [f"ρSIM leaves out {joined(names)}: {why}." for why, names in by_reason.items()]
+        each = {why: "each because" if len(names) > 1 else "because" for why, names in by_reason.items()}
+        return [f"ρSIM leaves out {joined(names)}, {each[why]} {why}." for why, names in by_reason.items()]
 
     def detach(self) -> None:
         """Take the hooks off the network, and forget the reconstructors."""

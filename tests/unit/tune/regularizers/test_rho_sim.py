@@ -116,7 +116,9 @@ def test_blocks_before_everything_that_is_trained_are_left_out_and_named():
     regularizer = SelfIdentityMapping(blocks="_ConvolutionalBlock")
     with selection_applied(classifier, selection):
         regularizer.attach(classifier)
-    assert regularizer.findings() == ["ρSIM leaves out blocks.0 and blocks.1: its output needs no gradient."]
+    assert regularizer.findings() == [
+        "ρSIM leaves out blocks.0 and blocks.1, each because its output needs no gradient."
+    ]
     assert {name.rpartition(".projector")[0] for name in regularizer.state_dict() if "projector" in name} == {
         "body.blocks.2"
     }
@@ -135,7 +137,7 @@ def test_a_training_knows_what_is_trained_when_it_attaches():
         return Selection(trained, {name: "" for name in names if name not in trained}, ("body.blocks.2", "head"))
 
     train_one("vit", selection=late, epochs=1, regularizers=[Noting(rho=1.0)])
-    assert Noting.found == ["ρSIM leaves out blocks.0 and blocks.1: its output needs no gradient."]
+    assert Noting.found == ["ρSIM leaves out blocks.0 and blocks.1, each because its output needs no gradient."]
 
 
 def test_the_seed_changes_the_reconstructors_and_nothing_else():
