@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Share
 from crossgraft.records.checks import CheckRecord
@@ -33,6 +33,9 @@ class PlanRow(Record):
     num_parameters: int
     num_tensors: int
     names: list[str] = Field(description="Names of the tensors, at most the first and the last three.")
+
+
+_ADDED = ("added_seconds_per_step", "added_bytes")
 
 
 class PlanRecord(Record):
@@ -68,6 +71,12 @@ class PlanRecord(Record):
     peak_bytes: int | None
     peak_reason: str | None = None
     notes: list[str] = []
+
+    @model_serializer(mode="wrap")
+    def _without_what_nothing_was_added_to(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Where no regulariser learns something of its own, a plan is written as before there were these fields."""
+        written = write(self)
+        return {name: value for name, value in written.items() if value is not None or name not in _ADDED}
 
     @property
     def settings_line(self) -> str:

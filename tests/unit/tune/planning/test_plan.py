@@ -334,6 +334,16 @@ def test_what_a_regulariser_learns_is_no_part_of_the_trained_share(classifier):
     assert "Regularisers" not in Plan(plain).summary()
 
 
+def test_what_was_not_added_is_not_written(classifier):
+    plain = planned(classifier, "full")
+    assert not {"added_seconds_per_step", "added_bytes"} & plain.model_dump().keys()
+    cost = StepCost(seconds_per_image=0.05, added_seconds_per_image=0.01, added_bytes=100)
+    added = planned(classifier, "full", cost=cost)
+    for each in (plain, added):
+        assert type(each).model_validate_json(each.model_dump_json()) == each
+    assert added.model_dump()["added_bytes"] == 100
+
+
 def test_steps_and_time_count_every_job(classifier):
     one = planned(classifier, "full")
     assert (one.num_steps, one.num_jobs) == (50, 1)
