@@ -167,7 +167,10 @@ MUTATIONS = {
         ("tune/engine/batch_norm.py", "layer.num_batches_tracked.clone()", "layer.num_batches_tracked"),
     ],
     "unit/tune/engine/test_keep.py": [
-        ("tune/engine/keep.py", "0.0 if distance <= TOLERANCE else distance", "distance"),
+        ("tune/engine/keep.py", "return self.distance(metrics) <= TOLERANCE", "return self.distance(metrics) <= 0"),
+        ("tune/engine/phase_run.py", "if is_best or not is_near or", "if is_best or"),
+        ("tune/engine/phase_run.py", "(keep is not None and not progress.best_is_near)", "False"),
+        ("tune/engine/phase_run.py", "(keep is not None and not progress.best_is_near)", "(not progress.best_is_near)"),
         ("tune/engine/step.py", "strength if keeps_reference(regularizer) else 1.0", "strength"),
         ("tune/engine/step.py", "total + _factor(regularizer, self.settings.strength) * terms", "total + terms"),
         ("tune/regularizers/l2_sp.py", "rate * update.strength", "rate"),

@@ -225,10 +225,11 @@ def trained_network(start: Classifier, trained: Trained) -> Classifier:
 
 
 def _miss(trained: Trained, keep: Keep) -> float:
-    """Distance from the similarity that training was to end at; a large one where it is not defined."""
+    """Distance from the similarity that training was to end at, 0 near it; a large one where it is not defined."""
     row = trained.kept_epoch
     said = {"cka_debiased": row.val_cka_debiased, "cka_debiased_adapted": row.val_cka_debiased_adapted}
-    return min(keep.miss({name: value for name, value in said.items() if value is not None}), 2.0)
+    metrics = {name: value for name, value in said.items() if value is not None}
+    return 0.0 if keep.is_near(metrics) else min(keep.distance(metrics), 2.0)
 
 
 def _comparable(trained: Trained) -> float:

@@ -91,7 +91,8 @@ class TrainedEpoch:
         terms: Mean over the images of the epoch, names as in ``StepReport``.
         metrics: What the evaluation found after the epoch.
         seconds: Duration of training and evaluation; after a resume, of the part since then.
-        is_best: Whether the selection rule prefers this epoch to all before it in its phase.
+        is_best: Whether the selection rule prefers this epoch to all before it in its phase; with a similarity to keep, to those
+            since training came near it.
     """
 
     phase: PhaseName

@@ -34,7 +34,7 @@ class Progress:
         best_value: Value of the rule's metric in that epoch.
         epochs_without_better: For the patience.
         stopped_early: Whether the patience has ended.
-        best_miss: How far that epoch is from the similarity to end at.
+        best_is_near: Whether that epoch is near the similarity to end at.
         scaler: State of the gradient scaler of float16.
     """
 
@@ -46,7 +46,7 @@ class Progress:
     best_value: float = math.nan
     epochs_without_better: int = 0
     stopped_early: bool = False
-    best_miss: float = math.inf
+    best_is_near: bool = False
     scaler: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -167,12 +167,11 @@ class PhaseRun:
         value = self._compared(metrics, terms)
         best = progress.best_value if progress.best_epoch >= 0 else None
         keep = self.phase.keep
-        miss = 0.0 if keep is None else keep.miss(metrics)
-        is_nearer, is_farther = miss < progress.best_miss, miss > progress.best_miss
-        is_best = best is None or is_nearer or (not is_farther and self.job.rule.is_better(value, best))
+        is_near = keep is None or keep.is_near(metrics)
+        is_best = is_near and (self.job.rule.is_better(value, best) or (keep is not None and not progress.best_is_near))
         progress.epochs_without_better = 0 if is_best else progress.epochs_without_better + 1
-        if is_best or self.job.rule.keep == "last":
-            progress.best_epoch, progress.best_value, progress.best_miss = progress.epoch, value, miss
+        if is_best or not is_near or self.job.rule.keep == "last":
+            progress.best_epoch, progress.best_value, progress.best_is_near = progress.epoch, value, is_near
             self.best = {name: tensor.detach().to("cpu", copy=True) for name, tensor in self.moving().items()}
         row = TrainedEpoch(
             phase=self.phase.name,
