@@ -23,6 +23,14 @@ class PluginRecord(Record):
     spelling: str = Field(description="What to type to get it again, with its options: 'l2_sp:alpha=0.1'.")
     title: str
     reference: str = ""
+    in_full: str | None = Field(
+        default=None, description="The same, with what was left open filled in, where that differs."
+    )
+
+    @property
+    def used(self) -> str:
+        """What was used, whatever of it was typed."""
+        return self.in_full or self.spelling
 
 
 class PlanRow(Record):

@@ -133,7 +133,8 @@ def _run_jobs(
         work = TrainingWork(prepared, prepared.fold_data(parts), run, progress)
         outcomes.append((work.data.networks, run_trainings(work, keep_going=num_jobs > 1, told=tell)))
     if before := sum(num_read_back(of_fold) for _, of_fold in outcomes):
-        reporter.say(f"{before} of {num_jobs} trainings were done before.")
+        made = sum(len(of_fold) for _, of_fold in outcomes)
+        reporter.say(f"{before} of {made} trainings were done before.")
     return outcomes
 
 

@@ -240,7 +240,7 @@ def settings_in_words(
     """What is chosen → how, in the order of a report; what is off is left out."""
     slots: dict[str, str] = {}
     for plugin in plugins.describe():
-        slots[plugin.kind] = f"{slots[plugin.kind]} + {plugin.spelling}" if plugin.kind in slots else plugin.spelling
+        slots[plugin.kind] = f"{slots[plugin.kind]} + {plugin.used}" if plugin.kind in slots else plugin.used
     if plugins.augmentation.name != "none":
         slots["mirroring"] = "yes" if plugins.augmentation.flip else "no"
     head = settings.head_learning_rate

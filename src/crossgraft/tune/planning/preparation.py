@@ -18,6 +18,7 @@ from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tasks import Task
+from crossgraft.tune.engine.batch_norm import batch_norms_of
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.engine.selection_rule import SelectionRule
@@ -86,6 +87,8 @@ class Preparation:
     def situation(self, point: GridPoint | None = None) -> TrainingSituation:
         """What contradictions are looked for in, at one point of the grid."""
         points = self.request.points
+        trained = training_batch_norms(self.classifier, self.selection)
+        keeping = set(batch_norms_of(self.classifier))
         return TrainingSituation(
             plugins=self.plugins,
             settings=replace(self.settings, **(point or {})),
@@ -96,7 +99,9 @@ class Preparation:
             device=torch.device(self.settings.device).type,
             num_jobs=len(points) * len(self.rows.parts),
             num_points=len(points),
-            trained_batch_norms=tuple(training_batch_norms(self.classifier, self.selection)),
+            batch_norm=self.batch_norm.mode,
+            trained_batch_norms=tuple(trained),
+            moved_batch_norms=tuple(name for name in trained if name in keeping),
             keep=self.keep,
             fewest_val=min(len(of_fold.val) for of_fold in self.rows.parts),
             given=given(self.options),

@@ -120,7 +120,10 @@ class Regularizer(Protocol):
     A class that says ``keeps_reference = False`` does not compare with the weights that training starts from, and can be used
     where those are random; the others are refused there. One that says ``decays_weights = True`` is a weight decay of its own.
     One whose spelling has come to mean something else says so by ``definition = 2``, so that no training is gone on with by
-    another definition. What else it does not go with, it says by ``conflicts`` and ``remarks`` (see ``crossgraft.conflicts``).
+    another definition. One of which its options leave nothing says so by ``pulls = False``; one that keeps little where the
+    statistics of BatchNorm move, by ``keeps_with_moving_statistics = False``. One that fills in what was left open says by
+    ``in_full`` what that came to. What else it does not go with, it says by ``conflicts`` and ``remarks`` (see
+    ``crossgraft.conflicts``).
 
     Attributes:
         name: On the command line and in tables.

@@ -54,7 +54,9 @@ def situation(*, settings=None, given=(), **fields):
         device="cpu",
         num_jobs=1,
         num_points=1,
+        batch_norm="train",
         trained_batch_norms=(),
+        moved_batch_norms=(),
         keep=None,
         fewest_val=30,
         given=frozenset(given),
@@ -107,7 +109,19 @@ CONTRADICTIONS = {
         "given": ["learning_rate"],
         "grid_settings": frozenset({"learning_rate"}),
     },
-    "BatchNorm layers that are trained": {"trained_batch_norms": ("body.bn",), "settings": {"num_processes": 2}},
+    "whose own options make them 0": {"regularizer": "repsim:weight=0,hcs:lam=1", "keep": Keep(0.8)},
+    "and repsim compares with that": {"regularizer": "repsim", "keep": Keep(0.8), "given": ["adapter"]},
+    "whose features have other ones": {"batch_norm": "adapt", "given": ["adapter"]},
+    "has to see where a whole training ends": {"regularizer": "repsim", "keep": Keep(0.8), "settings": {"patience": 3}},
+    "(--batch-norm frozen)": {
+        "trained_batch_norms": ("body.bn",),
+        "moved_batch_norms": ("body.bn",),
+        "settings": {"num_processes": 2},
+    },
+    "BatchNorm layers without kept statistics": {
+        "trained_batch_norms": ("body.bn",),
+        "settings": {"num_processes": 2},
+    },
     "some would have no image": {"settings": {"num_processes": 8, "batch_size": 4}},
     "micro-batches without an image": {"settings": {"accumulate": 8, "batch_size": 4}},
     "is all of --epochs": {"given": ["warmup_epochs"], "settings": {"epochs": 3, "warmup_epochs": 3.0}},
@@ -253,10 +267,11 @@ def test_steps_are_those_of_the_batches(num_train):
 
 
 def test_batch_norm_over_several_processes_names_the_ways_out():
+    moved = {"trained_batch_norms": ("body.bn",), "moved_batch_norms": ("body.bn",)}
     with pytest.raises(
         UsageError, match=r"one process, keep their statistics \(--batch-norm frozen\), .*--method linear"
     ):
-        refuse_contradictions(situation(trained_batch_norms=("body.bn",), settings={"num_processes": 2}))
+        refuse_contradictions(situation(**moved, settings={"num_processes": 2}))
 
 
 def test_fewer_images_than_a_debiased_cka_needs_are_refused_before_training():
@@ -268,10 +283,12 @@ def test_fewer_images_than_a_debiased_cka_needs_are_refused_before_training():
 
 
 def test_covariances_beside_trained_batch_norm_are_remarked():
-    def said(regularizer, *trained):
-        return " ".join(notes_on(situation(plugins=plugins(regularizer=regularizer), trained_batch_norms=trained)))
+    def said(regularizer, *moved, mode="train"):
+        fields = {"trained_batch_norms": ("body.bn",), "moved_batch_norms": moved, "batch_norm": mode}
+        return " ".join(notes_on(situation(plugins=plugins(regularizer=regularizer), **fields)))
 
     assert "--batch-norm frozen or adapt" in said("repsim:preset=paper", "body.bn")
+    assert "--batch-norm frozen, or" in said("repsim:preset=paper", "body.bn", mode="adapt")
     assert "--batch-norm" not in said("repsim:preset=paper") and "--batch-norm" not in said("repsim", "body.bn")
 
 
