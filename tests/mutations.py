@@ -117,7 +117,7 @@ MUTATIONS = {
         ("data/_split_rules.py", "parts_of_group > 1", "parts_of_group > 9"),
         ("data/splits.py", "if groups is None else StratifiedGroupKFold", "if True else StratifiedGroupKFold"),
         ("data/splits.py", "if len(set(rows)) != len(rows):", "if False:"),
-        ("data/splits.py", 'not in ("", listing_fingerprint)', "is None"),
+        ("data/splits.py", 'in ("", rows.listing_fingerprint)', "is not None"),
     ],
     "unit/data/sources/test_csv_table.py": [("data/_groups.py", "or not str(group).strip()", "")],
     "unit/data/medical/test_medical_sources.py": [
@@ -188,7 +188,7 @@ MUTATIONS = {
     "unit/tune/planning/test_batch_norm.py": [
         ("tune/planning/batch_norm.py", "plugins.regularizers if keeps_reference(each)]", "plugins.regularizers]"),
         ("tune/planning/batch_norm.py", 'if asked in ("frozen", "adapt") and', 'if asked == "frozen" and'),
-        ("tune/planning/batch_norm.py", "if keepers and moving and", "if keepers and"),
+        ("tune/planning/batch_norm.py", "if keepers and moving else", "if keepers else"),
     ],
     "unit/tune/planning/test_fold_networks.py": [
         ("tune/planning/fold_networks.py", "if self.adapts and self._statistics else start", "if False else start"),
@@ -214,7 +214,7 @@ MUTATIONS = {
     ],
     "unit/tune/test_jobs.py": [
         ("tune/jobs.py", "record.key != job.key or", ""),
-        ("tune/jobs.py", '{"keep": prepared.keep.target}', "{}"),
+        ("tune/jobs.py", '"keep": prepared.keep.target, ', ""),
         ("tune/jobs.py", "if nearer > 0 or (nearer == 0 and", "if ("),
     ],
     "unit/tune/measuring/test_thresholds.py": [
