@@ -235,7 +235,7 @@ def test_shapes_and_sizes_are_advice_with_numbers(check, pixels):
 
 def test_mixed_kinds_are_pointed_out(check, pixels):
     found = check([*range(12), *(pixels(row, 24, 24, channels=3) for row in range(12, 24))], TWO)
-    assert "24×24 RGB 8-bit: 12" in found["Several kinds of images"].text
+    assert "24×24 RGB 8-bit (12 images)" in found["Several kinds of images"].text
 
 
 @pytest.mark.parametrize(
