@@ -79,6 +79,11 @@ class Preparation:
         return self.request.options
 
     @property
+    def compares_adapted(self) -> bool:
+        """Whether features are also compared with the start under BatchNorm statistics of the training images."""
+        return self.moves_features and bool(self.batch_norm.num_layers)
+
+    @property
     def moves_features(self) -> bool:
         """Whether fine-tuned features can differ from those of the network as it came."""
         return not self.plugins.method.features_are_fixed or self.batch_norm.mode == "adapt"

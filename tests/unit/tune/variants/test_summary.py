@@ -33,5 +33,7 @@ def test_nothing_is_said_where_nothing_was_asked_for_or_all_was_reached(similari
 def test_a_variant_that_missed_its_target_says_so_once_with_the_seeds_that_did():
     said = missed_targets([measured("full", None), measured("repsim", 0.61, 0.8, 0.523), measured("hcs", 0.95)])
     assert [each.split(":")[0] for each in said] == ["repsim", "hcs"]
-    assert said[0].startswith("repsim: --keep 0.8 was not reached: the model that was kept has a debiased CKA of 0.523 to 0.610")
+    assert said[0].startswith(
+        "repsim: --keep 0.8 was not reached: the model that was kept has a debiased CKA of 0.523 to 0.610"
+    )
     assert "--batch-norm frozen" in said[0] and "a higher --learning-rate" in said[1]
