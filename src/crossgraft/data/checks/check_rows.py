@@ -24,7 +24,7 @@ def check_rows(dataset: Dataset, *, strict: bool, reporter: Reporter, part: str 
         DataError: Something is unsound, and ``strict`` is on.
     """
     found = findings_of_rows(dataset)
-    named = [each.model_copy(update={"title": f"{each.title}, {part}"}) for each in found] if part else found
+    named = [each.model_copy(update={"title": f"{each.title} ({part})"}) for each in found] if part else found
     return _tell(named, strict=strict, reporter=reporter)
 
 
