@@ -114,7 +114,7 @@ def _set_frame(
 def _draw_point(axes: Axes, point: Point) -> None:
     mark = point.mark or CONTROL
     x, y = point.x.value or 0.0, point.y.value or 0.0
-    faint: dict[str, Any] = {"color": mark.colour, "alpha": 0.45, "linewidth": 1.0}
+    faint: dict[str, Any] = {"color": mark.colour, "alpha": 0.6, "linewidth": 1.0}
     if (ends := point.x.ends) is not None:
         axes.plot(ends, (y, y), **faint)
     if (ends := point.y.ends) is not None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 
+from crossgraft.records import ConfusionRecord
 from crossgraft.report.plots import (
     Interval,
     Point,
     class_balance_figure,
+    confusion_figure,
     is_drawable,
     scatter_figure,
     split_figure,
@@ -60,3 +62,18 @@ def test_many_classes_become_a_profile(ranking):
 def test_split_comparison_shows_both_accuracies(examples):
     found = texts(split_figure(examples.demo_record().split_comparison, identifier="s"))
     assert {"0.962", "0.914", "Accuracy of a linear probe (fraction)"} <= set(found)
+
+
+def test_confusion_on_a_phone_shrinks_its_cells_only_as_far_as_it_must():
+    def width(num_classes, images, *, is_narrow):
+        names = [f"class number {number}" for number in range(num_classes)]
+        record = ConfusionRecord(
+            split="test", class_names=names, counts=[[images] * num_classes for _ in range(num_classes)]
+        )
+        drawing = confusion_figure(record, identifier="confusion", is_narrow=is_narrow)
+        assert drawing.count(f">{images}<") == num_classes**2
+        return float(re.search(r"max-width: ([\d.]+)px", drawing)[1])
+
+    assert width(2, 84, is_narrow=True) == width(2, 84, is_narrow=False)
+    assert width(10, 84, is_narrow=True) == 340 < width(10, 84, is_narrow=False)
+    assert 340 < width(12, 1234, is_narrow=True) < width(12, 1234, is_narrow=False)  # numbers do not touch
