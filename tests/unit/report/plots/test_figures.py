@@ -41,6 +41,18 @@ def test_scatter_draws_each_point_that_has_both_values():
     assert {"1", "2", "LogME (score)", "LEEP (score)"} <= set(texts(svg))
 
 
+def test_ranks_of_dots_that_lie_together_do_not_cover_each_other():
+    mark = Mark("#0072B2", "o")
+    near = [(0.0, 0.0), (1.0, 1.0), (0.5, 0.5), (0.51, 0.52), (0.49, 0.53), (0.5, 0.48)]
+    points = [Point(Interval(x), Interval(y), mark, rank=70 + k) for k, (x, y) in enumerate(near)]
+    svg = scatter_figure(points, x_label="x", y_label="y", identifier="s")
+    found = re.findall(r'x="([\d.]+)" y="([\d.]+)"[^>]*>7\d<', svg)
+    places = [(float(x), float(y)) for x, y in found]
+    assert len(places) == len(points)
+    together = [(one, other) for k, one in enumerate(places) for other in places[:k]]
+    assert all(abs(one[0] - other[0]) >= 14 or abs(one[1] - other[1]) >= 11 for one, other in together)
+
+
 def test_scatter_without_points_is_an_empty_frame():
     assert num_marks(scatter_figure([], x_label="x", y_label="y", identifier="s")) == 0
 
