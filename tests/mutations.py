@@ -117,7 +117,7 @@ MUTATIONS = {
         ("data/_split_rules.py", "parts_of_group > 1", "parts_of_group > 9"),
         ("data/splits.py", "if groups is None else StratifiedGroupKFold", "if True else StratifiedGroupKFold"),
         ("data/splits.py", "if len(set(rows)) != len(rows):", "if False:"),
-        ("data/splits.py", 'not in ("", listing_fingerprint)', "is None"),
+        ("data/splits.py", 'in ("", rows.listing_fingerprint)', "is not None"),
     ],
     "unit/data/sources/test_csv_table.py": [("data/_groups.py", "or not str(group).strip()", "")],
     "unit/data/medical/test_medical_sources.py": [
@@ -222,7 +222,7 @@ MUTATIONS = {
     ],
     "unit/tune/test_jobs.py": [
         ("tune/jobs.py", "record.key != job.key or", ""),
-        ("tune/jobs.py", '{"keep": prepared.keep.target}', "{}"),
+        ("tune/jobs.py", '"keep": prepared.keep.target, ', ""),
         ("tune/jobs.py", "if nearer > 0 or (nearer == 0 and", "if ("),
     ],
     "unit/tune/measuring/test_thresholds.py": [

@@ -26,7 +26,13 @@ from crossgraft.tune.variants.comparison import FineTuningComparison
 from crossgraft.tune.variants.curves import draw_curves
 from crossgraft.tune.variants.differences import MeasuredImages
 from crossgraft.tune.variants.study import Study, foresee, plan_all, variant_options
-from crossgraft.tune.variants.summary import intervals_in_words, measure_variants, notes_on, summarise
+from crossgraft.tune.variants.summary import (
+    intervals_in_words,
+    measure_variants,
+    missed_targets,
+    notes_on,
+    summarise,
+)
 from crossgraft.tune.variants.trainings import DoneTraining, train_all
 from crossgraft.tune.variants.variant import Entry, Variant, read_variants
 from crossgraft.verbs._data_first import data_errors_first
@@ -175,6 +181,7 @@ def _record(study: Study, done: Sequence[DoneTraining], run: RunDirectory) -> Fi
     rows = study.rows
     metric = rows.dataset.task.primary_metric
     images = MeasuredImages.of(rows.dataset.take(rows.parts[0].test), metric)
+    measured = measure_variants(done, images)
     curves, reason = draw_curves(study, done, metric, run)
     data = replace(rows.dataset, split_method=rows.split_in_words)
     references = {each.text: each for one in done if one.record is not None for each in one.record.references}
@@ -189,7 +196,7 @@ def _record(study: Study, done: Sequence[DoneTraining], run: RunDirectory) -> Fi
         model=first.model.model_copy(update={"from_scratch": False}),
         seeds=list(study.seeds),
         primary_metric=metric,
-        variants=summarise(measure_variants(done, images), curves, images),
+        variants=summarise(measured, curves, images),
         trainings=[each.row for each in done],
         interpolation=[curve.record for curve in curves],
         interpolation_reason=reason,
@@ -197,7 +204,10 @@ def _record(study: Study, done: Sequence[DoneTraining], run: RunDirectory) -> Fi
         interval_words=intervals_in_words(len(study.seeds)),
         seconds=sum(each.row.seconds for each in done),
         checks=study.checks,
-        warnings=[f"{each.variant.name} with seed {each.seed} failed: {each.row.reason}" for each in failed],
+        warnings=[
+            *(f"{each.variant.name} with seed {each.seed} failed: {each.row.reason}" for each in failed),
+            *missed_targets(measured),
+        ],
         notes=notes_on(study, curves),
         references=[*references.values(), _JACKKNIFE],
     )

@@ -161,13 +161,15 @@ def _confusion(source: Source[TuningRecord]) -> list[Block]:
     )
     if len(confusion.class_names) > MOST_CONFUSED_CLASSES:
         return [Folded("Confusion matrix", [table])]
-    drawing = confusion_figure(confusion, identifier=f"{source.prefix}confusion")
+    identifier = f"{source.prefix}confusion"
+    wide = confusion_figure(confusion, identifier=identifier)
+    narrow = confusion_figure(confusion, identifier=f"{identifier}-narrow", is_narrow=True)
     caption = (
         f"On {rows_in_words(confusion.split)}: each row holds the images of one true class, each column those that were taken "
         "for a class. The diagonal is right, everything beside it wrong; the stronger the colour of a cell, the larger its share "
         "of its row."
     )
-    return [Figure([drawing], caption=caption), Folded("The same as a table", [table])]
+    return [Figure([wide], caption=caption, narrow=[narrow]), Folded("The same as a table", [table])]
 
 
 def _roc(source: Source[TuningRecord]) -> Figure:

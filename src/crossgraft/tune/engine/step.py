@@ -102,7 +102,8 @@ class TrainingStep:
             ``loss``, ``task`` and every ``<regulariser>/<term>`` of the whole batch, before the update.
 
         Raises:
-            DivergedError: One of them, or the gradient that is to be clipped, is not finite; the weights stay as they were.
+            DivergedError: One of them, or the gradient that is to be clipped, is not finite; the weights stay as they were. Or
+                what a regulariser learns left its bounds in the update.
         """
         self.optimizer.zero_grad(set_to_none=True)
         sums: dict[str, Tensor] = {}
@@ -123,7 +124,8 @@ class TrainingStep:
         if self.regularizers:
             rates = self.named.learning_rates()
             for regularizer in self.regularizers:
-                regularizer.after_step(StepUpdate(self.classifier, rates, _factor(regularizer, self.settings.strength)))
+                strength = _factor(regularizer, self.settings.strength)
+                regularizer.after_step(StepUpdate(self.classifier, rates, strength, step))
         return values
 
     def _parts(self, batch: StepBatch) -> list[_Part]:

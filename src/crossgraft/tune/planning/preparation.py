@@ -80,6 +80,11 @@ class Preparation:
         return self.request.options
 
     @property
+    def compares_adapted(self) -> bool:
+        """Whether features are also compared with the start under BatchNorm statistics of the training images."""
+        return self.moves_features and bool(self.batch_norm.num_layers)
+
+    @property
     def moves_features(self) -> bool:
         """Whether fine-tuned features can differ from those of the network as it came."""
         return not self.plugins.method.features_are_fixed or self.batch_norm.mode == "adapt"
@@ -190,6 +195,8 @@ def prepare(
 def checks_of_rows(rows: TuningRows, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:
     """Findings about the training rows alone, and about images that are in two parts."""
     dataset = rows.dataset
-    train = dataset if rows.num_folds is not None else dataset.take(rows.parts[0].train)
-    found = check_rows(replace(train, splits=None), strict=strict, reporter=reporter)
-    return found if rows.num_folds is not None else [*check_splits(dataset, strict=strict, reporter=reporter), *found]
+    if rows.num_folds is not None:
+        return check_rows(replace(dataset, splits=None), strict=strict, reporter=reporter)
+    train = replace(dataset.take(rows.parts[0].train), splits=None)
+    found = check_rows(train, strict=strict, reporter=reporter, part="training images")
+    return [*check_splits(dataset, strict=strict, reporter=reporter), *found]

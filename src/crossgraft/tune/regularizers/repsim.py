@@ -279,9 +279,9 @@ class RepSim(Regularizer):
         return matching.terms(moments_of_batch(context, context.features), start)
 
     def after_step(self, update: StepUpdate) -> None:
-        """Turn Q by what the optimiser found."""
+        """Turn Q by what the optimiser found; a ``DivergedError`` where that was too far."""
         if self._matching is not None:
-            self._matching.move()
+            self._matching.move(update.step)
 
     def detach(self) -> None:
         """Forget the starting features and Q; nothing was left on the network."""

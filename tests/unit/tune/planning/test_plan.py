@@ -365,22 +365,26 @@ def test_losses_of_the_plan_are_those_that_were_asked_for():
     assert isinstance(plugins().loss, CrossEntropy)
 
 
-def words(settings=None, augmentation="none", batch_norm=NO_BATCH_NORM, **choices):
+def words(settings=None, augmentation="none", batch_norm=NO_BATCH_NORM, keep=None, **choices):
     chosen = plugins(augmentation=augmentation, **choices)
-    return settings_in_words(chosen, TrainerSettings(**(settings or {})), SelectionRule("auc", "max"), batch_norm)
+    return settings_in_words(chosen, TrainerSettings(**(settings or {})), SelectionRule("auc", "max"), batch_norm, keep)
 
 
 def test_what_is_off_is_left_out():
     plain = words()
     assert plain["learning rate"] == "0.0001"
     assert plain["schedule"] == "cosine after 5 epochs of warm-up"
-    assert not {"mirroring", "regularizer", "layer decay", "head first", "accumulate", "patience"} & set(plain)
+    assert not {"mirroring", "regularizer", "keep", "layer decay", "head first", "accumulate", "patience"} & set(plain)
     assert "batch norm" not in plain
 
 
 def test_batch_norm_has_a_line_with_its_reason_where_there_is_some():
     assert words(batch_norm=BatchNorm("adapt", "", 2))["batch norm"] == "adapt"
     assert words(batch_norm=BatchNorm("frozen", "because it must", 2))["batch norm"] == "frozen (because it must)"
+
+
+def test_the_similarity_that_is_to_be_kept_has_a_line():
+    assert words(keep=Keep.of(0.8, adapted=False))["keep"] == "debiased CKA of 0.8 on val, within 0.03"
 
 
 def test_several_plugins_of_a_slot_stand_together():
