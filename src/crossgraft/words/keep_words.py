@@ -42,14 +42,14 @@ def missed_in_words(keep: KeepRecord, batch_norm: BatchNormRecord | None = None)
     num_undefined = keep.found.count(None)
     said: list[str] = []
     if missed:
-        of_folds = f"models of {len(missed)} of {len(keep.found)} folds have"
-        models = "the model that was kept has" if len(keep.found) == 1 else of_folds
+        several = f"{len(missed)} of {len(keep.found)} models that were kept have"
+        models = "the model that was kept has" if len(keep.found) == 1 else several
         reached = _range([_NUMBERS(value) for value in missed])
         said.append(f"--keep {keep.target:g} was not reached: {models} a debiased CKA of {reached} on val.")
     if num_undefined:
-        folds = "" if len(keep.found) == 1 else f" in {num_undefined} of {len(keep.found)} folds"
+        models = "" if len(keep.found) == 1 else f" for {num_undefined} of {len(keep.found)} models"
         reason = "there are too few images, or features have collapsed"
-        said.append(f"--keep {keep.target:g}: the similarity on val is not defined{folds}; {reason}.")
+        said.append(f"--keep {keep.target:g}: the similarity on val is not defined{models}; {reason}.")
     if any(value < keep.target for value in missed):
         moves = batch_norm is not None and bool(batch_norm.num_layers) and batch_norm.effective_mode != "frozen"
         frozen = ", or --batch-norm frozen" if moves else ""

@@ -51,9 +51,9 @@ def test_features_that_keep_more_or_say_nothing_are_told_apart():
 
 def test_advice_is_about_the_folds_that_miss():
     too_much = missed_in_words(keep(0.79, 0.95))
-    assert "models of 1 of 2 folds have a debiased CKA of 0.950 on val" in too_much
+    assert "1 of 2 models that were kept have a debiased CKA of 0.950 on val" in too_much
     assert "a higher --learning-rate" in too_much and "more epochs" not in too_much
     undefined = missed_in_words(keep(0.8, None))
-    assert "is not defined in 1 of 2 folds" in undefined and "was not reached" not in undefined
+    assert "is not defined for 1 of 2 models" in undefined and "was not reached" not in undefined
     both = missed_in_words(keep(0.5, 0.95, 0.8))
-    assert "2 of 3 folds" in both and "a higher --learning-rate" in both and "more epochs" in both
+    assert "2 of 3 models" in both and "a higher --learning-rate" in both and "more epochs" in both

@@ -20,6 +20,7 @@ from crossgraft.tune.regularizers._moment_terms import MomentMatching, Normalize
 from crossgraft.tune.regularizers._paired_reference import PairedReference, remarks_on_pairs
 from crossgraft.tune.regularizers._procrustes import procrustes_distance
 from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext, StepUpdate, TrainingSet
+from crossgraft.tune.regularizers._repsim_remarks import remarks_on_covariances
 
 _PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "cka": cka_distance,
@@ -29,7 +30,6 @@ _PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
 _WEIGHT_OF_CKA = 0.3
 """In the study of docs/results/repsim.md weight 1 kept small networks from learning, 0.1 kept little."""
 _FEWEST_IMAGES = 2
-_FEWEST_FOR_A_COVARIANCE = 64
 
 
 @dataclass
@@ -188,28 +188,9 @@ class RepSim(Regularizer):
 
     def remarks(self, situation: Situation) -> list[str]:
         """What the pretrained features cost, and what makes a covariance say little."""
-        said: list[str] = []
-        if self._form == "covariance" and situation.moves_batch_norms:
-            modes = "frozen or adapt" if situation.batch_norm == "train" else "frozen"
-            said.append(
-                "RepSim's covariances in training mode are of other features than those of the pretrained and of the finished "
-                f"network, whose BatchNorm has kept statistics, so that little is kept. Use --batch-norm {modes}, or "
-                "--regularizer repsim without options of covariances."
-            )
-        if self._form in _PAIRED or self._source == "batch":
-            return [*said, *remarks_on_pairs(self.name, situation)]
-        if situation.images_at_once < _FEWEST_FOR_A_COVARIANCE:
-            said.append(
-                f"RepSim's covariance comes from {situation.images_at_once} images at a time, which says little about it (and "
-                "one image says nothing: its term is 0). Use a larger --batch-size or a smaller --accumulate, or "
-                "repsim:reference=batch, which sees the same images in both networks."
-            )
-        if self._source == "dataset" and situation.changes_images:
-            said.append(
-                "RepSim compares augmented or mixed images with the training images as they are, so part of its term is what "
-                "that does to an image. repsim:reference=dataset_aug looks at them augmented and mixed at the start, too."
-            )
-        return said
+        said = remarks_on_covariances(situation, self._source) if self._form == "covariance" else []
+        has_pairs = self._form in _PAIRED or self._source == "batch"
+        return [*said, *remarks_on_pairs(self.name, situation)] if has_pairs else said
 
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None) -> None:
         """Look at the training images, or copy the network, and start with Q = I.

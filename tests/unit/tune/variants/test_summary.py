@@ -34,6 +34,6 @@ def test_a_variant_that_missed_its_target_says_so_once_with_the_seeds_that_did()
     said = missed_targets([measured("full", None), measured("repsim", 0.61, 0.8, 0.523), measured("hcs", 0.95)])
     assert [each.split(":")[0] for each in said] == ["repsim", "hcs"]
     assert said[0].startswith(
-        "repsim: --keep 0.8 was not reached: the model that was kept has a debiased CKA of 0.523 to 0.610"
+        "repsim: --keep 0.8 was not reached: 2 of 2 models that were kept have a debiased CKA of 0.523 to 0.610"
     )
     assert "--batch-norm frozen" in said[0] and "a higher --learning-rate" in said[1]
