@@ -26,6 +26,7 @@ from crossgraft.records.demo import (
 )
 from crossgraft.records.epochs import EpochRow
 from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
+from crossgraft.records.gradients import BlockGradientRecord, GradientNormsRecord
 from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
 from crossgraft.records.keeping import BatchNormRecord, KeepRecord
 from crossgraft.records.looks import Look, LooksRecord
@@ -88,6 +89,7 @@ __all__ = [
     "AnswerRecord",
     "BatchNormRecord",
     "BestModelRecord",
+    "BlockGradientRecord",
     "CalibrationRecord",
     "CheckRecord",
     "CitedTable",
@@ -113,6 +115,7 @@ __all__ = [
     "FineTuningComparisonRecord",
     "FoldRecord",
     "FriedmanRecord",
+    "GradientNormsRecord",
     "GridPointRecord",
     "GroundTruthRecord",
     "InterpolationPoint",

@@ -5,6 +5,9 @@ from crossgraft.report.plots.class_balance import class_balance_figure as class_
 from crossgraft.report.plots.confusion import MOST_CLASSES as MOST_CONFUSED_CLASSES
 from crossgraft.report.plots.confusion import confusion_figure as confusion_figure
 from crossgraft.report.plots.critical_difference import critical_difference_figure as critical_difference_figure
+from crossgraft.report.plots.gradient_norms import MOST_NAMES as MOST_NAMED_BLOCKS
+from crossgraft.report.plots.gradient_norms import BlockCurve as BlockCurve
+from crossgraft.report.plots.gradient_norms import gradient_norms_figure as gradient_norms_figure
 from crossgraft.report.plots.intervals import IntervalRow as IntervalRow
 from crossgraft.report.plots.intervals import intervals_figure as intervals_figure
 from crossgraft.report.plots.learning_curves import LearningCurve as LearningCurve
@@ -24,6 +27,9 @@ from crossgraft.report.plots.trade_off import trade_off_figure as trade_off_figu
 
 __all__ = [
     "MOST_CONFUSED_CLASSES",
+    "MOST_NAMED_BLOCKS",
+    "BlockCurve",
+    "gradient_norms_figure",
     "LearningCurve",
     "IntervalRow",
     "certainty_figure",
