@@ -22,6 +22,13 @@ class Variants(StartingModel):
     compare: Entry | Sequence[Entry] = option(
         "Variants: full,linear,l2_sp:0.1,0.01,partial:3+l2_sp, or a YAML file of named settings."
     )
+    layer_pca: str | None = option(
+        "Layer whose features of the test images are drawn by their first two principal components, one panel per variant; "
+        "auto: the last building block.",
+        default=None,
+        default_text="no such figure",
+        decides=False,
+    )
     seeds: int = option("Number of trainings of each variant, with consecutive seeds.", default=1, least=1)
 
 

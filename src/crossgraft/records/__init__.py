@@ -29,6 +29,7 @@ from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, E
 from crossgraft.records.gradients import BlockGradientRecord, GradientNormsRecord
 from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
 from crossgraft.records.keeping import BatchNormRecord, KeepRecord
+from crossgraft.records.layer_pca import LayerPcaPanel, LayerPcaRecord
 from crossgraft.records.looks import Look, LooksRecord
 from crossgraft.records.mistakes import MistakeRecord as MistakeRecord
 from crossgraft.records.mistakes import MistakesRecord as MistakesRecord
@@ -122,6 +123,8 @@ __all__ = [
     "InterpolationRecord",
     "KeepRecord",
     "KnownResult",
+    "LayerPcaPanel",
+    "LayerPcaRecord",
     "Look",
     "LooksRecord",
     "MeanRecord",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from matplotlib.axes import Axes
@@ -24,7 +24,7 @@ _NAMES_IN_ROW = 2  # on a narrow screen
 MOST_NAMES = 24
 """Blocks that are named; of more, those at regular distances."""
 _BLUE, _RED, _GREEN, _, _ORANGE, _ = OKABE_ITO
-_DASHES = ("solid", (0, (5, 1.5)), (0, (1.5, 1.5)))
+_DASHES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1.5, 1.5)))
 
 
 class BlockCurve(NamedTuple):
@@ -81,7 +81,7 @@ def gradient_norms_figure(
     return draw(width, height, paint, identifier=identifier, label=label)
 
 
-def _styles(number: int) -> list[tuple[str, str | tuple[float, tuple[float, float]]]]:
+def _styles(number: int) -> list[tuple[str, Any]]:
     """Colour and dashes of each block; the middle of the range is neither pale on white nor dark on black."""
     colours = LinearSegmentedColormap.from_list("blocks", [_BLUE, _GREEN, _ORANGE, _RED])
     shares = [place / max(number - 1, 1) for place in range(number)]

@@ -140,7 +140,7 @@ class TrainingResult:
         rule: What picked it.
         stopped_early: Whether the patience ended before the epochs did.
         resumed: Whether the run began from a checkpoint.
-        gradient_norms: Of the phase ``all``; None where they were not asked for.
+        gradient_norms: Norms of the steps of the phase ``all``; None where they were not asked for.
     """
 
     history: tuple[TrainedEpoch, ...]
