@@ -22,7 +22,7 @@ _PLOT_HEIGHT = 270
 _NAME_HEIGHT, _NAMES_WIDTH = 16, 190
 _NAMES_IN_ROW = 2  # on a narrow screen
 MOST_NAMES = 24
-"""Blocks that are named; of more, those at regular distances."""
+"""Blocks that are named; with more, those at regular distances."""
 _BLUE, _RED, _GREEN, _, _ORANGE, _ = OKABE_ITO
 _DASHES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1.5, 1.5)))
 

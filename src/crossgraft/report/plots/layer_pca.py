@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ _IN_ROW = 3
 _PANEL_HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 276, 52, 12, 26, 44
 _NAME_HEIGHT, _LONGEST_NAME = 18, 22
 MOST_NAMED_CLASSES = 12
-"""Of more classes none is named: nobody could tell their marks apart."""
+"""With more classes, none is named: nobody could tell their marks apart."""
 
 
 class Panel(NamedTuple):
@@ -67,7 +67,7 @@ def layer_pca_figure(
             axes = figure.add_axes((left / width, bottom / height, size[0] / width, size[1] / height))
             _draw(axes, panel, classes, marks, room=int(panel_width / PIXELS_PER_CHARACTER))
         if named:
-            look = {"linestyle": "none", "markersize": 5.5}
+            look: dict[str, Any] = {"linestyle": "none", "markersize": 5.5}
             figure.legend(
                 [Line2D([], [], color=marks[each].colour, marker=marks[each].marker, **look) for each in named],
                 names,
