@@ -90,7 +90,7 @@ def layer_pca(study: Study, done: Sequence[DoneTraining], layer: str) -> LayerPc
                 continue
             points, shares = found
             first = points if first is None else first
-            points = points * np.where((points * first).sum(axis=0) < 0, -1.0, 1.0)
+            points = with_signs_of(first, points)
             panels.append(
                 LayerPcaPanel(
                     variant=training.variant.name,
@@ -125,6 +125,13 @@ def principal_components(
     points = fitted.fit_transform(features)
     shares = fitted.explained_variance_ratio_
     return points, (float(shares[0]), float(shares[1]))
+
+
+def with_signs_of(
+    first: Float[np.ndarray, "num_images 2"], points: Float[np.ndarray, "num_images 2"]
+) -> Float[np.ndarray, "num_images 2"]:
+    """``points``, each axis turned around where that brings the images nearer to where ``first`` has them."""
+    return points * np.where((points * first).sum(axis=0) < 0, -1.0, 1.0)
 
 
 def _features(

@@ -11,7 +11,7 @@ from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.records import FineTuningComparisonRecord
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.saving.saved_model import load_saved_model
-from crossgraft.tune.variants.layer_pca import principal_components
+from crossgraft.tune.variants.layer_pca import principal_components, with_signs_of
 
 pytestmark = pytest.mark.usefixtures("tiny_models")
 FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu", "store": False, "no_images": True}
@@ -76,12 +76,36 @@ def test_another_layer_is_refused_before_anything_is_trained(squares, layer, tmp
     assert not (tmp_path / "run" / "trainings").exists()
 
 
+IDLE = """
+from torch import nn
+import tiny_models
+
+def idle():
+    model = tiny_models.tiny()
+    model.spare = nn.Identity()
+    return model
+"""
+
+
+def test_a_layer_that_does_not_run_is_refused_before_anything_is_trained(squares, tmp_path):
+    (tmp_path / "idle_models.py").write_text(IDLE)
+    with pytest.raises(UsageError, match="spare does not run"):
+        compare(squares, "spare", model="idle_models:idle", out=tmp_path / "run")
+    assert not (tmp_path / "run" / "trainings").exists()
+
+
 def test_images_with_several_labels_are_refused():
     labels = np.random.default_rng(0).integers(0, 2, (60, 3))
     labels[:6] = np.eye(3, dtype=int).repeat(2, axis=0)
     data = dataset_from_arrays(np.zeros((60, 16, 16, 3), np.uint8), labels, class_names=["a", "b", "c"])
     with pytest.raises(UsageError, match="several labels"):
         compare(data, "auto", plan=True)
+
+
+def test_axes_are_turned_as_the_first_network_has_them():
+    first = np.array([[1.0, 2.0], [-1.0, 1.0], [0.0, -3.0]])
+    turned = with_signs_of(first, first * [-2.0, 1.0])
+    assert np.array_equal(turned, first * [2.0, 1.0])
 
 
 @pytest.mark.parametrize(
