@@ -11,10 +11,10 @@ row of ``--rows``, and what is there with the same settings is not trained again
 Two processes can work on different pieces (``--only``) at once. How many epochs ``longer`` has follows from the processor
 time of seed 0 with ρSIM and without; it waits for these two.
 
-Forecast, from one epoch of each network without ρSIM on a busy machine (ResNet-20: 18 seconds of processor time, ResNet-32: 32,
-ResNet-56 about 57; on an idle one it was 13, 23 and 41), with an assumed factor of 1.3 for ρSIM: ``cifar10`` 3 to 4 processor
-hours, the two medical sets about 1.3 together, ``cifar10_regularisers`` 3 to 4, ``cifar10_depth`` 2.5 to 3.5, ``cifar10_sweeps``
-2 to 2.6; 11 to 15 in all, which is 6 to 8 hours on two cores.
+Forecast: one epoch without ρSIM took 18 seconds of processor time with ResNet-20, 32 with ResNet-32 and 57 with ResNet-56 on a
+busy machine (13 with ResNet-20 on an idle one), and fine-tuning a MobileNet about one minute; ρSIM is assumed to take 1.3 times
+as long. So ``cifar10`` takes 3 to 4 processor hours, the two medical sets about 1.3 together, ``cifar10_regularisers`` 2.6 to
+3.6, ``cifar10_depth`` 2.6 to 3.5, ``cifar10_sweeps`` 1.9 to 2.7: 11 to 15 in all, or 6 to 8 hours on two cores.
 """
 
 from __future__ import annotations

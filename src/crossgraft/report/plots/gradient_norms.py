@@ -100,8 +100,9 @@ def _scale(axes: Axes, curves: Sequence[BlockCurve], steps: Sequence[int]) -> No
         low, high = min(known), max(known)
         room = max((high / low) ** 0.05, 1.1)
         axes.set_ylim(low / room, high * room)
-        few = math.log10(high / low) < 1.5
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
+        decades = math.log10(high / low)
+        subs = (1, 1.5, 2, 3, 4, 5, 7) if decades < 0.7 else (1, 2, 5) if decades < 1.5 else (1,)
+        axes.yaxis.set_major_locator(LogLocator(subs=subs))
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_minor_formatter(NullFormatter())
