@@ -209,6 +209,17 @@ MUTATIONS = {
     "unit/tune/measuring/test_drift.py": [
         ("tune/measuring/drift.py", '"_untouched": (pretrained, adapted)', '"_untouched": (pretrained, tuned)')
     ],
+    "unit/tune/engine/test_gradient_norms.py": [
+        ("tune/engine/gradient_norms.py", "/ scale for of_block", "for of_block"),
+        ("tune/engine/gradient_norms.py", "if name in selection.trained] for block", "] for block"),
+        ("tune/engine/gradient_norms.py", "SMOOTHING * weight + counts", "weight + counts"),
+        ("tune/engine/phase_run.py", "tensors[_GRADIENTS] = self.gradients.state()", "pass"),
+        ("tune/engine/phase_run.py", "self._write_gradient_norms()  #", "#"),
+    ],
+    "unit/tune/variants/test_layer_pca.py": [
+        ("tune/variants/layer_pca.py", "< 0, -1.0, 1.0)", "< 0, 1.0, 1.0)"),
+        ("tune/variants/layer_pca.py", "    _features(classifier, layer, [black])", "    del black"),
+    ],
     "unit/tune/engine/test_step.py": [
         ("tune/engine/step.py", "term_weight=sizes[rank] / total", "term_weight=1.0"),
         ("tune/engine/step.py", "self._clip(step)", "pass"),

@@ -27,6 +27,7 @@ from crossgraft.tune.engine.batch_norm import batch_norms_of
 from crossgraft.tune.engine.keep import TOLERANCE
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
+from crossgraft.tune.measuring.gradients import describe_gradient_norms
 from crossgraft.tune.planning.grid import STRENGTH
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.words.formatting import counted
@@ -84,6 +85,11 @@ def assemble_record(
         calibration_reason=evaluation.calibration_reason,
         thresholds=evaluation.thresholds,
         similarity=similarity,
+        gradient_norms=[
+            describe_gradient_norms(trained.training.name, trained.gradient_norms)
+            for trained in picked
+            if trained.gradient_norms is not None
+        ],
         batch_norm=_batch_norm(prepared),
         keep=keep,
         saved_model=None,

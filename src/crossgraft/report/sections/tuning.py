@@ -23,6 +23,7 @@ from crossgraft.report.sections.tuning_caveats import TUNING_CAVEATS, UNSEEN, af
 from crossgraft.report.sections.tuning_curves import curves_section
 from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks_section, tuning_data_section
 from crossgraft.report.sections.tuning_decisions import calibration_section, thresholds_section
+from crossgraft.report.sections.tuning_gradients import gradients_section
 from crossgraft.report.sections.tuning_mistakes import mistakes_section
 from crossgraft.report.sections.tuning_similarity import similarity_section
 from crossgraft.report.sections.tuning_training import folds_section, grid_section, plan_section
@@ -245,6 +246,7 @@ TUNING = Kind(
         thresholds_section,
         similarity_section,
         curves_section,
+        gradients_section,
         folds_section,
         grid_section,
         tuning_checks_section,

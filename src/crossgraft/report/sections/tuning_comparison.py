@@ -18,6 +18,7 @@ from crossgraft.report.kinds import Kind
 from crossgraft.report.sections._trade_off import curve_of, trade_off
 from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.comparison_caveats import COMPARISON_CAVEATS, after_comparison
+from crossgraft.report.sections.comparison_layer import layer_section
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks_section, tuning_data_section
@@ -279,6 +280,7 @@ TUNING_COMPARISON = Kind(
         variants_section,
         differences_section,
         mixed_weights_section,
+        layer_section,
         compared_trainings_section,
         tuning_checks_section,
         tuning_data_section,

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
+from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
@@ -123,6 +124,7 @@ class TrainingJob:
     rule: SelectionRule
     settings: TrainerSettings
     checkpoint_folder: Path | None = None
+    gradient_norms_file: Path | None = None
     features_are_fixed: bool = False
     keep: Keep | None = None
     configuration: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -139,6 +141,7 @@ class TrainingResult:
         rule: What picked it.
         stopped_early: Whether the patience ended before the epochs did.
         resumed: Whether the run began from a checkpoint.
+        gradient_norms: Norms of the steps of the phase ``all``; None where they were not asked for.
     """
 
     history: tuple[TrainedEpoch, ...]
@@ -147,3 +150,4 @@ class TrainingResult:
     rule: SelectionRule
     stopped_early: bool
     resumed: bool
+    gradient_norms: GradientNorms | None = None

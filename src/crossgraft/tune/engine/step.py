@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -71,6 +71,7 @@ class TrainingStep:
         loss: Task loss of each image.
         regularizers: Attached already.
         settings: Parts, clipping, seed, precision.
+        before_update: Called in each step when its gradient is whole, before it is clipped.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class TrainingStep:
         loss: Loss,
         regularizers: Sequence[Regularizer],
         settings: TrainerSettings,
+        before_update: Callable[[], object] | None = None,
     ) -> None:
         self.fabric = fabric
         self.network = network
@@ -93,6 +95,7 @@ class TrainingStep:
         self.loss = loss
         self.regularizers = tuple(regularizers)
         self.settings = settings
+        self.before_update = before_update
         self.task_weight = math.prod(regularizer.task_weight for regularizer in regularizers)
 
     def run(self, batch: StepBatch, step: int) -> dict[str, float]:
@@ -119,6 +122,8 @@ class TrainingStep:
                     sums[name] = sums.get(name, 0) + term.detach()
         values = self._over_all_processes(sums)
         refuse_non_finite(values, step)
+        if self.before_update is not None:
+            self.before_update()
         self._clip(step)
         self.optimizer.step()
         if self.regularizers:

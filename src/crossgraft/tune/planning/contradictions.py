@@ -115,6 +115,11 @@ REFUSED: tuple[Rule, ...] = (
         "training ends. Leave one of them out, or ask for fewer --epochs.",
     ),
     Rule(
+        lambda s: s.settings.log_gradient_norms and not s.num_trained_blocks,
+        "--log-gradient-norms is about the building blocks of the network, and --method {method} trains none of them. Leave it "
+        "out, or choose a method that trains more.",
+    ),
+    Rule(
         lambda s: bool(s.given_in_grid),
         "{given_in_grid} is given and also varied by --grid. Write its value into the grid.",
     ),

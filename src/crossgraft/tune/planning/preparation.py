@@ -19,6 +19,7 @@ from crossgraft.records import CheckRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tasks import Task
 from crossgraft.tune.engine.batch_norm import batch_norms_of
+from crossgraft.tune.engine.gradient_norms import trained_blocks
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.engine.selection_rule import SelectionRule
@@ -111,6 +112,7 @@ class Preparation:
             fewest_val=min(len(of_fold.val) for of_fold in self.rows.parts),
             given=given(self.options),
             grid_settings=frozenset(points[0]),
+            num_trained_blocks=len(trained_blocks(self.classifier, self.selection)),
         )
 
     def new_classifier(self) -> Classifier:

@@ -34,6 +34,7 @@ class TrainingSituation:
         fewest_val: Selection rows of the fold that has the fewest.
         given: Arguments that the user gave.
         grid_settings: Settings that the grid varies.
+        num_trained_blocks: Number of building blocks with a trained parameter.
     """
 
     plugins: Plugins
@@ -52,6 +53,7 @@ class TrainingSituation:
     fewest_val: int
     given: frozenset[str]
     grid_settings: frozenset[str]
+    num_trained_blocks: int
 
     @property
     def method(self) -> str:

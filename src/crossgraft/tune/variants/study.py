@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from crossgraft.compute import available_cores
 from crossgraft.errors import UsageError
+from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.options import TuneOptions
 from crossgraft.progress import Piece, Reporter
 from crossgraft.records import CheckRecord, ComparedPlan, ComparisonPlanRecord, PlanRecord
@@ -22,6 +23,7 @@ from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.plan import Plan, make_plan, settings_table
 from crossgraft.tune.planning.preparation import Preparation, prepare
 from crossgraft.tune.planning.request import Request
+from crossgraft.tune.planning.starting_model import load_start
 from crossgraft.tune.variants.variant import Variant
 from crossgraft.words.formatting import count, counted, duration
 from crossgraft.words.visible import visible
@@ -67,6 +69,12 @@ class Study:
         request = self.request.with_options(self.options_of(variant, seed))
         prepared = prepare(self.rows, request, run=run, reporter=self.reporter, checks=self.checks)
         return prepared, make_plan(prepared, run=run, reporter=self.reporter)
+
+    def pretrained(self, seed: int, num_outputs: int) -> Classifier:
+        """The network before any training, with a new head."""
+        options = replace(self.request.options, seed=seed)
+        backbone = load_start(self.request.spec, options, scratch=False, reporter=Reporter(quiet=True))
+        return make_classifier(backbone, num_outputs, seed=seed)
 
     def folder_of(self, variant: Variant, seed: int) -> str:
         """Where one training lies in the run directory; two variants never share it."""

@@ -61,6 +61,7 @@ def situation(*, settings=None, given=(), **fields):
         fewest_val=30,
         given=frozenset(given),
         grid_settings=frozenset(),
+        num_trained_blocks=2,
     )
     return replace(base, **fields)
 
@@ -105,6 +106,11 @@ CONTRADICTIONS = {
     "--patience stops when": {"has_val": False, "settings": {"patience": 3}},
     "--select-by picks": {"has_val": False, "given": ["select_by"]},
     "--grid picks the best": {"has_val": False, "num_points": 2},
+    "and --method linear trains none of them": {
+        "method": "linear",
+        "settings": {"log_gradient_norms": True},
+        "num_trained_blocks": 0,
+    },
     "learning_rate is given and also varied": {
         "given": ["learning_rate"],
         "grid_settings": frozenset({"learning_rate"}),
