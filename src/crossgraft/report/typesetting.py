@@ -25,7 +25,7 @@ def code_line(text: str) -> Markup:
     r"""One line of a listing, with its line feed, each word of it an element.
 
     >>> code_line("tune DATA")
-    Markup('<span class="line"><span class="word">tune</span> <span class="word">DATA</span>\\n</span>')
+    Markup('<span class="line"><span class="word">tune</span> <span class="word">DATA</span>\n</span>')
     """
     return Markup('<span class="line">{}\n</span>').format(_spans(visible(text), _WORD, "word"))
 

@@ -8,7 +8,7 @@ _FEWEST_IMAGES = 64
 
 
 def remarks_on_covariances(situation: Situation, source: str) -> list[str]:
-    """Of BatchNorm in training mode; and, unless both networks see the same images, of small batches and changed images.
+    """BatchNorm in training mode; and, unless both networks see the same images, small batches and changed images.
 
     Args:
         situation: The training that is planned.
