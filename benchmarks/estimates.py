@@ -3,7 +3,8 @@
 Each command says once how long all of it will take, after it has measured that on this machine. The ratio is that time over what
 went by from then to the end of the same process; CPU seconds are those of the whole process, what comes before included. The load
 is the average of the last minute, when the command began and when it ended. Target: a ratio between 1/1.5 and 1.5, or, because
-seconds are all that matters in short commands, a difference of at most 3 s.
+seconds are all that matters in short commands, a difference of at most 3 s. With ``--load 2``, two other programs that never wait
+keep the machine busy all the time, so that what a load costs can be measured again.
 
 Images are the digits of scikit-learn, networks two of timm with weights drawn by chance: speed does not depend on weights.
 """
@@ -17,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,14 +84,16 @@ def measure(command: list[str], folder: Path) -> Measured:
     )
     assert process.stderr is not None
     said, since, lines, before = 0.0, 0.0, [], os.getloadavg()[0]
-    for line in process.stderr:
-        lines.append(line)
-        found = re.match(r"About ([^:]*?)(?: at most)?: ", line)
-        if found and not since:
-            said, since = seconds_of(found[1]), time.monotonic()
+    with process.stderr as told:
+        for line in told:
+            lines.append(line)
+            found = re.match(r"About ([^:]*?)(?: at most)?: ", line)
+            if found and not since:
+                said, since = seconds_of(found[1]), time.monotonic()
     _, status, usage = os.wait4(process.pid, 0)
     end = time.monotonic()
-    if status != 0 or not since:
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0 or not since:
         sys.exit(f"{' '.join(command)} failed:\n{''.join(lines)}")
     return Measured(said, end - since, usage.ru_utime + usage.ru_stime, (before, os.getloadavg()[0]))
 
@@ -102,18 +107,31 @@ def seconds_of(words: str) -> float:
     return sum(float(number) * UNITS[unit] for number, unit in re.findall(r"([\d.]+) (s|min|h)", words))
 
 
+@contextmanager
+def busy(programs: int) -> Iterator[None]:
+    """Other programs on the machine, each of which wants a core."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(programs)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
 def main() -> None:
     """Print one row of a table a command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="few images, one epoch, a tiny network")
     parser.add_argument("--workers", type=int, help="threads of each command; by default all cores")
+    parser.add_argument("--load", type=int, default=0, help="other programs that each want a core; 0 by default")
     given = parser.parse_args()
     limit, epochs = (100, 1) if given.smoke else (600, 4)
     small, large = ("test_resnet", "test_resnet") if given.smoke else ("mobilenetv3_small_050", "mobilenetv2_100")
     print(
         "| command | said | went by | said / went by | near | CPU seconds of all | load |\n|---|---|---|---|---|---|---|"
     )
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, busy(given.load):
         folder = Path(name)
         (folder / "networks.py").write_text(NETWORKS.format(small=small, large=large))
         (folder / "zoo.yaml").write_text(ZOO)

@@ -94,10 +94,10 @@ def networks(arguments: argparse.Namespace) -> list[ModelSpec]:
 
 
 def jobs(targets: Sequence[Target], specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> Iterator[Training]:
-    """All that is asked for, the most informative first: weight 1 with every seed, then the other weights."""
+    """All that is asked for, the most informative first: the usual weights with every seed, then the others with one."""
     chosen = [target for target in targets if not arguments.only or target.name in arguments.only]
     for is_swept in (False, True):
-        for seed in seeds_of(arguments):
+        for seed in [each for each in seeds_of(arguments) if not is_swept or each == SEEDS[0]]:
             for spec in specs:
                 for name, variant in variants(has_batch_norm=short(spec) != VIT_NAME).items():
                     if variant.is_swept is not is_swept or (arguments.variants and name not in arguments.variants):
@@ -112,7 +112,8 @@ def wanted(targets: Sequence[Target], arguments: argparse.Namespace) -> int:
     """Trainings of the whole study."""
     kinds = [False, True] if arguments.smoke else [False, True, True, True]
     seeds = len(seeds_of(arguments) if arguments.smoke else SEEDS)
-    return len(targets) * seeds * sum(len(variants(has_batch_norm=kind)) for kind in kinds)
+    of_each = [1 if each.is_swept else seeds for kind in kinds for each in variants(has_batch_norm=kind).values()]
+    return len(targets) * sum(of_each)
 
 
 class KeptRows(Rows):

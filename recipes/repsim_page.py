@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from repsim_figure import write_figure
+from repsim_kinds import KINDS, Kind, comparable, of_kind, paired, reference_of, values
 from repsim_text import PAGE
-from repsim_variants import DEFAULT, FORMS, WEIGHTS, usual_weight
-from studies import Difference, difference_of, verdict
+from repsim_uses import SHOWN, bought, use_differences, uses, weights
+from repsim_variants import DEFAULT, FORMS
+from studies import difference_of, verdict
 from study_rows import Table
 from study_tables import Key, Tables, in_numbers, mean_and_interval, or_dash, over_pairs, over_seeds
 
@@ -22,37 +23,10 @@ COLUMNS = {
     "cka_debiased_adapted": "… to re-estimated",
     "cka": "CKA, biased",
 }
-USES = {
-    "probe_natural": "Probe, natural images",
-    "probe_medical": "Probe, other medical set",
-    "clean_accuracy": "Accuracy, clean",
-    "corrupted_accuracy": "Accuracy, corrupted",
-}
 PAPER = {"full": (72.02, 0.52), "repsim": (71.03, 0.68), "hcs 0.8": (68.79, 0.76), "linear": (61.41, None)}
 """RepSim, Table 1, means of five sets: accuracy (mAP of two sets) in %, CKA."""
-SHOWN = ("full", "l2_sp", "hcs 0.8", *FORMS)
 
 
-class Kind(NamedTuple):
-    """Networks of one kind, trained in one way.
-
-    Attributes:
-        title: In tables.
-        is_vit: Whether it is the ViT, or the networks with BatchNorm.
-        ending: Of the names of its variants.
-    """
-
-    title: str
-    is_vit: bool
-    ending: str
-
-
-KINDS = (
-    Kind("LayerNorm (ViT)", True, ""),
-    Kind("BatchNorm, train", False, ""),
-    Kind("BatchNorm, frozen", False, ", frozen"),
-    Kind("BatchNorm, adapt", False, ", adapt"),
-)
 ORDERINGS = (  # first, second, number, what the paper has
     ("full", "repsim", "accuracy", "Table 1: 72.02 and 71.03"),
     ("repsim", "full", "cka_debiased", "Table 1: 0.68 and 0.52"),
@@ -76,64 +50,15 @@ def write_page(path: Path, tables: Tables, *, titles: Mapping[str, str], vit: st
         kinds="\n\n".join(_kind_table(tables, kind, vit) for kind in KINDS),
         figure=f"{folder.name}/{figure.name}",
         orderings=_orderings(tables, vit),
-        weights=_weights(tables, vit),
+        weights=weights(tables, vit),
         free=_free(tables, vit),
-        uses=_uses(tables, vit),
-        use_differences=_use_differences(tables, vit),
+        uses=uses(tables, vit),
+        use_differences=use_differences(tables, vit),
+        bought=bought(tables, vit),
         published=_published(tables, vit),
         tables="\n\n".join(_set_table(tables[name], title) for name, title in titles.items()),
     )
     path.write_text(text, encoding="utf-8")
-
-
-def of_kind(tables: Tables, kind: Kind, vit: str) -> dict[str, Table]:
-    """Rows of its networks, with names that have lost their ending; FULL and L2-SP of ``adapt`` are those of ``train``."""
-    return {name: _renamed(table, kind, vit) for name, table in tables.items()}
-
-
-def _renamed(table: Table, kind: Kind, vit: str) -> Table:
-    def name_of(variant: str) -> str | None:
-        if variant.endswith(kind.ending) and kind.ending:
-            return variant.removesuffix(kind.ending)
-        is_same = kind.ending == ", adapt" and variant in ("full", "l2_sp")
-        is_linear = kind.ending == ", frozen" and variant == "linear"
-        return variant if is_same or is_linear or (not kind.ending and ", " not in variant) else None
-
-    def chosen(rows: Sequence[object]) -> tuple[object, ...]:
-        found: list[object] = []
-        for row in rows:
-            name = name_of(row.variant)  # type: ignore[attr-defined]
-            if name is not None and (row.model == vit) is kind.is_vit:  # type: ignore[attr-defined]
-                found.append(type(row)(**{**vars(row), "variant": name}))
-        return tuple(found)
-
-    curve = tuple(row for row in table.curve if (row.model == vit) is kind.is_vit)
-    return Table(chosen(table.trainings), curve, chosen(table.kept))  # type: ignore[arg-type]
-
-
-def values(tables: Tables, variant: str, metric: str) -> dict[Key, float]:
-    """Of every training of a variant that has the number."""
-    return {
-        (name, row.model, row.seed): value
-        for name, table in tables.items()
-        for row in (*table.trainings, *table.kept)
-        if row.variant == variant and (value := getattr(row, metric, None)) is not None
-    }
-
-
-def comparable(tables: Tables, variant: str, metric: str) -> dict[Key, float]:
-    """The same, of the seeds that were trained on every set and network of FULL; others mean another mix."""
-    found = values(tables, variant, metric)
-    places = {key[:2] for key in values(tables, "full", "accuracy")}
-    whole = {seed for seed in {key[2] for key in found} if places == {key[:2] for key in found if key[2] == seed}}
-    return {key: value for key, value in found.items() if key[2] in whole}
-
-
-def paired(tables: Tables, first: str, second: str, metric: str) -> tuple[Difference | None, dict[Key, float]]:
-    """First minus second over pairs of set and network, and each training's."""
-    one, other = values(tables, first, metric), values(tables, second, metric)
-    gaps = {key: one[key] - other[key] for key in one if key in other}
-    return difference_of(over_pairs(gaps)), gaps
 
 
 def _kind_table(tables: Tables, kind: Kind, vit: str) -> str:
@@ -141,15 +66,10 @@ def _kind_table(tables: Tables, kind: Kind, vit: str) -> str:
     lines = [f"### {kind.title}", "", f"| Variant | {' | '.join(COLUMNS.values())} | CKA − FULL's |", "|---" * 7 + "|"]
     for variant in ("linear", *SHOWN):
         cells = [over_seeds(comparable(own, variant, metric)) for metric in COLUMNS]
-        gain = "" if variant in ("full", "linear") else in_numbers(paired(own, variant, "full", _reference(kind))[0])
+        gain = "" if variant in ("full", "linear") else in_numbers(paired(own, variant, "full", reference_of(kind))[0])
         if gain not in ("", "–") or any(cell != "–" for cell in cells):
             lines.append(f"| {variant} | {' | '.join(cells)} | {gain} |")
     return "\n".join(lines)
-
-
-def _reference(kind: Kind) -> str:
-    """The similarity to the network that training started from."""
-    return "cka_debiased_adapted" if kind.ending == ", adapt" else "cka_debiased"
 
 
 def _kept_everywhere(tables: Tables, vit: str) -> str:
@@ -200,7 +120,7 @@ def _orderings(tables: Tables, vit: str) -> str:
         for first, second, metric, published in ORDERINGS:
             for form in (DEFAULT, "paper", "batch") if "repsim" in (first, second) else ("",):
                 one, other = (form if name == "repsim" else name for name in (first, second))
-                number = _reference(kind) if metric == "cka_debiased" else metric
+                number = reference_of(kind) if metric == "cka_debiased" else metric
                 found, _ = paired(own, one, other, number)
                 if found is not None:
                     said = verdict(found).split(",")[0]
@@ -214,23 +134,6 @@ def _orderings(tables: Tables, vit: str) -> str:
                     ]
                     lines.append(f"| {' | '.join(cells)} | {published} | {said} |")
     return "\n".join(lines)
-
-
-def _weights(tables: Tables, vit: str) -> str:
-    lines = ["| Network | Form | Weight | Accuracy | CKA, debiased |", "|---" * 5 + "|"]
-    for kind in KINDS:
-        own = of_kind(tables, kind, vit)
-        for form in FORMS:
-            for weight in sorted({*WEIGHTS, usual_weight(form)}):
-                name = form if weight == usual_weight(form) else f"{form} × {weight:g}"
-                cells = [over_seeds(_seed_zero(values(own, name, metric))) for metric in ("accuracy", _reference(kind))]
-                if "–" not in cells:
-                    lines.append(f"| {kind.title} | {form} | {weight:g} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def _seed_zero(found: Mapping[Key, float]) -> dict[Key, float]:
-    return {key: value for key, value in found.items() if key[2] == 0}
 
 
 def above(tables: Tables, variant: str, line: str, *, metric: str, by: str) -> dict[Key, float]:
@@ -271,56 +174,6 @@ def _free(tables: Tables, vit: str) -> str:
                 cells = [f"{in_numbers(each)}, {each.ahead} of {each.pairs}" if each else "–" for each in found]
                 lines.append(f"| {kind.title} | {variant} | {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def _uses(tables: Tables, vit: str) -> str:
-    lines = [f"| Network | Variant | {' | '.join(USES.values())} |", "|---" * (len(USES) + 2) + "|"]
-    for kind in KINDS[:3]:
-        own = of_kind(tables, kind, vit)
-        for variant in ("linear", *SHOWN):
-            cells = [over_seeds(comparable(own, variant, metric)) for metric in USES]
-            if any(cell != "–" for cell in cells):
-                lines.append(f"| {kind.title} | {variant} | {' | '.join(cells)} |")
-        before = [
-            over_seeds(comparable(own, "full", f"{metric}_before")) if "probe" in metric else "" for metric in USES
-        ]
-        if before[0] != "–":
-            lines.append(f"| {kind.title} | *pretrained body* | {' | '.join(before)} |")
-    return "\n".join(lines)
-
-
-def _use_differences(tables: Tables, vit: str) -> str:
-    """Each form minus FULL, and how far similarity and use go together over trainings."""
-    lines = [f"| Network | Variant − FULL | {' | '.join(USES.values())} |", "|---" * (len(USES) + 2) + "|"]
-    for kind in KINDS[:3]:
-        own = of_kind(tables, kind, vit)
-        for variant in ("l2_sp", "hcs 0.8", *FORMS):
-            found = [paired(own, variant, "full", metric)[0] for metric in USES]
-            if any(found):
-                lines.append(f"| {kind.title} | {variant} | {' | '.join(map(in_numbers, found))} |")
-    sentences: list[str] = []
-    for kind in KINDS[:3]:
-        own = of_kind(tables, kind, vit)
-        for metric in ("probe_natural", "probe_medical", "corrupted_accuracy"):
-            correlation = _correlation(own, metric)
-            if correlation is not None:
-                sentences.append(f"- {kind.title}: {USES[metric]}: {correlation:+.2f}")
-    said = "Correlation with debiased CKA over variants, within each set, network and seed (mean):"
-    return "\n".join(lines) + (f"\n\n{said}\n\n" + "\n".join(sentences) if sentences else "")
-
-
-def _correlation(tables: Tables, metric: str) -> float | None:
-    """Spearman's between similarity and a number over variants, mean over set, network and seed."""
-    of_place: dict[Key, list[tuple[float, float]]] = {}
-    for variant in SHOWN:
-        similar, found = values(tables, variant, "cka_debiased"), values(tables, variant, metric)
-        for key in similar.keys() & found.keys():
-            of_place.setdefault(key, []).append((similar[key], found[key]))
-    ranks = [
-        np.argsort(np.argsort(np.array(points), axis=0), axis=0) for points in of_place.values() if len(points) > 2
-    ]
-    each = [float(np.corrcoef(rank.T)[0, 1]) for rank in ranks]
-    return statistics.fmean(each) if each else None
 
 
 def _published(tables: Tables, vit: str) -> str:

@@ -67,7 +67,8 @@ Difference between two variants, one for each pair of set and network (mean over
 
 ## Weights
 
-Seed 0. A weight says little by itself; `--keep` finds the one that ends at a similarity.
+Seed 0, over the pairs of set and network that have all of the weights of a form which are shown. A weight says little by itself;
+`--keep` finds the one that ends at a similarity.
 
 {weights}
 
@@ -91,6 +92,10 @@ disease.
 Differences to FULL:
 
 {use_differences}
+
+So, of the default beside FULL, wherever the interval says:
+
+{bought}
 
 ## Beside the published table
 

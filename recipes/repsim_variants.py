@@ -30,7 +30,8 @@ class Variant(NamedTuple):
 
     Attributes:
         options: Of ``fine_tune``.
-        is_swept: Whether it differs from another one in its weight alone, which is looked at last.
+        is_swept: Whether it differs from another one in its weight alone, which is looked at last, with one seed, and with
+            BatchNorm as it is by default.
     """
 
     options: dict[str, Any]
@@ -67,7 +68,7 @@ def _kinds() -> list[tuple[tuple[str, ...], str, dict[str, Any]]]:
     ]
     for weight in WEIGHTS:
         kinds += [
-            (of_features, f"{name} × {weight:g}", {"regularizer": f"repsim:{weight:g},{said}"})
+            (("train",), f"{name} × {weight:g}", {"regularizer": f"repsim:{weight:g},{said}"})
             for name, said in FORMS.items()
             if name == DEFAULT or weight != WEIGHTS[0]
         ]

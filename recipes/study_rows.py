@@ -253,13 +253,13 @@ def read_predictions(file: Path) -> tuple[np.ndarray, np.ndarray]:
 def read_table(folder: Path, name: str) -> Table:
     """What is there; empty where nothing is."""
     return Table(
-        tuple(_read(folder / f"{name}.csv", TrainingRow)),
-        tuple(_read(folder / f"{name}-curve.csv", CurveRow)),
-        tuple(_read(folder / f"{name}-kept.csv", KeptRow)),
+        tuple(read_rows(folder / f"{name}.csv", TrainingRow)),
+        tuple(read_rows(folder / f"{name}-curve.csv", CurveRow)),
+        tuple(read_rows(folder / f"{name}-kept.csv", KeptRow)),
     )
 
 
-R = TypeVar("R", TrainingRow, CurveRow, KeptRow)
+R = TypeVar("R")
 
 
 def as_csv(kind: type[R], rows: Sequence[R]) -> str:
@@ -281,7 +281,8 @@ def _cell(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _read(file: Path, kind: type[R]) -> list[R]:
+def read_rows(file: Path, kind: type[R]) -> list[R]:
+    """What ``as_csv`` wrote; nothing where there is no file."""
     if not file.is_file():
         return []
     types = get_type_hints(kind)

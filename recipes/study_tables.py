@@ -133,14 +133,14 @@ def or_dash(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def set_table(table: Table, title: str, variants: Sequence[str]) -> str:
+def set_table(table: Table, title: str, variants: Sequence[str], *, columns: Mapping[str, str] = COLUMNS) -> str:
     if not table.trainings:
         return f"### {title}\n\nNot trained yet."
     lines = [
         f"### {title}",
         "",
-        f"| Network | Variant | {' | '.join(COLUMNS.values())} | CPU seconds |",
-        "|---" * 8 + "|",
+        f"| Network | Variant | {' | '.join(columns.values())} | CPU seconds |",
+        "|---" * (len(columns) + 3) + "|",
     ]
     of_set: Callable[[str, str, str], list[float]] = lambda model, variant, metric: [  # noqa: E731 (used here only)
         value
@@ -149,7 +149,7 @@ def set_table(table: Table, title: str, variants: Sequence[str]) -> str:
     ]
     for model in dict.fromkeys(row.model for row in table.trainings):
         for variant in variants:
-            cells = [mean_and_interval(of_set(model, variant, metric)) for metric in COLUMNS]
+            cells = [mean_and_interval(of_set(model, variant, metric)) for metric in columns]
             seconds = of_set(model, variant, "cpu_seconds")
             if seconds:
                 lines.append(f"| {model} | {variant} | {' | '.join(cells)} | {statistics.median(seconds):.0f} |")

@@ -29,17 +29,24 @@ SIDE, EPOCHS, BATCH_SIZE = 64, 15, 64
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
 
-def study_parser(description: str, *, name: str, variants: Iterable[str]) -> argparse.ArgumentParser:
+def study_parser(
+    description: str,
+    *,
+    name: str,
+    variants: Iterable[str],
+    targets: Iterable[Target] = MEDICAL_TARGETS,
+    seeds: Iterable[int] = SEEDS,
+) -> argparse.ArgumentParser:
     """What every study can be told: where everything lies, and which piece of it is wanted."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_folders(parser)
     parser.add_argument("--rows", type=Path, default=RESULTS / name, help="tables of what is done")
     parser.add_argument("--results", type=Path, default=Path("runs") / name, help="run directories that stay")
     parser.add_argument("--out", type=Path, help="the page to write")
-    names = [target.name for target in MEDICAL_TARGETS]
+    names = [target.name for target in targets]
     parser.add_argument("--only", nargs="+", choices=[*names, "none"], help="these sets; none: write the page only")
     parser.add_argument("--variants", nargs="+", choices=list(variants), help="these variants only")
-    parser.add_argument("--seeds", nargs="+", type=int, choices=SEEDS, help="these seeds only")
+    parser.add_argument("--seeds", nargs="+", type=int, choices=list(seeds), help="these seeds only")
     parser.add_argument("--threads", type=int, default=1, help="of the network")
     parser.add_argument("--smoke", action="store_true", help="as-built networks and noise; the numbers mean nothing")
     return parser
@@ -176,8 +183,8 @@ def versions() -> str:
     return " ".join([f"python {platform.python_version()}", *(f"{name} {version}" for name, version in said.items())])
 
 
-def seeds_of(arguments: argparse.Namespace) -> tuple[int, ...]:
-    """Those that are asked for; all without a word."""
+def seeds_of(arguments: argparse.Namespace, seeds: Sequence[int] = SEEDS) -> tuple[int, ...]:
+    """Those of ``seeds`` that are asked for; all without a word."""
     if arguments.smoke:
-        return SEEDS[:1]
-    return tuple(seed for seed in SEEDS if not arguments.seeds or seed in arguments.seeds)
+        return tuple(seeds[:1])
+    return tuple(seed for seed in seeds if not arguments.seeds or seed in arguments.seeds)

@@ -117,7 +117,7 @@ MUTATIONS = {
         ("data/_split_rules.py", "parts_of_group > 1", "parts_of_group > 9"),
         ("data/splits.py", "if groups is None else StratifiedGroupKFold", "if True else StratifiedGroupKFold"),
         ("data/splits.py", "if len(set(rows)) != len(rows):", "if False:"),
-        ("data/splits.py", 'not in ("", listing_fingerprint)', "is None"),
+        ("data/splits.py", 'in ("", rows.listing_fingerprint)', "is not None"),
     ],
     "unit/data/sources/test_csv_table.py": [("data/_groups.py", "or not str(group).strip()", "")],
     "unit/data/medical/test_medical_sources.py": [
@@ -167,28 +167,36 @@ MUTATIONS = {
         ("tune/engine/batch_norm.py", "layer.num_batches_tracked.clone()", "layer.num_batches_tracked"),
     ],
     "unit/tune/engine/test_keep.py": [
-        ("tune/engine/keep.py", "0.0 if distance <= TOLERANCE else distance", "distance"),
+        ("tune/engine/keep.py", "return self.distance(metrics) <= TOLERANCE", "return self.distance(metrics) <= 0"),
+        ("tune/engine/phase_run.py", "if is_best or not is_near or", "if is_best or"),
+        ("tune/engine/phase_run.py", "(keep is not None and not progress.best_is_near)", "False"),
+        ("tune/engine/phase_run.py", "(keep is not None and not progress.best_is_near)", "(not progress.best_is_near)"),
         ("tune/engine/step.py", "strength if keeps_reference(regularizer) else 1.0", "strength"),
         ("tune/engine/step.py", "total + _factor(regularizer, self.settings.strength) * terms", "total + terms"),
         ("tune/regularizers/l2_sp.py", "rate * update.strength", "rate"),
-        ("tune/engine/phase_run.py", "best is None or is_nearer or (", "best is None or ("),
-        ("tune/engine/phase_run.py", "(not is_farther and", "("),
         ("tune/engine/phase.py", "features_are_fixed=True), main", "features_are_fixed=True, keep=job.keep), main"),
     ],
     "unit/tune/test_keep_search.py": [
         ("tune/keep_search.py", "1 - _INSIDE)", "1)"),
         (
             "tune/keep_search.py",
-            "_farther(sorted(above, reverse=True), 1 / _STEP)",
-            "_farther(sorted(above), 1 / _STEP)",
+            "_farther(sorted(above, reverse=True), 1 / _STEP, too_much)",
+            "_farther(sorted(above), 1 / _STEP, too_much)",
         ),
-        ("tune/keep_search.py", "if len(tried) >= MOST_TRAININGS or", "if"),
+        ("tune/keep_search.py", "len(tried) >= MOST_TRAININGS or any", "any"),
+        ("tune/keep_search.py", "if farther < too_much else", "if True else"),
+        ("tune/keep_search.py", "len(ended) > _FLAT_STEPS and all", "len(ended) > 1 and all"),
         ("tune/keep_search.py", "math.exp(start + share * (end - start))", "math.exp(end + share * (start - end))"),
     ],
     "unit/tune/planning/test_batch_norm.py": [
-        ("tune/planning/batch_norm.py", "plugins.regularizers if keeps_reference(each)]", "plugins.regularizers]"),
+        (
+            "tune/planning/batch_norm.py",
+            "[each for each in plugins.regularizers if keeps_reference(each)]",
+            "list(plugins.regularizers)",
+        ),
+        ("tune/planning/batch_norm.py", 'getattr(each, "keeps_with_moving_statistics", True)', "True"),
         ("tune/planning/batch_norm.py", 'if asked in ("frozen", "adapt") and', 'if asked == "frozen" and'),
-        ("tune/planning/batch_norm.py", "if keepers and moving and", "if keepers and"),
+        ("tune/planning/batch_norm.py", "bool(keepers and moving) and", "bool(keepers) and"),
     ],
     "unit/tune/planning/test_fold_networks.py": [
         ("tune/planning/fold_networks.py", "if self.adapts and self._statistics else start", "if False else start"),
@@ -200,6 +208,17 @@ MUTATIONS = {
     ],
     "unit/tune/measuring/test_drift.py": [
         ("tune/measuring/drift.py", '"_untouched": (pretrained, adapted)', '"_untouched": (pretrained, tuned)')
+    ],
+    "unit/tune/engine/test_gradient_norms.py": [
+        ("tune/engine/gradient_norms.py", "/ scale for of_block", "for of_block"),
+        ("tune/engine/gradient_norms.py", "if name in selection.trained] for block", "] for block"),
+        ("tune/engine/gradient_norms.py", "SMOOTHING * weight + counts", "weight + counts"),
+        ("tune/engine/phase_run.py", "tensors[_GRADIENTS] = self.gradients.state()", "pass"),
+        ("tune/engine/phase_run.py", "self._write_gradient_norms()  #", "#"),
+    ],
+    "unit/tune/variants/test_layer_pca.py": [
+        ("tune/variants/layer_pca.py", "< 0, -1.0, 1.0)", "< 0, 1.0, 1.0)"),
+        ("tune/variants/layer_pca.py", "    _features(classifier, layer, [black])", "    del black"),
     ],
     "unit/tune/engine/test_step.py": [
         ("tune/engine/step.py", "term_weight=sizes[rank] / total", "term_weight=1.0"),
@@ -214,7 +233,7 @@ MUTATIONS = {
     ],
     "unit/tune/test_jobs.py": [
         ("tune/jobs.py", "record.key != job.key or", ""),
-        ("tune/jobs.py", '{"keep": prepared.keep.target}', "{}"),
+        ("tune/jobs.py", '"keep": prepared.keep.target, ', ""),
         ("tune/jobs.py", "if nearer > 0 or (nearer == 0 and", "if ("),
     ],
     "unit/tune/measuring/test_thresholds.py": [

@@ -34,7 +34,10 @@ class BasicBlock(nn.Module):
 
 
 class CifarResNet(nn.Module):
-    """6n + 2 layers: one convolution, three stages of n blocks with 16, 32 and 64 channels, one linear layer."""
+    """6n + 2 layers: one convolution, three stages of n blocks with 16, 32 and 64 channels, one linear layer.
+
+    ``dropout`` is the share of the 64 features that is dropped in front of the linear layer; the paper has none.
+    """
 
     # What the weights were trained with; a zoo entry or the header of a checkpoint may say otherwise.
     default_cfg = {  # noqa: RUF012 - read only
@@ -43,13 +46,14 @@ class CifarResNet(nn.Module):
         "std": (0.229, 0.224, 0.225),
     }
 
-    def __init__(self, blocks_per_stage: int, num_classes: int) -> None:
+    def __init__(self, blocks_per_stage: int, num_classes: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(3, 16, 3, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(16)
         self.layer1 = _stage(blocks_per_stage, 16, 16, stride=1)
         self.layer2 = _stage(blocks_per_stage, 16, 32, stride=2)
         self.layer3 = _stage(blocks_per_stage, 32, 64, stride=2)
+        self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
         self.linear = nn.Linear(64, num_classes)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):  # as the paper does; the random-weight control depends on it
@@ -58,7 +62,7 @@ class CifarResNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = self.bn1(self.conv1(x)).relu()
         x = self.layer3(self.layer2(self.layer1(x)))
-        return self.linear(x.mean(dim=(2, 3)))
+        return self.linear(self.dropout(x.mean(dim=(2, 3))))
 
 
 def _stage(num_blocks: int, in_channels: int, out_channels: int, *, stride: int) -> nn.Sequential:
@@ -66,21 +70,21 @@ def _stage(num_blocks: int, in_channels: int, out_channels: int, *, stride: int)
     return nn.Sequential(first, *(BasicBlock(out_channels, out_channels, 1) for _ in range(num_blocks - 1)))
 
 
-def resnet20(num_classes: int = 10) -> CifarResNet:
+def resnet20(num_classes: int = 10, dropout: float = 0.0) -> CifarResNet:
     """Three blocks a stage: 269 722 parameters with ten classes."""
-    return CifarResNet(3, num_classes)
+    return CifarResNet(3, num_classes, dropout)
 
 
-def resnet32(num_classes: int = 10) -> CifarResNet:
+def resnet32(num_classes: int = 10, dropout: float = 0.0) -> CifarResNet:
     """Five blocks a stage: 464 154 parameters with ten classes."""
-    return CifarResNet(5, num_classes)
+    return CifarResNet(5, num_classes, dropout)
 
 
-def resnet44(num_classes: int = 10) -> CifarResNet:
+def resnet44(num_classes: int = 10, dropout: float = 0.0) -> CifarResNet:
     """Seven blocks a stage: 658 586 parameters with ten classes."""
-    return CifarResNet(7, num_classes)
+    return CifarResNet(7, num_classes, dropout)
 
 
-def resnet56(num_classes: int = 10) -> CifarResNet:
+def resnet56(num_classes: int = 10, dropout: float = 0.0) -> CifarResNet:
     """Nine blocks a stage: 853 018 parameters with ten classes."""
-    return CifarResNet(9, num_classes)
+    return CifarResNet(9, num_classes, dropout)

@@ -36,6 +36,11 @@ class Situation(Protocol):
         ...
 
     @property
+    def batch_norm(self) -> str:
+        """``train``, ``frozen`` or ``adapt``: what BatchNorm normalises with."""
+        ...
+
+    @property
     def images_at_once(self) -> int:
         """Images of one micro-batch, over all processes."""
         ...

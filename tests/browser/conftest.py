@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from crossgraft import write_report
+from crossgraft import evaluate_published, write_report
 from support.tuning_records import prediction_record, tuning_record
 
 EXAMPLES = Path(__file__).parents[1] / "unit" / "report" / "example_runs.py"
@@ -64,7 +64,9 @@ def pages(examples, tmp_path_factory) -> dict[str, Path]:
     record = prediction_record()
     rows = [str(row) for row in (*record.most_certain, *record.least_certain)]
     predict = examples.write_run(folder / "predict", record, images=examples.thumbnails(rows))
+    evaluate_published("itm", out=folder / "published")
     return {
+        "published": folder / "published" / "report.html",
         "tune": write_report(tune),
         "predict": write_report(predict),
         "rank": write_report(rank),

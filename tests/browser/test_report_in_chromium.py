@@ -267,3 +267,47 @@ def test_a_csv_link_saves_the_table(visit, ranking_values):
 def ranking_values(examples) -> list[str]:
     record = examples.ranking_record()
     return [repr(record.cell(row.model, "logme").value) for row in record.ranking("logme").rows if row.rank]
+
+
+@pytest.mark.parametrize("name", ["rank", "check", "demo", "tune", "predict"])
+def test_what_a_table_hides_without_an_edge_is_no_text(visit, name):
+    """The covers of the edges are wider than the edges, and no wider than the air at the end of a row."""
+    page = visit(name, width=390).page
+    page.evaluate("() => document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    found = page.evaluate(
+        """() => [...document.querySelectorAll(".table")].flatMap((region) => {
+          const sizes = getComputedStyle(region).backgroundSize.split(", ").map(parseFloat);
+          const air = [...region.querySelectorAll("tr > :last-child")].map((e) => parseFloat(getComputedStyle(e).paddingRight));
+          return [[sizes[1], sizes[3], Math.min(...air)]];
+        })"""
+    )
+    assert found
+    assert all(edge < cover <= air for cover, edge, air in found)
+
+
+@pytest.mark.parametrize("name", ["rank", "demo", "tune"])
+def test_listings_are_not_cut(visit, name):
+    page = visit(name, width=390).page
+    page.evaluate("() => document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    hidden = page.evaluate("() => [...document.querySelectorAll('pre')].map((e) => e.scrollWidth - e.clientWidth)")
+    assert hidden and max(hidden) == 0
+
+
+@pytest.mark.parametrize("name", ["rank", "check", "demo", "tune", "predict", "published"])
+def test_figures_can_be_read_on_a_phone(visit, name):
+    page = visit(name, width=390).page
+    page.evaluate("() => document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    smallest = page.evaluate(
+        """() => [...document.querySelectorAll("svg.plot")].filter((e) => e.getBoundingClientRect().width).map((e) => {
+          const shrunk = e.getBoundingClientRect().width / e.viewBox.baseVal.width;
+          return Math.min(...[...e.querySelectorAll("text")].map((t) => shrunk * parseFloat(getComputedStyle(t).fontSize)));
+        })"""
+    )
+    assert smallest and min(smallest) > 9.0
+
+
+def test_flags_and_percentages_stay_on_one_line(visit):
+    page = visit("rank", width=390).page
+    page.evaluate("() => document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    lines = page.evaluate("() => [...document.querySelectorAll('main .whole')].map((e) => e.getClientRects().length)")
+    assert len(lines) > 2 and set(lines) == {1}

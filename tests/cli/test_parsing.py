@@ -88,6 +88,11 @@ def test_a_file_that_says_several_seeds_needs_several_ways(tmp_path, crossgraft)
     assert (outcome.code, "Give --compare too" in outcome.err) == (2, True)
 
 
+def test_a_layer_is_drawn_for_a_comparison_only(crossgraft):
+    outcome = crossgraft("tune", "digits", "--model", "x", "--layer-pca", "auto")
+    assert (outcome.code, "in each way of --compare" in outcome.err) == (2, True)
+
+
 def test_published_results_take_no_configuration(tmp_path, crossgraft):
     (tmp_path / "c.yaml").write_text("seed: 1\n")
     outcome = crossgraft("rank", "--published", "itm", "--config", tmp_path / "c.yaml")

@@ -26,9 +26,9 @@ def oddly_named(workspace):
 
 
 def printed(folder):
-    page = html.unescape((folder / "report.html").read_text(encoding="utf-8"))
-    (line,) = set(re.findall(r">(crossgraft [^<]*)</code>", page))
-    return line
+    page = text_of((folder / "report.html").read_text(encoding="utf-8"))
+    (line,) = re.findall(r"<summary>Command</summary>\s*<pre[^>]*><code>([^<]*)\n</code>", page)
+    return html.unescape(line)
 
 
 @pytest.mark.parametrize(
@@ -75,23 +75,23 @@ def numbers(document):
     )
 
 
-def without_words(page):
-    """The page with the command to copy in one piece."""
-    return re.sub(r"<span class=\"word\">([^<]*)</span>", r"\1", page)
+def text_of(page):
+    """The page with what is to be copied in one piece."""
+    return re.sub(r"</?span[^>]*>", "", page)
 
 
 def test_a_call_in_python_is_printed_as_one(workspace):
     package.check_data("images", holdout=0.25, out="run")
-    page = html.unescape((workspace / "run" / "report.html").read_text(encoding="utf-8"))
+    page = html.unescape(text_of((workspace / "run" / "report.html").read_text(encoding="utf-8")))
     assert "Call in Python" in page
     assert "crossgraft.check_data('images', holdout=0.25, out='run')" in page
-    assert re.search(r">crossgraft rank images --models [\w,]+ --holdout 0.25<", without_words(page))
+    assert re.search(r">crossgraft rank images --models [\w,]+ --holdout 0.25\n<", page)
     assert json.loads((workspace / "run" / "run.json").read_text())["as_typed"].startswith("crossgraft check images")
 
 
 def test_what_no_command_line_can_name_is_a_placeholder_in_the_next_command(workspace, crossgraft):
     package.check_data(package.data.open_dataset("images"), out="run")
-    page = html.unescape((workspace / "run" / "report.html").read_text(encoding="utf-8"))
-    assert ">crossgraft rank DATA --models" in without_words(page)
+    page = html.unescape(text_of((workspace / "run" / "report.html").read_text(encoding="utf-8")))
+    assert ">crossgraft rank DATA --models" in page
     assert crossgraft("check", "images", "--out", "typed").code == 0
     assert json.loads((workspace / "typed" / "run.json").read_text())["as_typed"] is None

@@ -76,7 +76,7 @@ def test_weight_1_of_everything_comes_first_and_pieces_can_be_asked_for(recipe):
     assert swept == sorted(swept)
     for part in (False, True):
         seeds = [job.seed for job in jobs if ("×" in job.variant) is part]
-        assert seeds == sorted(seeds) and set(seeds) == {0, 1, 2}
+        assert seeds == sorted(seeds) and set(seeds) == ({0} if part else {0, 1, 2})
     asked.only, asked.variants, asked.seeds = ["retinamnist"], ["hcs 0.8"], [2]
     found = [
         (job.target.name, job.spec.name, job.variant, job.seed)
@@ -91,6 +91,7 @@ def test_each_mode_of_batch_norm_is_tried_where_there_is_one(recipe):
     assert with_norm["repsim, adapt"].options == {"regularizer": "repsim", "batch_norm": "adapt"}
     assert all("batch_norm" not in variant.options for variant in without.values())
     assert set(without) == {name for name in with_norm if "," not in name}
+    assert not any("×" in name and "," in name for name in with_norm)  # other weights with the default alone
     assert "full, adapt" not in with_norm and "full, frozen" in with_norm
 
 
@@ -212,6 +213,39 @@ def test_a_variant_is_compared_with_the_lines_at_its_own_similarity(page, rows):
     assert found[("a", VIT, 0)] == pytest.approx(0.8 - (0.5 + 0.4 * 0.5 / 0.6))
     straight = page.above(tables, "repsim", "straight", metric="accuracy", by="cka_debiased")
     assert straight[("a", VIT, 0)] == pytest.approx(0.0)
+
+
+def test_weights_are_compared_on_what_all_of_them_were_trained_on(page, rows, tmp_path):
+    made = [made_up_row(rows, VIT, name, 0, accuracy=0.5, cka_debiased=0.5) for name in ("repsim", "repsim × 1")]
+    tables = {
+        "a": table_of(rows, made),
+        "b": table_of(rows, [made_up_row(rows, VIT, "repsim", 0, accuracy=0.1, cka_debiased=0.1)]),
+    }
+    lines = [
+        line for line in written(page, tables, tmp_path).splitlines() if line.startswith("| LayerNorm (ViT) | repsim |")
+    ]
+    assert [line for line in lines if "| 0.3 |" in line] == ["| LayerNorm (ViT) | repsim | 0.3 | 1 | 0.500 | 0.500 |"]
+    assert [line for line in lines if "| 1 | 1 |" in line] == ["| LayerNorm (ViT) | repsim | 1 | 1 | 0.500 | 0.500 |"]
+
+
+@pytest.mark.parametrize(
+    ("natural", "said"),
+    [
+        (0.1, "buys less forgetting of natural images."),
+        (-0.1, "buys nothing that shows; costs less forgetting"),
+        (None, ""),
+    ],
+)
+def test_what_keeping_buys_is_said(page, rows, tmp_path, natural, said):
+    tables = {}
+    for name, more in (("a", 0.0), ("b", 0.001)):
+        table = table_of(rows, [made_up_row(rows, VIT, variant, 0, accuracy=0.5) for variant in ("full", "repsim")])
+        for variant, gain in (("full", 0.0), ("repsim", natural)):
+            value = None if gain is None else 0.5 + gain + (more if gain else 0)
+            table = table.with_kept(rows.KeptRow(model=VIT, variant=variant, seed=0, probe_natural=value))
+        tables[name] = table
+    text = written(page, tables, tmp_path)
+    assert (f"- LayerNorm (ViT): {said}" in text) if said else ("- LayerNorm (ViT):" not in text)
 
 
 def test_networks_of_one_kind_lose_the_ending_of_their_variants(page, rows):

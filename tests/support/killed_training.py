@@ -91,6 +91,7 @@ def train_as_told(scenario):
         epochs=3,
         checkpoint_every_steps=2,
         head_epochs=2,
+        gradient_norms_file=folder / "gradient_norms.csv",
         selection=SELECTIONS[scenario.get("method", "full")],
         **settings,
     )

@@ -57,6 +57,8 @@ def tune(call: Call) -> int:
         raise UsageError(
             "--seeds says how often each way of --compare is trained. Give --compare too, or --seed for one training."
         )
+    if asked.get("layer_pca") is not None:
+        raise UsageError("--layer-pca draws a layer in each way of --compare. Give --compare too, or leave it out.")
     return call.do("crossgraft.verbs.fine_tune:fine_tune", TuneOptions, data, named="tune", asked=asked)
 
 

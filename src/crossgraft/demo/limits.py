@@ -11,6 +11,7 @@ from crossgraft.demo.honest_check import HonestCheck
 from crossgraft.demo.source_tasks import SHUFFLED_LABELS
 from crossgraft.metrics import accuracy_difference
 from crossgraft.records import AgreementRecord, RankingRecord
+from crossgraft.words.formatting import MINUS
 
 
 def limits_of(ranking: RankingRecord, check: HonestCheck, train: Dataset) -> list[str]:
@@ -55,13 +56,17 @@ def _agreement_sentence(title: str, row: AgreementRecord) -> str:
     among = f"Among the {row.num_models} models" + (f" of the family {row.family}" if row.family else "")
     if row.weighted_kendall is None:
         return f"{among}, {title} cannot be compared with fine-tuning: {row.reason}."
-    measured = f"{among}, {title} agrees with fine-tuning with a weighted Kendall of {row.weighted_kendall:+.2f}"
+    measured = f"{among}, {title} agrees with fine-tuning with a weighted Kendall of {_signed(row.weighted_kendall)}"
     if row.low is None or row.high is None:
         return f"{measured}, without an interval: {row.reason}."
-    measured += f", 95 % interval [{row.low:+.2f}, {row.high:+.2f}]"
+    measured += f", 95 % interval [{_signed(row.low)}, {_signed(row.high)}]"
     if row.low > 0:
         return f"{measured}: better than chance, with these models and this task."
     return f"{measured}: this does not show that its order is better than chance."
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", MINUS)
 
 
 def _fine_tuned_pairs(check: HonestCheck) -> list[str]:
@@ -106,7 +111,7 @@ def _random_weights(ranking: RankingRecord, check: HonestCheck) -> list[str]:
         better = sum(accuracy_difference(check.full_shares[name], baseline, check.writers).low > 0 for name in others)
         sentences.append(
             f"Fine-tuned from random weights, the {control.family} reaches {baseline.mean():.3f}. Of its "
-            f"{len(others)} pretrained versions, {better} can be said to do better: the interval of the "
-            "difference is above 0."
+            f"{len(others)} pretrained versions, {better or 'none'} can be said to do better, by an interval of the "
+            "difference above 0."
         )
     return sentences

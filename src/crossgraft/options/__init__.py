@@ -10,6 +10,7 @@ from crossgraft.options._option import option as option
 from crossgraft.options._option import options as options
 from crossgraft.options._option import options_of as options_of
 from crossgraft.options.checking import CheckOptions as CheckOptions
+from crossgraft.options.comparing import CompareOptions as CompareOptions
 from crossgraft.options.exporting import ExportOptions as ExportOptions
 from crossgraft.options.interpolating import InterpolateOptions as InterpolateOptions
 from crossgraft.options.predicting import PredictOptions as PredictOptions
@@ -24,7 +25,6 @@ from crossgraft.options.showing import Quiet as Quiet
 from crossgraft.options.showing import ReportOptions as ReportOptions
 from crossgraft.options.showing import Terminal as Terminal
 from crossgraft.options.splitting import SplitOptions as SplitOptions
-from crossgraft.options.tuning import CompareOptions as CompareOptions
 from crossgraft.options.tuning import FitOptions as FitOptions
 from crossgraft.options.tuning import TuneOptions as TuneOptions
 from crossgraft.options.tuning import VariantOptions as VariantOptions

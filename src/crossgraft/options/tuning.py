@@ -1,4 +1,4 @@
-"""Options of ``fine_tune`` and ``compare_fine_tunings``."""
+"""Options of ``fine_tune``."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from crossgraft.options.running import Device, Looking, Output, Page, Parallel, 
 OptimizerName = Literal["adamw", "sgd"]
 ScheduleName = Literal["cosine", "constant"]
 BatchNormMode = Literal["train", "frozen", "adapt"]
-Entry = str | Path | Mapping[str, object]
-"""One or several variants of a comparison: a spelling, a YAML file, or a mapping with a name and settings."""
 
 
 @options
@@ -226,6 +224,20 @@ class Execution(Options):
 
 
 @options
+class Observing(Options):
+    """What is written down about every step."""
+
+    group: ClassVar[str] = "Output"
+
+    log_gradient_norms: bool = option(
+        "Write the L2 norm of the gradient of each building block in each step, before clipping, to gradient_norms.csv, with an "
+        "exponential moving average (factor 0.95) and a figure.",
+        default=False,
+        only_if_given=True,
+    )
+
+
+@options
 class VariantOptions(Deciding, Choosing, TrainingOptions, Slots):
     """What one variant of a comparison may do otherwise than the others; images, split, network and input are the same."""
 
@@ -258,6 +270,7 @@ class TuneOptions(
     Parallel,
     Seed,
     Execution,
+    Observing,
     Looking,
     Page,
     Strictness,
@@ -281,20 +294,3 @@ class TuneOptions(
     StartingModel,
 ):
     """Options of ``fine_tune``."""
-
-
-@options
-class Variants(StartingModel):
-    """What is compared."""
-
-    group: ClassVar[str] = "Comparison"
-
-    compare: Entry | Sequence[Entry] = option(
-        "Variants: full,linear,l2_sp:0.1,0.01,partial:3+l2_sp, or a YAML file of named settings."
-    )
-    seeds: int = option("Number of trainings of each variant, with consecutive seeds.", default=1, least=1)
-
-
-@options
-class CompareOptions(TuneOptions, Variants):
-    """Options of ``compare_fine_tunings``."""

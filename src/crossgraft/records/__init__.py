@@ -26,12 +26,15 @@ from crossgraft.records.demo import (
 )
 from crossgraft.records.epochs import EpochRow
 from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
+from crossgraft.records.gradients import BlockGradientRecord, GradientNormsRecord
 from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
 from crossgraft.records.keeping import BatchNormRecord, KeepRecord
+from crossgraft.records.layer_pca import LayerPcaPanel, LayerPcaRecord
 from crossgraft.records.looks import Look, LooksRecord
 from crossgraft.records.mistakes import MistakeRecord as MistakeRecord
 from crossgraft.records.mistakes import MistakesRecord as MistakesRecord
 from crossgraft.records.models import ModelRecord, PreprocessingRecord, Role
+from crossgraft.records.plugins import PluginRecord
 from crossgraft.records.prediction import PredictionRecord, PredictionRow
 from crossgraft.records.prior import STATIC_PRIOR, KnownResult, PriorRecord, PriorRow
 from crossgraft.records.published import (
@@ -65,7 +68,6 @@ from crossgraft.records.tuning import (
     MetricRecord,
     PlanRecord,
     PlanRow,
-    PluginRecord,
     ReliabilityBin,
     RocRecord,
     SplitRow,
@@ -88,6 +90,7 @@ __all__ = [
     "AnswerRecord",
     "BatchNormRecord",
     "BestModelRecord",
+    "BlockGradientRecord",
     "CalibrationRecord",
     "CheckRecord",
     "CitedTable",
@@ -113,12 +116,15 @@ __all__ = [
     "FineTuningComparisonRecord",
     "FoldRecord",
     "FriedmanRecord",
+    "GradientNormsRecord",
     "GridPointRecord",
     "GroundTruthRecord",
     "InterpolationPoint",
     "InterpolationRecord",
     "KeepRecord",
     "KnownResult",
+    "LayerPcaPanel",
+    "LayerPcaRecord",
     "Look",
     "LooksRecord",
     "MeanRecord",

@@ -23,7 +23,8 @@ class InterpolationPoint(Record):
     alpha: float = Field(description="0: the start, 1: the end.")
     metrics: list[MetricRecord] = Field(description="Over all classes: first those of test, then those of val.")
     similarity: dict[str, float] = Field(
-        description="How alike its features on test are to those of the pretrained network: 'cka', 'cka_debiased'."
+        description="How alike its features on test are to those of the pretrained network: 'cka', 'cka_debiased'; of a "
+        "network with BatchNorm with the endings '_adapted' and '_untouched', too, as in the record of a fine-tuning."
     )
     parameter_distance: float = Field(
         description="Euclidean distance of the weights in front of the head to the pretrained ones."

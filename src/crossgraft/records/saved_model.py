@@ -8,7 +8,8 @@ from pydantic import Field
 
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
 from crossgraft.records.keeping import BatchNormRecord, KeepRecord
-from crossgraft.records.tuning import MetricRecord, PluginRecord, SplitRow, ThresholdRecord, TunedModelRecord
+from crossgraft.records.plugins import PluginRecord
+from crossgraft.records.tuning import MetricRecord, SplitRow, ThresholdRecord, TunedModelRecord
 from crossgraft.types import RecordedTask
 
 

@@ -10,19 +10,12 @@ from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Sh
 from crossgraft.records.checks import CheckRecord
 from crossgraft.records.data import DatasetRecord
 from crossgraft.records.epochs import EpochRow
+from crossgraft.records.gradients import GradientNormsRecord
 from crossgraft.records.keeping import BatchNormRecord, KeepRecord
 from crossgraft.records.looks import LooksRecord
 from crossgraft.records.mistakes import MistakesRecord
 from crossgraft.records.models import PreprocessingRecord
-
-
-class PluginRecord(Record):
-    """A method, regulariser, batch transform, augmentation or loss as it was used."""
-
-    kind: str = Field(description="For example 'method'.")
-    spelling: str = Field(description="What to type to get it again, with its options: 'l2_sp:alpha=0.1'.")
-    title: str
-    reference: str = ""
+from crossgraft.records.plugins import PluginRecord
 
 
 class PlanRow(Record):
@@ -266,6 +259,9 @@ class TuningRecord(Record):
         description="How alike test features before and after are: 'cka', 'cka_debiased'. Where the network has BatchNorm, "
         "with the ending '_adapted' to the pretrained weights with statistics of the training images, and with "
         "'_untouched' of those to the pretrained network: what moved statistics do without any training.",
+    )
+    gradient_norms: list[GradientNormsRecord] = Field(
+        default=[], description="One per training that was picked; empty without --log-gradient-norms."
     )
     batch_norm: BatchNormRecord | None = Field(default=None, description="None: written by an earlier version.")
     keep: KeepRecord | None = Field(default=None, description="None: no similarity was asked for (--keep).")

@@ -11,6 +11,7 @@ from crossgraft.records.checks import CheckRecord
 from crossgraft.records.data import DatasetRecord
 from crossgraft.records.interpolation import InterpolationRecord
 from crossgraft.records.keeping import BatchNormMode
+from crossgraft.records.layer_pca import LayerPcaRecord
 from crossgraft.records.looks import LooksRecord
 from crossgraft.records.tuning import MetricRecord, PlanRecord, SplitRow, TunedModelRecord
 
@@ -133,6 +134,7 @@ class FineTuningComparisonRecord(Record):
     interpolation: list[InterpolationRecord] = Field(
         default=[], description="One per seed: networks between the pretrained one and full."
     )
+    layer_pca: LayerPcaRecord | None = Field(default=None, description="None: it was not asked for (--layer-pca).")
     interpolation_reason: str | None = Field(default=None, description="Why there is none.")
     looks: LooksRecord | None = Field(
         default=None, description="How often these test images were looked at; None: not counted (--no-ledger)."

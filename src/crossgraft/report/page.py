@@ -20,6 +20,7 @@ from crossgraft.paths import real_path
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.source import Source, read_run
 from crossgraft.report.tables import Column, Table, words
+from crossgraft.report.typesetting import code_line, prose
 from crossgraft.runs import write_atomically
 from crossgraft.version import __version__
 from crossgraft.words.visible import visible
@@ -173,7 +174,7 @@ def _without(value: object, left_out: Collection[str]) -> object:
 @cache
 def _environment() -> Environment:
     """Made once: it keeps what it compiled of the templates, for all pages of a command that writes several."""
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("crossgraft.report"),
         autoescape=True,
         finalize=_shown,
@@ -181,6 +182,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters.update(prose=prose, code_line=code_line)
+    return environment
 
 
 def _shown(value: object) -> object:

@@ -27,6 +27,7 @@ from crossgraft.tune.engine.batch_norm import batch_norms_of
 from crossgraft.tune.engine.keep import TOLERANCE
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
+from crossgraft.tune.measuring.gradients import describe_gradient_norms
 from crossgraft.tune.planning.grid import STRENGTH
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.words.formatting import counted
@@ -60,7 +61,7 @@ def assemble_record(
     is_folded = rows.num_folds is not None
     plugins = prepared.plugins.describe()
     rows_of_grid = [point_of(outcome) for outcome in outcomes]
-    keep = _keep(prepared, picked)
+    keep = keep_record(prepared, picked)
     failed = [f"The training {row.job} failed: {row.reason}" for row in rows_of_grid if row.state == "failed"]
     return TuningRecord(
         dataset=describe_dataset(replace(dataset, split_method=rows.split_in_words), show_names=options.show_names),
@@ -84,6 +85,11 @@ def assemble_record(
         calibration_reason=evaluation.calibration_reason,
         thresholds=evaluation.thresholds,
         similarity=similarity,
+        gradient_norms=[
+            describe_gradient_norms(trained.training.name, trained.gradient_norms)
+            for trained in picked
+            if trained.gradient_norms is not None
+        ],
         batch_norm=_batch_norm(prepared),
         keep=keep,
         saved_model=None,
@@ -107,8 +113,8 @@ def _batch_norm(prepared: Preparation) -> BatchNormRecord:
     return BatchNormRecord(**asdict(prepared.batch_norm), num_moving=len(moving))
 
 
-def _keep(prepared: Preparation, picked: Sequence[Trained]) -> KeepRecord | None:
-    """Where the kept epochs lie; None where nothing was asked for."""
+def keep_record(prepared: Preparation, picked: Sequence[Trained]) -> KeepRecord | None:
+    """Similarities of the kept epochs; None where nothing was asked for."""
     if prepared.keep is None:
         return None
     adapted = prepared.keep.metric.endswith("adapted")
@@ -135,8 +141,8 @@ def selection_in_words(prepared: Preparation) -> str:
     if prepared.keep is None:
         return f"Of all epochs{grid} {best}."
     return (
-        f"Of all epochs{grid} with a debiased CKA on val within {TOLERANCE:g} of {prepared.keep.target:g}, {best}; where there "
-        "is none, the one nearest to it."
+        f"Of all epochs{grid} from which on the debiased CKA on val stayed within {TOLERANCE:g} of {prepared.keep.target:g}, "
+        f"{best}; where training ends elsewhere, the last epoch of the training that ends nearest to it."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,6 +25,7 @@ from crossgraft.options.data import VAL_SHARE
 from crossgraft.progress import Reporter
 from crossgraft.runs.jobs import results_of
 from crossgraft.tasks import Task, task_of
+from crossgraft.tune.assemble import keep_record
 from crossgraft.tune.estimator_input import ValueRange, fitted_range, holds_images, in_unit_range, shape_of_rows
 from crossgraft.tune.jobs import TrainingWork, pick, trained_network
 from crossgraft.tune.keep_search import run_trainings
@@ -34,6 +36,7 @@ from crossgraft.tune.planning.preparation import Preparation, prepare
 from crossgraft.tune.planning.request import Request
 from crossgraft.tune.planning.rows import training_rows
 from crossgraft.tune.result import epoch_frame
+from crossgraft.words.keep_words import missed_in_words
 
 Images = Sequence[np.ndarray] | np.ndarray
 
@@ -71,6 +74,8 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         classes_: (C,) the sorted labels that ``fit`` saw; with several labels per image the numbers of its columns.
         classifier_: The network in eval mode.
         temperature_: By which logits are divided; None if it was not fitted.
+        keep_: What the option ``keep`` asked for and what was found; None without it. A target that is out of reach is a
+            warning.
         history_: One row per epoch.
     """
 
@@ -228,5 +233,8 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         )
         self._task: Task = prepared.task
         self.temperature_: float | None = None if temperature is None else temperature.value
+        self.keep_ = keep_record(prepared, [chosen])
+        if self.keep_ is not None and not self.keep_.is_reached:
+            warnings.warn(missed_in_words(self.keep_), stacklevel=3)
         self.classifier_ = classifier.to(prepared.settings.device).eval()
         self.history_ = epoch_frame(chosen.record.history)

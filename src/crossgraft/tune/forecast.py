@@ -11,7 +11,13 @@ from crossgraft.progress import Piece, Reporter
 from crossgraft.records import PlanRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.jobs import is_trained
-from crossgraft.tune.measuring.look_cost import MeasuringCost, count_looks, measure_cost, num_looks_after
+from crossgraft.tune.measuring.look_cost import (
+    MeasuringCost,
+    count_looks,
+    measure_cost,
+    num_looks_after,
+    num_looks_to_adapt,
+)
 from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.grid import GridPoint, GridTraining, first_strength, further_strengths
 from crossgraft.tune.planning.preparation import Preparation
@@ -30,7 +36,8 @@ def foresee(prepared: Preparation, plan: PlanRecord, *, run: RunDirectory | None
     """
     if not reporter.wants_forecast or plan.expected_seconds is None:
         return
-    pieces = training_pieces(prepared.request.points, prepared.rows, plan, cost_of_measuring(prepared))
+    cost, adapts = cost_of_measuring(prepared), prepared.compares_adapted
+    pieces = training_pieces(prepared.request.points, prepared.rows, plan, cost, adapts=adapts)
     if run is not None:
         pieces = [piece for piece in pieces if not is_trained(run, piece.place[-1])]
     reporter.expect(pieces, trainings_in_words(plan), at_most=prepared.settings.patience is not None)
@@ -43,6 +50,7 @@ def foresee_networks(
     *,
     alphas: Sequence[float],
     estimates: bool,
+    adapts: bool,
     device: str,
     num_threads: int,
     reporter: Reporter,
@@ -50,7 +58,7 @@ def foresee_networks(
     """Say how long it will take to measure the networks between two; arguments as in ``count_looks`` and ``interpolate``."""
     if not reporter.wants_forecast:
         return
-    number = count_looks(parts, alphas, estimates=estimates)
+    number = count_looks(parts, alphas, estimates=estimates, adapts=adapts)
     end = copy.deepcopy(end)
     cost = measure_cost(end, dataset, parts, number=number, device=device, num_threads=num_threads)
     seconds = cost.look * number + cost.metrics * len(alphas)
@@ -65,27 +73,37 @@ def cost_of_measuring(prepared: Preparation) -> MeasuringCost:
         prepared.new_classifier(),
         prepared.rows.dataset,
         parts,
-        number=num_looks_after(parts),
+        number=num_looks_after(parts, adapts=prepared.compares_adapted),
         device=prepared.settings.device,
         num_threads=prepared.num_threads,
     )
 
 
 def training_pieces(
-    points: Sequence[GridPoint], rows: TuningRows, plan: PlanRecord, cost: MeasuringCost
+    points: Sequence[GridPoint], rows: TuningRows, plan: PlanRecord, cost: MeasuringCost, *, adapts: bool
 ) -> list[Piece]:
-    """Every point of the grid on every fold, then all that is measured."""
+    """Every point of the grid on every fold, then all that is measured.
+
+    Args:
+        points: Points of the grid.
+        rows: Rows of all folds.
+        plan: Plan with the time of all trainings.
+        cost: Cost of looking at images.
+        adapts: Whether statistics of BatchNorm are estimated on the training images of each fold, by its first training.
+    """
     epochs = [int(point.get("epochs", plan.epochs)) for point in points]
     of_epoch = (plan.expected_seconds or 0.0) / (sum(epochs) * plan.num_jobs / len(points))
     trainings: list[Piece] = []
     for parts in rows.parts:
+        before = cost.look * num_looks_to_adapt(parts) if adapts else 0.0
         for point, number in zip(points, epochs, strict=True):
             name = GridTraining(parts.fold, first_strength(point) if plan.seeks_strength else point).name
-            trainings.append(Piece((name,), of_epoch * number, TRAINING))
+            trainings.append(Piece((name,), before + of_epoch * number, TRAINING))
+            before = 0.0
             if plan.seeks_strength:
                 further = further_strengths(parts.fold, point)
                 trainings.append(Piece((further,), _USUAL_FURTHER * of_epoch * number, TRAINING))
-    looks = sum(map(num_looks_after, rows.parts))
+    looks = sum(num_looks_after(parts, adapts=adapts) for parts in rows.parts)
     metrics = Piece((METRICS,), cost.metrics * len(rows.parts), METRICS)
     return [*trainings, Piece((MEASURING,), cost.look * looks, MEASURING), metrics]
 

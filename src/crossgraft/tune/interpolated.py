@@ -37,8 +37,9 @@ class Interpolated(Result[InterpolationRecord]):
                 "split": row.split,
                 "metric": row.metric,
                 **{name: getattr(row, name) for name in ("value", "low", "high", "num_images")},
-                "cka": point.similarity.get("cka"),
-                "cka_debiased": point.similarity.get("cka_debiased"),
+                "cka": None,
+                "cka_debiased": None,
+                **point.similarity,
                 "parameter_distance": point.parameter_distance,
                 "picked": point.alpha == self.record.picked_alpha,
             }

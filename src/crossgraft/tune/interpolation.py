@@ -19,7 +19,12 @@ from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import InterpolationPoint, InterpolationRecord, Reference
-from crossgraft.tune.engine.batch_norm import estimate_statistics, moved_batch_norms
+from crossgraft.tune.engine.batch_norm import (
+    batch_norms_of,
+    estimate_statistics,
+    moved_batch_norms,
+    with_estimated_statistics,
+)
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.forecast import NETWORKS, foresee_networks
 from crossgraft.tune.measuring.drift import Compared, parameter_distance, similarity_to_source
@@ -138,12 +143,13 @@ def interpolation_curve(
         on_point: Given what each network says, in the order of α.
 
     Returns:
-        One point an α: metrics of test and val with intervals, CKA on test (both estimators), distance of the weights.
+        One point an α: metrics of test and val with intervals, CKA on test (both estimators; where there is BatchNorm, also
+        to the pretrained weights with statistics of the training images), distance of the weights.
 
     Raises:
         UsageError: The networks are not built alike, an α is outside [0, 1], or ``batch_norm`` is neither word.
 
-    Cost: for each α one forward pass of all images; no step of training.
+    Cost: for each α one forward pass of all images, and two or three of test; no step of training.
     """
     reporter = reporter or Reporter(quiet=True)
     pretrained = start if pretrained is None else pretrained
@@ -153,23 +159,24 @@ def interpolation_curve(
     points: list[InterpolationPoint] = []
     chosen = _in_order(alphas)
     estimates = batch_norm == "estimate" and bool(moved_batch_norms(start, end))
+    has_norms = bool(batch_norms_of(pretrained))
     foresee_networks(
         end, dataset, parts,
-        alphas=chosen, estimates=estimates, device=device, num_threads=num_threads, reporter=reporter,
+        alphas=chosen, estimates=estimates, adapts=has_norms, device=device, num_threads=num_threads, reporter=reporter,
     )  # fmt: skip
     with (
         reporter.part(NETWORKS),
         reporter.stage("Measuring networks between start and end", total=len(chosen), unit="networks") as stage,
     ):
+        adapted = with_estimated_statistics(pretrained, images, device=device) if has_norms else None
         for alpha in chosen:
             network = interpolate(start, end, alpha, images=images, batch_norm=batch_norm, device=device)
             predictions = predict_fold(
                 network, dataset, parts,
                 task=task, threshold_rule=threshold_rule, device=device, num_threads=num_threads,
             )  # fmt: skip
-            similarity = similarity_to_source(
-                [Compared(network.to("cpu"), parts.test, pretrained)], dataset, device=device, num_threads=num_threads
-            )
+            compared = Compared(network.to("cpu"), parts.test, pretrained, adapted)
+            similarity = similarity_to_source([compared], dataset, device=device, num_threads=num_threads)
             if on_point is not None:
                 on_point(predictions)
             rows = [row for row in evaluate_alone(predictions, dataset, task=task).metrics if row.class_name is None]

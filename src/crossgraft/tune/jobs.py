@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,10 +22,12 @@ from crossgraft.records import EpochRow, GridPointRecord, Record
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.jobs import Job, Outcome, Work
 from crossgraft.runs.names import portable_name
-from crossgraft.tune.engine.contract import TrainedEpoch, TrainingResult
+from crossgraft.tune.engine.contract import TrainingResult
+from crossgraft.tune.engine.gradient_norms import FILE_NAME, GradientNorms, read_gradient_norms
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.trainer import train
+from crossgraft.tune.epoch_rows import epoch_rows, number_or_none
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.planning.fold_data import FoldData, make_feed
 from crossgraft.tune.planning.grid import STRENGTH, GridPoint, GridTraining
@@ -49,11 +51,13 @@ class Trained:
         training: The training that was done.
         record: How it went.
         load: Gives the weights that were kept; raises ``DataError`` where they are gone or damaged.
+        gradient_norms: Norms of the gradient by step; None where they were not asked for.
     """
 
     training: GridTraining
     record: JobRecord
     load: Callable[[], dict[str, Tensor]]
+    gradient_norms: GradientNorms | None = None
 
     @property
     def kept_epoch(self) -> EpochRow:
@@ -114,8 +118,12 @@ class TrainingWork(Work[GridTraining, Trained]):
         path = self.run.path / _folder(job) / "weights.safetensors"
         if record is None or record.key != job.key or not path.is_file():
             return None
+        norms = self._norms_file(job)
+        if norms is not None and not norms.is_file():
+            return None
         shutil.rmtree(path.parent / "checkpoint", ignore_errors=True)  # of an attempt killed before it did this
-        return Trained(job.spec, record, load=lambda: read_weights(path))
+        found = None if norms is None else read_gradient_norms(norms)
+        return Trained(job.spec, record, load=lambda: read_weights(path), gradient_norms=found)
 
     def do(self, job: Job[GridTraining]) -> Trained:
         """Train, from the last checkpoint if there is one; that of a training that fails stays.
@@ -142,11 +150,13 @@ class TrainingWork(Work[GridTraining, Trained]):
             features_are_fixed=plugins.method.features_are_fixed,
             keep=prepared.keep,
             checkpoint_folder=folder,
+            gradient_norms_file=self._norms_file(job),
             configuration={"key": job.key, **self.data.networks.start_in_checkpoints},
             on_step=None if self.progress is None else self.progress.on_step,
             on_epoch=None if self.progress is None else self.progress.on_epoch,
         )
-        trained = self._keep(job, self._record(job, result, time.perf_counter() - start), classifier)
+        record = self._record(job, result, time.perf_counter() - start)
+        trained = self._keep(job, record, classifier, result.gradient_norms)
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)  # nothing is left to resume
         return trained
@@ -159,8 +169,8 @@ class TrainingWork(Work[GridTraining, Trained]):
             fold=job.spec.fold,
             values=dict(job.spec.point),
             state="done",
-            val_metric=_number(best.metrics.get(metric)),
-            val_loss=_number(best.metrics.get("loss")),
+            val_metric=number_or_none(best.metrics.get(metric)),
+            val_loss=number_or_none(best.metrics.get("loss")),
             best_epoch=result.best_epoch + 1,
             num_epochs=len(main),
             stopped_early=result.stopped_early,
@@ -169,13 +179,22 @@ class TrainingWork(Work[GridTraining, Trained]):
         history = epoch_rows(job.spec, result.history, metric=metric, best_epoch=result.best_epoch)
         return JobRecord(key=job.key, point=point, history=history, resumed=result.resumed)
 
-    def _keep(self, job: Job[GridTraining], record: JobRecord, classifier: Classifier) -> Trained:
+    def _norms_file(self, job: Job[GridTraining]) -> Path | None:
+        """Where the norms of gradients stand; None where they were not asked for, or nothing is written."""
+        asked = self.prepared.settings.log_gradient_norms
+        return self.run.path / _folder(job) / FILE_NAME if asked and self.run is not None else None
+
+    def _keep(
+        self, job: Job[GridTraining], record: JobRecord, classifier: Classifier, norms: GradientNorms | None
+    ) -> Trained:
         state = {name: value.detach().to("cpu").contiguous().clone() for name, value in classifier.state_dict().items()}
         if self.run is None:
-            return Trained(job.spec, record, load=lambda: state)
+            return Trained(job.spec, record, load=lambda: state, gradient_norms=norms)
+        if norms is not None:
+            self.run.write(f"{_folder(job)}/{FILE_NAME}", norms.csv)
         path = self.run.write(f"{_folder(job)}/weights.safetensors", safetensors.torch.save(state))
         self.run.write_record(f"{_folder(job)}/result.json", record)
-        return Trained(job.spec, record, load=lambda: read_weights(path))
+        return Trained(job.spec, record, load=lambda: read_weights(path), gradient_norms=norms)
 
     def _key(self, point: GridPoint) -> str:
         """Hash of everything that decides the result; where a run computes and how often it saves is not meant to."""
@@ -225,10 +244,11 @@ def trained_network(start: Classifier, trained: Trained) -> Classifier:
 
 
 def _miss(trained: Trained, keep: Keep) -> float:
-    """Distance from the similarity that training was to end at; a large one where it is not defined."""
+    """Distance from the similarity that training was to end at, 0 near it; a large one where it is not defined."""
     row = trained.kept_epoch
     said = {"cka_debiased": row.val_cka_debiased, "cka_debiased_adapted": row.val_cka_debiased_adapted}
-    return min(keep.miss({name: value for name, value in said.items() if value is not None}), 2.0)
+    metrics = {name: value for name, value in said.items() if value is not None}
+    return 0.0 if keep.is_near(metrics) else min(keep.distance(metrics), 2.0)
 
 
 def _comparable(trained: Trained) -> float:
@@ -249,33 +269,6 @@ def _folder_of(name: str) -> str:
     return f"jobs/{portable_name(name)}"
 
 
-def epoch_rows(
-    training: GridTraining, history: Sequence[TrainedEpoch], *, metric: str, best_epoch: int
-) -> list[EpochRow]:
-    """What the trainer says about epochs, as records; epochs count from 1, those of the head alone first."""
-    num_head = sum(row.phase == "head" for row in history)
-    return [
-        EpochRow(
-            job=training.name,
-            epoch=number,
-            stage=row.phase,
-            learning_rate=row.learning_rate,
-            train_loss=_number(row.terms.get("loss")),
-            terms={name: value for name, value in row.terms.items() if "/" in name},
-            val_loss=_number(row.metrics.get("loss")),
-            val_metric=_number(row.metrics.get(metric)),
-            val_cka=_number(row.metrics.get("cka")),
-            val_cka_debiased=_number(row.metrics.get("cka_debiased")),
-            val_cka_adapted=_number(row.metrics.get("cka_adapted")),
-            val_cka_debiased_adapted=_number(row.metrics.get("cka_debiased_adapted")),
-            metric_reason=None if _number(row.metrics.get(metric)) is not None else _why_none(row.metrics),
-            is_best=row.phase == "all" and number - num_head - 1 == best_epoch,
-            seconds=row.seconds,
-        )
-        for number, row in enumerate(history, start=1)
-    ]
-
-
 def read_weights(path: Path) -> dict[str, Tensor]:
     """Tensors of a safetensors file.
 
@@ -286,11 +279,3 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         return safetensors.torch.load_file(path)
     except (SafetensorError, OSError) as error:
         raise DataError(f"Cannot read the weights {path}: {error}. Use --overwrite to train again.") from error
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None or value != value else float(value)
-
-
-def _why_none(metrics: Mapping[str, float]) -> str:
-    return "not defined on the validation rows" if metrics else "there are no validation rows"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from itertools import pairwise
 from typing import NamedTuple
 
 from crossgraft.runs.jobs import Outcome, run_jobs
@@ -14,6 +15,8 @@ from crossgraft.tune.planning.grid import STRENGTH, GridPoint, GridTraining
 
 _STEP = 5.0
 """Factor of the strength while all that was seen lies on one side of the target."""
+_FLAT_STEPS = 2
+"""In a row, after which the target counts as out of reach: one may be noise, or too short."""
 _INSIDE = 0.1
 """Nearest to an end of an interval that is tried in it, as a share of it: a curve may be flat and then fall."""
 _LEAST_GAIN = 0.005
@@ -27,8 +30,15 @@ class Tried(NamedTuple):
 
     Attributes:
         strength: Factor of the terms.
-        similarity: Debiased CKA after its last epoch.
+        similarity: Debiased CKA after its last epoch; None where training failed, or features have collapsed.
     """
+
+    strength: float
+    similarity: float | None
+
+
+class _Ended(NamedTuple):
+    """One training that came to its end."""
 
     strength: float
     similarity: float
@@ -38,7 +48,8 @@ def next_strength(target: float, tried: Sequence[Tried]) -> float | None:
     """The strength to try next; None where the target is reached, or out of reach.
 
     First 1, as the regulariser says itself; then five times more or less until the target lies between two trainings; then
-    a point on the straight line between these two over the logarithm of the strength. Strengths have three digits.
+    a point on the straight line between these two over the logarithm of the strength; halfway to a strength that is too much
+    for training. Strengths have three digits.
 
     >>> next_strength(0.8, [])
     1.0
@@ -48,29 +59,39 @@ def next_strength(target: float, tried: Sequence[Tried]) -> float | None:
     0.669
     >>> next_strength(0.8, [Tried(1.0, 0.9), Tried(0.2, 0.5), Tried(0.669, 0.81)]) is None
     True
+    >>> next_strength(0.8, [Tried(1.0, 0.6), Tried(5.0, None)])
+    2.24
     """
     if not tried:
         return 1.0
-    if len(tried) >= MOST_TRAININGS or any(abs(each.similarity - target) <= TOLERANCE for each in tried):
+    ended = [_Ended(each.strength, each.similarity) for each in tried if each.similarity is not None]
+    if not ended or len(tried) >= MOST_TRAININGS or any(abs(each.similarity - target) <= TOLERANCE for each in ended):
         return None
-    below = [each for each in tried if each.similarity < target]
-    above = [each for each in tried if each.similarity > target]
+    below = [each for each in ended if each.similarity < target]
+    above = [each for each in ended if each.similarity > target]
+    too_much = min((each.strength for each in tried if each.similarity is None), default=math.inf)
     if not above:
-        return _farther(sorted(below), _STEP)
+        return _farther(sorted(below), _STEP, too_much)
     if not below:
-        return _farther(sorted(above, reverse=True), 1 / _STEP)
+        return _farther(sorted(above, reverse=True), 1 / _STEP, too_much)
     low, high = max(below, key=lambda each: each.similarity), min(above, key=lambda each: each.similarity)
     share = (target - low.similarity) / (high.similarity - low.similarity)
-    share = min(max(share, _INSIDE), 1 - _INSIDE)
-    start, end = math.log(low.strength), math.log(high.strength)
-    return None if abs(end - start) < math.log(_NARROW) else _rounded(math.exp(start + share * (end - start)))
+    return _between(low.strength, high.strength, min(max(share, _INSIDE), 1 - _INSIDE))
 
 
-def _farther(tried: Sequence[Tried], factor: float) -> float | None:
-    """Beyond the last of them, unless the step to it changed next to nothing."""
-    if len(tried) > 1 and abs(tried[-1].similarity - tried[-2].similarity) < _LEAST_GAIN:
+def _farther(ended: Sequence[_Ended], factor: float, too_much: float) -> float | None:
+    """Beyond the last of them, unless the steps to it changed next to nothing; before what was too much."""
+    steps = pairwise(each.similarity for each in ended[-_FLAT_STEPS - 1 :])
+    if len(ended) > _FLAT_STEPS and all(abs(after - before) < _LEAST_GAIN for before, after in steps):
         return None
-    return _rounded(tried[-1].strength * factor)
+    farther = ended[-1].strength * factor
+    return _rounded(farther) if farther < too_much else _between(ended[-1].strength, too_much, 0.5)
+
+
+def _between(first: float, second: float, share: float) -> float | None:
+    """A point on the way from one strength to another; None where there is next to nothing between them."""
+    start, end = math.log(first), math.log(second)
+    return None if abs(end - start) < math.log(_NARROW) else _rounded(math.exp(start + share * (end - start)))
 
 
 def _rounded(strength: float) -> float:
@@ -106,7 +127,7 @@ def _search_strength(
     keep_going: bool,
     told: Callable[[Outcome[GridTraining, Trained]], object],
 ) -> list[TrainingOutcome]:
-    """Train with one strength after the other; one that fails after the first ends the search with a reason."""
+    """Train with one strength after the other; one that fails after the first is a reason, and too much."""
     outcomes: list[TrainingOutcome] = []
     tried: list[Tried] = []
     with ExitStack() as around:
@@ -116,8 +137,6 @@ def _search_strength(
                 around.enter_context(work.progress.further(job.spec))
             outcomes += run_jobs([job], work, keep_going=keep_going or bool(outcomes), told=told)
             similarity = None if outcomes[-1].result is None else _at_the_end(outcomes[-1].result, keep)
-            if similarity is None:
-                break
             tried.append(Tried(strength, similarity))
     return outcomes
 

@@ -11,6 +11,7 @@ from crossgraft.data import Dataset, Split
 from crossgraft.data.leakage import count_shared_groups, leakage_in_words
 from crossgraft.data.splits import PARTS, Part
 from crossgraft.records import SplitRow
+from crossgraft.words.formatting import joined
 
 Rows = Int64[np.ndarray, " _"]
 
@@ -67,7 +68,10 @@ class TuningRows:
     @property
     def split_in_words(self) -> str:
         """Where each part comes from."""
-        return "; ".join(f"{part}: {origin}" for part, origin in self.origins.items())
+        parts_of: dict[str, list[str]] = {}
+        for part, origin in self.origins.items():
+            parts_of.setdefault(origin, []).append(part)
+        return "; ".join(f"{joined(parts)}: {origin}" for origin, parts in parts_of.items())
 
     @property
     def has_val(self) -> bool:

@@ -10,6 +10,8 @@ from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.records import EpochRow, MetricRecord, Record, TuningRecord
 from crossgraft.result import EXIT_PARTIAL, Result
+from crossgraft.tune.engine.gradient_norms import FILE_NAME as NORMS_FILE
+from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.predictions import Predictions
 from crossgraft.tune.saving.saved_model import SavedModel
@@ -36,12 +38,14 @@ class FineTuningResult(Result[TuningRecord]):
         classifier: The selected model in eval mode on the CPU; None with folds, which give one model each.
         fitted: The same with its classes, temperature and thresholds, as ``load_saved_model`` would read it; None with folds.
         predictor: ``crossgraft.predict``, where ``fine_tune`` made the result.
+        norms: Norms of gradients of each training, by its name; empty without ``log_gradient_norms``.
     """
 
     plan: Plan = field(kw_only=True)
     classifier: Classifier | None = None
     fitted: SavedModel | None = None
     predictor: Callable[..., Predictions] | None = field(default=None, kw_only=True)
+    norms: Mapping[str, GradientNorms] = field(default_factory=dict[str, GradientNorms], kw_only=True)
 
     def predict(self, images: object, **options: Any) -> Predictions:
         """What the model says about images; nothing needs to have been written for it.
@@ -116,6 +120,21 @@ class FineTuningResult(Result[TuningRecord]):
     def history(self) -> pd.DataFrame:
         """One row per epoch of each training: learning curves."""
         return epoch_frame(self.record.history)
+
+    def gradient_norms(self) -> pd.DataFrame:
+        """One row per training, step and building block: L2 norm of the gradient before clipping, and its moving average.
+
+        No rows without ``log_gradient_norms``.
+        """
+        import pandas as pd
+
+        rows = [(job, *row) for job, norms in self.norms.items() for row in norms.rows()]
+        return pd.DataFrame(rows, columns=["job", "step", "block", "norm", "ema"])
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Tables of a run directory, by file name."""
+        norms = {NORMS_FILE: self.gradient_norms()} if self.norms else {}
+        return {"history.csv": self.history(), "metrics.csv": self.to_frame(), **norms}
 
     def _most_important(self) -> pd.DataFrame:
         frame = self.to_frame()

@@ -13,6 +13,7 @@ from crossgraft.records import KnownResult, TuningRecord
 from crossgraft.runs import add_known_results, read_known_results
 from crossgraft.runs.secondary import secondary
 from crossgraft.tune.parts import TuningRows
+from crossgraft.tune.planning.grid import STRENGTH
 from crossgraft.words.formatting import counted
 
 _NOT_STATED = "not stated"
@@ -68,10 +69,10 @@ def protocol_of(record: TuningRecord, options: TuneOptions) -> str:
 
     Settings that were asked for belong to the protocol.
     """
-    slots = [plugin.spelling for plugin in record.plugins]
+    slots = [plugin.used for plugin in record.plugins]
     head_first = ["head first"] if any(row.stage == "head" for row in record.history) else []
     asked = [f"{name} {getattr(options, name)}" for name in _asked(options)]
-    points = dict.fromkeys(_in_words(row.values) for row in record.grid if row.values)
+    points = dict.fromkeys(said for row in record.grid if (said := _in_words(row.values)))
     grid = [f"best of {' or '.join(points)}"] if points else []
     how = ", ".join([*slots, *head_first, *asked, *grid])
     return f"{how}; {_rows_in_words(record, options)}, picked by {record.selection_metric}"
@@ -99,4 +100,5 @@ def _rows_in_words(record: TuningRecord, options: TuneOptions) -> str:
 
 
 def _in_words(values: Mapping[str, float | int | str]) -> str:
-    return ",".join(f"{name}={value}" for name, value in values.items())
+    """A point of the grid; what --keep found is no setting, and differs between models."""
+    return ",".join(f"{name}={value}" for name, value in values.items() if name != STRENGTH)

@@ -19,6 +19,7 @@ from crossgraft.records import LooksRecord, SavedModelRecord, Thumbnail, TuningR
 from crossgraft.runs import Publish, RunDirectory
 from crossgraft.runs.jobs import num_read_back, results_of
 from crossgraft.tune.assemble import assemble_record, prediction_table, record_of_fold
+from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.forecast import MEASURING, METRICS, foresee
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Trained, TrainingOutcome, TrainingWork, pick, trained_network
@@ -103,7 +104,7 @@ def train_and_evaluate(
         )
         if prepared.options.ledger:
             record = record.model_copy(update={"looks": _count_look(prepared, record, finished, reporter)})
-        tuned = FineTuningResult(record, plan=plan)
+        tuned = FineTuningResult(record, plan=plan, norms=_gradient_norms(outcomes))
         if not of_folds:
             (fold,) = finished
             tuned = replace(tuned, classifier=fold.classifier, fitted=_in_memory(prepared, record, fold))
@@ -133,8 +134,15 @@ def _run_jobs(
         work = TrainingWork(prepared, prepared.fold_data(parts), run, progress)
         outcomes.append((work.data.networks, run_trainings(work, keep_going=num_jobs > 1, told=tell)))
     if before := sum(num_read_back(of_fold) for _, of_fold in outcomes):
-        reporter.say(f"{before} of {num_jobs} trainings were done before.")
+        made = sum(len(of_fold) for _, of_fold in outcomes)
+        reporter.say(f"{before} of {made} trainings were done before.")
     return outcomes
+
+
+def _gradient_norms(outcomes: Sequence[tuple[FoldNetworks, list[TrainingOutcome]]]) -> dict[str, GradientNorms]:
+    """Those of every training that logged them, by its name."""
+    trained = [each for _, of_fold in outcomes for each in results_of(of_fold)]
+    return {each.training.name: each.gradient_norms for each in trained if each.gradient_norms is not None}
 
 
 def _finish_fold(
@@ -226,7 +234,7 @@ def _write(
         run,
         record,
         reporter,
-        tables={"history.csv": tuned.history(), "metrics.csv": tuned.to_frame(), "predictions.csv": table},
+        tables={**tuned.tables(), "predictions.csv": table},
         split=rows.split_record(),
         thumbnails=None if options.no_images else lambda: _thumbnails(record, rows),
     )

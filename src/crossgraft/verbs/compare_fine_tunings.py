@@ -25,8 +25,15 @@ from crossgraft.tune.tracking import open_tracking
 from crossgraft.tune.variants.comparison import FineTuningComparison
 from crossgraft.tune.variants.curves import draw_curves
 from crossgraft.tune.variants.differences import MeasuredImages
+from crossgraft.tune.variants.layer_pca import find_layer, layer_pca
 from crossgraft.tune.variants.study import Study, foresee, plan_all, variant_options
-from crossgraft.tune.variants.summary import intervals_in_words, measure_variants, notes_on, summarise
+from crossgraft.tune.variants.summary import (
+    intervals_in_words,
+    measure_variants,
+    missed_targets,
+    notes_on,
+    summarise,
+)
 from crossgraft.tune.variants.trainings import DoneTraining, train_all
 from crossgraft.tune.variants.variant import Entry, Variant, read_variants
 from crossgraft.verbs._data_first import data_errors_first
@@ -100,12 +107,13 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
         checks = checks_of_rows(rows, strict=options.strict, reporter=run.reporter)
         seeds = [options.seed + number for number in range(options.seeds)]
         study = Study(rows, checks, request, variants, seeds, run.reporter)
+        layer = None if options.layer_pca is None else find_layer(study, options.layer_pca)
         plan = plan_all(study, directory)
         if directory is None:
             return FineTuningComparison(plan=plan)
         foresee(study, plan, directory)
         done = train_all(study, plan, directory, tracking, publish)
-        result = FineTuningComparison(_record(study, done, directory), plan=plan)
+        result = FineTuningComparison(_record(study, done, directory, layer), plan=plan)
         return _write(result, study, directory, is_kept=options.out is not None)
 
 
@@ -170,11 +178,14 @@ def _directory(
             yield directory
 
 
-def _record(study: Study, done: Sequence[DoneTraining], run: RunDirectory) -> FineTuningComparisonRecord:
+def _record(
+    study: Study, done: Sequence[DoneTraining], run: RunDirectory, layer: str | None
+) -> FineTuningComparisonRecord:
     first = next(each.record for each in done if each.record is not None)
     rows = study.rows
     metric = rows.dataset.task.primary_metric
     images = MeasuredImages.of(rows.dataset.take(rows.parts[0].test), metric)
+    measured = measure_variants(done, images)
     curves, reason = draw_curves(study, done, metric, run)
     data = replace(rows.dataset, split_method=rows.split_in_words)
     references = {each.text: each for one in done if one.record is not None for each in one.record.references}
@@ -189,15 +200,19 @@ def _record(study: Study, done: Sequence[DoneTraining], run: RunDirectory) -> Fi
         model=first.model.model_copy(update={"from_scratch": False}),
         seeds=list(study.seeds),
         primary_metric=metric,
-        variants=summarise(measure_variants(done, images), curves, images),
+        variants=summarise(measured, curves, images),
         trainings=[each.row for each in done],
         interpolation=[curve.record for curve in curves],
+        layer_pca=None if layer is None else layer_pca(study, done, layer),
         interpolation_reason=reason,
         looks=max(counted_looks, key=lambda looks: looks.number, default=None),
         interval_words=intervals_in_words(len(study.seeds)),
         seconds=sum(each.row.seconds for each in done),
         checks=study.checks,
-        warnings=[f"{each.variant.name} with seed {each.seed} failed: {each.row.reason}" for each in failed],
+        warnings=[
+            *(f"{each.variant.name} with seed {each.seed} failed: {each.row.reason}" for each in failed),
+            *missed_targets(measured),
+        ],
         notes=notes_on(study, curves),
         references=[*references.values(), _JACKKNIFE],
     )

@@ -149,17 +149,24 @@ def _is_unknown(row: ComparedVariantRecord, best: ComparedVariantRecord) -> bool
 
 def _keeper(rows: list[ComparedVariantRecord]) -> ComparedVariantRecord | None:
     """The variant whose features changed least, among the best and those that may be as good."""
-    known = [row for row in rows if row.cka_debiased.value is not None]
-    return max(known, key=lambda row: row.cka_debiased.value or 0.0) if known else None
+    known = [row for row in rows if _kept(row) is not None]
+    return max(known, key=lambda row: _kept(row) or 0.0) if known else None
+
+
+def _kept(row: ComparedVariantRecord) -> float | None:
+    """Debiased CKA to the network that training started from, which has statistics of these images with ``adapt``."""
+    found = row.cka_debiased_adapted if row.batch_norm == "adapt" else row.cka_debiased
+    return None if found is None else found.value
 
 
 def _kept_in_words(
     keeper: ComparedVariantRecord, best: ComparedVariantRecord, record: FineTuningComparisonRecord
 ) -> str:
-    alike = f"debiased CKA {NUMBERS(keeper.cka_debiased.value)}"
+    adapted = " to the adapted network" if keeper.batch_norm == "adapt" else ""
+    alike = f"debiased CKA{adapted} {NUMBERS(_kept(keeper))}"
     full = record.full
-    if full is not None and full is not keeper and full.cka_debiased.value is not None:
-        alike += f" against {NUMBERS(full.cka_debiased.value)} of {full.variant}{_moved_statistics(keeper, full)}"
+    if full is not None and full is not keeper and _kept(full) is not None:
+        alike += f" against {NUMBERS(_kept(full))} of {full.variant}{_moved_statistics(keeper, full)}"
     if keeper is best:
         return f"Of those that may be best, {best.variant} also keeps most of the pretrained features ({alike})."
     return f"Of those that may be best, {keeper.variant} keeps most of the pretrained features ({alike})."

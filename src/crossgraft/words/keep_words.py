@@ -12,12 +12,12 @@ _LARGE = 100  # factors from here on are shown as whole numbers
 
 
 def kept_in_words(keep: KeepRecord) -> str:
-    """What was asked for, what was reached, and what it took.
+    """What was asked for, what was found, and what it took.
 
     >>> kept_in_words(KeepRecord(target=0.8, found=[0.79], strengths=[3.25], tolerance=0.03))
-    'debiased CKA of 0.8 on val asked for, 0.790 reached; terms that keep features × 3.2'
+    'debiased CKA of 0.8 on val asked for, 0.790 found; terms that keep features × 3.2'
     """
-    reached = "not defined" if not (known := _known(keep)) else f"{_range([_NUMBERS(each) for each in known])} reached"
+    reached = "not defined" if not (known := _known(keep)) else f"{_range([_NUMBERS(each) for each in known])} found"
     strength = _range([strength_in_words(each) for each in sorted(keep.strengths)])
     return f"debiased CKA of {keep.target:g} on val asked for, {reached}; terms that keep features × {strength}"
 
@@ -38,18 +38,25 @@ def missed_in_words(keep: KeepRecord, batch_norm: BatchNormRecord | None = None)
         keep: The similarity that was to be kept, which is not the one that was found.
         batch_norm: What BatchNorm did; frozen statistics are advised only where they moved.
     """
-    found = _known(keep)
-    if not found:
+    missed = [value for value in _known(keep) if abs(value - keep.target) > keep.tolerance]
+    num_undefined = keep.found.count(None)
+    said: list[str] = []
+    if missed:
+        several = f"{len(missed)} of {len(keep.found)} models that were kept have"
+        models = "the model that was kept has" if len(keep.found) == 1 else several
+        reached = _range([_NUMBERS(value) for value in missed])
+        said.append(f"--keep {keep.target:g} was not reached: {models} a debiased CKA of {reached} on val.")
+    if num_undefined:
+        models = "" if len(keep.found) == 1 else f" for {num_undefined} of {len(keep.found)} models"
         reason = "there are too few images, or features have collapsed"
-        return f"--keep {keep.target:g}: the similarity on val is not defined; {reason}."
-    reached = _range([_NUMBERS(value) for value in found])
-    moves = batch_norm is not None and bool(batch_norm.num_layers) and batch_norm.effective_mode != "frozen"
-    if found[0] < keep.target:
+        said.append(f"--keep {keep.target:g}: the similarity on val is not defined{models}; {reason}.")
+    if any(value < keep.target for value in missed):
+        moves = batch_norm is not None and bool(batch_norm.num_layers) and batch_norm.effective_mode != "frozen"
         frozen = ", or --batch-norm frozen" if moves else ""
-        advice = f"Give more epochs or a lower --learning-rate{frozen}."
-    else:
-        advice = "The features keep more than that by themselves; a higher --learning-rate would move them."
-    return f"--keep {keep.target:g} was not reached: the model that was kept has a debiased CKA of {reached} on val. {advice}"
+        said.append(f"Where less was kept, give more epochs or a lower --learning-rate{frozen}.")
+    if any(value > keep.target for value in missed):
+        said.append("Where more was kept, features stay by themselves; a higher --learning-rate would move them.")
+    return " ".join(said)
 
 
 def _known(keep: KeepRecord) -> list[float]:

@@ -86,9 +86,14 @@ def meaning_of(
     if from_scratch or batch_norm is None:
         return f"{alone}."
     if batch_norm.effective_mode == "frozen":
+        changed = (
+            f"so features hardly changed (debiased CKA {NUMBERS(tuned)})"
+            if 1 - tuned <= _LITTLE
+            else f"so it is the training of its weights that changed the features (debiased CKA {NUMBERS(tuned)})"
+        )
         return (
-            "The BatchNorm statistics stayed those of the pretrained network, so it is the training of its weights that changed "
-            f"the features (debiased CKA {NUMBERS(tuned)}). {alone}; that is part of the values marked as adapted."
+            f"The BatchNorm statistics stayed those of the pretrained network, {changed}. {alone}; that is part of the values "
+            "marked as adapted."
         )
     weights = (
         f"What training changed is in the values marked as adapted ({NUMBERS(similarity.get('cka_debiased_adapted'))})."

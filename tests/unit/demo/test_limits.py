@@ -87,7 +87,7 @@ def test_they_say_that_the_models_are_toys_and_what_the_test_is(limits):
             {"weighted_kendall": 0.7, "low": 0.3, "high": 0.9},
             "of +0.70, 95 % interval [+0.30, +0.90]: better than chance",
         ),
-        ({"weighted_kendall": 0.4, "low": -0.1, "high": 0.9}, "[-0.10, +0.90]: this does not show"),
+        ({"weighted_kendall": 0.4, "low": -0.1, "high": 0.9}, "[−0.10, +0.90]: this does not show"),
         (
             {"weighted_kendall": 0.4, "reason": "no interval: two models"},
             "of +0.40, without an interval: no interval: two",
@@ -132,8 +132,8 @@ def test_pretraining_is_compared_with_random_weights(limits):
     # Two of the three are far better than the control, which is right on 0.6 of the images.
     expected = f"the net reaches {shares(0.6).mean():.3f}. Of its 3 pretrained versions, 2 can be said to do better"
     assert expected in sentence()
-    assert "reaches 1.000. Of its 3 pretrained versions, 0 can" in sentence(**{CONTROL: np.ones(100)})
+    assert "reaches 1.000. Of its 3 pretrained versions, none can" in sentence(**{CONTROL: np.ones(100)})
     # One image more is right: better, but not by more than the interval.
     slightly_worse = shares(0.9)
     slightly_worse[np.argmax(slightly_worse)] = 0
-    assert "Of its 3 pretrained versions, 0 can" in sentence(**{CONTROL: slightly_worse})
+    assert "Of its 3 pretrained versions, none can" in sentence(**{CONTROL: slightly_worse})

@@ -30,7 +30,7 @@ def test_a_similarity_that_was_asked_for_is_in_every_place(squares, tmp_path):
     kept = next(row for row in record.history if row.is_best and row.job == picked.job)
     assert (record.keep.target, record.keep.found) == (0.97, [kept.val_cka_debiased])
     assert record.keep.strengths == [picked.values["strength"]]
-    assert "with a debiased CKA on val within 0.03 of 0.97" in record.selection_rule
+    assert "the debiased CKA on val stayed within 0.03 of 0.97" in record.selection_rule
     table = pd.read_csv(tmp_path / "run" / "history.csv")
     assert table.val_cka_debiased_adapted.tolist() == pytest.approx(
         [row.val_cka_debiased_adapted for row in record.history]

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from crossgraft import export_model, fine_tune
 from crossgraft.data import dataset_from_arrays
-from crossgraft.errors import UsageError
+from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.adapted import write_peft_adapter
 from crossgraft.progress import Reporter
 from crossgraft.records import TuningRecord
@@ -259,15 +259,24 @@ def test_statistics_that_another_machine_rounds_otherwise_do_not_refuse_its_chec
     assert "going on at" in said.getvalue()
 
 
-def test_training_goes_on_from_an_adapter_with_adapted_statistics(folder, tmp_path):
+def test_statistics_are_not_those_of_a_network_with_an_adapter_in_it(folder, tmp_path):
     first = fine_tune(squares(), **FAST, method="lora:r=2")
-    adapter = write_peft_adapter(first.classifier, tmp_path / "adapter")
-    call = {"method": "lora", "adapter": adapter, "regularizer": "repsim", "batch_norm": "adapt"}
-    second = fine_tune(squares(), **FAST, **call)
-    statistics = {name: value for name, value in second.classifier.body.state_dict().items() if "running" in name}
-    expected = estimated().body.state_dict()
-    assert len(statistics) == 4
-    assert all(torch.equal(value, expected[name]) for name, value in statistics.items())
-    similarity = second.record.similarity
-    assert similarity["cka_untouched"] == pytest.approx(record_of(folder, "linear").similarity["cka_untouched"])
-    assert max(similarity["cka"], similarity["cka_adapted"]) < 0.99999
+    call = {
+        **FAST,
+        "method": "lora",
+        "adapter": write_peft_adapter(first.classifier, tmp_path / "adapter"),
+        "plan": True,
+    }
+    with pytest.raises(
+        UsageError, match=r"--batch-norm adapt estimates the statistics of the pretrained network.*--adapter"
+    ):
+        fine_tune(squares(), **call, batch_norm="adapt")
+    with pytest.raises(UsageError, match=r"--keep 0\.8 is a similarity to the pretrained network.*--adapter"):
+        fine_tune(squares(), **call, regularizer="repsim", keep=0.8)
+    assert fine_tune(squares(), **call, batch_norm="frozen").plan.record.settings["batch norm"] == "frozen"
+
+
+@pytest.mark.parametrize("mode", ["Frozen", "train ", True, 0])
+def test_a_mode_that_does_not_exist_is_refused(folder, mode):
+    with pytest.raises(UnknownNameError, match="mode of BatchNorm"):
+        fine_tune(squares(), **FAST, batch_norm=mode, plan=True)

@@ -275,6 +275,16 @@ def test_results_of_other_settings_are_of_another_protocol():
     assert "best of learning_rate=0.01 or learning_rate=0.02;" in read_known_results()[2].protocol
 
 
+def test_what_keep_finds_is_no_setting_and_what_a_name_stands_for_is(tmp_path):
+    """Strengths differ from model to model of one study; ``repsim`` has meant something else before."""
+    found = {"regularizer": "repsim", "keep": 0.5, "learning_rate": 1e-9}
+    record = fine_tune(squares(), **FAST, **found).record
+    assert len(record.grid) > 1
+    (row,) = read_known_results()
+    assert row.protocol.startswith("full, repsim:mode=cka,weight=0.3, light, cross_entropy, ")
+    assert "keep 0.5" in row.protocol and "strength" not in row.protocol and "best of" not in row.protocol
+
+
 def test_each_fold_decides_with_its_own_threshold(tmp_path):
     """Another fold's threshold may be fitted to the very row; and the tables must agree."""
     rng = np.random.default_rng(4)

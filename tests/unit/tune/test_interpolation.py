@@ -14,6 +14,7 @@ from crossgraft.errors import UsageError
 from crossgraft.metrics import auc
 from crossgraft.records import InterpolationPoint, MetricRecord
 from crossgraft.seeding import torch_generator
+from crossgraft.tune.engine.batch_norm import with_estimated_statistics
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.interpolation import (
     interpolate,
@@ -234,7 +235,9 @@ def test_the_curve_measures_each_network_as_it_is():
     ]
     assert distance == pytest.approx(np.sqrt(sum(squares_of)), rel=1e-5)
     assert [point.parameter_distance for point in record.points] == pytest.approx([0, distance / 2, distance])
-    assert record.points[0].similarity == {"cka": pytest.approx(1), "cka_debiased": pytest.approx(1)}
+    assert {name: record.points[0].similarity[name] for name in ("cka", "cka_debiased")} == pytest.approx(
+        {"cka": 1, "cka_debiased": 1}
+    )
     assert record.points[2].similarity["cka"] < 0.999
     assert (record.num_batch_norms, record.batch_norm) == (1, "estimate")
 
@@ -249,6 +252,29 @@ def test_features_and_weights_are_compared_with_the_pretrained_network_that_is_g
     assert first.similarity["cka"] < 0.999
     assert first.parameter_distance == pytest.approx(parameter_distance(pretrained, start))
     assert first.parameter_distance > 1
+
+
+def test_batch_norm_adds_what_its_statistics_do_which_are_estimated_once(monkeypatch):
+    start, end, data, parts = small_classifier("cnn"), moved("cnn", scale=0.1), squares(), parts_of()
+    images = images_of(data.take(parts.train), start)
+    adapted = with_estimated_statistics(start, images, device="cpu")
+    asked = []
+
+    def counted(*given, **options):
+        asked.append(given)
+        return with_estimated_statistics(*given, **options)
+
+    monkeypatch.setattr("crossgraft.tune.interpolation.with_estimated_statistics", counted)
+    points = interpolation_curve(start, end, data, parts, alphas=[0, 0.5, 1]).points
+    assert len(asked) == 1
+    for point in points:
+        network = interpolate(start, end, point.alpha, images=images)
+        compared = [Compared(network, parts.test, start, adapted)]
+        expected = similarity_to_source(compared, data, device="cpu", num_threads=1)
+        assert point.similarity == pytest.approx(expected)
+    assert points[0].similarity["cka_debiased_adapted"] == pytest.approx(points[0].similarity["cka_debiased_untouched"])
+    plain = interpolation_curve(small_classifier("vit"), moved("vit", scale=0.1), data, parts, alphas=[1]).points[0]
+    assert set(plain.similarity) == {"cka", "cka_debiased"}
 
 
 def test_test_rows_decide_nothing():

@@ -23,12 +23,12 @@ from crossgraft.tune.engine.contract import TrainedEpoch
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.epoch_rows import epoch_rows
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.jobs import (
     JobRecord,
     Trained,
     TrainingWork,
-    epoch_rows,
     pick,
     point_of,
     read_weights,

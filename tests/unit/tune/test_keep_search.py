@@ -19,8 +19,15 @@ from crossgraft.tune.keep_search import Tried, next_strength
         ([(1, 0.84)], 0.2),  # too similar: weaker
         ([(1, 0.5)], 5.0),
         ([(1, 0.5), (5, 0.6)], 25.0),
-        ([(1, 0.5), (5, 0.503)], None),  # out of reach
-        ([(1, 0.99), (0.2, 0.988)], None),  # nothing moves them
+        ([(1, 0.5), (5, 0.503)], 25.0),  # one flat step may be noise
+        ([(1, 0.5), (5, 0.503), (25, 0.504)], None),  # out of reach
+        ([(1, 0.5), (5, 0.503), (25, 0.6)], 125.0),
+        ([(1, 0.99), (0.2, 0.988), (0.04, 0.989)], None),  # nothing moves them
+        ([(1, None)], None),
+        ([(1, 0.5), (5, None)], math.sqrt(5)),  # too much: halfway on a logarithmic scale
+        ([(1, 0.5), (5, 0.6), (25, None)], math.sqrt(125)),
+        ([(1, 0.5), (5, None), (2.24, 0.9)], math.exp(0.75 * math.log(2.24))),
+        ([(1, 0.5), (5, None), (4.8, 0.6)], None),
         ([(1, 0.99), (0.2, 0.98)], 0.04),
         ([(1, 0.9), (0.2, 0.7)], math.sqrt(0.2)),  # half of the way, on a logarithmic scale
         ([(1, 0.9), (0.2, 0.1)], math.exp(0.125 * math.log(0.2))),

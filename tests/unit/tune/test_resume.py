@@ -62,6 +62,12 @@ SCENARIOS = {
         {"rho_sim": True, "head_first": True},
         "full",
     ),
+    "norms of gradients, between and in their files": (
+        "dropout",
+        [{"after step": ["all", 4]}, {"half of write": 2}, {"after rename": 1}, {"after rename": 2}],
+        {"log_gradient_norms": True},
+        "full",
+    ),
     "adaptformer with dropout, head first": (
         "vit",
         [{"after step": ["head", 2]}, {"after step": ["all", 5]}],
@@ -99,7 +105,8 @@ def test_a_killed_run_ends_like_a_whole_one(outcomes, name):
     root, attempts, said = outcomes
     kills = [code for attempt, code in attempts if Path(attempt["folder"]) == root / name / "killed"]
     assert kills == [signal.SIGKILL] * len(SCENARIOS[name][1]) + [0], said
-    for file in ("final.safetensors", "final.json"):
+    norms = ["gradient_norms.csv"] if "log_gradient_norms" in str(SCENARIOS[name]) else []
+    for file in ("final.safetensors", "final.json", *norms):
         assert (root / name / "whole" / file).read_bytes() == (root / name / "killed" / file).read_bytes()
 
 
@@ -110,4 +117,5 @@ def test_nothing_half_written_is_left(outcomes):
             "checkpoint.safetensors",
             "final.json",
             "final.safetensors",
+            *(["gradient_norms.csv"] if "norms of gradients" in folder.parent.name else []),
         ]

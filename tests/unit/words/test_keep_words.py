@@ -17,7 +17,7 @@ def norms(mode, num_moving, num_layers=19):
 def test_folds_are_a_range_and_what_is_not_defined_is_said():
     folds = keep(0.81, 0.784, None, strengths=[0.5, 120.4, 3.0])
     assert kept_in_words(folds) == (
-        "debiased CKA of 0.8 on val asked for, 0.784 to 0.810 reached; terms that keep features × 0.5 to 120"
+        "debiased CKA of 0.8 on val asked for, 0.784 to 0.810 found; terms that keep features × 0.5 to 120"
     )
     assert "asked for, not defined; terms" in kept_in_words(keep(None))
 
@@ -39,7 +39,7 @@ def test_a_near_miss_does_not_look_like_a_hit():
 )
 def test_frozen_statistics_are_advised_only_where_they_moved(batch_norm, advises_frozen):
     said = missed_in_words(keep(0.5), batch_norm)
-    assert "Give more epochs or a lower --learning-rate" in said
+    assert "give more epochs or a lower --learning-rate" in said
     assert ("--batch-norm frozen" in said) == advises_frozen
     assert "--batch-norm" not in missed_in_words(keep(0.99), batch_norm)
 
@@ -47,3 +47,13 @@ def test_frozen_statistics_are_advised_only_where_they_moved(batch_norm, advises
 def test_features_that_keep_more_or_say_nothing_are_told_apart():
     assert "a higher --learning-rate would move them" in missed_in_words(keep(0.95))
     assert "is not defined" in missed_in_words(keep(None))
+
+
+def test_advice_is_about_the_folds_that_miss():
+    too_much = missed_in_words(keep(0.79, 0.95))
+    assert "1 of 2 models that were kept have a debiased CKA of 0.950 on val" in too_much
+    assert "a higher --learning-rate" in too_much and "more epochs" not in too_much
+    undefined = missed_in_words(keep(0.8, None))
+    assert "is not defined for 1 of 2 models" in undefined and "was not reached" not in undefined
+    both = missed_in_words(keep(0.5, 0.95, 0.8))
+    assert "2 of 3 models" in both and "a higher --learning-rate" in both and "more epochs" in both

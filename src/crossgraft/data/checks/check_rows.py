@@ -11,13 +11,21 @@ from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord, FindingRecord
 
 
-def check_rows(dataset: Dataset, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:
+def check_rows(dataset: Dataset, *, strict: bool, reporter: Reporter, part: str = "") -> list[CheckRecord]:
     """What the checks of single rows find, for the report; warnings are shown at once, and no other row is opened.
+
+    Args:
+        dataset: The rows.
+        strict: Whether what is unsound is refused.
+        reporter: Reporter of warnings.
+        part: What these rows are of all that the report is about, in words; each title says it. Empty: all of it.
 
     Raises:
         DataError: Something is unsound, and ``strict`` is on.
     """
-    return _tell(findings_of_rows(dataset), strict=strict, reporter=reporter)
+    found = findings_of_rows(dataset)
+    named = [each.model_copy(update={"title": f"{each.title} ({part})"}) for each in found] if part else found
+    return _tell(named, strict=strict, reporter=reporter)
 
 
 def check_splits(dataset: Dataset, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:

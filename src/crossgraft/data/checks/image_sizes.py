@@ -8,7 +8,7 @@ from crossgraft.data.checks._finding import finding
 from crossgraft.data.checks.survey import Survey
 from crossgraft.data.inspection import summarise_kinds
 from crossgraft.records import FindingRecord
-from crossgraft.words.formatting import count, counted, percent
+from crossgraft.words.formatting import counted, percent
 
 USUAL_INPUT = 224
 """Pixels a side that most pretrained models were trained on."""
@@ -31,7 +31,7 @@ def _kinds(survey: Survey) -> FindingRecord:
     kinds = summarise_kinds(fact.kind for fact in facts)
     depths = {" ".join(kind.split(" ")[1:]) for kind in kinds}
     grey = sum(fact.kind.split(" ")[1] == "RGB" and fact.digest != fact.picture for fact in facts)
-    text = "; ".join(f"{kind}: {count(number)}" for kind, number in kinds.items()) + "."
+    text = "; ".join(f"{kind} ({counted(number, 'image')})" for kind, number in kinds.items()) + "."
     if grey:
         text += f" {counted(grey, 'RGB image')} {'holds' if grey == 1 else 'hold'} a plainer picture (grey, or 8 bits)."
     if len(depths) < 2:

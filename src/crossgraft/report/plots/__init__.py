@@ -5,8 +5,14 @@ from crossgraft.report.plots.class_balance import class_balance_figure as class_
 from crossgraft.report.plots.confusion import MOST_CLASSES as MOST_CONFUSED_CLASSES
 from crossgraft.report.plots.confusion import confusion_figure as confusion_figure
 from crossgraft.report.plots.critical_difference import critical_difference_figure as critical_difference_figure
+from crossgraft.report.plots.gradient_norms import MOST_NAMES as MOST_NAMED_BLOCKS
+from crossgraft.report.plots.gradient_norms import BlockCurve as BlockCurve
+from crossgraft.report.plots.gradient_norms import gradient_norms_figure as gradient_norms_figure
 from crossgraft.report.plots.intervals import IntervalRow as IntervalRow
 from crossgraft.report.plots.intervals import intervals_figure as intervals_figure
+from crossgraft.report.plots.layer_pca import MOST_NAMED_CLASSES as MOST_NAMED_CLASSES
+from crossgraft.report.plots.layer_pca import Panel as Panel
+from crossgraft.report.plots.layer_pca import layer_pca_figure as layer_pca_figure
 from crossgraft.report.plots.learning_curves import LearningCurve as LearningCurve
 from crossgraft.report.plots.learning_curves import learning_curves_figure as learning_curves_figure
 from crossgraft.report.plots.ranking import ranking_figure as ranking_figure
@@ -24,6 +30,12 @@ from crossgraft.report.plots.trade_off import trade_off_figure as trade_off_figu
 
 __all__ = [
     "MOST_CONFUSED_CLASSES",
+    "MOST_NAMED_BLOCKS",
+    "MOST_NAMED_CLASSES",
+    "Panel",
+    "layer_pca_figure",
+    "BlockCurve",
+    "gradient_norms_figure",
     "LearningCurve",
     "IntervalRow",
     "certainty_figure",

@@ -13,11 +13,13 @@ from crossgraft.report.plots.svg import draw
 
 MOST_CLASSES = 20
 _LONGEST_NAME = 18
+_LONGEST_IF_NARROW = 10
+_SMALL_SCREEN = 340
 _LEAST_LEFT = 64  # pixels, for the word above the names of the rows
 _STRONGEST = 0.6  # opacity of a full cell: text stays readable on it in light and dark
 
 
-def confusion_figure(confusion: ConfusionRecord, *, identifier: str) -> Markup:
+def confusion_figure(confusion: ConfusionRecord, *, identifier: str, is_narrow: bool = False) -> Markup:
     """Draw one cell for each true class (row) and predicted class (column) with its number of images.
 
     The stronger the colour of a cell, the larger its share of its row.
@@ -25,11 +27,17 @@ def confusion_figure(confusion: ConfusionRecord, *, identifier: str) -> Markup:
     Args:
         confusion: Confusion matrix of at most ``MOST_CLASSES`` classes.
         identifier: Unique on the page.
+        is_narrow: For the screen of a phone: shorter names, and cells as small as that needs and their numbers allow.
     """
-    names = [shortened(name, _LONGEST_NAME) for name in confusion.class_names]
+    names = [shortened(name, _LONGEST_IF_NARROW if is_narrow else _LONGEST_NAME) for name in confusion.class_names]
     cell = 52 if len(names) <= 6 else 38 if len(names) <= 12 else 30
     longest = max(len(name) for name in names) * PIXELS_PER_CHARACTER
-    left, side = max(longest + 14, _LEAST_LEFT), cell * len(names)
+    left = max(longest + 14, _LEAST_LEFT)
+    if is_narrow:
+        digits = max(len(str(images)) for counts in confusion.counts for images in counts)
+        room = (_SMALL_SCREEN - left - 6) / len(names)
+        cell = min(cell, max(room, digits * PIXELS_PER_CHARACTER + 4))
+    side = cell * len(names)
     flat = longest <= cell * 1.05  # otherwise the names of the columns stand upright
     top = 46 if flat else longest + 34
     width, height = max(left + side + 6, 250), top + side + 8
@@ -51,7 +59,7 @@ def confusion_figure(confusion: ConfusionRecord, *, identifier: str) -> Markup:
     right = sum(counts[row] for row, counts in enumerate(confusion.counts))
     total = sum(map(sum, confusion.counts))
     label = f"Confusion matrix of {len(names)} classes: {right} of {total} images on the diagonal."
-    return draw(width, height, paint, identifier=identifier, label=label)
+    return draw(width, height, paint, identifier=identifier, label=label, is_filled=True)
 
 
 def _draw_row(axes: Axes, row: int, counts: list[int], cell: float) -> None:

@@ -12,16 +12,18 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from crossgraft.report.plots._frame import frame
+from crossgraft.report.plots._label_places import LabelPlaces, Spot
 from crossgraft.report.plots.style import (
     CONTROL,
     CONTROL_ALPHA,
+    INK,
     PAPER,
     PIXELS_PER_CHARACTER,
     SMALL_PIXELS,
     Mark,
     shortened,
 )
-from crossgraft.report.plots.svg import draw
+from crossgraft.report.plots.svg import POINTS_PER_INCH, draw
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 14, 34, 46  # pixels
 _MARGIN = 0.08  # of an axis, on either side
@@ -86,6 +88,7 @@ def scatter_figure(
             _draw_point(axes, point)
         _set_frame(drawn, [point.x for point in drawn], axes.set_xlim)
         _set_frame(drawn, [point.y for point in drawn], axes.set_ylim)
+        _draw_ranks(axes, drawn)
 
     label = f"{y_label} against {x_label}, one dot per model."
     return draw(width, height, paint, identifier=identifier, label=label)
@@ -114,7 +117,7 @@ def _set_frame(
 def _draw_point(axes: Axes, point: Point) -> None:
     mark = point.mark or CONTROL
     x, y = point.x.value or 0.0, point.y.value or 0.0
-    faint: dict[str, Any] = {"color": mark.colour, "alpha": 0.45, "linewidth": 1.0}
+    faint: dict[str, Any] = {"color": mark.colour, "alpha": 0.6, "linewidth": 1.0}
     if (ends := point.x.ends) is not None:
         axes.plot(ends, (y, y), **faint)
     if (ends := point.y.ends) is not None:
@@ -122,20 +125,29 @@ def _draw_point(axes: Axes, point: Point) -> None:
     look: dict[str, Any] = {"color": mark.colour, "alpha": 1.0 if point.mark else CONTROL_ALPHA}
     axes.plot(x, y, mark.marker, color=PAPER, markersize=6, zorder=3)
     axes.plot(x, y, mark.marker, fillstyle="full" if point.mark else "none", markersize=6, zorder=4, **look)
-    if point.rank is not None:
-        _draw_rank(axes, x, y, point.rank)
 
 
-def _draw_rank(axes: Axes, x: float, y: float, rank: int) -> None:
-    """Ranks go above left and below right in turn, off the rising line that a good score draws."""
-    odd = rank % 2 == 1
-    axes.annotate(
-        str(rank),
-        (x, y),
-        xytext=(-5, 4) if odd else (5, -4),
-        textcoords="offset points",
-        ha="right" if odd else "left",
-        va="bottom" if odd else "top",
-        size=SMALL_PIXELS,
-        zorder=5,
-    )
+def _draw_ranks(axes: Axes, drawn: Sequence[Point]) -> None:
+    """Each rank near its dot, where it covers neither a dot nor another rank; a line leads to one that is further away."""
+    scale = POINTS_PER_INCH / axes.get_figure().dpi  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
+    values = [(point.x.value or 0.0, point.y.value or 0.0) for point in drawn]
+    spots = [Spot(*(float(each) * scale for each in axes.transData.transform(value))) for value in values]
+    box = axes.get_window_extent()
+    left, right, bottom, top = (float(edge) * scale for edge in (box.x0, box.x1, box.y0, box.y1))
+    places = LabelPlaces(left=left, right=right, bottom=bottom, top=top, dots=spots)
+    line = {"arrowstyle": "-", "color": INK, "alpha": 0.5, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 4}
+    for point, value, spot in zip(drawn, values, spots, strict=True):
+        if point.rank is None:
+            continue
+        x, y, is_far = places.place(spot, len(str(point.rank)) * PIXELS_PER_CHARACTER, SMALL_PIXELS)
+        axes.annotate(
+            str(point.rank),
+            value,
+            xytext=(x - spot.x, y - spot.y),
+            textcoords="offset points",
+            ha="left",
+            va="bottom",
+            size=SMALL_PIXELS,
+            zorder=5,
+            arrowprops=line if is_far else None,
+        )

@@ -14,6 +14,7 @@ from crossgraft.report.plots.svg import draw
 from crossgraft.words.formatting import count
 
 _WIDTH = 460
+_SMALL_SCREEN = 340
 _NAME_HEIGHT = 22
 _BAR_HEIGHT = 17
 _BELOW = 46
@@ -23,7 +24,12 @@ _COUNT_WIDTH = 52  # right of them
 
 
 def split_counts_figure(
-    class_names: Sequence[str], split_names: Sequence[str], counts: Sequence[Sequence[int]], *, identifier: str
+    class_names: Sequence[str],
+    split_names: Sequence[str],
+    counts: Sequence[Sequence[int]],
+    *,
+    identifier: str,
+    is_narrow: bool = False,
 ) -> Markup:
     """Draw one bar per class and split, each with its count; the first 20 classes.
 
@@ -32,15 +38,17 @@ def split_counts_figure(
         split_names: Names of at least one split.
         counts: Images of each class in each split, (splits, classes).
         identifier: Unique on the page.
+        is_narrow: For the screen of a phone.
     """
+    width = _SMALL_SCREEN if is_narrow else _WIDTH
     shown = class_names[:_MOST_CLASSES]
     block = _NAME_HEIGHT + _BAR_HEIGHT * len(split_names)
     middle = block * len(shown)
     height = middle + _BELOW + 8
 
     def paint(figure: Figure) -> None:
-        place = (_SPLIT_WIDTH / _WIDTH, _BELOW / height)
-        axes = figure.add_axes((*place, (_WIDTH - _SPLIT_WIDTH - _COUNT_WIDTH) / _WIDTH, middle / height))
+        bars = width - _SPLIT_WIDTH - _COUNT_WIDTH
+        axes = figure.add_axes((_SPLIT_WIDTH / width, _BELOW / height, bars / width, middle / height))
         axes.set_ylim(middle, 0)
         axes.set_xlim(0, max(1, max(max(of_split[: len(shown)]) for of_split in counts)))
         axes.set_yticks([])
@@ -48,21 +56,24 @@ def split_counts_figure(
         axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
         axes.set_xlabel("Images")
         for number, name in enumerate(shown):
-            _draw_class(axes, name, split_names, [of_split[number] for of_split in counts], top=block * number)
+            of_class = [of_split[number] for of_split in counts]
+            _draw_class(axes, name, split_names, of_class, top=block * number, bars=bars)
 
     label = f"Number of images of each of {len(class_names)} classes in {', '.join(split_names)}."
-    return draw(_WIDTH, height, paint, identifier=identifier, label=label)
+    return draw(width, height, paint, identifier=identifier, label=label)
 
 
-def _draw_class(axes: Axes, name: str, split_names: Sequence[str], counts: Sequence[int], *, top: float) -> None:
+def _draw_class(
+    axes: Axes, name: str, split_names: Sequence[str], counts: Sequence[int], *, top: float, bars: float
+) -> None:
+    """``bars``: pixels that the longest bar takes."""
     across = axes.get_yaxis_transform()
-    inside = 1 - (_SPLIT_WIDTH + _COUNT_WIDTH) / _WIDTH  # share of the figure that the bars may take
-    left = -_SPLIT_WIDTH / _WIDTH / inside
+    left = -_SPLIT_WIDTH / bars
     axes.text(left, top + 0.55 * _NAME_HEIGHT, shortened(name, 60), transform=across, va="center", size=FONT_PIXELS)
     for number, (split, images) in enumerate(zip(split_names, counts, strict=True)):
         middle = top + _NAME_HEIGHT + (number + 0.5) * _BAR_HEIGHT
         colour = OKABE_ITO[number % len(OKABE_ITO)]
         axes.barh(middle, images, height=0.62 * _BAR_HEIGHT, color=colour)
         axes.text(left, middle, shortened(split, 8), transform=across, va="center", size=SMALL_PIXELS)
-        right = 1 + _COUNT_WIDTH / _WIDTH / inside
+        right = 1 + _COUNT_WIDTH / bars
         axes.text(right, middle, count(images), transform=across, va="center", ha="right", size=SMALL_PIXELS)

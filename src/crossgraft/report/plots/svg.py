@@ -25,7 +25,15 @@ _FONT_FAMILY = re.compile(r"font-family: [^;]*;? ?")
 _ID_REFERENCE = re.compile(r"url\(#")
 
 
-def draw(width: float, height: float, paint: Callable[[Figure], None], *, identifier: str, label: str) -> Markup:
+def draw(
+    width: float,
+    height: float,
+    paint: Callable[[Figure], None],
+    *,
+    identifier: str,
+    label: str,
+    is_filled: bool = False,
+) -> Markup:
     """Paint on a fresh figure and return it as inline SVG.
 
     Args:
@@ -34,6 +42,7 @@ def draw(width: float, height: float, paint: Callable[[Figure], None], *, identi
         paint: Draws on the figure; one unit of a font or a line is one pixel.
         identifier: Unique on the page; goes before every id, so that several drawings do not clash.
         label: Label for screen readers.
+        is_filled: Whether its text stands on areas of colour, where a rim in the colour of the page would show.
     """
     # Settings are read when artists are made; the context also keeps them out of the user's own figures.
     with rc_context(SETTINGS), warnings.catch_warnings():
@@ -43,10 +52,11 @@ def draw(width: float, height: float, paint: Callable[[Figure], None], *, identi
         paint(figure)
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    return _inline(text.getvalue(), width=width, identifier=identifier, label=label)
+    look = "plot filled" if is_filled else "plot"
+    return _inline(text.getvalue(), width=width, identifier=identifier, label=label, look=look)
 
 
-def _inline(svg: str, *, width: float, identifier: str, label: str) -> Markup:
+def _inline(svg: str, *, width: float, identifier: str, label: str, look: str) -> Markup:
     root = ElementTree.fromstring(svg)
     for parent in root.iter():
         for child in list(parent):
@@ -60,7 +70,7 @@ def _inline(svg: str, *, width: float, identifier: str, label: str) -> Markup:
         if _HREF in element.attrib:
             element.attrib["href"] = f"#{identifier}-{element.attrib.pop(_HREF)[1:]}"
     root.attrib = {
-        "class": "plot",
+        "class": look,
         "viewBox": root.attrib["viewBox"],
         "style": f"max-width: {width:g}px",
         "fill": "currentColor",

@@ -160,7 +160,7 @@ def _draw_sweep(axes: Axes, points: Sequence[TradeOff], mark: Mark) -> list[tupl
 
 def _draw_variant(axes: Axes, each: TradeOff, mark: Mark) -> None:
     x, y = each.x.value or 0.0, each.y.value or 0.0
-    faint: dict[str, Any] = {"color": mark.colour, "alpha": 0.35, "linewidth": 1.0, "zorder": 2}
+    faint: dict[str, Any] = {"color": mark.colour, "alpha": 0.6, "linewidth": 1.0, "zorder": 2}
     if (ends := each.x.ends) is not None:
         axes.plot(ends, (y, y), **faint)
     if (ends := each.y.ends) is not None:

@@ -46,8 +46,8 @@ def _figure(source: Source[RankingRecord], truth: GroundTruthRecord) -> Figure:
     )
     models = counted(sum(map(is_drawable, points)), "fine-tuned model")
     caption = (
-        f"{truth.column} of {models} against {title} with its 95 % interval. A useful score rises from left to right; "
-        f"numbers are ranks by {title}."
+        f"Results of {models} ({truth.column}) against {title} with its 95 % interval. A useful score rises from left to "
+        f"right; numbers are ranks by {title}."
     )
     return Figure(drawings=[drawing], caption=caption)
 

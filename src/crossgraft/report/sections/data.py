@@ -57,7 +57,7 @@ def data_facts(dataset: DatasetRecord) -> list[tuple[str, str]]:
         ("Rows used", dataset.rows_used),
         ("Split", split_in_words(dataset)),
         ("Groups", describe_groups(dataset)),
-        ("Kinds of images", "; ".join(f"{kind}: {count(number)}" for kind, number in kinds)),
+        ("Kinds of images", "; ".join(f"{kind} ({counted(number, 'image')})" for kind, number in kinds)),
         *([("How files were read", " ".join(dataset.reading))] if dataset.reading else []),
         ("Unreadable files left out", count(dataset.num_skipped_unreadable)),
         ("Fingerprint", short_fingerprint(dataset.fingerprint)),

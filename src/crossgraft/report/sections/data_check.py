@@ -80,7 +80,7 @@ def alike_section(source: Source[DataCheckRecord]) -> Section | None:
             )
             blocks += [
                 Paragraph(f"{finding.title}. {shown}; numbers are rows of the data, from 1."),
-                Gallery(gallery, "pair"),
+                Gallery(gallery, "pair", in_columns=True),
             ]
     if not blocks:
         blocks.append(Paragraph("No images are shown: none were kept with this run (--no-images).", tone="quiet"))
@@ -162,7 +162,7 @@ def checked_data_section(source: Source[DataCheckRecord]) -> Section:
             ("Rows looked at", data.rows_used),
             ("Split", split_in_words(data)),
             ("Groups", describe_groups(data)),
-            ("Kinds of images", "; ".join(f"{kind}: {count(images)}" for kind, images in kinds)),
+            ("Kinds of images", "; ".join(f"{kind} ({counted(images, 'image')})" for kind, images in kinds)),
             ("Unreadable images", count(data.num_skipped_unreadable)),
             ("Fingerprint", short_fingerprint(data.fingerprint)),
         ],
@@ -194,11 +194,13 @@ def _counts(source: Source[DataCheckRecord]) -> Figure:
     identifier = f"{source.prefix}classes"
     task = recorded_task(data)
     if record.split_names:
-        drawing = split_counts_figure(data.class_names, record.split_names, record.split_counts, identifier=identifier)
+        drawn = data.class_names, record.split_names, record.split_counts
+        wide = split_counts_figure(*drawn, identifier=identifier)
+        narrow = split_counts_figure(*drawn, identifier=f"{identifier}-narrow", is_narrow=True)
         caption = (
             f"Images {task.of} each {task.noun} in {', '.join(record.split_names)}; {count(data.num_images)} in all."
         )
-        return Figure([drawing], caption=caption)
+        return Figure([wide], caption=caption, narrow=[narrow])
     caption = f"Images {task.of} each {task.noun}, {count(data.num_images)} in all; there is no split."
     return Figure([class_balance_figure(data, identifier=identifier)], caption=caption)
 

@@ -228,9 +228,8 @@ def _figure(source: Source[DemoRecord]) -> Figure:
     images = counted(max(row.num_test_images for row in rows), "test image")
     caption = (
         f"Test accuracy of {counted(len(rows), 'model')} on {images} against {title}, with 95 % intervals; colours as "
-        "in the ranking, controls hollow, their intervals cut off at the frame. Left the whole network was tuned, "
-        "right only a linear layer. Numbers are "
-        f"ranks by {title}."
+        "in the ranking, controls hollow, their intervals cut off at the frame. In the first drawing the whole network was "
+        f"tuned, in the second only a linear layer. Numbers are ranks by {title}."
     )
     return Figure(drawings, caption=caption)
 

@@ -21,10 +21,12 @@ from crossgraft.report.tables import Cell, Column, Table, interval, number, word
 from crossgraft.words.formatting import NumberFormat, counted
 from crossgraft.words.formatting import joined as in_words
 from crossgraft.words.metric_words import metric_in_words, metric_name_in_words
+from crossgraft.words.similarity_words import ADAPTED, CKA, untouched_in_words
 
 _NUMBERS = NumberFormat(decimals=3)
 _SHARE = NumberFormat(decimals=2)
 _SMALL_SCREEN = 340
+_PLAIN = ("cka", "cka_debiased")  # of every network
 _CURVE = "weights between pretrained and fine-tuned"
 _SIMILARITY = "Similarity to the pretrained features (CKA)"
 
@@ -51,6 +53,8 @@ def interpolation_verdict_section(source: Source[InterpolationRecord]) -> Sectio
 def mixed_networks_section(source: Source[InterpolationRecord]) -> Section:
     """Every point as a table."""
     record = source.record
+    kinds = [name for name in CKA if any(name in point.similarity for point in record.points)] or list(_PLAIN)
+    untouched = untouched_in_words(record.points[0].similarity)
     table = Table(
         caption="Networks by the share of the fine-tuned one",
         columns=[
@@ -58,12 +62,12 @@ def mixed_networks_section(source: Source[InterpolationRecord]) -> Section:
             Column(f"{_metric(record)} on test", numeric=True),
             Column("95 % interval", numeric=True, csv_titles=("low", "high")),
             Column("On val", numeric=True),
-            Column("CKA", numeric=True),
-            Column("CKA, debiased", numeric=True),
+            *(Column(CKA[name], numeric=True, page_only=name == "cka_adapted") for name in kinds),
             Column("Picked"),
         ],
-        rows=[_row(record, point) for point in record.points],
+        rows=[_row(record, point, kinds) for point in record.points],
         file_name="points",
+        notes=[] if untouched is None else [f"{untouched}.", ADAPTED],
     )
     return Section(name="points", title="Networks on the way", part="evidence", blocks=[table])
 
@@ -94,15 +98,14 @@ def images_section(source: Source[InterpolationRecord]) -> Section | None:
     )
 
 
-def _row(record: InterpolationRecord, point: InterpolationPoint) -> list[Cell]:
+def _row(record: InterpolationRecord, point: InterpolationPoint, kinds: Sequence[str]) -> list[Cell]:
     test, val = (point.metric(record.primary_metric, split=split) for split in ("test", "val"))
     return [
         number(point.alpha, _SHARE),
         number(None if test is None else test.value, _NUMBERS),
         interval(None if test is None else test.low, None if test is None else test.high, _NUMBERS),
         number(None if val is None else val.value, _NUMBERS),
-        number(point.similarity.get("cka"), _NUMBERS),
-        number(point.similarity.get("cka_debiased"), _NUMBERS),
+        *(number(point.similarity.get(name), _NUMBERS) for name in kinds),
         words("yes" if point.alpha == record.picked_alpha else ""),
     ]
 

@@ -170,11 +170,11 @@ def _friedman(test: FriedmanRecord) -> str:
 
 
 def _friedman_figure(test: FriedmanRecord, *, identifier: str) -> Figure:
-    drawing = critical_difference_figure(
-        test.methods, test.mean_ranks, test.cliques, test.critical_difference, identifier=identifier
-    )
+    drawn = test.methods, test.mean_ranks, test.cliques, test.critical_difference
+    wide = critical_difference_figure(*drawn, identifier=identifier)
+    narrow = critical_difference_figure(*drawn, identifier=f"{identifier}-narrow", is_narrow=True)
     caption = f"Mean ranks over {test.num_targets} targets. A bar joins methods that differ by less than the critical difference."
-    return Figure([drawing], caption=caption)
+    return Figure([wide], caption=caption, narrow=[narrow])
 
 
 def _mean(mean: MeanRecord | None, as_text: NumberFormat, *, none: str = MISSING) -> Cell:

@@ -23,6 +23,7 @@ from crossgraft.report.sections.tuning_caveats import TUNING_CAVEATS, UNSEEN, af
 from crossgraft.report.sections.tuning_curves import curves_section
 from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks_section, tuning_data_section
 from crossgraft.report.sections.tuning_decisions import calibration_section, thresholds_section
+from crossgraft.report.sections.tuning_gradients import gradients_section
 from crossgraft.report.sections.tuning_mistakes import mistakes_section
 from crossgraft.report.sections.tuning_similarity import similarity_section
 from crossgraft.report.sections.tuning_training import folds_section, grid_section, plan_section
@@ -161,13 +162,15 @@ def _confusion(source: Source[TuningRecord]) -> list[Block]:
     )
     if len(confusion.class_names) > MOST_CONFUSED_CLASSES:
         return [Folded("Confusion matrix", [table])]
-    drawing = confusion_figure(confusion, identifier=f"{source.prefix}confusion")
+    identifier = f"{source.prefix}confusion"
+    wide = confusion_figure(confusion, identifier=identifier)
+    narrow = confusion_figure(confusion, identifier=f"{identifier}-narrow", is_narrow=True)
     caption = (
         f"On {rows_in_words(confusion.split)}: each row holds the images of one true class, each column those that were taken "
         "for a class. The diagonal is right, everything beside it wrong; the stronger the colour of a cell, the larger its share "
         "of its row."
     )
-    return [Figure([drawing], caption=caption), Folded("The same as a table", [table])]
+    return [Figure([wide], caption=caption, narrow=[narrow]), Folded("The same as a table", [table])]
 
 
 def _roc(source: Source[TuningRecord]) -> Figure:
@@ -243,6 +246,7 @@ TUNING = Kind(
         thresholds_section,
         similarity_section,
         curves_section,
+        gradients_section,
         folds_section,
         grid_section,
         tuning_checks_section,

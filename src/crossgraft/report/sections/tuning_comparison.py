@@ -18,6 +18,7 @@ from crossgraft.report.kinds import Kind
 from crossgraft.report.sections._trade_off import curve_of, trade_off
 from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.comparison_caveats import COMPARISON_CAVEATS, after_comparison
+from crossgraft.report.sections.comparison_layer import layer_section
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks_section, tuning_data_section
@@ -197,25 +198,27 @@ def mixed_weights_section(source: Source[FineTuningComparisonRecord]) -> Section
     first = record.interpolation[0]
     several = len(record.interpolation) > 1
     of_seed = f", mean over {len(record.interpolation)} seeds" if several else ""
-    biased, debiased = (curve_of(record.interpolation, kind, record.primary_metric) for kind in ("cka", "cka_debiased"))
+    kinds = ["cka", "cka_debiased"]
+    if any("cka_debiased_adapted" in point.similarity for point in first.points):
+        kinds.append("cka_debiased_adapted")
+    curves = [curve_of(record.interpolation, kind, record.primary_metric) for kind in kinds]
     table = Table(
         caption=f"Networks between {first.start} and full{of_seed}",
         columns=[
             Column("Share of full", numeric=True),
             Column(record.metric_title, numeric=True),
-            Column(CKA["cka"], numeric=True),
-            Column(CKA["cka_debiased"], numeric=True),
+            *(Column(CKA[kind], numeric=True) for kind in kinds),
         ],
         rows=[
             [
                 number(point.alpha, NumberFormat(decimals=1)),
-                number(value, NUMBERS),
-                number(alike, NUMBERS),
-                number(also, NUMBERS),
+                number(of_point[0][1], NUMBERS),
+                *(number(alike, NUMBERS) for alike, _ in of_point),
             ]
-            for point, (alike, value), (also, _) in zip(first.points, biased, debiased, strict=True)
+            for point, *of_point in zip(first.points, *curves, strict=True)
         ],
         file_name="mixed-weights",
+        notes=[ADAPTED] if len(kinds) > 2 else [],
     )
     said = [_picked(each, record.primary_metric) for each in record.interpolation]
     return Section(
@@ -277,6 +280,7 @@ TUNING_COMPARISON = Kind(
         variants_section,
         differences_section,
         mixed_weights_section,
+        layer_section,
         compared_trainings_section,
         tuning_checks_section,
         tuning_data_section,

@@ -47,16 +47,17 @@ def tuning_data_section(source: Source[Either]) -> Section:
     data = record.dataset
     blocks: list[Block] = [Paragraph(record.leakage)]
     if record.splits:
-        drawing = split_counts_figure(
-            data.class_names,
-            [split.name.removeprefix("test of ") for split in record.splits],  # of folds: no room for more
-            [split.class_counts for split in record.splits],
-            identifier=f"{source.prefix}splits",
-        )
+        names = [split.name.removeprefix("test of ") for split in record.splits]  # of folds: no room for more
+        drawn = data.class_names, names, [split.class_counts for split in record.splits]
+        identifier = f"{source.prefix}splits"
+        wide = split_counts_figure(*drawn, identifier=identifier)
+        narrow = split_counts_figure(*drawn, identifier=f"{identifier}-narrow", is_narrow=True)
         shown = " The first 20 are drawn." if len(data.class_names) > 20 else ""
         task = recorded_task(data)
         blocks += [
-            Figure([drawing], caption=f"Images {task.of} each {task.noun} in each part of the data.{shown}"),
+            Figure(
+                [wide], caption=f"Images {task.of} each {task.noun} in each part of the data.{shown}", narrow=[narrow]
+            ),
             parts_table(record.splits),
         ]
     blocks += [Facts(data_facts(data)), *data_gallery(source.thumbnails)]

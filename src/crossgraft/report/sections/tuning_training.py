@@ -150,7 +150,7 @@ def plan_section(source: Source[TuningRecord]) -> Section:
         ("Licence of its weights", model.licence or "not stated"),
         ("Starts from", "random weights" if model.from_scratch else "the pretrained weights"),
         *(
-            (kind_in_words(plugin).capitalize(), _plugin(plugin.title, plugin.spelling, plugin.reference))
+            (kind_in_words(plugin).capitalize(), _plugin(plugin.title, plugin.used, plugin.reference))
             for plugin in record.plugins
         ),
         *([] if record.keep is None else [("To keep", kept_in_words(record.keep))]),

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
+from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
@@ -91,7 +92,8 @@ class TrainedEpoch:
         terms: Mean over the images of the epoch, names as in ``StepReport``.
         metrics: What the evaluation found after the epoch.
         seconds: Duration of training and evaluation; after a resume, of the part since then.
-        is_best: Whether the selection rule prefers this epoch to all before it in its phase.
+        is_best: Whether the selection rule prefers this epoch to all before it in its phase; with a similarity to keep, to those
+            since training came near it.
     """
 
     phase: PhaseName
@@ -122,6 +124,7 @@ class TrainingJob:
     rule: SelectionRule
     settings: TrainerSettings
     checkpoint_folder: Path | None = None
+    gradient_norms_file: Path | None = None
     features_are_fixed: bool = False
     keep: Keep | None = None
     configuration: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -138,6 +141,7 @@ class TrainingResult:
         rule: What picked it.
         stopped_early: Whether the patience ended before the epochs did.
         resumed: Whether the run began from a checkpoint.
+        gradient_norms: Norms of the steps of the phase ``all``; None where they were not asked for.
     """
 
     history: tuple[TrainedEpoch, ...]
@@ -146,3 +150,4 @@ class TrainingResult:
     rule: SelectionRule
     stopped_early: bool
     resumed: bool
+    gradient_norms: GradientNorms | None = None

@@ -1,4 +1,4 @@
-"""The similarity that the epoch whose weights are kept is to have."""
+"""The similarity that training is to end at."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from crossgraft.errors import UsageError
+from crossgraft.paths import shortened
 
 TOLERANCE = 0.03
 """A similarity this near to its target counts as reached."""
 MOST_TRAININGS = 6
-"""With different strengths, of one point of the grid on one fold."""
+"""With different factors, of one point of the grid on one fold."""
 
 
 @dataclass(frozen=True)
 class Keep:
     """A similarity to the starting network that comes before the selection rule.
 
-    The epoch whose weights are kept is one that is within ``TOLERANCE`` of the target, of several the best by the selection
-    rule; where none is, the nearest.
+    Only epochs from which on the similarity stays within ``TOLERANCE`` of the target to the end of training can be kept, of
+    several the best by the selection rule: one that is passed on the way down is hardly trained. A training that ends
+    elsewhere keeps its last epoch.
 
     Attributes:
         target: Debiased CKA on the selection rows, in (0, 1).
@@ -37,7 +39,7 @@ class Keep:
             )
 
     @classmethod
-    def of(cls, target: float, *, adapted: bool) -> Keep:
+    def of(cls, target: object, *, adapted: bool) -> Keep:
         """Similarity to the network that training starts from.
 
         Args:
@@ -45,14 +47,17 @@ class Keep:
             adapted: Whether that network has BatchNorm statistics of the training images.
 
         Raises:
-            UsageError: ``target`` is outside.
+            UsageError: ``target`` is outside, or no number.
         """
+        if isinstance(target, bool) or not isinstance(target, int | float):
+            raise UsageError(f"--keep is a number between 0 and 1, for example 0.8; found {shortened(repr(target))}.")
         return cls(float(target), "cka_debiased_adapted" if adapted else "cka_debiased")
 
-    def miss(self, metrics: Mapping[str, float]) -> float:
-        """Distance from the target, 0 within the tolerance; infinite where the similarity is not defined."""
+    def distance(self, metrics: Mapping[str, float]) -> float:
+        """From the target; infinite where the similarity is not defined."""
         similarity = metrics.get(self.metric, math.nan)
-        if math.isnan(similarity):
-            return math.inf
-        distance = abs(similarity - self.target)
-        return 0.0 if distance <= TOLERANCE else distance
+        return math.inf if math.isnan(similarity) else abs(similarity - self.target)
+
+    def is_near(self, metrics: Mapping[str, float]) -> bool:
+        """Whether the target counts as reached."""
+        return self.distance(metrics) <= TOLERANCE

@@ -12,13 +12,18 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
+from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune.engine.checkpoint import damaged_checkpoint
 from crossgraft.tune.engine.contract import OnEpoch, OnStep, StepBatch, StepReport, TrainedEpoch, TrainingJob
+from crossgraft.tune.engine.gradient_norms import GradientLog
 from crossgraft.tune.engine.modes import apply_modes, apply_selection
 from crossgraft.tune.engine.optimizers import all_finite, make_optimizer
 from crossgraft.tune.engine.phase import KeepsFeatures, Phase
 from crossgraft.tune.engine.schedule import make_schedule
 from crossgraft.tune.engine.step import TrainingStep, close, refuse_non_finite
+
+_GRADIENTS = "gradient norms"
+"""Their name in checkpoints."""
 
 
 @dataclass
@@ -34,7 +39,7 @@ class Progress:
         best_value: Value of the rule's metric in that epoch.
         epochs_without_better: For the patience.
         stopped_early: Whether the patience has ended.
-        best_miss: How far that epoch is from the similarity to end at.
+        best_is_near: Whether that epoch is near the similarity to end at.
         scaler: State of the gradient scaler of float16.
     """
 
@@ -46,7 +51,7 @@ class Progress:
     best_value: float = math.nan
     epochs_without_better: int = 0
     stopped_early: bool = False
-    best_miss: float = math.inf
+    best_is_near: bool = False
     scaler: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -78,6 +83,8 @@ class PhaseRun:
         self.history: list[TrainedEpoch] = []
         self.best: dict[str, Tensor] = {}
         apply_selection(job.classifier, phase.selection)
+        logs = phase.settings.log_gradient_norms and phase.name == "all"  # the head alone has no blocks
+        self.gradients = GradientLog(job.classifier, phase.selection) if logs else None
         self.feed, network = phase.feed_and_network(job)
         self.named = make_optimizer(job.classifier, phase.selection, phase.regularizers, phase.settings)
         module, optimizer = fabric.setup(network, self.named.optimizer)
@@ -90,6 +97,7 @@ class PhaseRun:
             loss=job.loss,
             regularizers=phase.regularizers,
             settings=phase.settings,
+            before_update=self._read_gradients,
         )
         self.schedule = make_schedule(phase.settings, self.feed.steps_per_epoch, phase.settings.epochs)
         self._begun, self._begun_step, self._images_seen = time.perf_counter(), -1, 0
@@ -139,6 +147,11 @@ class PhaseRun:
             progress.sums[name] = progress.sums.get(name, 0.0) + value * len(batch.rows)
         self._report(step, terms, len(batch.rows))
 
+    def _read_gradients(self) -> None:
+        if self.gradients is not None:
+            scaler = getattr(self.fabric._precision, "scaler", None)
+            self.gradients.add(1.0 if scaler is None else scaler.get_scale())
+
     def _report(self, step: int, terms: Mapping[str, float], images: int) -> None:
         if self._begun_step < 0:
             self._begun_step = step
@@ -167,12 +180,11 @@ class PhaseRun:
         value = self._compared(metrics, terms)
         best = progress.best_value if progress.best_epoch >= 0 else None
         keep = self.phase.keep
-        miss = 0.0 if keep is None else keep.miss(metrics)
-        is_nearer, is_farther = miss < progress.best_miss, miss > progress.best_miss
-        is_best = best is None or is_nearer or (not is_farther and self.job.rule.is_better(value, best))
+        is_near = keep is None or keep.is_near(metrics)
+        is_best = is_near and (self.job.rule.is_better(value, best) or (keep is not None and not progress.best_is_near))
         progress.epochs_without_better = 0 if is_best else progress.epochs_without_better + 1
-        if is_best or self.job.rule.keep == "last":
-            progress.best_epoch, progress.best_value, progress.best_miss = progress.epoch, value, miss
+        if is_best or not is_near or self.job.rule.keep == "last":
+            progress.best_epoch, progress.best_value, progress.best_is_near = progress.epoch, value, is_near
             self.best = {name: tensor.detach().to("cpu", copy=True) for name, tensor in self.moving().items()}
         row = TrainedEpoch(
             phase=self.phase.name,
@@ -188,9 +200,15 @@ class PhaseRun:
         patience, done = self.phase.settings.patience, progress.epoch
         out_of_patience = patience is not None and progress.epochs_without_better >= patience
         progress.stopped_early = out_of_patience and self.phase.settings.min_epochs <= done < self.phase.settings.epochs
+        self._write_gradient_norms()  # first, so that a checkpoint never knows of steps that the file lacks
         self._save()
         if self.on_epoch is not None and self.fabric.global_rank == 0:
             self.on_epoch(row)
+
+    def _write_gradient_norms(self) -> None:
+        path = self.job.gradient_norms_file
+        if self.gradients is not None and path is not None and self.fabric.global_rank == 0:
+            write_atomically(path, self.gradients.norms.csv)
 
     def _compared(self, metrics: Mapping[str, float], terms: Mapping[str, float]) -> float:
         """What the rule looks at; for the head alone, without selection rows, the training loss says when it has converged."""
@@ -227,6 +245,8 @@ class PhaseRun:
         tensors = {f"weights/{name}": tensor for name, tensor in self.moving().items()}
         tensors |= {f"best/{name}": tensor for name, tensor in self.best.items()}
         tensors |= {f"optimizer/{name}": tensor for name, tensor in self.named.state().items()}
+        if self.gradients is not None:
+            tensors[_GRADIENTS] = self.gradients.state()
         for number, regularizer in enumerate(self.phase.regularizers):
             tensors |= {f"regularizer {number}/{name}": value for name, value in regularizer.state_dict().items()}
         return asdict(self.progress), tensors
@@ -251,8 +271,10 @@ class PhaseRun:
             self.named.load_state(_within("optimizer", tensors))
             for number, regularizer in enumerate(self.phase.regularizers):
                 regularizer.load_state_dict(_within(f"regularizer {number}", tensors))
+            if self.gradients is not None:
+                self.gradients.load_state(tensors[_GRADIENTS], progress.epoch * steps + progress.step)
         except (LookupError, TypeError, AttributeError, RuntimeError) as error:
-            raise damaged_checkpoint(f"the state of the optimizer or of a regularizer: {error}") from error
+            raise damaged_checkpoint(f"the state of the optimizer, of a regularizer or of a log: {error}") from error
 
 
 def _shapes(state: Mapping[str, Tensor]) -> dict[str, torch.Size]:

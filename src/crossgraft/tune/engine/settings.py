@@ -41,6 +41,7 @@ class TrainerSettings:
         head_epochs: Passes of that first phase, at most.
         head_patience: Patience of that first phase.
         strength: Factor of the terms of regularisers that compare with the starting network; see ``--keep``.
+        log_gradient_norms: Whether the norm of the gradient of each building block is kept for each step.
         checkpoint_every_steps: Steps between two checkpoints within an epoch; None: one per epoch.
         seed: Random seed of dropout and everything else that draws numbers in a step.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
@@ -70,6 +71,7 @@ class TrainerSettings:
     head_epochs: int = 100
     head_patience: int = 10
     strength: float = field(default=1.0, repr=False)
+    log_gradient_norms: bool = field(default=False, repr=False)
     checkpoint_every_steps: int | None = None
     seed: int = 0
     device: str = "auto"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -79,6 +79,7 @@ class TrainingStep:
         loss: Task loss of each image.
         regularizers: Attached already.
         settings: Parts, clipping, seed, precision.
+        before_update: Called in each step when its gradient is whole, before it is clipped.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class TrainingStep:
         loss: Loss,
         regularizers: Sequence[Regularizer],
         settings: TrainerSettings,
+        before_update: Callable[[], object] | None = None,
     ) -> None:
         self.fabric = fabric
         self.network = network
@@ -101,6 +103,7 @@ class TrainingStep:
         self.loss = loss
         self.regularizers = tuple(regularizers)
         self.settings = settings
+        self.before_update = before_update
         self.task_weight = math.prod(regularizer.task_weight for regularizer in regularizers)
 
     def run(self, batch: StepBatch, step: int) -> dict[str, float]:
@@ -110,7 +113,8 @@ class TrainingStep:
             ``loss``, ``task`` and every ``<regulariser>/<term>`` of the whole batch, before the update.
 
         Raises:
-            DivergedError: One of them, or the gradient that is to be clipped, is not finite; the weights stay as they were.
+            DivergedError: One of them, or the gradient that is to be clipped, is not finite; the weights stay as they were. Or
+                what a regulariser learns left its bounds in the update.
         """
         self.optimizer.zero_grad(set_to_none=True)
         sums: dict[str, Tensor] = {}
@@ -126,12 +130,15 @@ class TrainingStep:
                     sums[name] = sums.get(name, 0) + term.detach()
         values = self._over_all_processes(sums)
         refuse_non_finite(values, step)
+        if self.before_update is not None:
+            self.before_update()
         self._clip(step)
         self.optimizer.step()
         if self.regularizers:
             rates = self.named.learning_rates()
             for regularizer in self.regularizers:
-                regularizer.after_step(StepUpdate(self.classifier, rates, _factor(regularizer, self.settings.strength)))
+                strength = _factor(regularizer, self.settings.strength)
+                regularizer.after_step(StepUpdate(self.classifier, rates, strength, step))
         return values
 
     def _parts(self, batch: StepBatch) -> list[_Part]:

@@ -48,6 +48,7 @@ def train(
     features_are_fixed: bool = False,
     keep: Keep | None = None,
     checkpoint_folder: Path | None = None,
+    gradient_norms_file: Path | None = None,
     configuration: Mapping[str, object] | None = None,
     on_step: OnStep | None = None,
     on_epoch: OnEpoch | None = None,
@@ -70,6 +71,7 @@ def train(
             no regulariser.
         keep: Similarity that the kept epoch is to have; None: the rule alone decides.
         checkpoint_folder: None: nothing is saved.
+        gradient_norms_file: CSV file that is written when an epoch ends, where the settings ask for gradient norms.
         configuration: What else decides the result (data, augmentation, …), as JSON; a checkpoint of another configuration is
             refused.
         on_step: Called after each step.
@@ -94,6 +96,7 @@ def train(
         rule=rule,
         settings=settings,
         checkpoint_folder=checkpoint_folder,
+        gradient_norms_file=gradient_norms_file,
         features_are_fixed=features_are_fixed,
         keep=keep,
         configuration=dict(configuration or {}),
@@ -187,6 +190,7 @@ class _Trainer:
             rule=self.job.rule,
             stopped_early=run.progress.stopped_early,
             resumed=found is not None,
+            gradient_norms=None if run.gradients is None else run.gradients.norms,
         )
 
     def _begin(self, number: int) -> PhaseRun:
@@ -220,6 +224,8 @@ def _configuration(job: TrainingJob) -> dict[str, Any]:
     settings = {name: value for name, value in asdict(job.settings).items() if name not in _MACHINE}
     if job.settings.strength == 1:
         del settings["strength"]  # as in checkpoints from before it was a setting
+    if not job.settings.log_gradient_norms:
+        del settings["log_gradient_norms"]  # the same
     return {
         **settings,
         "loss": repr(job.loss),

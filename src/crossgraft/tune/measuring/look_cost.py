@@ -54,21 +54,32 @@ def measure_cost(
     return MeasuringCost(look, _seconds_of_metrics(dataset, parts, num_outputs=classifier.num_outputs))
 
 
-def num_looks_after(parts: FoldRows) -> int:
-    """How many images are looked at once a network is trained."""
-    return len(parts.val) + _PASSES_OVER_TEST * len(parts.test)
+def num_looks_after(parts: FoldRows, *, adapts: bool) -> int:
+    """How many images are looked at once a network is trained.
+
+    Args:
+        parts: Rows of train, val and test.
+        adapts: Whether features are also compared with those under BatchNorm statistics of the training images.
+    """
+    return len(parts.val) + (_PASSES_OVER_TEST + adapts) * len(parts.test)
 
 
-def count_looks(parts: FoldRows, alphas: Sequence[float], *, estimates: bool) -> int:
+def num_looks_to_adapt(parts: FoldRows) -> int:
+    """How many looks give these statistics, once for all trainings of a fold, and the features of val under them."""
+    return round(_ESTIMATING * len(parts.train)) + len(parts.val)
+
+
+def count_looks(parts: FoldRows, alphas: Sequence[float], *, estimates: bool, adapts: bool) -> int:
     """How many looks at an image it takes to measure the networks between two.
 
     Args:
         parts: Rows of train, val and test.
         alphas: Places of the networks.
         estimates: Whether statistics of BatchNorm are estimated on the training rows for networks that are no end.
+        adapts: As in ``num_looks_after``; those statistics are estimated once.
     """
-    inner = sum(0 < alpha < 1 for alpha in alphas) if estimates else 0
-    return len(alphas) * num_looks_after(parts) + round(_ESTIMATING * inner * len(parts.train))
+    estimated = (sum(0 < alpha < 1 for alpha in alphas) if estimates else 0) + adapts
+    return len(alphas) * num_looks_after(parts, adapts=adapts) + round(_ESTIMATING * estimated * len(parts.train))
 
 
 def _seconds_per_look(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
-from crossgraft.errors import UsageError
+from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.options.tuning import BatchNormMode
 from crossgraft.tune.engine.batch_norm import BATCH_SIZE, batch_norms_of
@@ -14,7 +15,7 @@ from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.regularizers._regularizer import keeps_reference
 from crossgraft.words.formatting import counted
 
-_WHY_TRAIN = "as without a regulariser: features are kept with it, too"
+_WHY_TRAIN = "the default: frozen statistics kept no more features at the same accuracy"
 """Why beside a regulariser that keeps features, too."""
 
 
@@ -58,11 +59,14 @@ def choose_batch_norm(
     """The decision, and what the plan says where there is nothing to decide.
 
     Left open it is ``train``, also beside a regulariser that keeps features: frozen statistics did not keep more of them for the
-    same accuracy (docs/results/repsim.md).
+    same accuracy (docs/results/repsim.md). Of one that keeps little where statistics move nothing is claimed.
 
     Raises:
+        UnknownNameError: No mode has that name.
         UsageError: Random weights have no statistics that are worth keeping.
     """
+    if asked is not None and asked not in get_args(BatchNormMode):
+        raise UnknownNameError("mode of BatchNorm", str(asked), get_args(BatchNormMode))
     layers = batch_norms_of(classifier)
     if asked in ("frozen", "adapt") and plugins.method.starts_from_scratch:
         raise UsageError(
@@ -75,8 +79,11 @@ def choose_batch_norm(
     moving = training_batch_norms(classifier, selection)
     if asked is not None:
         return BatchNorm(asked, "", len(layers)), _on_what_was_asked(asked, plugins, moves=bool(moving))
-    keepers = [each.name for each in plugins.regularizers if keeps_reference(each)]
-    return BatchNorm("train", _WHY_TRAIN if keepers and moving else "", len(layers)), []
+    keepers = [each for each in plugins.regularizers if keeps_reference(each)]
+    is_claimed = bool(keepers and moving) and all(
+        getattr(each, "keeps_with_moving_statistics", True) for each in keepers
+    )
+    return BatchNorm("train", _WHY_TRAIN if is_claimed else "", len(layers)), []
 
 
 def _on_what_was_asked(asked: BatchNormMode, plugins: Plugins, *, moves: bool) -> list[str]:

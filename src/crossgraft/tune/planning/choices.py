@@ -72,7 +72,13 @@ class Plugins:
             ("loss", [self.loss]),
         ]
         return [
-            PluginRecord(kind=kind, spelling=spell(plugin), title=plugin.title, reference=plugin.citation)
+            PluginRecord(
+                kind=kind,
+                spelling=spell(plugin),
+                title=plugin.title,
+                reference=plugin.citation,
+                in_full=getattr(plugin, "in_full", None),
+            )
             for kind, plugins in slots
             for plugin in plugins
         ]

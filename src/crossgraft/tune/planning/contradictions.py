@@ -96,15 +96,45 @@ REFUSED: tuple[Rule, ...] = (
         "and many more to say much. Give more of them (--val-fraction), or leave --keep out.",
     ),
     Rule(
+        lambda s: s.keep is not None and bool(s.idle_keepers),
+        "--keep {keep.target:g} multiplies the terms of {keepers}, whose own options make them 0. Leave those options out.",
+    ),
+    Rule(
+        lambda s: s.keep is not None and s.has_adapter,
+        "--keep {keep.target:g} is a similarity to the pretrained network, but training starts from an adapter in it "
+        "(--adapter), and {keepers} compares with that. Leave one of them out.",
+    ),
+    Rule(
+        lambda s: s.batch_norm == "adapt" and s.has_adapter,
+        "--batch-norm adapt estimates the statistics of the pretrained network, but training starts from an adapter in it "
+        "(--adapter), whose features have other ones. Leave one of them out.",
+    ),
+    Rule(
+        lambda s: s.keep is not None and s.settings.patience is not None,
+        "--patience stops where the validation metric gets no better, but --keep {keep.target:g} has to see where a whole "
+        "training ends. Leave one of them out, or ask for fewer --epochs.",
+    ),
+    Rule(
+        lambda s: s.settings.log_gradient_norms and not s.num_trained_blocks,
+        "--log-gradient-norms is about the building blocks of the network, and --method {method} trains none of them. Leave it "
+        "out, or choose a method that trains more.",
+    ),
+    Rule(
         lambda s: bool(s.given_in_grid),
         "{given_in_grid} is given and also varied by --grid. Write its value into the grid.",
     ),
     Rule(
-        lambda s: s.settings.num_processes > 1 and s.device == "cpu" and bool(s.trained_batch_norms),
-        "--devices {settings.num_processes}: the network has BatchNorm layers that are trained ({trained_batch_norms[0]} …), "
+        lambda s: s.settings.num_processes > 1 and s.device == "cpu" and bool(s.moved_batch_norms),
+        "--devices {settings.num_processes}: the network has BatchNorm layers that are trained ({moved_batch_norms[0]} …), "
         "and on the CPU each process would normalise with its own share of the batch, so that the result depends on their "
         "number. Train with one process, keep their statistics (--batch-norm frozen), or choose a method that trains none of "
         "them (--method linear).",
+    ),
+    Rule(
+        lambda s: s.settings.num_processes > 1 and s.device == "cpu" and bool(s.trained_batch_norms),
+        "--devices {settings.num_processes}: the network has BatchNorm layers without kept statistics ({trained_batch_norms[0]} "
+        "…), and on the CPU each process would normalise with its own share of the batch, so that the result depends on their "
+        "number. Train with one process, or choose a method that trains none of them (--method linear).",
     ),
     Rule(
         lambda s: s.settings.num_processes > s.settings.batch_size,
@@ -226,5 +256,6 @@ def _fill(text: str, situation: TrainingSituation) -> str:
         "single_label_transforms",
         "given_in_grid",
         "trained_batch_norms",
+        "moved_batch_norms",
     )
     return text.format(**{name: getattr(situation, name) for name in names})

@@ -12,7 +12,7 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import PlanRecord, PlanRow
 from crossgraft.runs import RunDirectory
-from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE
+from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE, Keep
 from crossgraft.tune.engine.modes import selection_applied
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
@@ -155,7 +155,7 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
         steps_per_epoch=steps_per_epoch(num_train, settings.batch_size),
         num_steps=steps * num_folds * most,
         batch_size=settings.batch_size,
-        settings=settings_in_words(prepared.plugins, settings, prepared.rule, prepared.batch_norm),
+        settings=settings_in_words(prepared.plugins, settings, prepared.rule, prepared.batch_norm, prepared.keep),
         seconds_per_step=cost.seconds_of_head_step if cost.features_once else per_step,
         expected_seconds=seconds * num_folds * most if is_known else None,
         expected_reason=cost.time_reason,
@@ -243,12 +243,16 @@ def _time(record: PlanRecord) -> str:
 
 
 def settings_in_words(
-    plugins: Plugins, settings: TrainerSettings, rule: SelectionRule, batch_norm: BatchNorm
+    plugins: Plugins,
+    settings: TrainerSettings,
+    rule: SelectionRule,
+    batch_norm: BatchNorm,
+    keep: Keep | None = None,
 ) -> dict[str, str]:
     """What is chosen → how, in the order of a report; what is off is left out."""
     slots: dict[str, str] = {}
     for plugin in plugins.describe():
-        slots[plugin.kind] = f"{slots[plugin.kind]} + {plugin.spelling}" if plugin.kind in slots else plugin.spelling
+        slots[plugin.kind] = f"{slots[plugin.kind]} + {plugin.used}" if plugin.kind in slots else plugin.used
     if plugins.augmentation.name != "none":
         slots["mirroring"] = "yes" if plugins.augmentation.flip else "no"
     head = settings.head_learning_rate
@@ -265,6 +269,8 @@ def settings_in_words(
     }
     if batch_norm.num_layers:
         described["batch norm"] = batch_norm.in_words
+    if keep is not None:
+        described["keep"] = f"debiased CKA of {keep.target:g} on val, within {TOLERANCE:g}"
     if settings.layer_decay != 1:
         described["layer decay"] = f"{settings.layer_decay:g}"
     if settings.head_first:

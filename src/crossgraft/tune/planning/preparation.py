@@ -18,6 +18,8 @@ from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tasks import Task
+from crossgraft.tune.engine.batch_norm import batch_norms_of
+from crossgraft.tune.engine.gradient_norms import trained_blocks
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.engine.selection_rule import SelectionRule
@@ -79,6 +81,11 @@ class Preparation:
         return self.request.options
 
     @property
+    def compares_adapted(self) -> bool:
+        """Whether features are also compared with the start under BatchNorm statistics of the training images."""
+        return self.moves_features and bool(self.batch_norm.num_layers)
+
+    @property
     def moves_features(self) -> bool:
         """Whether fine-tuned features can differ from those of the network as it came."""
         return not self.plugins.method.features_are_fixed or self.batch_norm.mode == "adapt"
@@ -86,6 +93,8 @@ class Preparation:
     def situation(self, point: GridPoint | None = None) -> TrainingSituation:
         """What contradictions are looked for in, at one point of the grid."""
         points = self.request.points
+        trained = training_batch_norms(self.classifier, self.selection)
+        keeping = set(batch_norms_of(self.classifier))
         return TrainingSituation(
             plugins=self.plugins,
             settings=replace(self.settings, **(point or {})),
@@ -96,11 +105,14 @@ class Preparation:
             device=torch.device(self.settings.device).type,
             num_jobs=len(points) * len(self.rows.parts),
             num_points=len(points),
-            trained_batch_norms=tuple(training_batch_norms(self.classifier, self.selection)),
+            batch_norm=self.batch_norm.mode,
+            trained_batch_norms=tuple(trained),
+            moved_batch_norms=tuple(name for name in trained if name in keeping),
             keep=self.keep,
             fewest_val=min(len(of_fold.val) for of_fold in self.rows.parts),
             given=given(self.options),
             grid_settings=frozenset(points[0]),
+            num_trained_blocks=len(trained_blocks(self.classifier, self.selection)),
         )
 
     def new_classifier(self) -> Classifier:
@@ -185,6 +197,8 @@ def prepare(
 def checks_of_rows(rows: TuningRows, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:
     """Findings about the training rows alone, and about images that are in two parts."""
     dataset = rows.dataset
-    train = dataset if rows.num_folds is not None else dataset.take(rows.parts[0].train)
-    found = check_rows(replace(train, splits=None), strict=strict, reporter=reporter)
-    return found if rows.num_folds is not None else [*check_splits(dataset, strict=strict, reporter=reporter), *found]
+    if rows.num_folds is not None:
+        return check_rows(replace(dataset, splits=None), strict=strict, reporter=reporter)
+    train = replace(dataset.take(rows.parts[0].train), splits=None)
+    found = check_rows(train, strict=strict, reporter=reporter, part="training images")
+    return [*check_splits(dataset, strict=strict, reporter=reporter), *found]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from crossgraft.options.tuning import BatchNormMode
 from crossgraft.tasks import Task
 from crossgraft.tune.augmentations._augmentation import is_identity
 from crossgraft.tune.engine.keep import Keep
@@ -26,11 +27,14 @@ class TrainingSituation:
         device: Resolved.
         num_jobs: Folds × grid points.
         num_points: Number of points of the grid.
-        trained_batch_norms: Names of BatchNorm layers whose statistics would move.
+        batch_norm: What BatchNorm normalises with.
+        trained_batch_norms: Names of BatchNorm layers that normalise with each batch.
+        moved_batch_norms: Names of those that keep statistics, which would move.
         keep: Similarity to end at.
         fewest_val: Selection rows of the fold that has the fewest.
         given: Arguments that the user gave.
         grid_settings: Settings that the grid varies.
+        num_trained_blocks: Number of building blocks with a trained parameter.
     """
 
     plugins: Plugins
@@ -42,11 +46,14 @@ class TrainingSituation:
     device: str
     num_jobs: int
     num_points: int
+    batch_norm: BatchNormMode
     trained_batch_norms: tuple[str, ...]
+    moved_batch_norms: tuple[str, ...]
     keep: Keep | None
     fewest_val: int
     given: frozenset[str]
     grid_settings: frozenset[str]
+    num_trained_blocks: int
 
     @property
     def method(self) -> str:
@@ -65,6 +72,17 @@ class TrainingSituation:
         return ", ".join(each.name for each in found if keeps_reference(each))
 
     @property
+    def has_adapter(self) -> bool:
+        """Whether training starts from an adapter that was given."""
+        return "adapter" in self.given
+
+    @property
+    def idle_keepers(self) -> str:
+        """Names of those, where their own options leave nothing of any of them."""
+        found = [each for each in self.plugins.regularizers if keeps_reference(each)]
+        return "" if any(getattr(each, "pulls", True) for each in found) else self.keepers
+
+    @property
     def images_at_once(self) -> int:
         """Images of one part of a batch, of all processes together."""
         return min(self.settings.batch_size, self.num_train) // self.settings.accumulate
@@ -72,7 +90,7 @@ class TrainingSituation:
     @property
     def moves_batch_norms(self) -> bool:
         """Whether BatchNorm normalises with each batch, so that its kept statistics move."""
-        return bool(self.trained_batch_norms)
+        return bool(self.moved_batch_norms)
 
     @property
     def single_label_transforms(self) -> str:

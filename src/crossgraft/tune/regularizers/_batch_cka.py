@@ -67,9 +67,12 @@ def batch_cka(
 def cka_distance(
     features: Float[Tensor, "batch num_features"], reference: Float[Tensor, "batch num_reference_features"]
 ) -> Float[Tensor, ""]:
-    """1 − CKA, debiased; 0 without a gradient where that is not defined. Arguments and cost as of ``batch_cka``."""
-    value, is_defined = batch_cka(features, reference, debiased=True)
-    return torch.where(is_defined, 1 - value, 0 * value)
+    """1 − CKA, debiased. Arguments and cost as of ``batch_cka``.
+
+    Features that have collapsed to one are as far as can be: 1, without a gradient. Too few images say nothing: 0.
+    """
+    value, _ = batch_cka(features, reference, debiased=True)
+    return 0 * value if len(features) < FEWEST_DEBIASED else 1 - value
 
 
 def _centred(features: Float[Tensor, "batch num_features"]) -> tuple[Tensor, Tensor]:

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from crossgraft.errors import DivergedError
 from crossgraft.tune.regularizers._covariance import FactoredMoments, Moments
 from crossgraft.tune.regularizers._orthogonal import OrthogonalMap, Square
 
@@ -99,10 +100,21 @@ class MomentMatching(nn.Module):
         nothing = nothing + 0 * sum((parameter.sum() for parameter in self.parameters()), nothing)
         return {"covariance": nothing, "mean": nothing} if self.mean_weight else {"covariance": nothing}
 
-    def move(self) -> None:
-        """Q ← Q exp(δ)."""
-        if self.rotation is not None:
+    def move(self, step: int) -> None:
+        """Q ← Q exp(δ), after the step of that number.
+
+        Raises:
+            DivergedError: δ is so long that no rotation is left.
+        """
+        if self.rotation is None:
+            return
+        try:
             self.rotation.move()
+        except FloatingPointError as error:
+            raise DivergedError(
+                f"Training stopped in step {step}: the rotation Q of repsim diverged ({error}). Try a smaller q_learning_rate of "
+                "repsim (by default it is --learning-rate), or repsim:learn_q=false. The last checkpoint is still good."
+            ) from error
 
     def learned(self) -> dict[str, Tensor]:
         """Q and α themselves, not copies."""

@@ -38,7 +38,11 @@ class OrthogonalMap(nn.Module):
         self.register_buffer("value", torch.eye(size, device=like.device, dtype=like.dtype))
 
     def move(self) -> None:
-        """Q ← Q exp(δ), δ ← 0, without a gradient."""
+        """Q ← Q exp(δ), δ ← 0, without a gradient.
+
+        Raises:
+            FloatingPointError: δ is no number, or so long that rounding leaves no orthogonal matrix.
+        """
         with torch.no_grad():
             step = _exponential_less_one(self.skew)
             # What rounding made of it that is not skew, the polish takes away.
@@ -50,14 +54,20 @@ def nearest_orthogonal(matrix: Square) -> Square:
     """The orthogonal matrix that is nearest to one which is nearly orthogonal already, by Newton–Schulz iterations.
 
     The distance from orthogonality is squared by each. Two matrix products for each; one is enough after a small step.
+
+    Raises:
+        FloatingPointError: The matrix is too far from an orthogonal one, or not finite.
     """
-    rounding = torch.finfo(matrix.dtype).eps
+    rounding, distance = torch.finfo(matrix.dtype).eps, math.inf
     for _ in range(_MOST_POLISHES):
         error = matrix.T @ matrix
         error.diagonal().sub_(1)
         matrix = torch.addmm(matrix, matrix, error, alpha=-0.5)
-        if not float(error.norm()) ** 2 > rounding:
+        distance = float(error.norm())
+        if distance * distance <= rounding:
             break
+    if not distance < 1:  # nan, too
+        raise FloatingPointError("no orthogonal matrix is near")
     return matrix
 
 
@@ -65,7 +75,7 @@ def _exponential_less_one(step: Square) -> Square:
     """exp(δ) − I to second order for a small δ, else of a part of it, squared as often as it was halved."""
     norm = float(step.norm())
     halvings = max(0, math.ceil(4 / 3 * math.log2(norm / _LARGEST_PIECE))) if norm > 0 and math.isfinite(norm) else 0
-    piece = step / 2**halvings if halvings else step
+    piece = step * 2.0**-halvings if halvings else step
     power = torch.addmm(piece, piece, piece, alpha=0.5)
     for _ in range(halvings):
         power = torch.addmm(power, power, power, beta=2)

@@ -130,11 +130,13 @@ class StepUpdate:
         classifier: With its new weights.
         learning_rates: Name of each trained parameter of the classifier → its learning rate in this step.
         strength: What ``--keep`` has multiplied the terms by; what is changed here is to be changed so many times as much.
+        step: Number of the step, from 0; for messages.
     """
 
     classifier: Classifier
     learning_rates: Mapping[str, float]
     strength: float = 1.0
+    step: int = 0
 
 
 @runtime_checkable
@@ -154,8 +156,11 @@ class Regularizer(Protocol):
     A class that says ``keeps_reference = False`` does not compare with the weights that training starts from, and can be used
     where those are random; the others are refused there. One that says ``decays_weights = True`` is a weight decay of its own.
     One whose spelling has come to mean something else says so by ``definition = 2``, so that no training is gone on with by
-    another definition. What else it does not go with, it says by ``conflicts`` and ``remarks`` (see ``crossgraft.conflicts``).
-    One that watches layers has a method ``before_forward``, which says what it is to keep (see ``LooksInside``).
+    another definition. One of which its options leave nothing says so by ``pulls = False``; one that keeps little where the
+    statistics of BatchNorm move, by ``keeps_with_moving_statistics = False``. One that fills in what was left open says by
+    ``in_full`` what that came to. What else it does not go with, it says by ``conflicts`` and ``remarks`` (see
+    ``crossgraft.conflicts``). One that watches layers has a method ``before_forward``,
+    which says what it is to keep (see ``LooksInside``).
 
     Attributes:
         name: On the command line and in tables.

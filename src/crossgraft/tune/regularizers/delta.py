@@ -75,6 +75,11 @@ class DELTA(Regularizer):
         self._weights: Tensor | None = None
         self._ours: Taps | None = None
 
+    @property
+    def pulls(self) -> bool:
+        """Whether anything holds the pretrained maps."""
+        return self.alpha > 0
+
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0) -> None:
         """Copy the network, watch its layers, and weigh channels where that is asked for.
 

@@ -71,6 +71,11 @@ class HCS(Regularizer):
         """λ."""
         return self.lam
 
+    @property
+    def pulls(self) -> bool:
+        """Whether there is a term."""
+        return self.lam < 1
+
     def conflicts(self, situation: Situation) -> str | None:
         """Features cannot be looked up where images change, and too few images have no debiased similarity."""
         if self.cache and not situation.shows_plain_images:

@@ -59,6 +59,11 @@ class L2SP(Regularizer):
                 raise UsageError(f"{option} of l2_sp must be a number of at least 0, found {value}.")
         self._start: dict[str, Tensor] = {}
 
+    @property
+    def pulls(self) -> bool:
+        """Whether anything holds the pretrained weights."""
+        return self.alpha > 0
+
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0) -> None:
         """Clone the weights of the body: what shares memory with them would follow them, and the term stay 0."""
         self._start = {name: parameter.detach().clone() for name, parameter in _body(classifier)}

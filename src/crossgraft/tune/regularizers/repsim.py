@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -20,6 +20,7 @@ from crossgraft.tune.regularizers._moment_terms import MomentMatching, Normalize
 from crossgraft.tune.regularizers._paired_reference import PairedReference, remarks_on_pairs
 from crossgraft.tune.regularizers._procrustes import procrustes_distance
 from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext, StepUpdate, TrainingSet
+from crossgraft.tune.regularizers._repsim_remarks import remarks_on_covariances
 
 _PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "cka": cka_distance,
@@ -29,7 +30,6 @@ _PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
 _WEIGHT_OF_CKA = 0.3
 """In the study of docs/results/repsim.md weight 1 kept small networks from learning, 0.1 kept little."""
 _FEWEST_IMAGES = 2
-_FEWEST_FOR_A_COVARIANCE = 64
 
 
 @dataclass
@@ -67,15 +67,17 @@ class RepSim(Regularizer):
         weight: Strength ≥ 0; 0 trains exactly as without. None: 0.3 with ``cka``, else 1, as in the paper.
         mode: ``cka``, ``covariance`` or ``procrustes``; None: ``covariance`` if one of the options that follow is given, else
             ``cka``.
-        preset: ``paper``: ``reference=dataset`` and ``normalize=none``; ``auto``: ``batch`` and ``ref``. What is given counts.
+        preset: ``paper``: ``reference=dataset`` and ``normalize=none``; ``auto``, the default: ``batch`` and ``ref``. What is
+            given counts.
         reference: Where Σ₀ comes from: ``batch`` (the images of the step, by a frozen copy of the network), ``dataset`` (all
             training images as evaluation shows them) or ``dataset_aug`` (``passes`` epochs of them augmented and mixed as in
             training).
         normalize: ``ref`` divides by ‖Σ₀‖²_F, and the term of the means by ‖μ₀‖²; ``none`` does not.
-        learn_q: False keeps Q the identity.
+        learn_q: False keeps Q the identity; by default it is learned.
         q_learning_rate: Rate of Q, above 0; by default the network's. The larger, the more the term fixes only the spectrum.
         learn_alpha: Compare with α² Qᵀ Σ₀ Q for a learned α, 1 at first.
-        mean_weight: Strength ≥ 0 of a term ``mean``, ‖μ − α Qᵀ μ₀‖² (times ``weight``), which the paper leaves out.
+        mean_weight: Strength ≥ 0, 0 by default, of a term ``mean``, ‖μ − α Qᵀ μ₀‖² (times ``weight``), which the paper leaves
+            out.
         passes: Epochs that ``dataset_aug`` looks at.
 
     Cost: a pass of the frozen copy a step, about a third more time, unless training shows images the same way every time: then
@@ -98,13 +100,13 @@ class RepSim(Regularizer):
 
     weight: float | None = None
     mode: Literal["cka", "covariance", "procrustes"] | None = None
-    preset: Literal["auto", "paper"] = "auto"
+    preset: Literal["auto", "paper"] | None = None
     reference: Literal["batch", "dataset", "dataset_aug"] | None = None
     normalize: Normalize | None = None
-    learn_q: bool = True
+    learn_q: bool | None = None
     q_learning_rate: float | None = None
-    learn_alpha: bool = False
-    mean_weight: float = 0.0
+    learn_alpha: bool | None = None
+    mean_weight: float | None = None
     passes: int = 1
 
     def __post_init__(self) -> None:
@@ -122,7 +124,7 @@ class RepSim(Regularizer):
                 f"repsim:mode={self.mode} compares the images of each step one by one; {', '.join(given)} of repsim "
                 f"{'is' if len(given) == 1 else 'are'} about mode=covariance. Leave {'it' if len(given) == 1 else 'them'} out."
             )
-        if rate is not None and not self.learn_q:
+        if rate is not None and self.learn_q is False:
             raise UsageError("repsim:learn_q=false never moves Q. Leave out q_learning_rate, or learn_q=false.")
         if self.passes > 1 and self.reference != "dataset_aug":
             raise UsageError(
@@ -137,12 +139,29 @@ class RepSim(Regularizer):
     def _of_covariances(self) -> list[str]:
         """Options that were given and are about covariances."""
         about = ("preset", "reference", "normalize", "learn_q", "q_learning_rate", "learn_alpha", "mean_weight")
-        return [each.name for each in fields(self) if each.name in about and getattr(self, each.name) != each.default]
+        return [name for name in about if getattr(self, name) is not None]
 
     @property
     def _form(self) -> str:
         """The mode that is meant."""
         return self.mode or ("covariance" if self._of_covariances else "cka")
+
+    @property
+    def in_full(self) -> str:
+        """The options that decide most, with what was left open filled in."""
+        said = {"mode": self._form, "weight": f"{self._strength:g}"}
+        said |= {"reference": self._source, "normalize": self._divisor} if self._form == "covariance" else {}
+        return f"{self.name}:{','.join(f'{name}={value}' for name, value in said.items())}"
+
+    @property
+    def pulls(self) -> bool:
+        """Whether the weight leaves anything."""
+        return self._strength > 0
+
+    @property
+    def keeps_with_moving_statistics(self) -> bool:
+        """Covariances in training mode are of other features than those that are looked at afterwards."""
+        return self._form != "covariance"
 
     @property
     def _strength(self) -> float:
@@ -169,27 +188,9 @@ class RepSim(Regularizer):
 
     def remarks(self, situation: Situation) -> list[str]:
         """What the pretrained features cost, and what makes a covariance say little."""
-        said: list[str] = []
-        if self._form == "covariance" and situation.moves_batch_norms:
-            said.append(
-                "RepSim's covariances in training mode are of other features than those of the pretrained and of the finished "
-                "network, whose BatchNorm has kept statistics, so that little is kept. Use --batch-norm frozen or adapt, or "
-                "--regularizer repsim without options of covariances."
-            )
-        if self._form in _PAIRED or self._source == "batch":
-            return [*said, *remarks_on_pairs(self.name, situation)]
-        if situation.images_at_once < _FEWEST_FOR_A_COVARIANCE:
-            said.append(
-                f"RepSim's covariance comes from {situation.images_at_once} images at a time, which says little about it (and "
-                "one image says nothing: its term is 0). Use a larger --batch-size or a smaller --accumulate, or "
-                "repsim:reference=batch, which sees the same images in both networks."
-            )
-        if self._source == "dataset" and situation.changes_images:
-            said.append(
-                "RepSim compares augmented or mixed images with the training images as they are, so part of its term is what "
-                "that does to an image. repsim:reference=dataset_aug looks at them augmented and mixed at the start, too."
-            )
-        return said
+        said = remarks_on_covariances(situation, self._source) if self._form == "covariance" else []
+        has_pairs = self._form in _PAIRED or self._source == "batch"
+        return [*said, *remarks_on_pairs(self.name, situation)] if has_pairs else said
 
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0) -> None:
         """Look at the training images, or copy the network, and start with Q = I.
@@ -206,10 +207,10 @@ class RepSim(Regularizer):
         self._matching = MomentMatching(
             classifier.num_features,
             weight,
-            learn_q=self.learn_q,
-            learn_alpha=self.learn_alpha,
+            learn_q=self.learn_q is not False,
+            learn_alpha=bool(self.learn_alpha),
             normalize=self._divisor,
-            mean_weight=self.mean_weight,
+            mean_weight=self.mean_weight or 0.0,
         )
         if self._source == "batch":
             self._start = PairedReference(classifier, training_set)
@@ -259,9 +260,9 @@ class RepSim(Regularizer):
         return matching.terms(moments_of_batch(context, context.features), start)
 
     def after_step(self, update: StepUpdate) -> None:
-        """Turn Q by what the optimiser found."""
+        """Turn Q by what the optimiser found; a ``DivergedError`` where that was too far."""
         if self._matching is not None:
-            self._matching.move()
+            self._matching.move(update.step)
 
     def detach(self) -> None:
         """Forget the starting features and Q; nothing was left on the network."""

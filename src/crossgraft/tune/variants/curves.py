@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import safetensors.numpy
@@ -13,13 +13,11 @@ from safetensors import SafetensorError
 
 from crossgraft.compute import limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.errors import CrossgraftError, StorageError
-from crossgraft.models.classifier import Classifier, make_classifier
-from crossgraft.progress import Reporter
+from crossgraft.models.classifier import Classifier
 from crossgraft.records import DifferenceRecord, InterpolationRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.interpolation import ALPHAS, interpolation_curve, with_body_of
 from crossgraft.tune.measuring.evaluation import FoldPredictions
-from crossgraft.tune.planning.starting_model import load_start
 from crossgraft.tune.saving.saved_model import load_saved_model
 from crossgraft.tune.variants.differences import MeasuredImages, Replicated, difference
 from crossgraft.tune.variants.study import Study, curve_name
@@ -105,7 +103,7 @@ def _curve(study: Study, full: DoneTraining, linear: DoneTraining | None, metric
         return load_saved_model(training.folder, allow_code=study.request.spec.code).classifier
 
     end = load(full)
-    pretrained = _pretrained(study, full.seed, end.num_outputs)
+    pretrained = study.pretrained(full.seed, end.num_outputs)
     start = with_body_of(end, pretrained) if linear is None else load(linear)
     task, answers = dataset.task, list[Answers]()
 
@@ -132,12 +130,6 @@ def _curve(study: Study, full: DoneTraining, linear: DoneTraining | None, metric
     run.write(_answers_file(full.seed), safetensors.numpy.save({"answers": np.stack(answers)}))
     run.write_record(_record_file(full.seed), record)
     return MixedCurve(full.seed, record, answers, linear is not None)
-
-
-def _pretrained(study: Study, seed: int, num_outputs: int) -> Classifier:
-    options = replace(study.request.options, seed=seed)
-    backbone = load_start(study.request.spec, options, scratch=False, reporter=Reporter(quiet=True))
-    return make_classifier(backbone, num_outputs, seed=seed)
 
 
 def _read_back(run: RunDirectory, seed: int) -> tuple[InterpolationRecord, list[Answers]] | None:

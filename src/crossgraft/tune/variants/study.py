@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from crossgraft.compute import available_cores
 from crossgraft.errors import UsageError
+from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.options import TuneOptions
 from crossgraft.progress import Piece, Reporter
 from crossgraft.records import CheckRecord, ComparedPlan, ComparisonPlanRecord, PlanRecord
@@ -22,6 +23,7 @@ from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.plan import Plan, make_plan, settings_table
 from crossgraft.tune.planning.preparation import Preparation, prepare
 from crossgraft.tune.planning.request import Request
+from crossgraft.tune.planning.starting_model import load_start
 from crossgraft.tune.variants.variant import Variant
 from crossgraft.words.formatting import count, counted, duration
 from crossgraft.words.visible import visible
@@ -68,6 +70,12 @@ class Study:
         prepared = prepare(self.rows, request, run=run, reporter=self.reporter, checks=self.checks)
         return prepared, make_plan(prepared, run=run, reporter=self.reporter)
 
+    def pretrained(self, seed: int, num_outputs: int) -> Classifier:
+        """The network before any training, with a new head."""
+        options = replace(self.request.options, seed=seed)
+        backbone = load_start(self.request.spec, options, scratch=False, reporter=Reporter(quiet=True))
+        return make_classifier(backbone, num_outputs, seed=seed)
+
     def folder_of(self, variant: Variant, seed: int) -> str:
         """Where one training lies in the run directory; two variants never share it."""
         names = [portable_name(each.name).casefold() for each in self.variants]
@@ -111,20 +119,23 @@ def foresee(study: Study, plans: ComparisonPlanRecord, run: RunDirectory) -> Non
         return
     quiet = replace(study, reporter=Reporter(quiet=True))
     prepared, _ = quiet.prepare(study.variants[0], study.seeds[0], None)
-    cost, parts = cost_of_measuring(prepared), study.rows.parts[0]
+    cost, parts, has_norms = cost_of_measuring(prepared), study.rows.parts[0], bool(prepared.batch_norm.num_layers)
     of_variant = {each.variant: each.plan for each in plans.variants}
     pieces: list[Piece] = []
     for seed in study.seeds:
         for variant in study.variants:
             if run.resumed and (run.path / study.folder_of(variant, seed) / PAGE_FILE).is_file():
                 continue
-            points = study.request.with_options(study.options_of(variant, seed)).points
-            own = [*training_pieces(points, study.rows, of_variant[variant.name], cost), PAGE]
+            options = study.options_of(variant, seed)
+            adapts = has_norms and (not variant.method.features_are_fixed or options.batch_norm == "adapt")
+            points = study.request.with_options(options).points
+            own = [*training_pieces(points, study.rows, of_variant[variant.name], cost, adapts=adapts), PAGE]
             pieces += [piece.under(training_name(variant, seed)) for piece in own]
     words = f"{counted(len(study.variants), 'variant')} × {counted(len(study.seeds), 'seed')}"
     if any(variant.is_full for variant in study.variants):
         estimates = bool(training_batch_norms(prepared.classifier, prepared.selection))
-        seconds = cost.look * count_looks(parts, ALPHAS, estimates=estimates) + cost.metrics * len(ALPHAS)
+        looks = count_looks(parts, ALPHAS, estimates=estimates, adapts=has_norms)
+        seconds = cost.look * looks + cost.metrics * len(ALPHAS)
         pieces += [Piece((curve_name(seed), NETWORKS), seconds, NETWORKS) for seed in study.seeds]
         words += f", and {counted(len(ALPHAS) * len(study.seeds), 'network')} between pretrained and full"
     study.reporter.expect(pieces, words, at_most=prepared.settings.patience is not None)

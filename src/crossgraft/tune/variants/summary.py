@@ -25,6 +25,7 @@ from crossgraft.tune.variants.study import Study
 from crossgraft.tune.variants.trainings import DoneTraining
 from crossgraft.tune.variants.variant import Variant
 from crossgraft.words.formatting import counted
+from crossgraft.words.keep_words import missed_in_words
 
 ENOUGH_SEEDS = 3
 """From so many on the interval of a mean is that of seeds; the spread of two says next to nothing."""
@@ -129,6 +130,19 @@ def _batch_norm(each: Measured) -> BatchNormMode | None:
     """What it did in every training of the variant; None of a network that has none."""
     records = [one.record.batch_norm for one in each.trainings if one.record is not None]
     return next((found.effective_mode for found in records if found is not None and found.num_layers), None)
+
+
+def missed_targets(measured: Sequence[Measured]) -> list[str]:
+    """One sentence for each variant with a training that did not end at the similarity that ``--keep`` asked for."""
+    said: list[str] = []
+    for each in measured:
+        records = [one.record for one in each.trainings if one.record is not None]
+        missed = [(found.keep, found.batch_norm) for found in records if found.keep and not found.keep.is_reached]
+        if missed:
+            keep, batch_norm = missed[0]
+            of_all = keep.model_copy(update={"found": [value for found, _ in missed for value in found.found]})
+            said.append(f"{each.variant.name}: {missed_in_words(of_all, batch_norm)}")
+    return said
 
 
 def _primary(each: Measured, metric: str) -> ValueRecord:

@@ -10,9 +10,10 @@ from PIL import Image
 import crossgraft
 from crossgraft import check_data, split_data
 from crossgraft.data import open_dataset
-from crossgraft.data.checks import check_splits
+from crossgraft.data.checks import check_rows, check_splits
 from crossgraft.data.checks.ordered_classes import looks_ordered
 from crossgraft.errors import DataError, UsageError
+from crossgraft.progress import Reporter
 
 TWO = [0, 1] * 12
 SPLITS = ["train"] * 16 + ["test"] * 8
@@ -235,7 +236,7 @@ def test_shapes_and_sizes_are_advice_with_numbers(check, pixels):
 
 def test_mixed_kinds_are_pointed_out(check, pixels):
     found = check([*range(12), *(pixels(row, 24, 24, channels=3) for row in range(12, 24))], TWO)
-    assert "24×24 RGB 8-bit: 12" in found["Several kinds of images"].text
+    assert "24×24 RGB 8-bit (12 images)" in found["Several kinds of images"].text
 
 
 @pytest.mark.parametrize(
@@ -383,3 +384,12 @@ def test_the_thumbnails_are_small_and_say_what_they_are(check, make_dataset, tmp
     assert [thumbnail["class_name"] for thumbnail in thumbnails] == [
         "Identical images across splits: 1 (train, 0) and 24 (test, 0)"
     ] * 2
+
+
+def test_checks_of_some_rows_say_in_their_titles_of_which(make_dataset):
+    dataset = make_dataset(range(8), [0, 1] * 4)
+    whole, part = (
+        check_rows(dataset, strict=False, reporter=Reporter(quiet=True), part=part) for part in ("", "training images")
+    )
+    assert [row.title for row in part] == [f"{row.title} (training images)" for row in whole]
+    assert "Identical images (training images)" in [row.title for row in part]

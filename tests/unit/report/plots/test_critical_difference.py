@@ -3,10 +3,18 @@ import re
 from crossgraft.report.plots import critical_difference_figure
 
 
-def drawing():
+def drawing(**changes):
     return critical_difference_figure(
-        ["LogME", "PARC", "Ours"], [2.4, 2.5, 1.1], [[2, 0], [0, 1]], 1.352, identifier="cd"
+        ["LogME", "PARC", "Ours"], [2.4, 2.5, 1.1], [[2, 0], [0, 1]], 1.352, identifier="cd", **changes
     )
+
+
+def test_the_one_for_phones_is_half_as_wide_and_says_the_same():
+    wide, narrow = (set(re.findall(r"<text[^>]*>([^<]*)</text>", drawing(is_narrow=each))) for each in (False, True))
+    assert wide == narrow
+    assert "max-width: 340px" in drawing(is_narrow=True) and "max-width: 680px" in drawing()
+    names = re.findall(r'text-anchor: (\w+)" x="([\d.]+)"[^>]*>[^<]*  \d\.\d\d<', drawing(is_narrow=True))
+    assert len(names) == 3 and set(names) == {("end", "177")}  # one below the other, on the left
 
 
 def test_names_ranks_and_difference_are_readable():

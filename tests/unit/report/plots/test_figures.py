@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 
+from crossgraft.records import ConfusionRecord
 from crossgraft.report.plots import (
     Interval,
     Point,
     class_balance_figure,
+    confusion_figure,
     is_drawable,
     scatter_figure,
     split_figure,
@@ -39,6 +41,18 @@ def test_scatter_draws_each_point_that_has_both_values():
     assert {"1", "2", "LogME (score)", "LEEP (score)"} <= set(texts(svg))
 
 
+def test_ranks_of_dots_that_lie_together_do_not_cover_each_other():
+    mark = Mark("#0072B2", "o")
+    near = [(0.0, 0.0), (1.0, 1.0), (0.5, 0.5), (0.51, 0.52), (0.49, 0.53), (0.5, 0.48)]
+    points = [Point(Interval(x), Interval(y), mark, rank=70 + k) for k, (x, y) in enumerate(near)]
+    svg = scatter_figure(points, x_label="x", y_label="y", identifier="s")
+    found = re.findall(r'x="([\d.]+)" y="([\d.]+)"[^>]*>7\d<', svg)
+    places = [(float(x), float(y)) for x, y in found]
+    assert len(places) == len(points)
+    together = [(one, other) for k, one in enumerate(places) for other in places[:k]]
+    assert all(abs(one[0] - other[0]) >= 14 or abs(one[1] - other[1]) >= 11 for one, other in together)
+
+
 def test_scatter_without_points_is_an_empty_frame():
     assert num_marks(scatter_figure([], x_label="x", y_label="y", identifier="s")) == 0
 
@@ -60,3 +74,18 @@ def test_many_classes_become_a_profile(ranking):
 def test_split_comparison_shows_both_accuracies(examples):
     found = texts(split_figure(examples.demo_record().split_comparison, identifier="s"))
     assert {"0.962", "0.914", "Accuracy of a linear probe (fraction)"} <= set(found)
+
+
+def test_confusion_on_a_phone_shrinks_its_cells_only_as_far_as_it_must():
+    def width(num_classes, images, *, is_narrow):
+        names = [f"class number {number}" for number in range(num_classes)]
+        record = ConfusionRecord(
+            split="test", class_names=names, counts=[[images] * num_classes for _ in range(num_classes)]
+        )
+        drawing = confusion_figure(record, identifier="confusion", is_narrow=is_narrow)
+        assert drawing.count(f">{images}<") == num_classes**2
+        return float(re.search(r"max-width: ([\d.]+)px", drawing)[1])
+
+    assert width(2, 84, is_narrow=True) == width(2, 84, is_narrow=False)
+    assert width(10, 84, is_narrow=True) == 340 < width(10, 84, is_narrow=False)
+    assert 340 < width(12, 1234, is_narrow=True) < width(12, 1234, is_narrow=False)  # numbers do not touch

@@ -81,6 +81,21 @@ def test_the_next_command_uses_a_network_that_was_kept(picked, typed, line, purp
     assert purpose in verdict.purpose
 
 
+def test_of_a_network_with_batch_norm_every_similarity_stands_beside_the_adapted_one():
+    plain = curve()
+    (without,) = KINDS.get("interpolation").builders[1](Source(plain, command_line=TYPED)).blocks
+    assert "CKA, debiased, adapted" not in [column.title for column in without.columns] and not without.notes
+    more = {"cka_adapted": 0.5, "cka_debiased_adapted": 0.4321, "cka_untouched": 0.3, "cka_debiased_untouched": 0.2}
+    points = [point.model_copy(update={"similarity": point.similarity | more}) for point in plain.points]
+    record = plain.model_copy(update={"points": points})
+    (table,) = KINDS.get("interpolation").builders[1](Source(record, command_line=TYPED)).blocks
+    titles = [column.title for column in table.columns]
+    assert titles[4:8] == ["CKA", "CKA, debiased", "CKA, adapted", "CKA, debiased, adapted"]
+    assert [row[7].text for row in table.rows] == ["0.432"] * 3
+    assert "with no weight changed, give a debiased CKA of 0.200" in table.notes[0]
+    assert "0.432" in record_as_text(record, command_line=TYPED)
+
+
 def test_what_limits_the_answer_stands_below_it_the_most_severe_first():
     known = curve().images
     record = curve(

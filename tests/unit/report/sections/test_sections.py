@@ -220,7 +220,7 @@ def test_agreement_only_with_fine_tuned_results(ranking, source_of):
     assert csv_of(table)[0]["Weighted Kendall"] == "0.61"
     assert table.notes == ["LogME, Vision transformer: fewer than 4 models of this family have a fine-tuned result."]
     (figure,) = blocks_of(section, Figure)
-    assert figure.caption.startswith("test_auc of 9 fine-tuned models against LogME")
+    assert figure.caption.startswith("Results of 9 fine-tuned models (test_auc) against LogME")
     assert "resnet18" in blocks_of(section, Paragraph)[0].text
     bare = ranking.model_copy(update={"ground_truth": None, "agreement": []})
     assert agreement_section(source_of(bare)) is None
@@ -257,7 +257,7 @@ def test_data_say_what_was_left_out_and_whether_images_are_shown(ranking, source
     facts = dict(blocks_of(without, Facts)[0].rows)
     assert facts["Groups"] == "patient leakage not checked (no group column)"
     assert facts["Unreadable files left out"] == "2"
-    assert facts["Kinds of images"] == "28 × 28, grey, 8 bit: 540; 64 × 64, grey, 16 bit: 6"
+    assert facts["Kinds of images"] == "28 × 28, grey, 8 bit (540 images); 64 × 64, grey, 16 bit (6 images)"
     assert blocks_of(without, Items)[0].items == ranking.dataset.skipped_unreadable
     assert "--no-images" in blocks_of(without, Paragraph)[0].text
     shown = data_section(source_of(ranking, thumbnails=examples.thumbnails(["a", "b"])))

@@ -46,6 +46,11 @@ def test_the_answer_names_the_best_what_may_be_as_good_and_what_keeps_most():
     assert "With this one seed hcs:0.6 is better than hcs:0.8 and linear" in answer_in_words(comparison_record())
 
 
+def test_where_all_start_from_an_adapted_network_that_is_what_is_kept():
+    record = normed_comparison_record(hcs="adapt", full="adapt", linear="adapt")
+    assert "(debiased CKA to the adapted network 0.750 against 0.450 of full" in plain(answer_in_words(record))
+
+
 def test_nothing_is_claimed_where_nothing_separates_or_is_known():
     equal = [
         variant("full", 0.6, 0.5, is_full=True, not_separable_from=["linear"]),

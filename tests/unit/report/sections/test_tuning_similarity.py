@@ -94,7 +94,7 @@ def test_what_was_made_says_batch_norm_with_its_reason_and_what_was_to_be_kept(s
     )
     assert (
         dict(facts.rows)["To keep"]
-        == "debiased CKA of 0.8 on val asked for, 0.790 reached; terms that keep features × 512"
+        == "debiased CKA of 0.8 on val asked for, 0.790 found; terms that keep features × 512"
     )
     assert {"BatchNorm", "To keep"} <= set(facts.essential)
     nothing = BatchNormRecord(mode="train", num_layers=0)
@@ -132,5 +132,5 @@ def test_the_terminal_shows_it_in_any_width(columns, monkeypatch):
     text = record_as_text(kept_record())
     assert max(map(len, text.splitlines())) <= columns
     words = " ".join(text.split())
-    assert "To keep debiased CKA of 0.8 on val asked for, 0.790 reached" in words
+    assert "To keep debiased CKA of 0.8 on val asked for, 0.790 found" in words
     assert "Fine-tuned 0.450 0.710 Weights untouched" in words

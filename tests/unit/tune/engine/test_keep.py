@@ -1,11 +1,14 @@
-"""A similarity that the kept epoch is to have, and the strength of what keeps it."""
+"""A similarity that training is to end at, and the strength of what keeps it."""
 
+import json
 import math
 
 import pytest
 import torch
+from safetensors import safe_open
 
 from crossgraft.errors import UsageError
+from crossgraft.tune.engine.checkpoint import FILE_NAME, read_checkpoint, write_checkpoint
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.regularizers import BSS, DELTA, L2SP, RepSim
 from support.training import DoubleFeed, largest_difference, same_bits, train_one
@@ -22,16 +25,27 @@ def test_it_looks_at_the_network_that_training_starts_from():
     assert Keep.of(0.8, adapted=True) == Keep(0.8, "cka_debiased_adapted")
 
 
+@pytest.mark.parametrize("target", ["abc", [0.8], True, "0.8"])
+def test_a_target_is_a_number(target):
+    with pytest.raises(UsageError, match="--keep is a number between 0 and 1"):
+        Keep.of(target, adapted=False)
+
+
 @pytest.mark.parametrize(
-    ("found", "miss"),
-    [(0.8, 0), (0.775, 0), (0.825, 0), (0.76, 0.04), (0.84, 0.04), (-0.2, 1.0), (1.0, 0.2), (math.nan, math.inf)],
-)
-def test_what_is_within_the_tolerance_is_reached(found, miss):
-    assert Keep(0.8).miss({"cka_debiased": found, "cka_debiased_adapted": 0.1}) == pytest.approx(miss)
+    ("found", "distance", "is_near"),
+    [
+        (0.8, 0, True), (0.775, 0.025, True), (0.825, 0.025, True), (0.76, 0.04, False), (0.84, 0.04, False),
+        (-0.2, 1.0, False), (1.0, 0.2, False), (math.nan, math.inf, False),
+    ],
+)  # fmt: skip
+def test_what_is_within_the_tolerance_is_reached(found, distance, is_near):
+    metrics = {"cka_debiased": found, "cka_debiased_adapted": 0.1}
+    assert Keep(0.8).distance(metrics) == pytest.approx(distance)
+    assert Keep(0.8).is_near(metrics) is is_near
 
 
-def test_what_was_not_measured_is_missed():
-    assert Keep(0.8).miss({}) == math.inf
+def test_what_was_not_measured_is_not_near():
+    assert not Keep(0.8).is_near({})
 
 
 class Told:
@@ -54,21 +68,51 @@ NAN = math.nan
 @pytest.mark.parametrize(
     ("similarities", "losses", "best"),
     [
-        ([0.5, 0.81, 0.79, 0.6], [0.1, 0.5, 0.4, 0.0], 2),  # of those that reach it the best
+        ([0.5, 0.81, 0.79, 0.8], [0.1, 0.5, 0.4, 0.9], 2),  # of those at the end that reach it the best
         ([0.5, 0.81, 0.79, 0.8], [0.1, 0.4, 0.4, 0.9], 1),  # the first of equal ones
-        ([0.5, 0.7, 0.95, 0.6], [0.1, 0.9, 0.2, 0.0], 1),  # the nearest, where none does
-        ([NAN, 0.3, NAN, 0.2], [0.1, 0.9, 0.0, 0.0], 1),
-        ([NAN, NAN, NAN, NAN], [0.3, 0.2, 0.9, 0.2], 1),
+        ([0.8, 0.7, 0.79, 0.81], [0.1, 0.2, 0.9, 0.8], 3),  # none that is passed on the way
+        ([0.8, 0.8, 0.9, 0.6], [0.1, 0.2, 0.0, 0.9], 3),  # the end, wherever that is
+        ([0.8, NAN, 0.8, 0.8], [0.1, 0.9, 0.3, 0.4], 2),
+        ([NAN, NAN, NAN, NAN], [0.3, 0.2, 0.9, 0.2], 3),
     ],
 )
-def test_the_epoch_that_is_kept_is_one_that_keeps_enough_and_of_those_the_best(similarities, losses, best):
+def test_the_epoch_that_is_kept_is_one_at_the_end_that_keeps_enough_and_of_those_the_best(similarities, losses, best):
     told = Told(similarities, losses)
     classifier, result = train_one("plain", evaluate=told, keep=Keep(0.8), regularizers=[RepSim()], epochs=4)
     assert result.best_epoch == best and result.best_value == losses[best]
     assert torch.equal(classifier.head.weight, told.seen[best])
+    assert not any(
+        row.is_best
+        for row, similarity in zip(result.history, similarities, strict=True)
+        if abs(similarity - 0.8) > 0.03
+    )
     without = Told(similarities, losses)
     _, free = train_one("plain", evaluate=without, epochs=4)
     assert free.best_epoch == losses.index(min(losses))
+
+
+class StoppedError(Exception):
+    pass
+
+
+def test_a_checkpoint_from_before_there_was_a_similarity_to_keep_goes_on_by_the_rule(tmp_path):
+    losses = [0.1, 0.9, 0.8, 0.7]
+    said = {"epochs": 4, "checkpoint_folder": tmp_path}
+
+    def stop(row):
+        if row.epoch == 1:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        train_one("plain", evaluate=Told([0.5] * 4, losses), on_epoch=stop, **said)
+    (path,) = tmp_path.glob(FILE_NAME)
+    with safe_open(path, framework="pt") as file:
+        configuration = json.loads(file.metadata()["state"])["configuration"]
+    found = read_checkpoint(tmp_path, configuration)
+    del found.position["progress"]["best_is_near"]
+    write_checkpoint(tmp_path, found)
+    _, result = train_one("plain", evaluate=Told([0.5] * 2, losses[2:]), **said)
+    assert result.resumed and result.best_epoch == 0 and result.best_value == 0.1
 
 
 class Watched(RepSim):

@@ -36,7 +36,12 @@ def test_every_regularizer_says_whether_it_compares_with_the_start():
 def test_beside_what_compares_with_the_start_statistics_move_too_and_the_plan_says_why(regularizer):
     decided, said, moving = chosen(regularizer=regularizer)
     assert (decided.mode, decided.num_layers, said, moving) == ("train", 1, [], ["body.norm"])
-    assert decided.in_words == f"train ({decided.reason})" and "features are kept" in decided.reason
+    assert decided.in_words == f"train ({decided.reason})" and "kept no more features" in decided.reason
+
+
+def test_nothing_is_claimed_of_what_keeps_little_where_statistics_move():
+    assert chosen(regularizer="repsim:preset=paper")[0] == chosen(regularizer="repsim:preset=paper,l2_sp")[0]
+    assert chosen(regularizer="repsim:preset=paper")[0] == BatchNorm("train", "", 1)
 
 
 @pytest.mark.parametrize(

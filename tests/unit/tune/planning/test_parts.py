@@ -31,7 +31,7 @@ def test_each_part_has_its_row_with_counts_and_origin():
     without_val = rows(parts(range(8), [], range(8, 12)))
     assert [row.name for row in without_val.split_rows()] == ["train", "test"]
     assert not without_val.has_val
-    assert rows(WHOLE).split_in_words == "train: given; val: drawn; test: given"
+    assert rows(WHOLE).split_in_words == "train and test: given; val: drawn"
 
 
 def test_groups_on_both_sides_of_one_fold_are_leakage_and_of_two_folds_are_not():

@@ -55,11 +55,14 @@ def situation(*, settings=None, given=(), **fields):
         device="cpu",
         num_jobs=1,
         num_points=1,
+        batch_norm="train",
         trained_batch_norms=(),
+        moved_batch_norms=(),
         keep=None,
         fewest_val=30,
         given=frozenset(given),
         grid_settings=frozenset(),
+        num_trained_blocks=2,
     )
     return replace(base, **fields)
 
@@ -104,11 +107,28 @@ CONTRADICTIONS = {
     "--patience stops when": {"has_val": False, "settings": {"patience": 3}},
     "--select-by picks": {"has_val": False, "given": ["select_by"]},
     "--grid picks the best": {"has_val": False, "num_points": 2},
+    "and --method linear trains none of them": {
+        "method": "linear",
+        "settings": {"log_gradient_norms": True},
+        "num_trained_blocks": 0,
+    },
     "learning_rate is given and also varied": {
         "given": ["learning_rate"],
         "grid_settings": frozenset({"learning_rate"}),
     },
-    "BatchNorm layers that are trained": {"trained_batch_norms": ("body.bn",), "settings": {"num_processes": 2}},
+    "whose own options make them 0": {"regularizer": "repsim:weight=0,hcs:lam=1", "keep": Keep(0.8)},
+    "and repsim compares with that": {"regularizer": "repsim", "keep": Keep(0.8), "given": ["adapter"]},
+    "whose features have other ones": {"batch_norm": "adapt", "given": ["adapter"]},
+    "has to see where a whole training ends": {"regularizer": "repsim", "keep": Keep(0.8), "settings": {"patience": 3}},
+    "(--batch-norm frozen)": {
+        "trained_batch_norms": ("body.bn",),
+        "moved_batch_norms": ("body.bn",),
+        "settings": {"num_processes": 2},
+    },
+    "BatchNorm layers without kept statistics": {
+        "trained_batch_norms": ("body.bn",),
+        "settings": {"num_processes": 2},
+    },
     "some would have no image": {"settings": {"num_processes": 8, "batch_size": 4}},
     "micro-batches without an image": {"settings": {"accumulate": 8, "batch_size": 4}},
     "is all of --epochs": {"given": ["warmup_epochs"], "settings": {"epochs": 3, "warmup_epochs": 3.0}},
@@ -254,10 +274,11 @@ def test_steps_are_those_of_the_batches(num_train):
 
 
 def test_batch_norm_over_several_processes_names_the_ways_out():
+    moved = {"trained_batch_norms": ("body.bn",), "moved_batch_norms": ("body.bn",)}
     with pytest.raises(
         UsageError, match=r"one process, keep their statistics \(--batch-norm frozen\), .*--method linear"
     ):
-        refuse_contradictions(situation(trained_batch_norms=("body.bn",), settings={"num_processes": 2}))
+        refuse_contradictions(situation(**moved, settings={"num_processes": 2}))
 
 
 def test_fewer_images_than_a_debiased_cka_needs_are_refused_before_training():
@@ -269,10 +290,12 @@ def test_fewer_images_than_a_debiased_cka_needs_are_refused_before_training():
 
 
 def test_covariances_beside_trained_batch_norm_are_remarked():
-    def said(regularizer, *trained):
-        return " ".join(notes_on(situation(plugins=plugins(regularizer=regularizer), trained_batch_norms=trained)))
+    def said(regularizer, *moved, mode="train"):
+        fields = {"trained_batch_norms": ("body.bn",), "moved_batch_norms": moved, "batch_norm": mode}
+        return " ".join(notes_on(situation(plugins=plugins(regularizer=regularizer), **fields)))
 
     assert "--batch-norm frozen or adapt" in said("repsim:preset=paper", "body.bn")
+    assert "--batch-norm frozen, or" in said("repsim:preset=paper", "body.bn", mode="adapt")
     assert "--batch-norm" not in said("repsim:preset=paper") and "--batch-norm" not in said("repsim", "body.bn")
 
 
@@ -372,22 +395,26 @@ def test_losses_of_the_plan_are_those_that_were_asked_for():
     assert isinstance(plugins().loss, CrossEntropy)
 
 
-def words(settings=None, augmentation="none", batch_norm=NO_BATCH_NORM, **choices):
+def words(settings=None, augmentation="none", batch_norm=NO_BATCH_NORM, keep=None, **choices):
     chosen = plugins(augmentation=augmentation, **choices)
-    return settings_in_words(chosen, TrainerSettings(**(settings or {})), SelectionRule("auc", "max"), batch_norm)
+    return settings_in_words(chosen, TrainerSettings(**(settings or {})), SelectionRule("auc", "max"), batch_norm, keep)
 
 
 def test_what_is_off_is_left_out():
     plain = words()
     assert plain["learning rate"] == "0.0001"
     assert plain["schedule"] == "cosine after 5 epochs of warm-up"
-    assert not {"mirroring", "regularizer", "layer decay", "head first", "accumulate", "patience"} & set(plain)
+    assert not {"mirroring", "regularizer", "keep", "layer decay", "head first", "accumulate", "patience"} & set(plain)
     assert "batch norm" not in plain
 
 
 def test_batch_norm_has_a_line_with_its_reason_where_there_is_some():
     assert words(batch_norm=BatchNorm("adapt", "", 2))["batch norm"] == "adapt"
     assert words(batch_norm=BatchNorm("frozen", "because it must", 2))["batch norm"] == "frozen (because it must)"
+
+
+def test_the_similarity_that_is_to_be_kept_has_a_line():
+    assert words(keep=Keep.of(0.8, adapted=False))["keep"] == "debiased CKA of 0.8 on val, within 0.03"
 
 
 def test_several_plugins_of_a_slot_stand_together():

@@ -114,7 +114,7 @@ def test_five_steps_agree_with_torchs_parametrization_to_first_order(optimizer):
             stepper.zero_grad()
             total(made, rows, start).backward()
             stepper.step()
-            made.move()
+            made.move(0)
         return made.rotation.value
 
     def theirs(rate):
@@ -153,7 +153,7 @@ def test_learning_q_alone_goes_down_to_the_difference_of_the_spectra():
         term = made.terms(now, start)["covariance"]
         term.backward()
         stepper.step()
-        made.move()
+        made.move(0)
         found.append(term.item())
     assert found[0] > 2 * least
     assert least * (1 - 1e-12) < found[-1] < 1.05 * least

@@ -76,4 +76,19 @@ def test_an_orthogonal_matrix_with_errors_is_repaired():
     q = torch.linalg.qr(torch.randn(7, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)).Q
     assert error(nearest_orthogonal(1.2 * q)) < 1e-14
     assert (nearest_orthogonal(1.2 * q) - q).abs().max() < 1e-14
-    assert torch.isnan(nearest_orthogonal(q * float("nan"))).all()
+    for broken in (float("nan"), float("inf"), 1e200):  # the square of the last one is none
+        with pytest.raises(FloatingPointError, match="no orthogonal matrix is near"):
+            nearest_orthogonal(q * broken)
+
+
+@pytest.mark.parametrize(
+    ("number_type", "size"),
+    [(torch.float32, 1e9), *((torch.float64, size) for size in (1e60, 1e250, float("nan")))],
+)
+def test_a_step_that_is_too_long_for_its_numbers_is_an_error_and_leaves_the_matrix(number_type, size):
+    q = OrthogonalMap(4, torch.zeros((), dtype=number_type))
+    drawn = torch.randn(4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    q.skew.data = (size * (drawn - drawn.T)).to(number_type)
+    with pytest.raises(FloatingPointError, match="no orthogonal matrix is near"):
+        q.move()
+    assert torch.equal(q.value, torch.eye(4, dtype=number_type))

@@ -55,6 +55,7 @@ def test_it_is_a_regularizer_with_plain_options():
         ({"mode": "cka", "reference": "dataset"}, "reference of repsim is about"),
         ({"mode": "cka", "preset": "paper"}, "preset of repsim is about"),
         ({"mode": "cka", "normalize": "none"}, "normalize of repsim is about"),
+        ({"mode": "cka", "learn_q": True, "mean_weight": 0.0}, "learn_q, mean_weight of repsim are about"),
         ({"learn_q": False, "q_learning_rate": 0.1}, "never moves Q"),
         ({"passes": 2}, "is of reference=dataset_aug"),
         ({"passes": 2, "reference": "batch"}, "is of reference=dataset_aug"),
@@ -106,10 +107,38 @@ def test_on_its_own_it_is_the_similarity_of_the_batch_and_weighs_less():
     assert term == 0 and not three.grad.any()
 
 
+@pytest.mark.parametrize("options", [{}, {"mode": "procrustes"}])
+def test_features_that_have_collapsed_have_lost_all(options):
+    classifier, feed = build_classifier("plain").double(), DoubleSet()
+    same = torch.ones(10, 8, dtype=torch.float64, requires_grad=True)
+    regularizer = RepSim(2.0, **options)
+    regularizer.attach(classifier, feed)
+    (term,) = regularizer.loss(context_of(classifier, feed.images[:10], features=same)).values()
+    term.backward()
+    assert term == 2 and not same.grad.any()
+
+
+@pytest.mark.parametrize(
+    ("options", "in_full"),
+    [
+        ({}, "repsim:mode=cka,weight=0.3"),
+        ({"weight": 2.0}, "repsim:mode=cka,weight=2"),
+        ({"mode": "procrustes"}, "repsim:mode=procrustes,weight=1"),
+        ({"preset": "paper"}, "repsim:mode=covariance,weight=1,reference=dataset,normalize=none"),
+        ({"learn_q": False}, "repsim:mode=covariance,weight=1,reference=batch,normalize=ref"),
+    ],
+)
+def test_what_was_left_open_can_be_read(options, in_full):
+    assert RepSim(**options).in_full == in_full
+
+
 @pytest.mark.parametrize(
     "option",
-    [{"learn_q": False}, {"reference": "dataset"}, {"preset": "paper"}, {"mean_weight": 1.0}, {"normalize": "ref"}],
-)
+    [
+        {"learn_q": False}, {"reference": "dataset"}, {"preset": "paper"}, {"mean_weight": 1.0}, {"normalize": "ref"},
+        {"learn_q": True}, {"preset": "auto"}, {"mean_weight": 0.0}, {"learn_alpha": False},  # as they are by default
+    ],
+)  # fmt: skip
 def test_an_option_of_covariances_asks_for_them_with_the_weight_of_the_paper(option):
     classifier, feed = build_classifier("plain").double(), DoubleSet()
     features = torch.rand(10, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -227,6 +256,15 @@ def test_features_that_are_no_numbers_stop_the_training(options):
     feed.is_plain = False
     with pytest.raises(DivergedError, match="repsim/"):
         train_one("plain", feed=feed, precision="64-true", regularizers=[RepSim(**options)])
+
+
+@pytest.mark.parametrize("rate", [1e60, 1e250])
+def test_a_rotation_that_diverges_stops_the_training_by_its_name(rate):
+    repsim = RepSim(reference="batch", q_learning_rate=rate)
+    with pytest.raises(
+        DivergedError, match=r"in step \d: the rotation Q of repsim diverged .* smaller q_learning_rate"
+    ):
+        train_one("plain", feed=DoubleFeed(), precision="64-true", regularizers=[repsim])
 
 
 def test_pretrained_features_that_are_no_numbers_are_refused():

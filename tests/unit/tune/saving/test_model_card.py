@@ -73,7 +73,7 @@ def test_what_was_kept_stands_beside_what_batch_norm_does_and_in_words():
     assert "| Weights untouched, statistics re-estimated | 0.420 | 1.000 | 0.480 | 1.000 |" in changed
     assert "Adapted: compared with the pretrained weights" in changed
     assert "it is the training of its weights that changed the features" in changed
-    assert "- To keep: debiased CKA of 0.8 on val asked for, 0.790 reached; terms that keep features × 512" in changed
+    assert "- To keep: debiased CKA of 0.8 on val asked for, 0.790 found; terms that keep features × 512" in changed
     assert "- BatchNorm: frozen (because l2\\_sp compares features): 19 layers kept the statistics" in changed
     assert "cka_" not in changed
     assert "- Regulariser: L2-SP" in text

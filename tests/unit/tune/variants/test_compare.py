@@ -168,7 +168,7 @@ def test_the_command_line_of_a_run_gives_it_again(squares, tmp_path):
 def test_the_arguments_of_fine_tune_are_shown_by_name():
     theirs, own = (inspect.signature(each).parameters for each in (fine_tune, compare_fine_tunings))
     assert set(theirs) <= set(own)
-    assert set(own) - set(theirs) == {"compare", "seeds"}
+    assert set(own) - set(theirs) == {"compare", "layer_pca", "seeds"}
     assert crossgraft.compare_fine_tunings is compare_fine_tunings
 
 

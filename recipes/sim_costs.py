@@ -1,0 +1,80 @@
+"""What ρSIM costs, and what it does to gradients: two tables of docs/results/sim.md."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+
+from sim_tables import NOTHING, StudyTables, head, row_of, time_ratio, values
+from sim_variants import BASELINE, PLACEBO, SIM
+from studies import half_width
+from study_rows import Table
+
+TABLE_11 = {
+    "resnet20": "ResNet-18: 1.11, 1.04",
+    "resnet32": "ResNet-34: 1.13, 1.05",
+    "resnet56": "ResNet-50: 1.18, 1.07",
+}
+"""Time and memory as multiples of the baseline's."""
+
+
+def costs_table(found: Mapping[str, StudyTables]) -> str:
+    lines = head(
+        "Set",
+        "Network",
+        "Variant",
+        "Time",
+        "Memory of a step",
+        "Parameters beside the network",
+        "Published: time, memory",
+    )
+    for name, each in found.items():
+        for model in dict.fromkeys(row.model for row in each.table.trainings):
+            for variant in (SIM, PLACEBO):
+                one = Table(tuple(row for row in each.table.trainings if row.model == model))
+                looks = {row.variant: row for row in each.looks if row.model == model and row.seed == 0}
+                mine, base = looks.get(variant), looks.get(BASELINE)
+                if not values(one, variant):
+                    continue
+                memory = (
+                    mine.peak_bytes / base.peak_bytes if mine and base and mine.peak_bytes and base.peak_bytes else None
+                )
+                own = "–" if mine is None or mine.num_own_parameters is None else f"{mine.num_own_parameters:,}"
+                published = TABLE_11.get(model, "–") if variant == SIM else ""
+                cells = [
+                    name,
+                    model,
+                    variant,
+                    time_ratio(one, variant),
+                    "–" if memory is None else f"{memory:.2f}",
+                    own,
+                ]
+                lines.append(row_of([*cells, published]))
+    return "\n".join(lines) if len(lines) > 2 else NOTHING
+
+
+def gradients_table(found: Mapping[str, StudyTables]) -> str:
+    lines = head("Network", "Variant", "Median norm", "Largest norm", "Spikes", "Roughness", "Roughness − baseline")
+    for each in found.values():
+        logged = [row for row in each.looks if row.num_steps is not None]
+        for model, variant in dict.fromkeys((row.model, row.variant) for row in logged):
+            own = [row for row in logged if (row.model, row.variant) == (model, variant)]
+            base = {row.seed: row for row in logged if (row.model, row.variant) == (model, BASELINE)}
+            means = [_mean(getattr(row, name) for row in own) for name in ("median_norm", "largest_norm", "num_spikes")]
+            rough = {row.seed: row.roughness for row in own if row.roughness is not None}
+            differences = [rough[seed] - (base[seed].roughness or 0.0) for seed in rough if seed in base]
+            paired = "" if variant == BASELINE else _interval(differences)
+            lines.append(row_of([model, variant, *means, _mean(rough.values()), paired]))
+    return "\n".join(lines) if len(lines) > 2 else NOTHING
+
+
+def _mean(found: Iterable[float | None]) -> str:
+    known = [value for value in found if value is not None]
+    return f"{statistics.fmean(known):.3g}" if known else "–"
+
+
+def _interval(differences: Sequence[float]) -> str:
+    if len(differences) < 2:
+        return "–"
+    mean, half = statistics.fmean(differences), half_width(differences)
+    return f"{mean:+.3f} [{mean - half:+.3f}, {mean + half:+.3f}]"

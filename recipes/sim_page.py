@@ -1,0 +1,181 @@
+"""The page docs/results/sim.md, written of the rows that recipes/sim.py keeps; trains nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from sim_costs import costs_table, gradients_table
+from sim_figure import write_gradients, write_sweeps
+from sim_tables import (
+    NOTHING,
+    StudyTables,
+    ahead,
+    gaps,
+    head,
+    losses_table,
+    of_model,
+    points,
+    row_of,
+    sweep_points,
+    sweeps_table,
+    time_ratio,
+    values,
+)
+from sim_text import PAGE
+from sim_variants import BASELINE, DROPOUT_RATE, LONGER, PLACEBO, REGULARIZERS, SIM, core, pieces, with_sim
+from studies import difference_of, verdict
+from study_rows import Table
+from study_tables import mean_and_interval, set_table
+
+COLUMNS = {"accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy", "auc": "AUC"}
+TABLE_2 = {
+    "resnet20": "ResNet-18: 0.29",
+    "resnet32": "ResNet-50: 0.13",
+    "resnet56": "ResNet-101: 0.25, ResNet-152: 0.13",
+}
+"""Gains of ρSIM over the baseline in the paper, of the networks nearest in order of depth; on ResNet-50 what follows."""
+TABLE_2_JOINED = {"mixup": "0.23", "cutmix": "0.09", "label smoothing": "0.14"}
+
+
+def write_page(path: Path, found: Mapping[str, StudyTables]) -> None:
+    """The page and, in a folder beside it, its figures."""
+    folder = path.with_suffix("")
+    folder.mkdir(parents=True, exist_ok=True)
+    scratch, swept = found["cifar10"], found["cifar10_sweeps"]
+    write_gradients(folder / "gradients.svg", scratch.steps)
+    write_sweeps(folder / "sweeps.svg", *sweep_points(swept.table))
+    depth = {"cifar10_depth": found["cifar10_depth"]}
+    medical = {name: found[name] for name, piece in pieces().items() if piece.is_pretrained}
+    text = PAGE.format(
+        progress=_progress(found),
+        dropout_rate=DROPOUT_RATE,
+        longer=_longer(scratch.table),
+        core=_core(scratch),
+        core_verdicts=_core_verdicts(scratch.table),
+        table2=_table_2(scratch.table, found["cifar10_regularisers"].table, depth["cifar10_depth"].table),
+        table3=_table_3(medical),
+        table3_verdicts=_table_3_verdicts(medical),
+        sweeps=sweeps_table(swept.table),
+        sweeps_figure=f"{folder.name}/sweeps.svg",
+        losses=losses_table(swept.table),
+        costs=costs_table({"cifar10": scratch, **depth, **medical}),
+        gradients=gradients_table({"cifar10": scratch, **depth}),
+        gradients_figure=f"{folder.name}/gradients.svg",
+        tables="\n\n".join(
+            set_table(found[name].table, piece.target.title, list(piece.variants), columns=COLUMNS)
+            for name, piece in pieces().items()
+        ),
+    )
+    path.write_text(text, encoding="utf-8")
+
+
+def _progress(found: Mapping[str, StudyTables]) -> str:
+    """How much of each piece is there; nothing once everything is."""
+    wanted = {name: piece.num_trainings for name, piece in pieces().items()}
+    there = {name: len(found[name].table.trainings) for name in wanted}
+    if there == wanted:
+        return ""
+    lines = [f"**The study is not finished: {sum(there.values())} of {sum(wanted.values())} trainings are there.**", ""]
+    lines += ["| Part | Trainings |", "|---|---|"]
+    lines += [f"| {piece.target.title} | {there[name]} of {wanted[name]} |" for name, piece in pieces().items()]
+    return "\n".join(lines)
+
+
+def _longer(table: Table) -> str:
+    """How many epochs that is, and what follows from which ratio."""
+    rows = [row for row in table.trainings if row.variant == LONGER]
+    both = [
+        row.cpu_seconds for name in (SIM, BASELINE) for row in table.trainings if (row.variant, row.seed) == (name, 0)
+    ]
+    if not rows or len(both) < 2 or None in both:
+        return "which is not known yet"
+    epochs = sorted({int(said[1]) for row in rows if (said := re.search(r"\bepochs=(\d+)", row.settings))})
+    return f"{', '.join(map(str, epochs))} epochs, because seed 0 took {both[0] / both[1]:.2f} times the processor time"
+
+
+def _core(found: StudyTables) -> str:
+    table, base = found.table, values(found.table, BASELINE)
+    lines = head("Variant", "Accuracy", "− baseline, points", "Ahead, seeds", "− ρSIM, points", "Time", "Seeds")
+    for variant in core():
+        mine = values(table, variant)
+        if not mine:
+            continue
+        to_base, to_sim = (difference_of(gaps(mine, other)) for other in (base, values(table, SIM)))
+        cells = [variant, mean_and_interval(list(mine.values()))]
+        cells += ["", ""] if variant == BASELINE else [points(to_base), ahead(to_base)]
+        cells += ["" if variant == SIM else points(to_sim), time_ratio(table, variant), str(len(mine))]
+        lines.append(row_of(cells))
+    return "\n".join(lines) if len(lines) > 2 else NOTHING
+
+
+def _core_verdicts(table: Table) -> str:
+    """One sentence for ρSIM against each of the others."""
+    mine, lines = values(table, SIM), list[str]()
+    for other in core():
+        found = None if other == SIM else difference_of(gaps(mine, values(table, other)))
+        if found is not None:
+            lines.append(
+                f"- **ρSIM over {other}**: {points(found)} points; {verdict(found)}.".replace("pairs", "seeds")
+            )
+    if not lines:
+        return ""
+    placebo = difference_of(gaps(values(table, PLACEBO), values(table, BASELINE)))
+    if placebo is not None:
+        lines.append(
+            f"- **placebo over {BASELINE}**: {points(placebo)} points; {verdict(placebo)}.".replace("pairs", "seeds")
+        )
+    return "\n".join(lines)
+
+
+def _table_2(scratch: Table, joined: Table, depth: Table) -> str:
+    lines = head(
+        "Network", "Beside", "Without", "With ρSIM", "Difference, points", "Ahead, seeds", "Published difference"
+    )
+    cases = [("resnet20", BASELINE, scratch, BASELINE, SIM, TABLE_2["resnet20"])]
+    cases += [
+        ("resnet20", name, joined, name, with_sim(name), f"ResNet-50: {TABLE_2_JOINED[name]}") for name in REGULARIZERS
+    ]
+    cases += [(name, BASELINE, depth, BASELINE, SIM, TABLE_2[name]) for name in ("resnet32", "resnet56")]
+    for model, beside, table, without, with_it, published in cases:
+        one, other = (of_model(values(table, name), model) for name in (with_it, without))
+        if one or other:
+            found = difference_of(gaps(one, other))
+            means = [mean_and_interval(list(each.values())) for each in (other, one)]
+            lines.append(row_of([model, beside, *means, points(found), ahead(found), published]))
+    return "\n".join(lines) if len(lines) > 2 else NOTHING
+
+
+def _table_3(medical: Mapping[str, StudyTables]) -> str:
+    lines = head(
+        "Set", "Network", "Variant", "Accuracy", "AUC", "Accuracy − baseline, points", "AUC − baseline, × 100", "Time"
+    )
+    for name, found in medical.items():
+        for model in dict.fromkeys(row.model for row in found.table.trainings):
+            for variant in pieces()[name].variants:
+                own = {metric: of_model(values(found.table, variant, metric), model) for metric in ("accuracy", "auc")}
+                if not own["accuracy"]:
+                    continue
+                differences = [
+                    ""
+                    if variant == BASELINE
+                    else points(difference_of(gaps(each, values(found.table, BASELINE, metric))))
+                    for metric, each in own.items()
+                ]
+                means = [mean_and_interval(list(each.values())) for each in own.values()]
+                one = Table(tuple(row for row in found.table.trainings if row.model == model))
+                lines.append(row_of([name, model, variant, *means, *differences, time_ratio(one, variant)]))
+    return "\n".join(lines) if len(lines) > 2 else NOTHING
+
+
+def _table_3_verdicts(medical: Mapping[str, StudyTables]) -> str:
+    """ρSIM over both others, over all pairs of set, network and seed."""
+    lines: list[str] = []
+    for other in (BASELINE, PLACEBO):
+        both = [(values(each.table, SIM), values(each.table, other)) for each in medical.values()]
+        found = difference_of([gap for pair in both for gap in gaps(*pair)])
+        if found is not None:
+            lines.append(f"- **ρSIM over {other}**, accuracy: {points(found)} points; {verdict(found)}.")
+    said = "Pairs are those of set, network and seed; sets and networks are shared by several, so the interval is too narrow."
+    return "\n".join([*lines, "", said]) if lines else ""

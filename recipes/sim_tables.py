@@ -1,0 +1,126 @@
+"""What the tables of docs/results/sim.md share, and those of its sweeps."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from sim_looks import LookRow, StepRow, read_looks, read_steps
+from sim_variants import BASELINE, DISTANCE, DISTANCES, RHO, RHOS, SIM, WEIGHT, WEIGHTS
+from studies import Difference
+from study_rows import Table, read_table
+
+NOTHING = "Not trained yet."
+Key = tuple[str, int]
+"""Network, seed."""
+TABLE_10 = {
+    "Baseline (Wo/ SIM)": 94.65, "Cosine Similarity": 94.54, "KL Divergence": 94.85, "Wasserstein Distance": 94.50,
+    "ℓ1 Loss": 94.77, "MSE Loss": 94.66, "MSE Loss (Normalized)": 94.94,
+}  # fmt: skip
+
+
+class StudyTables(NamedTuple):
+    """What is there of one piece."""
+
+    table: Table
+    looks: Sequence[LookRow]
+    steps: Sequence[StepRow]
+
+    @classmethod
+    def read(cls, folder: Path, name: str) -> StudyTables:
+        """From its files."""
+        return cls(read_table(folder, name), read_looks(folder, name), read_steps(folder, name))
+
+
+def values(table: Table, variant: str, metric: str = "accuracy") -> dict[Key, float]:
+    """Of every training of a variant that has the number."""
+    return {
+        (row.model, row.seed): value
+        for row in table.trainings
+        if row.variant == variant and (value := getattr(row, metric)) is not None
+    }
+
+
+def gaps(first: Mapping[Key, float], second: Mapping[Key, float]) -> list[float]:
+    """First minus second in percentage points, where both are there."""
+    return [100 * (first[key] - second[key]) for key in sorted(first) if key in second]
+
+
+def points(found: Difference | None) -> str:
+    """A mean difference with its interval."""
+    return "–" if found is None else f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
+
+
+def ahead(found: Difference | None) -> str:
+    """In how many pairs the first is ahead."""
+    return "–" if found is None else f"{found.ahead} of {found.pairs}"
+
+
+def row_of(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def head(*titles: str) -> list[str]:
+    return [row_of(titles), "|---" * len(titles) + "|"]
+
+
+def time_ratio(table: Table, variant: str, base: str = BASELINE) -> str:
+    """Median processor time as a multiple of that of ``base``."""
+    mine, other = values(table, variant, "cpu_seconds"), values(table, base, "cpu_seconds")
+    ratios = [mine[key] / other[key] for key in mine if other.get(key)]
+    return f"{statistics.median(ratios):.2f}" if ratios else "–"
+
+
+def of_model(found: Mapping[Key, float], model: str) -> dict[Key, float]:
+    return {key: value for key, value in found.items() if key[0] == model}
+
+
+def sweep_points(table: Table) -> tuple[dict[str, list[tuple[float, float, float]]], float | None]:
+    """Value, mean accuracy and half its range, by sweep; and the mean of the baseline."""
+    found: dict[str, list[tuple[float, float, float]]] = {}
+    for title, default, others in (("rho", RHO, RHOS), ("weight", WEIGHT, WEIGHTS)):
+        named = {default: SIM, **{value: f"{title} {value:g}" for value in others}}
+        of_value = {value: list(values(table, name).values()) for value, name in named.items()}
+        found[title] = [
+            (value, statistics.fmean(each), (max(each) - min(each)) / 2)
+            for value, each in sorted(of_value.items())
+            if each
+        ]
+    base = list(values(table, BASELINE).values())
+    return found, statistics.fmean(base) if base else None
+
+
+def sweeps_table(table: Table) -> str:
+    lines = head("Option", "Value", "Accuracy", "− baseline, points", "Ahead, seeds")
+    for title, default, others in (("rho", RHO, RHOS), ("weight", WEIGHT, WEIGHTS)):
+        for value in sorted((default, *others)):
+            cells = _of_sweep(table, SIM if value == default else f"{title} {value:g}")
+            if cells:
+                lines.append(row_of([title, f"{value:g}", *cells]))
+    return "\n".join(lines) if len(lines) > 2 else NOTHING
+
+
+def _of_sweep(table: Table, variant: str) -> list[str]:
+    """Mean, mean difference and seeds; of two seeds an interval would say nothing."""
+    mine, base = values(table, variant), values(table, BASELINE)
+    if not mine:
+        return []
+    each = gaps(mine, base)
+    said = (
+        ["–", "–"] if not each else [f"{statistics.fmean(each):+.2f}", f"{sum(gap > 0 for gap in each)} of {len(each)}"]
+    )
+    return [f"{statistics.fmean(mine.values()):.3f}", *said]
+
+
+def losses_table(table: Table) -> str:
+    lines = head("Loss", "Accuracy", "− baseline, points", "Ahead, seeds", "Published, %", "Published − baseline")
+    base = TABLE_10["Baseline (Wo/ SIM)"]
+    named = {DISTANCE: (SIM, None), **{name: (f"loss {name}", title) for name, title in DISTANCES.items()}}
+    for name, (variant, title) in named.items():
+        cells = _of_sweep(table, variant)
+        published = ["–", "–"] if title is None else [f"{TABLE_10[title]:.2f}", f"{TABLE_10[title] - base:+.2f}"]
+        if cells:
+            lines.append(row_of([f"`{name}`", *cells, *published]))
+    return "\n".join(lines) if len(lines) > 2 else NOTHING

@@ -1,0 +1,96 @@
+"""The words of docs/results/sim.md; numbers are put in by sim_page."""
+
+PAGE = """\
+<!-- Written by recipes/sim.py; do not edit. -->
+
+# ρSIM: what it gives, and against what
+
+```
+python recipes/sim.py --data-dir datasets --weights-dir weights --out docs/results/sim.md
+```
+
+{progress}
+
+`--regularizer rho_sim` adds one small term per building block: from the output of the block, a reconstructor that is thrown away
+afterwards predicts the input. The paper (Cai et al., Self Identity Mapping) reports gains of 0.1 to 0.6 points of accuracy on
+CIFAR-10 and CIFAR-100, with 50 000 training images, 200 epochs, three seeds and no intervals. Here are 5 000 images, 20 epochs
+and small networks, so sizes cannot be compared; what can be asked is whether there is a gain, and whether it is one of ρSIM. So
+it is set beside
+
+- what costs nothing: weight decay × 3 and × 10, and dropout ({dropout_rate:.0%} of the features in front of the last layer);
+- the **same cost**: the baseline for as many more epochs as ρSIM costs ({longer});
+- a **placebo** (`rho_sim:placebo=true`) that predicts the tokens of another image at the same price. A gain that the placebo
+  shares is no gain of ρSIM.
+
+From scratch: 5 000 training images and 1 000 test images of CIFAR-10 (32 pixels a side, once saved as JPEG), no validation rows,
+the last epoch; SGD with learning rate 0.1, momentum 0.9, weight decay 1e-4 and batches of 128, as in the paper, a cosine
+schedule, augmentation `light`. Random weights, batches and augmentation are the same for all variants of a seed, so differences
+are paired. ρ = 0.2, weight 0.005, loss `norm_l2` where nothing else is said.
+
+Accuracy is of the most probable class; differences are in percentage points. Intervals are 95 % (Student's t over seeds, or over
+pairs of set, network and seed where that is said). They say how far another seed would lie, not other test images: with 1 000
+test images, one image is 0.1 points. Many comparisons are made here, and one in twenty would exclude 0 by chance.
+
+## Does it help?
+
+{core}
+
+{core_verdicts}
+
+## With other regularisers, and in deeper networks
+
+Each with ρSIM minus the same without, beside Table 2 of the paper (CIFAR-10).
+
+{table2}
+
+## Fine-tuning
+
+Two pretrained MobileNets at 64 pixels a side, 15 epochs, the defaults of `crossgraft tune` with batches of 64 and the epoch that
+val picks, as in [other studies](repsim.md). Table 3 of the paper fine-tunes on CUB: ResNet-50 +0.26, DenseNet-169 +0.15, ConvNeXt
++2.12, Swin-B +0.33. None of the sets says which images belong to one patient: **patient leakage not checked**.
+
+{table3}
+
+{table3_verdicts}
+
+## Share of tokens and weight
+
+Ten epochs, two seeds: means, with half the range over seeds as bars; dashed: the baseline. In Fig. 3 of the paper, ρ of 0.2 and
+0.6 help most and ρ above 0.7 harms; weights from 1e-5 to 1e-2 help, larger ones harm.
+
+![Accuracy over ρ and weight]({sweeps_figure})
+
+{sweeps}
+
+## Losses
+
+Ten epochs, two seeds, the same weight, which does not mean the same strength for two losses. Beside Table 10 of the paper
+(ResNet-18, CIFAR-10). The default, `norm_l2`, is what the released code computes; the paper writes of `norm_mse`.
+
+{losses}
+
+## What it costs
+
+Processor time of whole trainings (median over seeds) and memory of a step, as multiples of the baseline's, beside Table 11 of
+the paper (iterations on a GPU). The ResNets here are narrow (16 to 64 channels); a reconstructor weighs the more the narrower its
+block is, also with `K=auto`, which makes it no wider than the block. The paper counts 0.06 million parameters for ResNet-18.
+
+{costs}
+
+## Gradients
+
+L2 norm of the gradient of each building block in each step (`--log-gradient-norms`), mean over the blocks of the network.
+*Spikes*: steps with more than twice the moving average of the step before. *Roughness*: standard deviation over steps of the
+logarithm of the norm over that average. Fig. 5 of the paper shows fewer and smaller spikes with ρSIM (Swin on CUB, one run).
+
+{gradients}
+
+![Norm of the gradient]({gradients_figure})
+
+ResNet-20, seed 0: the gradient of all blocks together in each step (pale), and its moving average (a step counts 0.95 times what
+the step after it counts).
+
+## Every training
+
+{tables}
+"""

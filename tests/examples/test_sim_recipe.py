@@ -1,0 +1,270 @@
+"""recipes/sim.py runs without data and trains nothing twice; its page says what its rows say."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from crossgraft.tune.engine.gradient_norms import GradientNorms
+
+
+@pytest.fixture
+def recipe(load_recipe):
+    return load_recipe("sim")
+
+
+@pytest.fixture
+def variants(recipe):
+    return sys.modules["sim_variants"]
+
+
+def arguments(recipe, monkeypatch, *more):
+    """As with all data there, and with the regulariser."""
+    monkeypatch.setattr(recipe, "REGULARIZERS", {"rho_sim"})
+    asked = recipe.parse_arguments(["--smoke", "--rows", "elsewhere", *more])
+    asked.smoke = False
+    monkeypatch.setattr(recipe, "mobilenets", lambda _: [SimpleNamespace(name=f"{n} · x") for n in ("one", "two")])
+    return asked
+
+
+def row_of(model, variant, seed, **fields):
+    rows = sys.modules["study_rows"]
+    known = {"settings": "epochs=20", "versions": "v", "cpu_seconds": 10.0, "seconds": 8.0, "best_epoch": 20}
+    return rows.TrainingRow(**{**known, "model": model, "variant": variant, "seed": seed, **fields})
+
+
+def keep(folder, name, made):
+    table = sys.modules["study_rows"].Table()
+    for row in made:
+        table = table.with_training(row)
+    table.write(folder, name)
+
+
+@pytest.mark.slow
+def test_without_data_it_runs_resumes_and_writes_a_page(recipe, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "page.md"
+    command = ["--smoke", "--rows", str(tmp_path / "rows"), "--out", str(out), "--only", "cifar10", "breastmnist"]
+    command += ["--variants", "baseline", "dropout 0.2", "longer"]
+    recipe.main(command)
+    said = capsys.readouterr().out
+    assert "3 trainings are there" in said and "longer, seed 0 waits for baseline and rho_sim with seed 0" in said
+    first = out.read_text(encoding="utf-8")
+    assert "3 of 175 trainings are there" in first and "ResNet-20, and what costs as much | 2 of 35 |" in first
+    assert {path.name for path in (tmp_path / "page").iterdir()} == {"gradients.svg", "sweeps.svg"}
+    looks = {row.variant: row for row in sys.modules["sim_looks"].read_looks(tmp_path / "rows", "cifar10")}
+    assert looks["baseline"].num_steps == 3 and looks["dropout 0.2"].num_steps is None
+    assert looks["baseline"].peak_bytes > 0 and looks["baseline"].num_own_parameters == 0
+    assert [row.step for row in sys.modules["sim_looks"].read_steps(tmp_path / "rows", "cifar10")] == [1, 2, 3]
+    trainings = sys.modules["study_trainings"]
+    monkeypatch.setattr(trainings, "tune", lambda *_, **__: pytest.fail("a finished training was made again"))
+    recipe.main(command)
+    assert out.read_text(encoding="utf-8") == first
+
+
+def test_what_needs_the_regulariser_is_refused_where_there_is_none(recipe, monkeypatch, capsys):
+    monkeypatch.setattr(recipe, "REGULARIZERS", {"repsim"})
+    smoke = ["--smoke", "--rows", "elsewhere"]
+    for piece in (["--only", "cifar10"], ["--variants", "baseline", "placebo"]):
+        with pytest.raises(SystemExit):
+            recipe.parse_arguments([*smoke, *piece])
+        assert "has no regulariser rho_sim, which " in (said := capsys.readouterr().err)
+        assert "placebo" in said and "baseline need" not in said
+    recipe.parse_arguments([*smoke, "--variants", "baseline", "mixup"])
+    recipe.parse_arguments([*smoke, "--only", "none"])
+    monkeypatch.setattr(recipe, "REGULARIZERS", {"rho_sim"})
+    recipe.parse_arguments(smoke)
+
+
+def all_jobs(recipe, asked):
+    return [
+        job
+        for piece in recipe.chosen_pieces(asked)
+        for seed in recipe.seeds_of(asked, piece.seeds)
+        for waits in (False, True)
+        for job in recipe.jobs(piece, seed, asked, waits=waits)
+    ]
+
+
+def test_the_whole_study_is_that_of_its_design_the_most_informative_first(recipe, variants, monkeypatch):
+    asked = arguments(recipe, monkeypatch)
+    monkeypatch.setattr(recipe, "time_ratio_of", lambda *_: 1.31)
+    jobs = all_jobs(recipe, asked)
+    assert len(jobs) == sum(piece.num_trainings for piece in variants.pieces().values()) == 175
+    names = [(job.target.name, job.spec.name.partition(" ")[0], job.variant, job.seed) for job in jobs]
+    assert len(set(names)) == len(names)
+    first = [job for job in jobs if job.target.name == "cifar10"]
+    assert [job.variant for job in first[:3]] == ["baseline", "rho_sim", "placebo"]
+    assert jobs[: len(first)] == first and [job.seed for job in first] == sorted(job.seed for job in first)
+    assert {job.seed for job in first} == set(range(5))
+    assert {job.variant: job.options.get("weight_decay") for job in first if "decay" in job.variant} == {
+        "weight decay × 3": pytest.approx(3e-4),
+        "weight decay × 10": pytest.approx(1e-3),
+    }
+    (longer,) = {job.options["epochs"] for job in first if job.variant == "longer"}
+    assert longer == 27
+    (dropout,) = {job.spec.kwargs["dropout"] for job in first if job.variant == "dropout 0.2"}
+    assert dropout == 0.2 and all(not job.spec.kwargs for job in first if job.variant != "dropout 0.2")
+    of_depth = [job for job in jobs if job.target.name == "cifar10_depth"]
+    assert {(job.spec.source, job.seed) for job in of_depth} == {
+        (f"cifar_resnet:resnet{depth}", seed) for depth in (32, 56) for seed in range(3)
+    }
+    settings = sys.modules["study_trainings"].settings_of(first[2], asked)
+    assert "regularizer=rho_sim:rho=0.2,weight=0.005,distance=norm_l2,placebo=true" in settings
+    assert "epochs=20" in settings and "side=32" in settings and "val_fraction=0.0" in settings
+    swept = [job for job in jobs if job.target.name == "cifar10_sweeps"]
+    assert {job.target.options["epochs"] for job in swept} == {10} and {job.seed for job in swept} == {0, 1}
+
+
+def test_what_joins_rho_sim_differs_by_it_alone(variants):
+    for name in variants.REGULARIZERS:
+        without, with_it = (variants.joined()[each] for each in (name, variants.with_sim(name)))
+        assert {**without, **variants.rho_sim()} == with_it
+
+
+@pytest.mark.parametrize(("ratio", "epochs"), [(1.31, 27), (1.35, 27), (1.0, 20), (0.9, 20), (1.3000000001, 26)])
+def test_as_many_epochs_as_cost_the_same_are_rounded_up(variants, ratio, epochs):
+    assert variants.longer_epochs(ratio) == epochs
+
+
+def test_what_costs_as_much_waits_for_its_measure(recipe, variants, tmp_path, monkeypatch):
+    asked = arguments(recipe, monkeypatch, "--only", "cifar10", "--variants", "longer")
+    asked.rows = tmp_path
+    assert all_jobs(recipe, asked) == []
+    made = [row_of("resnet20", "baseline", 0, cpu_seconds=10.0), row_of("resnet20", "rho_sim", 1, cpu_seconds=99.0)]
+    keep(tmp_path, "cifar10", made)
+    assert all_jobs(recipe, asked) == []
+    keep(tmp_path, "cifar10", [*made, row_of("resnet20", "rho_sim", 0, cpu_seconds=12.0)])
+    assert [job.options["epochs"] for job in all_jobs(recipe, asked)] == [24] * 5
+
+
+def test_a_training_is_looked_at_before_its_row_is_kept(recipe, tmp_path):
+    looks = sys.modules["sim_looks"]
+    values = np.array([[1.0, 1.0], [1.0, 4.0], [3.0, 1.0]])
+    plan = SimpleNamespace(num_own_parameters=7, peak_bytes=100)
+    tuned = SimpleNamespace(record=SimpleNamespace(plan=plan), norms={"only": GradientNorms(("a", "b"), values)})
+    work = recipe.LookedAt(SimpleNamespace(rows=tmp_path))
+    spec, target = SimpleNamespace(name="resnet20 · as built"), SimpleNamespace(name="cifar10")
+    for seed in (0, 1):
+        work.also(SimpleNamespace(target=target, spec=spec, variant="rho_sim", seed=seed), tuned)
+    first, second = looks.read_looks(tmp_path, "cifar10")
+    assert (first.seed, second.seed, first.num_own_parameters, first.peak_bytes) == (0, 1, 7, 100)
+    assert (first.num_steps, first.median_norm, first.largest_norm, first.num_spikes) == (3, 1.0, 3.5, 1.0)
+    averages = tuned.norms["only"].averages
+    assert first.roughness == pytest.approx(np.log(values[1:] / averages[:-1]).std(axis=0).mean(), rel=1e-3)
+    steps = looks.read_steps(tmp_path, "cifar10")  # of seed 0 alone
+    assert [row.norm for row in steps] == pytest.approx(np.sqrt((values**2).sum(axis=1)), rel=1e-4)
+
+
+def made_up_study(folder):
+    """ρSIM is 2 points better than the baseline, and so is the placebo; the longer baseline is 3 points better."""
+    gains = {"baseline": 0.0, "rho_sim": 0.02, "placebo": 0.02, "longer": 0.03}
+    noise = [0.0, 0.004, -0.002, 0.001, 0.003]
+
+    def rows(model, seeds, **times):
+        return [
+            row_of(
+                model, variant, seed, accuracy=0.6 + gain + noise[seed] * (1 + gain), balanced_accuracy=0.5, auc=0.7 + gain,
+                cpu_seconds=times.get(variant, 10.0), settings="epochs=26" if variant == "longer" else "epochs=20",
+            )
+            for variant, gain in gains.items()
+            for seed in seeds
+        ]  # fmt: skip
+
+    keep(folder, "cifar10", rows("resnet20", range(5), rho_sim=12.6, placebo=12.6, longer=13.0))
+    keep(folder, "cifar10_depth", [row for row in rows("resnet56", range(3)) if row.variant in ("baseline", "rho_sim")])
+    joined = [
+        row_of("resnet20", name, seed, accuracy=0.5 + gain)
+        for name, gain in (("mixup", 0.0), ("mixup + rho_sim", 0.01))
+        for seed in (0, 1)
+    ]
+    keep(folder, "cifar10_regularisers", joined)
+    swept = [("baseline", 0.5), ("rho_sim", 0.51), ("rho 0.8", 0.48), ("weight 1", 0.4), ("loss kl", 0.52)]
+    keep(
+        folder,
+        "cifar10_sweeps",
+        [row_of("resnet20", name, s, accuracy=a + s / 100) for name, a in swept for s in (0, 1)],
+    )
+    keep(folder, "breastmnist", [row for row in rows("one", range(5)) if row.variant != "longer"])
+    looks = sys.modules["sim_looks"]
+    for variant, roughness, memory in (("baseline", 0.5, 100), ("rho_sim", 0.4, 110)):
+        for seed in (0, 1):
+            looks.keep_look(
+                folder,
+                "cifar10",
+                looks.LookRow(
+                    model="resnet20", variant=variant, seed=seed, num_own_parameters=1234, peak_bytes=memory, num_steps=9,
+                    median_norm=0.1, largest_norm=0.5, num_spikes=2.0, roughness=roughness + 0.01 * seed,
+                ),
+            )  # fmt: skip
+        steps = [looks.StepRow(model="resnet20", variant=variant, step=n, norm=1 / n) for n in range(1, 10)]
+        looks.keep_steps(folder, "cifar10", steps)
+
+
+@pytest.fixture
+def page(recipe, tmp_path):
+    made_up_study(tmp_path)
+    recipe.main(["--only", "none", "--rows", str(tmp_path), "--out", str(tmp_path / "page.md")])
+    return (tmp_path / "page.md").read_text(encoding="utf-8")
+
+
+def line_of(text, start, after=""):
+    rest = text.partition(after)[2] if after else text
+    return next(line for line in rest.splitlines() if line.startswith(start))
+
+
+def test_differences_are_paired_over_seeds_and_stand_beside_time_and_placebo(page):
+    noise = np.array([0.0, 0.004, -0.002, 0.001, 0.003])
+    each = 100 * (0.02 + 0.02 * noise)
+    low, high = stats.ttest_1samp(each, 0).confidence_interval(0.95)
+    line = line_of(page, "| rho_sim |", "## Does it help?")
+    assert f"| {each.mean():+.2f} [{low:+.2f}, {high:+.2f}] | 5 of 5 |" in line and line.endswith("| 1.26 | 5 |")
+    assert "- **ρSIM over baseline**: +2.00" in page and "holds, ahead in 5 of 5 seeds" in page
+    assert "- **ρSIM over placebo**: +0.00 [+0.00, +0.00] points; not decided" in page
+    assert "- **ρSIM over longer**: -1.0" in page and "the opposite shows" in page
+    assert "- **placebo over baseline**: +2.00" in page
+    assert "(26 epochs, because seed 0 took 1.26 times the processor time)" in page
+
+
+def test_what_is_published_stands_beside(page):
+    assert line_of(page, "| resnet20 | baseline |", "Table 2").endswith("| 5 of 5 | ResNet-18: 0.29 |")
+    assert line_of(page, "| resnet20 | mixup |", "Table 2").endswith("| 2 of 2 | ResNet-50: 0.23 |")
+    assert line_of(page, "| resnet56 | baseline |", "Table 2").endswith(
+        "| 3 of 3 | ResNet-101: 0.25, ResNet-152: 0.13 |"
+    )
+    assert line_of(page, "| breastmnist | one | rho_sim |").endswith("| 1.00 |")
+    assert "- **ρSIM over placebo**, accuracy: +0.00" in page
+    assert line_of(page, "| rho | 0.8 |") == "| rho | 0.8 | 0.485 | -2.00 | 0 of 2 |"
+    assert line_of(page, "| rho | 0.2 |") == "| rho | 0.2 | 0.515 | +1.00 | 2 of 2 |"
+    assert line_of(page, "| weight | 1 |") == "| weight | 1 | 0.405 | -10.00 | 0 of 2 |"
+    assert line_of(page, "| `kl` |") == "| `kl` | 0.525 | +2.00 | 2 of 2 | 94.85 | +0.20 |"
+    assert line_of(page, "| cifar10 | resnet20 | rho_sim |") == (
+        "| cifar10 | resnet20 | rho_sim | 1.26 | 1.10 | 1,234 | ResNet-18: 1.11, 1.04 |"
+    )
+    assert line_of(page, "| resnet20 | rho_sim |", "## Gradients").endswith("| 0.405 | -0.100 [-0.100, -0.100] |")
+
+
+def test_how_much_is_there_is_said_until_all_is(page, recipe, variants, tmp_path, monkeypatch):
+    assert "**The study is not finished: 55 of 175 trainings are there.**" in page
+    assert "| CIFAR-10 subset: ResNet-20, and what costs as much | 20 of 35 |" in page
+    for name, piece in variants.pieces().items():
+        made = [row_of(model, variant, seed, accuracy=0.5) for model in piece.networks for variant in piece.variants
+                for seed in piece.seeds]  # fmt: skip
+        keep(tmp_path / "all", name, made)
+    recipe.main(["--only", "none", "--rows", str(tmp_path / "all"), "--out", str(tmp_path / "all.md")])
+    assert "not finished" not in (tmp_path / "all.md").read_text(encoding="utf-8")
+
+
+def test_without_rows_the_page_says_so(recipe, tmp_path):
+    recipe.main(["--only", "none", "--rows", str(tmp_path), "--out", str(tmp_path / "page.md")])
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "0 of 175 trainings" in text and text.count("Not trained yet.") >= 7
+
+
+def test_the_figures_show_every_variant_and_value(page, tmp_path):
+    gradients = (tmp_path / "page" / "gradients.svg").read_text(encoding="utf-8")
+    assert ">baseline<" in gradients and ">rho_sim<" in gradients and ">placebo<" not in gradients
+    sweeps = (tmp_path / "page" / "sweeps.svg").read_text(encoding="utf-8")
+    assert ">rho<" in sweeps and ">weight<" in sweeps
+    assert "](page/gradients.svg)" in page and "](page/sweeps.svg)" in page
