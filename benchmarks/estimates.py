@@ -40,6 +40,8 @@ ZOO = """
 """
 FACTOR, SECONDS = 1.5, 3.0
 """What is near enough: one of the two."""
+QUICK = ("check", "tune, full", "predict")
+"""Of the commands, those of a smoke test."""
 UNITS = {"s": 1, "min": 60, "h": 3600}
 
 
@@ -122,7 +124,7 @@ def busy(programs: int) -> Iterator[None]:
 def main() -> None:
     """Print one row of a table a command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="few images, one epoch, a tiny network")
+    parser.add_argument("--smoke", action="store_true", help="few images, one epoch, a tiny network, three commands")
     parser.add_argument("--workers", type=int, help="threads of each command; by default all cores")
     parser.add_argument("--load", type=int, default=0, help="other programs that each want a core; 0 by default")
     given = parser.parse_args()
@@ -137,6 +139,8 @@ def main() -> None:
         (folder / "zoo.yaml").write_text(ZOO)
         os.environ["CROSSGRAFT_CACHE"] = str(folder / "cache")
         for command, words in commands(limit, epochs, given.workers).items():
+            if given.smoke and command not in QUICK:
+                continue
             found = measure(words, folder)
             ratio, near = found.said / found.wall, "yes" if found.is_near else "no"
             load = f"{found.load[0]:.1f} to {found.load[1]:.1f}"

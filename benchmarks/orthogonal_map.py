@@ -79,7 +79,7 @@ def closed_form(start: Tensor, now: Tensor) -> Callable[[], None]:
         (gradient,) = torch.autograd.grad(term, [skew])
         with torch.no_grad():
             skew.sub_(gradient, alpha=0.01 / float(gradient.norm() + 1e-9))
-        matching.move()
+        matching.move(0)
 
     return work
 

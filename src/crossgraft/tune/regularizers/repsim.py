@@ -28,7 +28,7 @@ _PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 """Modes that compare the features of the same images."""
 _WEIGHT_OF_CKA = 0.3
-"""In the study of docs/results/repsim.md weight 1 kept small networks from learning, 0.1 kept little."""
+"""In the study of docs/results/repsim.md weight 1 kept a ResNet-20 from learning; 0.1 kept less."""
 _FEWEST_IMAGES = 2
 
 

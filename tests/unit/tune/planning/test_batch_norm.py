@@ -36,7 +36,7 @@ def test_every_regularizer_says_whether_it_compares_with_the_start():
 def test_beside_what_compares_with_the_start_statistics_move_too_and_the_plan_says_why(regularizer):
     decided, said, moving = chosen(regularizer=regularizer)
     assert (decided.mode, decided.num_layers, said, moving) == ("train", 1, [], ["body.norm"])
-    assert decided.in_words == f"train ({decided.reason})" and "kept no more features" in decided.reason
+    assert decided.in_words == f"train ({decided.reason})" and "as without a regulariser" in decided.reason
 
 
 def test_nothing_is_claimed_of_what_keeps_little_where_statistics_move():
