@@ -1,0 +1,12 @@
+"""Few-shot adaptation: heads that learn a task from a handful of labelled images, on a frozen backbone."""
+
+from __future__ import annotations
+
+from crossgraft.fewshot.gap import Gap as Gap
+from crossgraft.fewshot.gap import GapShift as GapShift
+from crossgraft.fewshot.gap import gap as gap
+from crossgraft.fewshot.heads import HEADS as HEADS
+from crossgraft.fewshot.heads import CopaHead as CopaHead
+from crossgraft.fewshot.heads import Head as Head
+from crossgraft.fewshot.heads import NccHead as NccHead
+from crossgraft.fewshot.heads import UrlHead as UrlHead

@@ -1,0 +1,19 @@
+"""What learns from the features of a few labelled images: one file each, named by the method's published name.
+
+Other packages add heads through the entry-point group ``crossgraft.heads``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crossgraft.fewshot.heads._head import Head as Head
+from crossgraft.fewshot.heads.copa import CopaHead as CopaHead
+from crossgraft.fewshot.heads.ncc import NccHead as NccHead
+from crossgraft.fewshot.heads.url import UrlHead as UrlHead
+from crossgraft.registry import Registry
+
+HEADS: Registry[type[Any]] = Registry("head", group="crossgraft.heads", plugin_type=type)
+"""Every head that is installed: the classes, whose fields are their options."""
+for _head in (NccHead, UrlHead, CopaHead):
+    HEADS.add(_head.name, _head)

@@ -1,0 +1,116 @@
+"""What every head has in common: it learns from the features of a support set, and names the class of a query.
+
+A head is a scikit-learn classifier and a dataclass whose fields are its options.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from crossgraft.compute import reuse_freed_memory
+from crossgraft.errors import CrossgraftWarning, DataError
+from crossgraft.types import Features, Labels
+
+Rows = Float[Tensor, "rows width"]
+Classes = Int[Tensor, " rows"]
+Logits = Float[Tensor, "rows num_classes"]
+
+
+@dataclass(eq=False, repr=False)
+class Head(ClassifierMixin, BaseEstimator):
+    """Base of all heads: ``adapt`` and ``logits_of`` are what a new one defines.
+
+    Numbers are kept as they come where they are float64, and are float32 otherwise.
+
+    Attributes:
+        classes_: (C,) sorted labels of the support set.
+        n_features_in_: Width of the features.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    reference: ClassVar[str]
+
+    def adapt(self, support: Rows, classes: Classes, num_classes: int) -> None:
+        """Learn from the support set; ``classes`` count from 0, and each has a row."""
+        raise NotImplementedError
+
+    def logits_of(self, query: Rows) -> Logits:
+        """What the softmax of ``predict_proba`` takes; the first of the largest is predicted."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Refuse options that are out of their range.
+
+        Raises:
+            UsageError: One is.
+        """
+
+    def fit(self, X: Features, y: Labels) -> Self:
+        """Adapt to a support set.
+
+        Args:
+            X: (n, d) penultimate features of a frozen backbone, not normalised.
+            y: (n,) labels of any type that sorts.
+
+        Raises:
+            DataError: NaN, arrays that do not belong together, or fewer than two classes.
+            UsageError: An option is out of its range.
+        """
+        self.check()
+        rows, labels = self._checked(X, y)
+        self.classes_, classes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise DataError(
+                f"{type(self).__name__} needs images of at least two classes; found one class: {self.classes_[0]}."
+            )
+        self._warn_of_zeros(rows)
+        with reuse_freed_memory():
+            self.adapt(torch.from_numpy(rows), torch.from_numpy(classes), len(self.classes_))
+        return self
+
+    def predict(self, X: Features) -> np.ndarray:
+        """(m,) the most probable class of each row; of equally probable ones the first in ``classes_``."""
+        winners = self._logits(X).argmax(dim=1).numpy()
+        return self.classes_[winners]
+
+    def predict_proba(self, X: Features) -> Float[np.ndarray, "num_samples num_classes"]:
+        """(m, C) probability of each class, not calibrated, in the order of ``classes_``.
+
+        Raises:
+            NotFittedError: ``fit`` was not called.
+        """
+        return self._logits(X).softmax(dim=1).numpy()
+
+    def _logits(self, query: Features) -> Logits:
+        check_is_fitted(self)
+        found: Any = query
+        rows: Any = validate_data(self, found, reset=False, dtype=(np.float64, np.float32))
+        return self.logits_of(torch.from_numpy(np.ascontiguousarray(rows)).to(self._dtype))
+
+    def _checked(self, support: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+        checked: Any = validate_data(self, support, labels, dtype=(np.float64, np.float32), ensure_min_samples=2)
+        check_classification_targets(checked[1])
+        rows = np.ascontiguousarray(checked[0])
+        self._dtype = torch.float64 if rows.dtype == np.float64 else torch.float32
+        return rows, checked[1]
+
+    def _warn_of_zeros(self, rows: np.ndarray) -> None:
+        zeros = np.flatnonzero(~rows.any(axis=1))
+        if len(zeros):
+            warnings.warn(
+                f"{len(zeros)} of {len(rows)} rows are all zeros (the first: {zeros[0]}), and have no direction: their "
+                "cosine to anything counts as 0. Does the backbone see these images at all?",
+                CrossgraftWarning,
+                stacklevel=3,
+            )
