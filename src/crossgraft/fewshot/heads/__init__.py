@@ -9,11 +9,15 @@ from typing import Any
 
 from crossgraft.fewshot.heads._head import Head as Head
 from crossgraft.fewshot.heads.copa import CopaHead as CopaHead
+from crossgraft.fewshot.heads.logistic import LogisticHead as LogisticHead
+from crossgraft.fewshot.heads.meta_adapter import MetaAdapterHead as MetaAdapterHead
 from crossgraft.fewshot.heads.ncc import NccHead as NccHead
+from crossgraft.fewshot.heads.ridge import RidgeHead as RidgeHead
+from crossgraft.fewshot.heads.tip_adapter import TipAdapterHead as TipAdapterHead
 from crossgraft.fewshot.heads.url import UrlHead as UrlHead
 from crossgraft.registry import Registry
 
 HEADS: Registry[type[Any]] = Registry("head", group="crossgraft.heads", plugin_type=type)
 """Every head that is installed: the classes, whose fields are their options."""
-for _head in (NccHead, UrlHead, CopaHead):
+for _head in (NccHead, UrlHead, CopaHead, TipAdapterHead, MetaAdapterHead, LogisticHead, RidgeHead):
     HEADS.add(_head.name, _head)

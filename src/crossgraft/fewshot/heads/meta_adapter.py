@@ -1,0 +1,253 @@
+"""Meta-Adapter: a small attention, learned on base classes, that refines class weights by a few images."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from sklearn.exceptions import NotFittedError
+from torch import Tensor, nn
+
+from crossgraft.errors import DataError, UsageError
+from crossgraft.fewshot.heads._class_weights import ClassWeights, class_weights_of
+from crossgraft.fewshot.heads._cosine import Members, Prototypes, unit_rows
+from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
+from crossgraft.fewshot.heads._linear_heads import check_count, check_number
+from crossgraft.types import Features, Labels
+
+_SCALE = 100.0
+_INITIAL = "initial"
+_HELD_OUT = 5
+"""Every fifth image of a base class, in a drawn order, chooses the epoch."""
+
+Cache = Float[Tensor, "num_classes shots width"]
+Filled = Bool[Tensor, "num_classes shots"]
+
+
+class MetaAdapter(nn.Module):
+    """What is learned on base classes: two maps (d, d) of queries and keys, and a gate.
+
+    Names of the parameters are those of the authors' code.
+    """
+
+    def __init__(self, width: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.q_proj = nn.Linear(width, width, bias=False)
+        self.k_proj = nn.Linear(width, width, bias=False)
+        self.alpha_proj = nn.Linear(width, 1)
+        for layer in (self.q_proj, self.k_proj, self.alpha_proj):
+            nn.init.xavier_uniform_(layer.weight, generator=generator)
+        nn.init.ones_(self.alpha_proj.bias)
+
+    def forward(self, weights: Prototypes, cache: Cache, filled: Filled) -> Prototypes:
+        """w'_c = u(w_c + g · att), with T = [w_c; cached features] as keys and values.
+
+        Args:
+            weights: Class weights of unit length.
+            cache: Features of unit length; places that are not filled do not count.
+            filled: Which of its places hold a feature.
+        """
+        tokens = torch.cat([weights[:, None], cache], dim=1)
+        counts = torch.cat([filled.new_ones(len(weights), 1), filled], dim=1)
+        scores = torch.einsum("cd,ckd->ck", self.q_proj(weights), self.k_proj(tokens)) / math.sqrt(weights.shape[1])
+        attention = scores.masked_fill(~counts, -math.inf).softmax(dim=1)
+        refined = weights + self.alpha_proj(weights).sigmoid() * torch.einsum("ck,ckd->cd", attention, tokens)
+        return nn.functional.normalize(refined, dim=1)
+
+
+@dataclass(eq=False, repr=False)
+class MetaAdapterHead(Head):
+    """Class weights, refined by the support set through an attention that ``meta_fit`` has learned on other classes.
+
+    Args:
+        adapter_weights: What ``meta_fit`` has learned, by name; it is put here by it, so that ``sklearn.clone`` keeps it.
+            ``initial``: as drawn, which is no method but a control. None: ``meta_fit`` has to be called before ``fit``.
+        class_weights: As of ``TipAdapterHead``, for ``fit``.
+        epochs: Passes of ``meta_fit`` over the base images.
+        learning_rate: Of AdamW; falls to 0 along a cosine.
+        batch_size: Images of a step.
+        shots: Features of each base class that are cached in ``meta_fit``.
+        seed: Random seed of the first weights and of the order of images.
+
+    Attributes:
+        class_weights_: (C, d) refined, of unit length.
+        uses_prototypes_: Whether prototypes stood in for class weights.
+
+    Cost: ``fit`` takes 4·C·(K + 1)·d², K the largest number of images of a class; ``meta_fit`` three times that per step.
+
+    Source: Song, Xue, Wang, Sun, Ge, Shan and others, Meta-Adapter: An Online Few-shot Learner for Vision-Language Model,
+    NeurIPS 2023. The authors' code chooses the epoch on the evaluation set; here it is chosen on held-out base images.
+    """
+
+    name: ClassVar[str] = "meta_adapter"
+    title: ClassVar[str] = "Meta-Adapter"
+    reference: ClassVar[str] = (
+        "Song, Xue, Wang, Sun, Ge, Shan and others, Meta-Adapter: An Online Few-shot Learner for Vision-Language Model, "
+        "NeurIPS 2023"
+    )
+
+    adapter_weights: Any = None
+    class_weights: Any = None
+    epochs: int = 5
+    learning_rate: float = 1e-4
+    batch_size: int = 64
+    shots: int = 16
+    seed: int = 0
+
+    def check(self) -> None:
+        """Refuse numbers out of their range."""
+        check_number("learning_rate", self.name, self.learning_rate, least=0, above=True)
+        for option in ("epochs", "batch_size", "shots"):
+            check_count(option, self.name, getattr(self, option))
+        if min(self.batch_size, self.shots) < 1:
+            raise UsageError("batch_size and shots of meta_adapter must be at least 1.")
+
+    def meta_fit(self, X: Features, y: Labels, *, class_weights: ClassWeights = None) -> Self:
+        """Learn the attention on base classes; their labels are none of the later tasks.
+
+        Each class keeps its newest ``shots`` features in the cache; every fifth image is held out, and the epoch with the best
+        accuracy on those counts.
+
+        Args:
+            X: (n, d) features of base images.
+            y: (n,) labels; at least 3 images per class.
+            class_weights: Of the base classes, as of ``TipAdapterHead``.
+
+        Raises:
+            DataError: As of ``fit``; or a class has fewer than 3 images.
+            UsageError: An option is out of its range.
+        """
+        self.check()
+        found, labels = self._checked(X, y)
+        rows = unit_rows(torch.from_numpy(found)).rows
+        names, numbers = np.unique(labels, return_inverse=True)
+        classes = torch.from_numpy(numbers)
+        counts = torch.bincount(classes)
+        if len(names) < 2 or int(counts.min()) < 3:
+            scarce = names[int(counts.argmin())]
+            raise DataError(
+                f"meta_fit needs at least two base classes with 3 images each; {scarce} has {int(counts.min())} of "
+                f"{len(names)} classes."
+            )
+        members = Members.of(classes, len(names), rows)
+        weights = class_weights_of(class_weights, names, members.means(torch.from_numpy(found)))
+        self.adapter_weights = _BaseTraining(self, rows, classes, weights).run()
+        return self
+
+    def adapt(self, support: Rows, classes: Classes, num_classes: int) -> None:
+        """Refine the class weights by the whole support set."""
+        members, given = Members.of(classes, num_classes, support), self.class_weights
+        weights = class_weights_of(given, self.classes_, members.means(support))
+        cache, filled = _cached(unit_rows(support).rows, classes, num_classes)
+        with torch.no_grad():
+            refined: Prototypes = self._adapter(support)(weights, cache, filled)
+        self.uses_prototypes_ = given is None
+        self.class_weights_ = refined.numpy()
+
+    def logits_of(self, query: Rows) -> Logits:
+        """100 · cos(q, w'_c)."""
+        return _SCALE * unit_rows(query).rows @ torch.from_numpy(self.class_weights_).T
+
+    def _adapter(self, like: Rows) -> MetaAdapter:
+        if self.adapter_weights is None:
+            raise NotFittedError(
+                "MetaAdapterHead has learned nothing yet. Call meta_fit(features, labels) on base classes before fit."
+            )
+        adapter = MetaAdapter(like.shape[1], torch.Generator().manual_seed(self.seed)).to(like.dtype)
+        if isinstance(self.adapter_weights, Mapping):
+            state = {name: torch.as_tensor(value).to(like.dtype) for name, value in self.adapter_weights.items()}
+            try:
+                adapter.load_state_dict(state)
+            except RuntimeError as error:
+                width = state["q_proj.weight"].shape[1] if "q_proj.weight" in state else "unknown"
+                raise DataError(
+                    f"meta_fit has seen features of width {width}, and these have {like.shape[1]}. Use one network for both."
+                ) from error
+        elif self.adapter_weights != _INITIAL:
+            raise UsageError(
+                f"adapter_weights of meta_adapter must come from meta_fit, or be {_INITIAL}, got {self.adapter_weights!r}."
+            )
+        return adapter
+
+
+class _BaseTraining:
+    """Learning on base classes, image by image: who has been seen moves into the cache."""
+
+    def __init__(self, head: MetaAdapterHead, rows: Rows, classes: Classes, weights: Prototypes) -> None:
+        self.head, self.rows, self.classes, self.weights = head, rows, classes, weights
+        self.generator = torch.Generator().manual_seed(head.seed)
+        order = torch.randperm(len(rows), generator=self.generator)
+        places = _place_within_class(classes[order])
+        self.held_out = order[places % _HELD_OUT == _HELD_OUT - 1]
+        if len(self.held_out) == 0:  # too few images per class for a fifth
+            self.held_out = order[places == places.max()]
+        self.trained = order[~torch.isin(order, self.held_out)]
+
+    def run(self) -> dict[str, np.ndarray]:
+        """The weights after the best epoch."""
+        head = self.head
+        adapter = MetaAdapter(self.rows.shape[1], self.generator).to(self.rows.dtype)
+        optimizer = torch.optim.AdamW(adapter.parameters(), lr=head.learning_rate, eps=1e-4)
+        num_steps = head.epochs * math.ceil(len(self.trained) / head.batch_size)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(num_steps, 1))
+        best, state = -1.0, copy.deepcopy(adapter.state_dict())
+        for _ in range(head.epochs):
+            for cache, filled, batch in self._batches():
+                logits = _SCALE * self.rows[batch] @ adapter(self.weights, cache, filled).T
+                loss = nn.functional.cross_entropy(logits, self.classes[batch])
+                optimizer.zero_grad()
+                loss.backward()  # pyright: ignore[reportUnknownMemberType]
+                optimizer.step()
+                schedule.step()
+            right = self._accuracy(adapter)
+            if right > best:
+                best, state = right, copy.deepcopy(adapter.state_dict())
+        return {name: value.numpy() for name, value in state.items()}
+
+    def _batches(self) -> Iterator[tuple[Cache, Filled, Tensor]]:
+        """Batches in a drawn order, each with what was seen before it: the newest features of each class."""
+        order = self.trained[torch.randperm(len(self.trained), generator=self.generator)]
+        seen = self._first_shots()
+        for batch in order.split(self.head.batch_size):
+            yield (*self._cache_of(seen), batch)
+            seen = torch.cat([seen, batch])
+
+    def _first_shots(self) -> Tensor:
+        return self.trained[_place_within_class(self.classes[self.trained]) < self.head.shots]
+
+    def _cache_of(self, seen: Tensor) -> tuple[Cache, Filled]:
+        backwards = _place_within_class(self.classes[seen].flip(0)).flip(0)
+        newest = seen[backwards < self.head.shots]
+        return _cached(self.rows[newest], self.classes[newest], len(self.weights))
+
+    def _accuracy(self, adapter: MetaAdapter) -> float:
+        with torch.no_grad():
+            refined = adapter(self.weights, *self._cache_of(self._first_shots()))
+        winners = (self.rows[self.held_out] @ refined.T).argmax(dim=1)
+        return float((winners == self.classes[self.held_out]).double().mean())
+
+
+def _cached(rows: Rows, classes: Classes, num_classes: int) -> tuple[Cache, Filled]:
+    """Features by class; where a class has fewer than the others places stay empty."""
+    places = _place_within_class(classes)
+    cache = rows.new_zeros(num_classes, int(places.max()) + 1, rows.shape[1])
+    cache[classes, places] = rows
+    filled = torch.zeros(cache.shape[:2], dtype=torch.bool)
+    filled[classes, places] = True
+    return cache, filled
+
+
+def _place_within_class(classes: Classes) -> Classes:
+    """How many of the same class come before each."""
+    order = classes.argsort(stable=True)
+    counts = torch.bincount(classes)
+    firsts = (counts.cumsum(0) - counts)[classes[order]]
+    places = torch.empty_like(classes)
+    places[order] = torch.arange(len(classes)) - firsts
+    return places

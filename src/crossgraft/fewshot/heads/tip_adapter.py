@@ -1,0 +1,200 @@
+"""Tip-Adapter: the support set as a cache of keys, beside a classifier that is there already."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from sklearn.utils.validation import check_array
+from torch import Tensor
+
+from crossgraft.errors import DataError, UsageError
+from crossgraft.fewshot.heads._class_weights import ClassWeights, class_weights_of
+from crossgraft.fewshot.heads._cosine import Members, unit_rows
+from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
+from crossgraft.fewshot.heads._linear_heads import check_count, check_number
+from crossgraft.types import Features, Labels
+
+_SCALE = 100.0
+"""What cosines to class weights are multiplied by: CLIP's."""
+_NUM_SHARPNESSES, _NUM_MIXINGS = 200, 20
+_LEAST = 0.1
+
+
+@dataclass(eq=False, repr=False)
+class TipAdapterHead(Head):
+    """100 · u(x)·W + α · exp(−β (1 − u(x)·F)) V: F the support set, V its labels, W a vector per class.
+
+    Args:
+        class_weights: (C, d) in the order of the sorted labels, label → (d,), or an npz or safetensors file with an array for each
+            label: features of the class names, or rows of another head. None: the prototypes take their place.
+        alpha: How much the cache counts.
+        beta: Sharpness: how near a key must be to count.
+        fine_tune: Train the keys (Tip-Adapter-F).
+        epochs: Passes over the support set, for ``fine_tune``.
+        learning_rate: Of AdamW, for ``fine_tune``; falls to 0 along a cosine.
+        batch_size: Images of a step.
+        largest_alpha: End of the search for α on validation images; it begins at 0.1.
+        largest_beta: The same for β.
+        seed: Random seed of the order of images in ``fine_tune``.
+
+    Attributes:
+        keys_: (n, d) F, of unit length unless they were trained.
+        class_weights_: (C, d) W, of unit length.
+        uses_prototypes_: Whether prototypes stand in for class weights.
+        alpha_, beta_: As given, or as found on validation images.
+        loss_curve_: Loss before each step of ``fine_tune``.
+        best_epoch_: From 1, where keys were trained; chosen on validation images, else the last one.
+
+    Cost: a prediction takes m·n·(d + C); ``fine_tune`` three times that per epoch with m = n; the search 4000 looks at the validation
+    images.
+
+    Source: Zhang, Zhang, Fang, Gao, Li, Dai, Qiao and Li, Tip-Adapter: Training-free Adaption of CLIP for Few-shot Classification,
+    ECCV 2022. The authors' code chooses the epoch on the test set; here that is done on validation images or not at all.
+    """
+
+    name: ClassVar[str] = "tip_adapter"
+    title: ClassVar[str] = "Tip-Adapter"
+    reference: ClassVar[str] = (
+        "Zhang, Zhang, Fang, Gao, Li, Dai, Qiao and Li, Tip-Adapter: Training-free Adaption of CLIP for Few-shot Classification, "
+        "ECCV 2022"
+    )
+
+    class_weights: Any = None
+    alpha: float = 1.17
+    beta: float = 1.0
+    fine_tune: bool = False
+    epochs: int = 20
+    learning_rate: float = 1e-3
+    batch_size: int = 256
+    largest_alpha: float = 3.0
+    largest_beta: float = 7.0
+    seed: int = 0
+
+    def check(self) -> None:
+        """Refuse numbers out of their range."""
+        for option in ("alpha", "beta"):
+            check_number(option, self.name, getattr(self, option), least=0)
+        check_number("learning_rate", self.name, self.learning_rate, least=0, above=True)
+        for option in ("largest_alpha", "largest_beta"):
+            check_number(option, self.name, getattr(self, option), least=_LEAST)
+        for option in ("epochs", "batch_size"):
+            check_count(option, self.name, getattr(self, option))
+        if self.batch_size == 0:
+            raise UsageError("batch_size of tip_adapter must be at least 1.")
+
+    def fit(self, X: Features, y: Labels, X_val: Features | None = None, y_val: Labels | None = None) -> Self:
+        """As of every head; with validation images α, β and the epoch are chosen on them.
+
+        Args:
+            X: (n, d) features of the support set.
+            y: (n,) labels.
+            X_val: (v, d) features of validation images.
+            y_val: (v,) their labels, all of them among ``y``.
+
+        Raises:
+            DataError: As of every head; or the validation images do not fit to the support set.
+            UsageError: An option is out of its range, or one of the last two arguments is missing.
+        """
+        if (X_val is None) != (y_val is None):
+            raise UsageError("Give both X_val and y_val, or none of them.")
+        self._val = None if X_val is None or y_val is None else (X_val, y_val)
+        try:
+            return super().fit(X, y)
+        finally:
+            del self._val
+
+    def adapt(self, support: Rows, classes: Classes, num_classes: int) -> None:
+        """Take the keys; train them and look for α and β where that is asked for."""
+        members = Members.of(classes, num_classes, support)
+        given: ClassWeights = self.class_weights
+        self._weights = class_weights_of(given, self.classes_, members.means(support))
+        self._keys, self._classes = unit_rows(support).rows.clone(), classes
+        self.uses_prototypes_ = given is None
+        self.alpha_, self.beta_ = float(self.alpha), float(self.beta)
+        self.loss_curve_: list[float] = []
+        val = None if self._val is None else self._checked_val(*self._val)
+        if self.fine_tune:
+            self._train(val)
+        if val is not None:
+            self.alpha_, self.beta_ = self._search(*val)
+        self.keys_, self.class_weights_ = self._keys.numpy(), self._weights.numpy()
+
+    def logits_of(self, query: Rows) -> Logits:
+        """Class weights and cache together."""
+        images = unit_rows(query).rows
+        return _SCALE * images @ self._weights.T + self.alpha_ * self._cache(images, self._keys, self.beta_)
+
+    def _cache(self, images: Rows, keys: Rows, beta: float) -> Logits:
+        """exp(−β (1 − x Fᵀ)) V."""
+        near = torch.exp(-beta * (1 - images @ keys.T))
+        return near.new_zeros(len(images), len(self._weights)).index_add(1, self._classes, near)
+
+    def _train(self, val: tuple[Rows, Classes] | None) -> None:
+        """Tip-Adapter-F: AdamW on the keys, which are not brought to unit length again."""
+        images, classes = unit_rows(self._keys).rows, self._classes
+        fixed = _SCALE * images @ self._weights.T
+        keys = torch.nn.Parameter(self._keys.clone())
+        optimizer = torch.optim.AdamW([keys], lr=self.learning_rate, eps=1e-4)
+        num_steps = self.epochs * math.ceil(len(images) / self.batch_size)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(num_steps, 1))
+        generator = torch.Generator().manual_seed(self.seed)
+        best, self.best_epoch_ = -1.0, self.epochs
+        for epoch in range(1, self.epochs + 1):
+            for rows in torch.randperm(len(images), generator=generator).split(self.batch_size):
+                with torch.enable_grad():
+                    logits = fixed[rows] + self.alpha * self._cache(images[rows], keys, self.beta)
+                    loss = torch.nn.functional.cross_entropy(logits, classes[rows])
+                    loss.backward()  # pyright: ignore[reportUnknownMemberType]
+                self.loss_curve_.append(loss.item())
+                optimizer.step()
+                optimizer.zero_grad()
+                schedule.step()
+            if val is not None:
+                right = self._accuracy(val, keys.detach())
+                if right > best:
+                    best, self.best_epoch_, self._keys = right, epoch, keys.detach().clone()
+        if val is None:
+            self._keys = keys.detach()
+
+    def _accuracy(self, val: tuple[Rows, Classes], keys: Rows) -> float:
+        images, classes = val
+        logits = _SCALE * images @ self._weights.T + self.alpha * self._cache(images, keys, self.beta)
+        return float((logits.argmax(dim=1) == classes).double().mean())
+
+    def _search(self, images: Rows, classes: Classes) -> tuple[float, float]:
+        """The first best pair: β outside, α inside, as the authors' code looks at them."""
+        fixed = _SCALE * images @ self._weights.T
+        mixings = _grid(self.largest_alpha, _NUM_MIXINGS)
+        best, found = -1, (self.alpha_, self.beta_)
+        for beta in _grid(self.largest_beta, _NUM_SHARPNESSES):
+            cache = self._cache(images, self._keys, beta)
+            for alpha in mixings:
+                right = int(((fixed + alpha * cache).argmax(dim=1) == classes).sum())
+                if right > best:
+                    best, found = right, (alpha, beta)
+        return found
+
+    def _checked_val(self, rows: Any, labels: Any) -> tuple[Rows, Classes]:
+        """Unit length, and classes by number."""
+        rows = check_array(rows, dtype=self._keys.numpy().dtype)
+        labels = np.asarray(labels)
+        if rows.shape[1] != self._keys.shape[1] or labels.shape != (len(rows),):
+            raise DataError(
+                f"Validation images have features of shape {rows.shape} and labels of shape {labels.shape}; the support set has "
+                f"features of width {self._keys.shape[1]}."
+            )
+        unknown = sorted({str(label) for label in labels} - {str(label) for label in self.classes_})
+        if unknown:
+            raise DataError(f"Validation images have labels that the support set lacks: {', '.join(unknown[:5])}.")
+        classes: Float[Tensor, " v"] = torch.from_numpy(np.searchsorted(self.classes_, labels))
+        return unit_rows(torch.from_numpy(rows)).rows, classes
+
+
+def _grid(largest: float, count: int) -> list[float]:
+    """0.1 + i (largest − 0.1) / count."""
+    return [_LEAST + number * (largest - _LEAST) / count for number in range(count)]
