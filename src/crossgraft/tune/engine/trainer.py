@@ -222,8 +222,8 @@ def _configuration(job: TrainingJob) -> dict[str, Any]:
     """Everything that decides the result, as JSON; the starting weights as a hash."""
     trained = "\n".join(job.selection.trained)
     settings = {name: value for name, value in asdict(job.settings).items() if name not in _MACHINE}
-    if job.settings.strength == 1:
-        del settings["strength"]  # as in checkpoints from before it was a setting
+    if job.settings.keep_factor == 1:
+        del settings["keep_factor"]  # as in checkpoints from before it was a setting
     if not job.settings.log_gradient_norms:
         del settings["log_gradient_norms"]  # the same
     return {
