@@ -17,6 +17,7 @@ from torch import Tensor
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
+from crossgraft.models.memory_format import channels_last
 from crossgraft.tune.choice import spell
 from crossgraft.tune.engine.checkpoint import Checkpoint, damaged_checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.engine.contract import Evaluate, Feed, OnEpoch, OnStep, TrainedEpoch, TrainingJob, TrainingResult
@@ -118,15 +119,16 @@ def run_job(fabric: Fabric, job: TrainingJob, on_step: OnStep | None, on_epoch: 
     if fabric.world_size > 1 and isinstance(job.feed, BatchMaker):
         job.feed.device = str(fabric.device)  # "cuda" would be the first one in the feed's thread
     apply_selection(job.classifier, job.selection)
-    try:
-        for regularizer in job.regularizers:
-            training_set = job.feed if isinstance(job.feed, TrainingSet) else None
-            attach(regularizer, job.classifier, training_set, seed=job.settings.seed)
-        return _Trainer(fabric, job, configuration, on_step, on_epoch).run()
-    finally:
-        for regularizer in job.regularizers:
-            regularizer.detach()
-        job.classifier.eval()
+    with channels_last(job.classifier):
+        try:
+            for regularizer in job.regularizers:
+                training_set = job.feed if isinstance(job.feed, TrainingSet) else None
+                attach(regularizer, job.classifier, training_set, seed=job.settings.seed)
+            return _Trainer(fabric, job, configuration, on_step, on_epoch).run()
+        finally:
+            for regularizer in job.regularizers:
+                regularizer.detach()
+            job.classifier.eval()
 
 
 @dataclass(frozen=True)
