@@ -7,6 +7,7 @@ import torch
 from timm.models.vision_transformer import VisionTransformer
 from torch import nn
 
+from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.models.memory_format import channels_last, put_channels_last
 from support.small_classifiers import wrap
 
@@ -37,8 +38,8 @@ def transformer():
     return VisionTransformer(img_size=8, patch_size=4, embed_dim=8, depth=1, num_heads=2, num_classes=2)
 
 
-def strides(classifier):
-    return [tensor.stride() for tensor in (*classifier.parameters(), *classifier.buffers())]
+def strides(module):
+    return [tensor.stride() for tensor in (*module.parameters(), *module.buffers())]
 
 
 @pytest.fixture
@@ -102,3 +103,14 @@ def test_a_network_that_gains_nothing_or_does_not_run_is_left_alone(module, imag
 def test_another_number_type_or_an_order_that_somebody_chose_is_left_alone():
     assert not put_channels_last(convolutional().double())
     assert not put_channels_last(convolutional().to(memory_format=torch.channels_last))
+
+
+def test_a_backbone_is_put_and_brought_back_in_inference_mode_too():
+    backbone = load_backbone(ModelSpec(name="small", source="test_resnet", weights="random"), image_size=32)
+    image = backbone.probe_image()
+    before, said = strides(backbone.module), backbone(image)
+    with torch.inference_mode(), channels_last(backbone):
+        assert backbone.module.conv1[0].weight.is_contiguous(memory_format=torch.channels_last)
+        torch.testing.assert_close(backbone(image).features, said.features)
+    assert strides(backbone.module) == before and torch.equal(backbone(image).features, said.features)
+    backbone.module(image).sum().backward()  # tensors of inference mode would refuse
