@@ -29,6 +29,7 @@ from crossgraft.data import dataset_from_arrays
 from crossgraft.losses import CrossEntropy
 from crossgraft.models import Backbone
 from crossgraft.models.classifier import Classifier, make_classifier
+from crossgraft.models.memory_format import put_channels_last
 from crossgraft.tune.augmentations import NoAugmentation
 from crossgraft.tune.choice import choose
 from crossgraft.tune.engine.launch import make_fabric
@@ -195,6 +196,7 @@ def make_step(build: Callable[[], nn.Module], batch_size: int, case: Case | None
     settings = TrainerSettings(device="cpu", learning_rate=1e-5, batch_size=batch_size)
     fabric = make_fabric(settings)
     regularizers: list[Any] = [] if case is None else [choose(REGULARIZERS, case.choice)]
+    put_channels_last(classifier)
     apply_selection(classifier, selection)
     for regularizer in regularizers:
         regularizer.attach(classifier, batch)

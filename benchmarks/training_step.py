@@ -24,6 +24,7 @@ from crossgraft.compute import limit_threads
 from crossgraft.losses import CrossEntropy
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.models.classifier import Classifier, make_classifier
+from crossgraft.models.memory_format import put_channels_last
 from crossgraft.tune.engine.launch import make_fabric
 from crossgraft.tune.engine.modes import apply_modes, apply_selection
 from crossgraft.tune.engine.optimizers import make_optimizer
@@ -108,6 +109,7 @@ def bare_step(classifier: Classifier, batch: FixedBatch) -> Callable[[], None]:
 def engine_step(classifier: Classifier, batch: FixedBatch) -> Callable[[], None]:
     settings = TrainerSettings(device="cpu", learning_rate=1e-5, batch_size=len(batch.rows))
     fabric = make_fabric(settings)
+    put_channels_last(classifier)
     selection = METHODS.get("full")().select(classifier)
     apply_selection(classifier, selection)
     apply_modes(classifier, selection)

@@ -244,7 +244,7 @@ def kept_record(*, mode="train", reason="", num_moving=19, **changes):
     fields = {
         "similarity": SIMILARITY,
         "batch_norm": BatchNormRecord(mode=mode, reason=reason, num_layers=19, num_moving=num_moving),
-        "keep": KeepRecord(target=0.8, found=[0.79], strengths=[512.0], tolerance=0.03),
+        "keep": KeepRecord(target=0.8, found=[0.79], factors=[512.0], tolerance=0.03),
         "history": history,
     }
     return record.model_copy(update=fields | changes)

@@ -22,6 +22,7 @@ from crossgraft.features.feature_set import FeatureSet
 from crossgraft.features.passes import run_pass
 from crossgraft.features.store import ROWS_PER_SHARD, FeatureStore, cache_folder, feature_key
 from crossgraft.models import Backbone
+from crossgraft.models.memory_format import channels_last
 from crossgraft.models.penultimate import BackboneOutput
 from crossgraft.progress import SILENT_SECONDS, Reporter
 from crossgraft.version import __version__
@@ -82,7 +83,7 @@ def extract_features(
         reporter.mention(f"{title}: read from the cache")
         return stored
     threads = num_threads or min(torch.get_num_threads(), available_cores())
-    with limit_threads(threads), reuse_freed_memory():
+    with limit_threads(threads), reuse_freed_memory(), channels_last(backbone):
         extraction = _Extraction(dataset, backbone, store, min(batch_size, ROWS_PER_SHARD), reporter, is_announced)
         for _ in range(_ATTEMPTS):  # a second one only when another process or a fault took shards away
             extraction.run(title)

@@ -35,7 +35,7 @@ class KeepRecord(Record):
 
     target: float = Field(description="Debiased CKA on val to the network that training started from.")
     found: list[float | None] = Field(description="That of the epochs that were kept; None where it is not defined.")
-    strengths: list[float] = Field(description="Factors of the regularisers' terms in the trainings that were picked.")
+    factors: list[float] = Field(description="Factors of the regularisers' terms in the trainings that were picked.")
     tolerance: float = Field(description="Distance from the target that counts as reached.")
 
     @property

@@ -50,9 +50,7 @@ class PlanRecord(Record):
     num_train: int | None = Field(default=None, description="Training images of one job.")
     num_val: int | None = Field(default=None, description="Images that pick the epoch, of one job.")
     num_jobs: int = Field(description="Folds × grid points; with --keep × the most trainings that the search takes.")
-    seeks_strength: bool = Field(
-        default=False, description="Whether --keep looks for a strength, so that fewer may do."
-    )
+    seeks_factor: bool = Field(default=False, description="Whether --keep looks for a factor, so that fewer may do.")
     epochs: int = Field(description="At most; early stopping may end before.")
     steps_per_epoch: int
     num_steps: int = Field(description="Of all jobs, at most.")

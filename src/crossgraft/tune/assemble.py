@@ -28,7 +28,7 @@ from crossgraft.tune.engine.keep import TOLERANCE
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
 from crossgraft.tune.measuring.gradients import describe_gradient_norms
-from crossgraft.tune.planning.grid import STRENGTH
+from crossgraft.tune.planning.grid import KEEP_FACTOR
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.words.formatting import counted
 from crossgraft.words.keep_words import missed_in_words
@@ -122,7 +122,7 @@ def keep_record(prepared: Preparation, picked: Sequence[Trained]) -> KeepRecord 
     return KeepRecord(
         target=prepared.keep.target,
         found=[row.val_cka_debiased_adapted if adapted else row.val_cka_debiased for row in rows],
-        strengths=[float(trained.training.point.get(STRENGTH, 1.0)) for trained in picked],
+        factors=[float(trained.training.point.get(KEEP_FACTOR, 1.0)) for trained in picked],
         tolerance=TOLERANCE,
     )
 

@@ -19,7 +19,7 @@ from crossgraft.tune.measuring.look_cost import (
     num_looks_to_adapt,
 )
 from crossgraft.tune.parts import FoldRows, TuningRows
-from crossgraft.tune.planning.grid import GridPoint, GridTraining, first_strength, further_strengths
+from crossgraft.tune.planning.grid import GridPoint, GridTraining, first_factor, further_factors
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.words.formatting import count, counted
 
@@ -97,11 +97,11 @@ def training_pieces(
     for parts in rows.parts:
         before = cost.look * num_looks_to_adapt(parts) if adapts else 0.0
         for point, number in zip(points, epochs, strict=True):
-            name = GridTraining(parts.fold, first_strength(point) if plan.seeks_strength else point).name
+            name = GridTraining(parts.fold, first_factor(point) if plan.seeks_factor else point).name
             trainings.append(Piece((name,), before + of_epoch * number, TRAINING))
             before = 0.0
-            if plan.seeks_strength:
-                further = further_strengths(parts.fold, point)
+            if plan.seeks_factor:
+                further = further_factors(parts.fold, point)
                 trainings.append(Piece((further,), _USUAL_FURTHER * of_epoch * number, TRAINING))
     looks = sum(num_looks_after(parts, adapts=adapts) for parts in rows.parts)
     metrics = Piece((METRICS,), cost.metrics * len(rows.parts), METRICS)
@@ -111,7 +111,7 @@ def training_pieces(
 def trainings_in_words(plan: PlanRecord) -> str:
     """What is trained, and that it is measured."""
     several = f"{counted(plan.num_jobs, 'training')} of " if plan.num_jobs > 1 else ""
-    several = f"at most {several}" if plan.seeks_strength else several
+    several = f"at most {several}" if plan.seeks_factor else several
     steps = (
         f"{counted(plan.epochs, 'epoch')} × {counted(plan.steps_per_epoch, 'step')} of {count(plan.batch_size)} images"
     )

@@ -11,7 +11,7 @@ from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning.fold_data import FoldData
-from crossgraft.tune.planning.grid import GridTraining, further_strengths
+from crossgraft.tune.planning.grid import GridTraining, further_factors
 from crossgraft.tune.planning.plan import steps_per_epoch
 from crossgraft.tune.tracking import Tracker
 from crossgraft.words.formatting import duration
@@ -62,8 +62,8 @@ class JobProgress:
         self._stage = None
 
     def further(self, job: GridTraining) -> AbstractContextManager[None]:
-        """Around the trainings that look for a strength, after the first one."""
-        return self._reporter.part(further_strengths(job.fold, job.point))
+        """Around the trainings that look for a factor, after the first one."""
+        return self._reporter.part(further_factors(job.fold, job.point))
 
     def on_step(self, report: StepReport) -> None:
         """For the trainer."""

@@ -30,7 +30,7 @@ from crossgraft.tune.engine.trainer import train
 from crossgraft.tune.epoch_rows import epoch_rows, number_or_none
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.planning.fold_data import FoldData, make_feed
-from crossgraft.tune.planning.grid import STRENGTH, GridPoint, GridTraining
+from crossgraft.tune.planning.grid import KEEP_FACTOR, GridPoint, GridTraining
 from crossgraft.tune.planning.preparation import Preparation
 
 
@@ -210,7 +210,11 @@ class TrainingWork(Work[GridTraining, Trained]):
             "sampler": plugins.sampler,
             "flip": plugins.augmentation.flip,
             "settings": repr(replace(prepared.settings, **point, **on_any_machine)),
-            **({} if prepared.keep is None else {"keep": prepared.keep.target, "strength": point.get(STRENGTH, 1.0)}),
+            **(
+                {}
+                if prepared.keep is None
+                else {"keep": prepared.keep.target, "keep_factor": point.get(KEEP_FACTOR, 1.0)}
+            ),
             **({} if prepared.batch_norm.mode == "train" else {"batch norm": prepared.batch_norm.mode}),
             **{each.name: meaning for each in plugins.regularizers if (meaning := getattr(each, "definition", None))},
         }

@@ -11,91 +11,91 @@ from typing import NamedTuple
 from crossgraft.runs.jobs import Outcome, run_jobs
 from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE, Keep
 from crossgraft.tune.jobs import Trained, TrainingOutcome, TrainingWork
-from crossgraft.tune.planning.grid import STRENGTH, GridPoint, GridTraining
+from crossgraft.tune.planning.grid import KEEP_FACTOR, GridPoint, GridTraining
 
 _STEP = 5.0
-"""Factor of the strength while all that was seen lies on one side of the target."""
+"""What the factor is multiplied or divided by while all that was seen lies on one side of the target."""
 _FLAT_STEPS = 2
 """In a row, after which the target counts as out of reach: one may be noise, or too short."""
 _INSIDE = 0.1
 """Nearest to an end of an interval that is tried in it, as a share of it: a curve may be flat and then fall."""
 _LEAST_GAIN = 0.005
-"""Change of the similarity after a whole factor, below which the target counts as out of reach."""
+"""Change of the similarity after a whole step, below which the target counts as out of reach."""
 _NARROW = 1.1
-"""Ratio of two strengths between which nothing is tried: similarity differs by more from seed to seed."""
+"""Ratio of two factors between which nothing is tried: similarity differs by more from seed to seed."""
 
 
 class Tried(NamedTuple):
     """One training.
 
     Attributes:
-        strength: Factor of the terms.
+        factor: Factor of the terms.
         similarity: Debiased CKA after its last epoch; None where training failed, or features have collapsed.
     """
 
-    strength: float
+    factor: float
     similarity: float | None
 
 
 class _Ended(NamedTuple):
     """One training that came to its end."""
 
-    strength: float
+    factor: float
     similarity: float
 
 
-def next_strength(target: float, tried: Sequence[Tried]) -> float | None:
-    """The strength to try next; None where the target is reached, or out of reach.
+def next_factor(target: float, tried: Sequence[Tried]) -> float | None:
+    """The factor to try next; None where the target is reached, or out of reach.
 
     First 1, as the regulariser says itself; then five times more or less until the target lies between two trainings; then
-    a point on the straight line between these two over the logarithm of the strength; halfway to a strength that is too much
-    for training. Strengths have three digits.
+    a point on the straight line between these two over the logarithm of the factor; halfway to a factor that is too much
+    for training. Factors have three digits.
 
-    >>> next_strength(0.8, [])
+    >>> next_factor(0.8, [])
     1.0
-    >>> next_strength(0.8, [Tried(1.0, 0.9)])
+    >>> next_factor(0.8, [Tried(1.0, 0.9)])
     0.2
-    >>> next_strength(0.8, [Tried(1.0, 0.9), Tried(0.2, 0.5)])
+    >>> next_factor(0.8, [Tried(1.0, 0.9), Tried(0.2, 0.5)])
     0.669
-    >>> next_strength(0.8, [Tried(1.0, 0.9), Tried(0.2, 0.5), Tried(0.669, 0.81)]) is None
+    >>> next_factor(0.8, [Tried(1.0, 0.9), Tried(0.2, 0.5), Tried(0.669, 0.81)]) is None
     True
-    >>> next_strength(0.8, [Tried(1.0, 0.6), Tried(5.0, None)])
+    >>> next_factor(0.8, [Tried(1.0, 0.6), Tried(5.0, None)])
     2.24
     """
     if not tried:
         return 1.0
-    ended = [_Ended(each.strength, each.similarity) for each in tried if each.similarity is not None]
+    ended = [_Ended(each.factor, each.similarity) for each in tried if each.similarity is not None]
     if not ended or len(tried) >= MOST_TRAININGS or any(abs(each.similarity - target) <= TOLERANCE for each in ended):
         return None
     below = [each for each in ended if each.similarity < target]
     above = [each for each in ended if each.similarity > target]
-    too_much = min((each.strength for each in tried if each.similarity is None), default=math.inf)
+    too_much = min((each.factor for each in tried if each.similarity is None), default=math.inf)
     if not above:
         return _farther(sorted(below), _STEP, too_much)
     if not below:
         return _farther(sorted(above, reverse=True), 1 / _STEP, too_much)
     low, high = max(below, key=lambda each: each.similarity), min(above, key=lambda each: each.similarity)
     share = (target - low.similarity) / (high.similarity - low.similarity)
-    return _between(low.strength, high.strength, min(max(share, _INSIDE), 1 - _INSIDE))
+    return _between(low.factor, high.factor, min(max(share, _INSIDE), 1 - _INSIDE))
 
 
-def _farther(ended: Sequence[_Ended], factor: float, too_much: float) -> float | None:
+def _farther(ended: Sequence[_Ended], step: float, too_much: float) -> float | None:
     """Beyond the last of them, unless the steps to it changed next to nothing; before what was too much."""
     steps = pairwise(each.similarity for each in ended[-_FLAT_STEPS - 1 :])
     if len(ended) > _FLAT_STEPS and all(abs(after - before) < _LEAST_GAIN for before, after in steps):
         return None
-    farther = ended[-1].strength * factor
-    return _rounded(farther) if farther < too_much else _between(ended[-1].strength, too_much, 0.5)
+    farther = ended[-1].factor * step
+    return _rounded(farther) if farther < too_much else _between(ended[-1].factor, too_much, 0.5)
 
 
 def _between(first: float, second: float, share: float) -> float | None:
-    """A point on the way from one strength to another; None where there is next to nothing between them."""
+    """A point on the way from one factor to another; None where there is next to nothing between them."""
     start, end = math.log(first), math.log(second)
     return None if abs(end - start) < math.log(_NARROW) else _rounded(math.exp(start + share * (end - start)))
 
 
-def _rounded(strength: float) -> float:
-    return float(f"{strength:.3g}")
+def _rounded(factor: float) -> float:
+    return float(f"{factor:.3g}")
 
 
 def run_trainings(
@@ -104,7 +104,7 @@ def run_trainings(
     keep_going: bool,
     told: Callable[[Outcome[GridTraining, Trained]], object] = lambda _: None,
 ) -> list[TrainingOutcome]:
-    """Every point of the grid on one fold; with ``--keep`` each with as many strengths as it takes.
+    """Every point of the grid on one fold; with ``--keep`` each with as many factors as it takes.
 
     Args:
         work: Work of the fold.
@@ -115,11 +115,11 @@ def run_trainings(
     points, keep = prepared.request.points, prepared.keep
     if keep is None:
         return run_jobs([work.job(point) for point in points], work, keep_going=keep_going, told=told)
-    found = [_search_strength(point, work, keep, keep_going=keep_going, told=told) for point in points]
+    found = [_search_factor(point, work, keep, keep_going=keep_going, told=told) for point in points]
     return [outcome for of_point in found for outcome in of_point]
 
 
-def _search_strength(
+def _search_factor(
     point: GridPoint,
     work: TrainingWork,
     keep: Keep,
@@ -127,17 +127,17 @@ def _search_strength(
     keep_going: bool,
     told: Callable[[Outcome[GridTraining, Trained]], object],
 ) -> list[TrainingOutcome]:
-    """Train with one strength after the other; one that fails after the first is a reason, and too much."""
+    """Train with one factor after the other; one that fails after the first is a reason, and too much."""
     outcomes: list[TrainingOutcome] = []
     tried: list[Tried] = []
     with ExitStack() as around:
-        while (strength := next_strength(keep.target, tried)) is not None:
-            job = work.job({**point, STRENGTH: strength})
+        while (factor := next_factor(keep.target, tried)) is not None:
+            job = work.job({**point, KEEP_FACTOR: factor})
             if len(outcomes) == 1 and work.progress is not None:
                 around.enter_context(work.progress.further(job.spec))
             outcomes += run_jobs([job], work, keep_going=keep_going or bool(outcomes), told=told)
             similarity = None if outcomes[-1].result is None else _at_the_end(outcomes[-1].result, keep)
-            tried.append(Tried(strength, similarity))
+            tried.append(Tried(factor, similarity))
     return outcomes
 
 

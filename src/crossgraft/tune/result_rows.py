@@ -13,7 +13,7 @@ from crossgraft.records import KnownResult, TuningRecord
 from crossgraft.runs import add_known_results, read_known_results
 from crossgraft.runs.secondary import secondary
 from crossgraft.tune.parts import TuningRows
-from crossgraft.tune.planning.grid import STRENGTH
+from crossgraft.tune.planning.grid import KEEP_FACTOR
 from crossgraft.words.formatting import counted
 
 _NOT_STATED = "not stated"
@@ -101,4 +101,4 @@ def _rows_in_words(record: TuningRecord, options: TuneOptions) -> str:
 
 def _in_words(values: Mapping[str, float | int | str]) -> str:
     """A point of the grid; what --keep found is no setting, and differs between models."""
-    return ",".join(f"{name}={value}" for name, value in values.items() if name != STRENGTH)
+    return ",".join(f"{name}={value}" for name, value in values.items() if name != KEEP_FACTOR)

@@ -14,21 +14,21 @@ _LARGE = 100  # factors from here on are shown as whole numbers
 def kept_in_words(keep: KeepRecord) -> str:
     """What was asked for, what was found, and what it took.
 
-    >>> kept_in_words(KeepRecord(target=0.8, found=[0.79], strengths=[3.25], tolerance=0.03))
+    >>> kept_in_words(KeepRecord(target=0.8, found=[0.79], factors=[3.25], tolerance=0.03))
     'debiased CKA of 0.8 on val asked for, 0.790 found; terms that keep features × 3.2'
     """
     reached = "not defined" if not (known := _known(keep)) else f"{_range([_NUMBERS(each) for each in known])} found"
-    strength = _range([strength_in_words(each) for each in sorted(keep.strengths)])
-    return f"debiased CKA of {keep.target:g} on val asked for, {reached}; terms that keep features × {strength}"
+    factor = _range([factor_in_words(each) for each in sorted(keep.factors)])
+    return f"debiased CKA of {keep.target:g} on val asked for, {reached}; terms that keep features × {factor}"
 
 
-def strength_in_words(strength: float) -> str:
+def factor_in_words(factor: float) -> str:
     """A factor with two digits that count.
 
-    >>> [strength_in_words(factor) for factor in (0.0001, 1.0, 13.323, 4567.8)]
+    >>> [factor_in_words(factor) for factor in (0.0001, 1.0, 13.323, 4567.8)]
     ['0.0001', '1', '13', '4568']
     """
-    return f"{strength:.2g}" if strength < _LARGE else f"{strength:.0f}"
+    return f"{factor:.2g}" if factor < _LARGE else f"{factor:.0f}"
 
 
 def missed_in_words(keep: KeepRecord, batch_norm: BatchNormRecord | None = None) -> str:

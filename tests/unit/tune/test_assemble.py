@@ -29,7 +29,7 @@ def test_a_similarity_that_was_asked_for_is_in_every_place(squares, tmp_path):
     (picked,) = [row for row in record.grid if row.picked]
     kept = next(row for row in record.history if row.is_best and row.job == picked.job)
     assert (record.keep.target, record.keep.found) == (0.97, [kept.val_cka_debiased])
-    assert record.keep.strengths == [picked.values["strength"]]
+    assert record.keep.factors == [picked.values["keep_factor"]]
     assert "the debiased CKA on val stayed within 0.03 of 0.97" in record.selection_rule
     table = pd.read_csv(tmp_path / "run" / "history.csv")
     assert table.val_cka_debiased_adapted.tolist() == pytest.approx(

@@ -16,7 +16,7 @@ PARTS = FoldRows(ROWS[:60], ROWS[60:80], ROWS[80:90])
 def pieces(*, adapts, num_folds=2):
     """Seconds of each piece: two points of a grid on each fold, 10 s a training, 1 s a look."""
     rows = SimpleNamespace(parts=[FoldRows(PARTS.train, PARTS.val, PARTS.test, fold=k) for k in range(num_folds)])
-    plan = SimpleNamespace(epochs=5, expected_seconds=20.0 * num_folds, num_jobs=2 * num_folds, seeks_strength=False)
+    plan = SimpleNamespace(epochs=5, expected_seconds=20.0 * num_folds, num_jobs=2 * num_folds, seeks_factor=False)
     points = [{"learning_rate": rate} for rate in (0.1, 0.2)]
     return [piece.seconds for piece in training_pieces(points, rows, plan, MeasuringCost(1.0, 3.0), adapts=adapts)]
 

@@ -31,12 +31,12 @@ def test_what_was_asked_for_and_what_was_kept_is_recorded(tmp_path):
     (picked,) = [row for row in record.grid if row.picked]
     (kept,) = [row for row in record.history if row.is_best and row.job == picked.job]
     assert (record.keep.target, record.keep.tolerance) == (0.9, TOLERANCE)
-    assert record.keep.found == [kept.val_cka_debiased] and record.keep.strengths == [picked.values["strength"]]
+    assert record.keep.found == [kept.val_cka_debiased] and record.keep.factors == [picked.values["keep_factor"]]
     assert record.keep.is_reached == (abs(kept.val_cka_debiased - 0.9) <= TOLERANCE)
     misses = {row.job: abs(row.val_cka_debiased - 0.9) for row in record.history if row.is_best}
     assert misses[picked.job] == min(misses.values()) or misses[picked.job] <= TOLERANCE
-    assert record.grid[0].values == {"strength": 1.0} and 1 <= len(record.grid) <= MOST_TRAININGS
-    assert record.plan.num_jobs == MOST_TRAININGS and record.plan.seeks_strength
+    assert record.grid[0].values == {"keep_factor": 1.0} and 1 <= len(record.grid) <= MOST_TRAININGS
+    assert record.plan.num_jobs == MOST_TRAININGS and record.plan.seeks_factor
 
 
 def test_with_adapted_statistics_it_is_the_similarity_to_the_adapted_network():
@@ -61,7 +61,7 @@ def test_each_fold_has_its_own_and_the_nearest_grid_point_is_picked():
     record = fine_tune(
         squares(), **{**FAST, "regularizer": "repsim"}, keep=0.97, folds=2, grid="learning_rate=1e-9,0.01"
     ).record
-    assert len(record.keep.found) == len(record.keep.strengths) == 2
+    assert len(record.keep.found) == len(record.keep.factors) == 2
     ended = {row.job: row.val_cka_debiased for row in record.history if row.is_best}
     assert len(ended) >= 4
     for picked, found in zip([row for row in record.grid if row.picked], record.keep.found, strict=True):
@@ -76,7 +76,7 @@ def test_another_similarity_is_another_training(tmp_path):
     for keep in (0.9, 0.8, None):
         fine_tune(squares(), **{**KEPT, "epochs": 1}, keep=keep, out=tmp_path / str(keep))
         record = (
-            tmp_path / str(keep) / "jobs" / ("only" if keep is None else "strength=1") / "result.json"
+            tmp_path / str(keep) / "jobs" / ("only" if keep is None else "keep_factor=1") / "result.json"
         ).read_text()
         keys.append(record.split('"key"')[1].split('"')[1])
     assert len(set(keys)) == 3

@@ -1,4 +1,4 @@
-"""The search for a strength: which one is tried next, and when it ends."""
+"""The search for a factor: which one is tried next, and when it ends."""
 
 import math
 
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE
-from crossgraft.tune.keep_search import Tried, next_strength
+from crossgraft.tune.keep_search import Tried, next_factor
 
 
 @pytest.mark.parametrize(
@@ -36,14 +36,14 @@ from crossgraft.tune.keep_search import Tried, next_strength
         ([(1, 0.9), (0.2, 0.7), (0.447, 0.72)], math.exp((1 - 0.08 / 0.18) * math.log(0.447))),
     ],
 )
-def test_the_next_strength_by_hand(tried, expected):
-    found = next_strength(0.8, [Tried(float(strength), similarity) for strength, similarity in tried])
+def test_the_next_factor_by_hand(tried, expected):
+    found = next_factor(0.8, [Tried(float(factor), similarity) for factor, similarity in tried])
     assert found == (None if expected is None else pytest.approx(expected, rel=5e-3))
 
 
 def test_it_ends_after_so_many_trainings():
     tried = [Tried(5.0**number, 0.1 + 0.01 * number) for number in range(MOST_TRAININGS)]
-    assert next_strength(0.8, tried[:-1]) is not None and next_strength(0.8, tried) is None
+    assert next_factor(0.8, tried[:-1]) is not None and next_factor(0.8, tried) is None
 
 
 @settings(max_examples=60, deadline=None)
@@ -54,16 +54,16 @@ def test_it_ends_after_so_many_trainings():
     low=st.floats(0.0, 0.2),
 )
 def test_it_finds_what_a_rising_curve_has(target, middle, slope, low):
-    """Of a similarity that rises with the strength from ``low`` to 1, within six trainings or to the nearest it tried."""
+    """Of a similarity that rises with the factor from ``low`` to 1, within six trainings or to the nearest it tried."""
 
-    def similarity(strength):
-        return low + (1 - low) / (1 + math.exp(-slope * (math.log(strength) - middle)))
+    def similarity(factor):
+        return low + (1 - low) / (1 + math.exp(-slope * (math.log(factor) - middle)))
 
     tried = []
-    while (strength := next_strength(target, tried)) is not None:
-        assert strength > 0 and strength not in [each.strength for each in tried]
-        assert strength == float(f"{strength:.3g}")
-        tried.append(Tried(strength, similarity(strength)))
+    while (factor := next_factor(target, tried)) is not None:
+        assert factor > 0 and factor not in [each.factor for each in tried]
+        assert factor == float(f"{factor:.3g}")
+        tried.append(Tried(factor, similarity(factor)))
     assert len(tried) <= MOST_TRAININGS
     misses = [abs(each.similarity - target) for each in tried]
     assert min(misses) <= TOLERANCE or len(tried) == MOST_TRAININGS

@@ -6,8 +6,8 @@ from crossgraft.records import BatchNormRecord, KeepRecord
 from crossgraft.words.keep_words import kept_in_words, missed_in_words
 
 
-def keep(*found, strengths=(2.0,), target=0.8):
-    return KeepRecord(target=target, found=list(found), strengths=list(strengths), tolerance=0.03)
+def keep(*found, factors=(2.0,), target=0.8):
+    return KeepRecord(target=target, found=list(found), factors=list(factors), tolerance=0.03)
 
 
 def norms(mode, num_moving, num_layers=19):
@@ -15,7 +15,7 @@ def norms(mode, num_moving, num_layers=19):
 
 
 def test_folds_are_a_range_and_what_is_not_defined_is_said():
-    folds = keep(0.81, 0.784, None, strengths=[0.5, 120.4, 3.0])
+    folds = keep(0.81, 0.784, None, factors=[0.5, 120.4, 3.0])
     assert kept_in_words(folds) == (
         "debiased CKA of 0.8 on val asked for, 0.784 to 0.810 found; terms that keep features × 0.5 to 120"
     )

@@ -40,7 +40,7 @@ class TrainerSettings:
             section 3.4.2).
         head_epochs: Passes of that first phase, at most.
         head_patience: Patience of that first phase.
-        strength: Factor of the terms of regularisers that compare with the starting network; see ``--keep``.
+        keep_factor: Factor of the terms of regularisers that compare with the starting network; see ``--keep``.
         log_gradient_norms: Whether the norm of the gradient of each building block is kept for each step.
         checkpoint_every_steps: Steps between two checkpoints within an epoch; None: one per epoch.
         seed: Random seed of dropout and everything else that draws numbers in a step.
@@ -70,7 +70,7 @@ class TrainerSettings:
     head_first: bool = False
     head_epochs: int = 100
     head_patience: int = 10
-    strength: float = field(default=1.0, repr=False)
+    keep_factor: float = field(default=1.0, repr=False)
     log_gradient_norms: bool = field(default=False, repr=False)
     checkpoint_every_steps: int | None = None
     seed: int = 0
@@ -122,7 +122,7 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "min_epochs": (0, 10**6),
     "head_epochs": (1, 10**6),
     "head_patience": (1, _MANY),
-    "strength": (_SMALLEST, _MANY),
+    "keep_factor": (_SMALLEST, _MANY),
     "checkpoint_every_steps": (1, _MANY),
     "num_processes": (1, 10**4),
 }

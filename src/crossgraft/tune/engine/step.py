@@ -137,8 +137,8 @@ class TrainingStep:
         if self.regularizers:
             rates = self.named.learning_rates()
             for regularizer in self.regularizers:
-                strength = _factor(regularizer, self.settings.strength)
-                regularizer.after_step(StepUpdate(self.classifier, rates, strength, step))
+                factor = _factor(regularizer, self.settings.keep_factor)
+                regularizer.after_step(StepUpdate(self.classifier, rates, factor, step))
         return values
 
     def _parts(self, batch: StepBatch) -> list[_Part]:
@@ -196,7 +196,7 @@ class TrainingStep:
             )
             for name, term in regularizer.loss(context).items():
                 terms[f"{regularizer.name}/{name}"] = term * part.term_weight
-                total = total + _factor(regularizer, self.settings.strength) * terms[f"{regularizer.name}/{name}"]
+                total = total + _factor(regularizer, self.settings.keep_factor) * terms[f"{regularizer.name}/{name}"]
         return {"loss": total, **terms}
 
     def _over_all_processes(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
@@ -216,9 +216,9 @@ class TrainingStep:
             refuse_non_finite({"norm of the gradient": float(norm)}, step)
 
 
-def _factor(regularizer: Regularizer, strength: float) -> float:
+def _factor(regularizer: Regularizer, keep_factor: float) -> float:
     """What its terms are multiplied by: what compares with nothing is as strong as it says."""
-    return strength if keeps_reference(regularizer) else 1.0
+    return keep_factor if keeps_reference(regularizer) else 1.0
 
 
 def refuse_non_finite(values: Mapping[str, float], step: int) -> None:

@@ -17,6 +17,7 @@ from torch import Tensor
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
+from crossgraft.models.memory_format import channels_last
 from crossgraft.tune.choice import spell
 from crossgraft.tune.engine.checkpoint import Checkpoint, damaged_checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.engine.contract import Evaluate, Feed, OnEpoch, OnStep, TrainedEpoch, TrainingJob, TrainingResult
@@ -118,15 +119,16 @@ def run_job(fabric: Fabric, job: TrainingJob, on_step: OnStep | None, on_epoch: 
     if fabric.world_size > 1 and isinstance(job.feed, BatchMaker):
         job.feed.device = str(fabric.device)  # "cuda" would be the first one in the feed's thread
     apply_selection(job.classifier, job.selection)
-    try:
-        for regularizer in job.regularizers:
-            training_set = job.feed if isinstance(job.feed, TrainingSet) else None
-            attach(regularizer, job.classifier, training_set, seed=job.settings.seed)
-        return _Trainer(fabric, job, configuration, on_step, on_epoch).run()
-    finally:
-        for regularizer in job.regularizers:
-            regularizer.detach()
-        job.classifier.eval()
+    with channels_last(job.classifier):
+        try:
+            for regularizer in job.regularizers:
+                training_set = job.feed if isinstance(job.feed, TrainingSet) else None
+                attach(regularizer, job.classifier, training_set, seed=job.settings.seed)
+            return _Trainer(fabric, job, configuration, on_step, on_epoch).run()
+        finally:
+            for regularizer in job.regularizers:
+                regularizer.detach()
+            job.classifier.eval()
 
 
 @dataclass(frozen=True)
@@ -222,8 +224,8 @@ def _configuration(job: TrainingJob) -> dict[str, Any]:
     """Everything that decides the result, as JSON; the starting weights as a hash."""
     trained = "\n".join(job.selection.trained)
     settings = {name: value for name, value in asdict(job.settings).items() if name not in _MACHINE}
-    if job.settings.strength == 1:
-        del settings["strength"]  # as in checkpoints from before it was a setting
+    if job.settings.keep_factor == 1:
+        del settings["keep_factor"]  # as in checkpoints from before it was a setting
     if not job.settings.log_gradient_norms:
         del settings["log_gradient_norms"]  # the same
     return {

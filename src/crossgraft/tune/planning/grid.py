@@ -11,7 +11,7 @@ from crossgraft.errors import UnknownNameError, UsageError
 GridPoint = dict[str, float | int]
 """Setting → value of one point; empty without a grid."""
 
-STRENGTH = "strength"
+KEEP_FACTOR = "keep_factor"
 """Setting that ``--keep`` looks for, as if a grid varied it."""
 
 GRID_SETTINGS: Mapping[str, type[float] | type[int]] = {
@@ -70,15 +70,15 @@ class GridTraining:
         return " ".join(part for part in parts if part) or "only"
 
 
-def first_strength(point: GridPoint) -> GridPoint:
+def first_factor(point: GridPoint) -> GridPoint:
     """Where the search of ``--keep`` begins: as strong as the regulariser says."""
-    return {**point, STRENGTH: 1.0}
+    return {**point, KEEP_FACTOR: 1.0}
 
 
-def further_strengths(fold: int | None, point: GridPoint) -> str:
-    """Name of all other strengths of one point, as a part of the work."""
-    others = {name: value for name, value in point.items() if name != STRENGTH}
-    return f"{GridTraining(fold, others).name}, further strengths"
+def further_factors(fold: int | None, point: GridPoint) -> str:
+    """Name of all other factors of one point, as a part of the work."""
+    others = {name: value for name, value in point.items() if name != KEEP_FACTOR}
+    return f"{GridTraining(fold, others).name}, further factors"
 
 
 def point_name(point: Mapping[str, float | int]) -> str:

@@ -98,7 +98,7 @@ def _about_keep(prepared: Preparation) -> list[str]:
         return []
     target, keepers = prepared.keep.target, prepared.situation().keepers
     return [
-        f"--keep {target:g} trains up to {MOST_TRAININGS} times with other strengths of {keepers}, until features of val end "
+        f"--keep {target:g} trains up to {MOST_TRAININGS} times with other factors of {keepers}, until features of val end "
         f"with a debiased CKA within {TOLERANCE:g} of it."
     ]
 
@@ -150,7 +150,7 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
         num_train=num_train,
         num_val=num_val,
         num_jobs=len(points) * num_folds * most,
-        seeks_strength=prepared.keep is not None,
+        seeks_factor=prepared.keep is not None,
         epochs=settings.epochs,
         steps_per_epoch=steps_per_epoch(num_train, settings.batch_size),
         num_steps=steps * num_folds * most,

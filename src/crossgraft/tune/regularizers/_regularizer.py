@@ -129,13 +129,13 @@ class StepUpdate:
     Attributes:
         classifier: With its new weights.
         learning_rates: Name of each trained parameter of the classifier → its learning rate in this step.
-        strength: What ``--keep`` has multiplied the terms by; what is changed here is to be changed so many times as much.
+        factor: What ``--keep`` has multiplied the terms by; what is changed here is to be changed so many times as much.
         step: Number of the step, from 0; for messages.
     """
 
     classifier: Classifier
     learning_rates: Mapping[str, float]
-    strength: float = 1.0
+    factor: float = 1.0
     step: int = 0
 
 

@@ -100,7 +100,7 @@ class L2SP(Regularizer):
                 shares.setdefault(update.learning_rates[name] * strength, []).append((weight, pull_to))
         for rate, pairs in shares.items():
             weights, starts = zip(*pairs, strict=True)
-            torch._foreach_lerp_(list(weights), list(starts), min(rate * update.strength, 1.0))  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_lerp_(list(weights), list(starts), min(rate * update.factor, 1.0))  # pyright: ignore[reportPrivateImportUsage]
 
     def _trained_body(self, classifier: Classifier) -> list[tuple[Tensor, Tensor]]:
         """Each trained weight of the body and where it started."""

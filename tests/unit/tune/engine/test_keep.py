@@ -1,4 +1,4 @@
-"""A similarity that training is to end at, and the strength of what keeps it."""
+"""A similarity that training is to end at, and the factor of what keeps it."""
 
 import json
 import math
@@ -116,11 +116,11 @@ def test_a_checkpoint_from_before_there_was_a_similarity_to_keep_goes_on_by_the_
 
 
 class Watched(RepSim):
-    """Remembers the strength that each step was told."""
+    """Remembers the factor that each step was told."""
 
     def after_step(self, update):
         super().after_step(update)
-        self.told = [*getattr(self, "told", []), update.strength]
+        self.told = [*getattr(self, "told", []), update.factor]
 
 
 def test_the_head_alone_is_picked_by_the_rule():
@@ -131,9 +131,9 @@ def test_the_head_alone_is_picked_by_the_rule():
     assert [row.is_best for row in result.history] == [True, False, True, False]
 
 
-def test_the_strength_is_told_after_each_step():
+def test_the_factor_is_told_after_each_step():
     watched = Watched()
-    train_one("plain", regularizers=[watched], epochs=1, strength=0.3)
+    train_one("plain", regularizers=[watched], epochs=1, keep_factor=0.3)
     assert set(watched.told) == {0.3}
 
 
@@ -148,11 +148,11 @@ def test_the_strength_is_told_after_each_step():
     ],
     ids=["l2_sp", "decoupled", "repsim", "covariance", "delta"],
 )
-def test_a_strength_is_a_factor_of_the_weight_and_terms_are_told_without_it(weaker, stronger):
+def test_keep_multiplies_the_weight_and_terms_are_told_without_it(weaker, stronger):
     common = {"feed": DoubleFeed(), "precision": "64-true", "epochs": 1}
     expected, whole = train_one("plain", regularizers=[stronger], **common)
     plain, _ = train_one("plain", regularizers=[weaker], **common)
-    found, result = train_one("plain", regularizers=[weaker], **common, strength=7.0)
+    found, result = train_one("plain", regularizers=[weaker], **common, keep_factor=7.0)
     assert largest_difference(found, expected) < 1e-12 < 1e-6 < largest_difference(found, plain)
     for name, term in result.history[0].terms.items():
         factor = 7 if "/" in name else 1
@@ -163,8 +163,8 @@ def test_a_strength_is_a_factor_of_the_weight_and_terms_are_told_without_it(weak
 def test_what_compares_with_nothing_is_as_strong_as_it_says():
     class Told(BSS):
         def after_step(self, update):
-            assert update.strength == 1
+            assert update.factor == 1
 
     common = {"epochs": 1, "regularizers": [Told(0.3)]}
     plain, _ = train_one("plain", **common)
-    assert same_bits(train_one("plain", **common, strength=7.0)[0], plain)
+    assert same_bits(train_one("plain", **common, keep_factor=7.0)[0], plain)

@@ -67,7 +67,7 @@ def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(precision
 
 @pytest.mark.slow
 def test_two_processes_keep_statistics_of_batch_norm_and_a_similarity_as_one_does():
-    """``--batch-norm frozen`` and ``--keep``: the same strength, and the same epoch in spite of a rule that wants another."""
+    """``--batch-norm frozen`` and ``--keep``: the same factor, and the same epoch in spite of a rule that wants another."""
     common = {"feed": DoubleFeed(7), "precision": "64-true", "selection": with_kept_statistics, "epochs": 3}
     common |= {
         "evaluate": similarity_evaluation("cnn"),
@@ -76,12 +76,12 @@ def test_two_processes_keep_statistics_of_batch_norm_and_a_similarity_as_one_doe
     }
     regularizers = [RepSim(0.1, mode="cka"), L2SP(0.1, decoupled=True)]
 
-    def trained(processes, *, strength=3.0, keep=0.48):
-        asked = {"num_processes": processes, "strength": strength, "keep": keep and Keep(keep)}
+    def trained(processes, *, keep_factor=3.0, keep=0.48):
+        asked = {"num_processes": processes, "keep_factor": keep_factor, "keep": keep and Keep(keep)}
         return train_one("cnn", **asked, regularizers=regularizers, **common)
 
     (one, alone), (two, together), (_, weak), (_, free) = (
-        trained(1), trained(2), trained(1, strength=1.0), trained(1, keep=None)
+        trained(1), trained(2), trained(1, keep_factor=1.0), trained(1, keep=None)
     )  # fmt: skip
     assert (alone.best_epoch, together.best_epoch, free.best_epoch) == (1, 1, 0)
     assert largest_difference(one, two) < 1e-10 < 1e-6 < largest_difference(one, build_classifier().double())

@@ -18,7 +18,7 @@ def measured(name, *similarities):
     variant = Variant(name, {})
     done: list[DoneTraining] = []
     for seed, value in enumerate(similarities):
-        keep = None if value is None else KeepRecord(target=0.8, found=[value], strengths=[1.0], tolerance=0.03)
+        keep = None if value is None else KeepRecord(target=0.8, found=[value], factors=[1.0], tolerance=0.03)
         row = ComparedTrainingRecord(variant=name, seed=seed, state="done", seconds=1.0)
         record = tuning_record(keep=keep, batch_norm=NORMS)
         done.append(DoneTraining(variant, seed, row, record, Path(name)))
