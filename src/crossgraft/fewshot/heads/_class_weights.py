@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -63,7 +63,7 @@ def _read(path: Path) -> Mapping[Any, Any]:
 
 
 def _rows_of(given: Mapping[Any, Any], labels: np.ndarray) -> np.ndarray:
-    by_name = {str(label): np.asarray(vector) for label, vector in cast(Mapping[Any, Any], given).items()}
+    by_name = {str(label): np.asarray(vector) for label, vector in given.items()}
     missing = [str(label) for label in labels if str(label) not in by_name]
     if missing:
         known = ", ".join(list(by_name)[:5])

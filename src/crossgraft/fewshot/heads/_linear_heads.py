@@ -23,11 +23,10 @@ def starting_weights(init: str, like: Tensor, generator: torch.Generator) -> Wei
 
 def check_number(name: str, head: str, value: object, *, least: float, above: bool = False) -> None:
     """Refuse what is not a finite number of at least ``least``, or above it."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        if value > least or (value == least and not above):
-            return
-    bound = f"above {least:g}" if above else f"of at least {least:g}"
-    raise UsageError(f"{name} of {head} must be a number {bound}, got {value!r}.")
+    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    if not math.isfinite(number) or number < least or (above and number == least):
+        bound = f"above {least:g}" if above else f"of at least {least:g}"
+        raise UsageError(f"{name} of {head} must be a number {bound}, got {value!r}.")
 
 
 def check_count(name: str, head: str, value: object) -> None:

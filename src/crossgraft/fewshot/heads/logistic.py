@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
 
@@ -49,10 +50,11 @@ class LogisticHead(Head):
         """Minimise the penalised cross-entropy."""
         model = LogisticRegression(C=self.C, max_iter=self.max_iterations)
         model.fit(unit_rows(support).rows.numpy(), classes.numpy())
-        self.weights_, self.intercepts_ = model.coef_, model.intercept_
+        weights, intercepts = np.asarray(model.coef_), np.asarray(model.intercept_)
         if num_classes == 2:  # scikit-learn keeps the difference of the two
-            self.weights_ = self.weights_ * [[-0.5], [0.5]]
-            self.intercepts_ = self.intercepts_ * [-0.5, 0.5]
+            half = np.array([-0.5, 0.5])
+            weights, intercepts = weights * half[:, None], intercepts * half
+        self.weights_, self.intercepts_ = weights, intercepts
 
     def logits_of(self, query: Rows) -> Logits:
         """A linear function of the direction of each feature vector."""

@@ -30,8 +30,8 @@ class TipAdapterHead(Head):
     """100 · u(x)·W + α · exp(−β (1 − u(x)·F)) V: F the support set, V its labels, W a vector per class.
 
     Args:
-        class_weights: (C, d) in the order of the sorted labels, label → (d,), or an npz or safetensors file with an array for each
-            label: features of the class names, or rows of another head. None: the prototypes take their place.
+        class_weights: Features of the class names, or rows of another head: (C, d) in the order of the sorted labels; label →
+            (d,); or an npz or safetensors file with an array for each label. None: the prototypes take their place.
         alpha: How much the cache counts.
         beta: Sharpness: how near a key must be to count.
         fine_tune: Train the keys (Tip-Adapter-F).
@@ -50,11 +50,12 @@ class TipAdapterHead(Head):
         loss_curve_: Loss before each step of ``fine_tune``.
         best_epoch_: From 1, where keys were trained; chosen on validation images, else the last one.
 
-    Cost: a prediction takes m·n·(d + C); ``fine_tune`` three times that per epoch with m = n; the search 4000 looks at the validation
-    images.
+    Cost: a prediction takes m·n·(d + C); ``fine_tune`` three times that per epoch with m = n; the search 4000 looks at the
+    validation images.
 
-    Source: Zhang, Zhang, Fang, Gao, Li, Dai, Qiao and Li, Tip-Adapter: Training-free Adaption of CLIP for Few-shot Classification,
-    ECCV 2022. The authors' code chooses the epoch on the test set; here that is done on validation images or not at all.
+    Source: Zhang, Zhang, Fang, Gao, Li, Dai, Qiao and Li, Tip-Adapter: Training-free Adaption of CLIP for Few-shot
+    Classification, ECCV 2022. The authors' code chooses the epoch on the test set; here that is done on validation images or
+    not at all.
     """
 
     name: ClassVar[str] = "tip_adapter"
@@ -181,7 +182,8 @@ class TipAdapterHead(Head):
 
     def _checked_val(self, rows: Any, labels: Any) -> tuple[Rows, Classes]:
         """Unit length, and classes by number."""
-        rows = check_array(rows, dtype=self._keys.numpy().dtype)
+        number_type: Any = self._keys.numpy().dtype
+        rows = check_array(rows, dtype=number_type)
         labels = np.asarray(labels)
         if rows.shape[1] != self._keys.shape[1] or labels.shape != (len(rows),):
             raise DataError(
