@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from crossgraft.fewshot.episodes import SAMPLERS as SAMPLERS
+from crossgraft.fewshot.episodes import Description as Description
+from crossgraft.fewshot.episodes import Episode as Episode
+from crossgraft.fewshot.episodes import MetaDataset as MetaDataset
+from crossgraft.fewshot.episodes import NWayKShot as NWayKShot
+from crossgraft.fewshot.episodes import Sampler as Sampler
+from crossgraft.fewshot.episodes import describe_episode as describe_episode
+from crossgraft.fewshot.episodes import sample_episode as sample_episode
 from crossgraft.fewshot.gap import Gap as Gap
 from crossgraft.fewshot.gap import GapShift as GapShift
 from crossgraft.fewshot.gap import gap as gap

@@ -1,0 +1,118 @@
+"""What a sampler draws: how many classes, and how many images of each; and who says which images these are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Int
+
+from crossgraft.errors import DataError
+
+Random = np.random.Generator | np.random.RandomState
+Counts = Int[np.ndarray, " ways"]
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """Sizes of an episode.
+
+    Attributes:
+        class_ids: (w,) numbers of the drawn classes.
+        num_support: (w,) support images of each.
+        num_query: Query images of each class.
+        support_size: T, from which ``num_support`` follows: what it may add up to.
+    """
+
+    class_ids: np.ndarray
+    num_support: np.ndarray
+    num_query: int
+    support_size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """A few-shot task: row numbers of a data set.
+
+    Attributes:
+        support: (n,) rows that a head learns from.
+        query: (m,) rows that it is tested on.
+    """
+
+    support: np.ndarray
+    query: np.ndarray
+
+
+class Sampler(ABC):
+    """Draws sizes in two steps, because with patients the images that are left for the support set depend on who is query."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    reference: ClassVar[str]
+
+    @abstractmethod
+    def draw_classes(self, sizes: Counts, superclasses: np.ndarray | None, random: Random) -> np.ndarray:
+        """Numbers of the classes of an episode.
+
+        Args:
+            sizes: (C,) images of each class.
+            superclasses: (C,) group of classes that each belongs to; None: one for all.
+            random: Source of random numbers.
+
+        Raises:
+            DataError: There are too few classes.
+        """
+
+    @abstractmethod
+    def num_query(self, sizes: Counts) -> int:
+        """Query images of each class, for classes with so many images.
+
+        Raises:
+            DataError: A class has too few images.
+        """
+
+    @abstractmethod
+    def num_support(self, sizes: Counts, left: Counts, random: Random) -> tuple[Counts, int]:
+        """Support images of each class, and what they may add up to.
+
+        Args:
+            sizes: (w,) images of each drawn class.
+            left: (w,) those of them that are not kept for queries.
+            random: Source of random numbers.
+        """
+
+    @property
+    @abstractmethod
+    def fewest_support(self) -> int:
+        """Support images that every class gets at least."""
+
+
+def draw_ways(sizes: Counts, fewest: int, most: int, superclasses: np.ndarray | None, random: Random) -> np.ndarray:
+    """Classes without replacement, their number uniform between two bounds; of one superclass where there are some.
+
+    Raises:
+        DataError: There are fewer classes than ``fewest``.
+    """
+    candidates = np.arange(len(sizes))
+    if superclasses is not None:
+        names, numbers, counts = np.unique(superclasses, return_inverse=True, return_counts=True)
+        large = np.flatnonzero(counts >= fewest)
+        if len(large) == 0:
+            raise DataError(
+                f"An episode needs {fewest} classes of one superclass; the largest, {names[counts.argmax()]}, has "
+                f"{counts.max()}. Lower the number of ways."
+            )
+        candidates = np.flatnonzero(numbers == large[_below(random, len(large))])
+    if len(candidates) < fewest:
+        raise DataError(
+            f"An episode needs {fewest} classes, and there are {len(candidates)}. Lower the number of ways (min_ways=, ways=)."
+        )
+    num_ways = fewest + _below(random, min(most, len(candidates)) - fewest + 1)
+    return candidates[random.choice(len(candidates), num_ways, replace=False)]
+
+
+def _below(random: Random, bound: int) -> int:
+    """A whole number from 0 to below ``bound``; one call of the source, as upstream makes."""
+    return int(random.randint(bound) if isinstance(random, np.random.RandomState) else random.integers(bound))
