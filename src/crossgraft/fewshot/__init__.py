@@ -10,6 +10,10 @@ from crossgraft.fewshot.episodes import NWayKShot as NWayKShot
 from crossgraft.fewshot.episodes import Sampler as Sampler
 from crossgraft.fewshot.episodes import describe_episode as describe_episode
 from crossgraft.fewshot.episodes import sample_episode as sample_episode
+from crossgraft.fewshot.evaluate import EpisodeTable as EpisodeTable
+from crossgraft.fewshot.evaluate import MeanWithInterval as MeanWithInterval
+from crossgraft.fewshot.evaluate import evaluate as evaluate
+from crossgraft.fewshot.evaluate import joined as joined
 from crossgraft.fewshot.gap import Gap as Gap
 from crossgraft.fewshot.gap import GapShift as GapShift
 from crossgraft.fewshot.gap import gap as gap

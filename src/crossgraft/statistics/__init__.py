@@ -11,6 +11,7 @@ from crossgraft.statistics.independent_difference import independent_difference 
 from crossgraft.statistics.jackknife import Estimate as Estimate
 from crossgraft.statistics.jackknife import jackknife_blocks as jackknife_blocks
 from crossgraft.statistics.jackknife import jackknife_interval as jackknife_interval
+from crossgraft.statistics.leaderboard_ranks import leaderboard_ranks as leaderboard_ranks
 from crossgraft.statistics.permutation import permutation_p_value as permutation_p_value
 from crossgraft.statistics.permutation import shuffle_labels as shuffle_labels
 from crossgraft.statistics.rank_correlation import kendall as kendall

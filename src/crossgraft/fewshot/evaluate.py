@@ -1,0 +1,201 @@
+"""Many heads on the same episodes: accuracies, their intervals, and paired differences."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float64, Int
+from sklearn.base import clone
+
+from crossgraft.compute import limit_threads, reuse_freed_memory
+from crossgraft.errors import CrossgraftError, DataError, UsageError
+from crossgraft.fewshot.episodes import Episode, MetaDataset, Sampler, sample_episode
+from crossgraft.seeding import generator
+from crossgraft.types import Features, Groups, Labels
+
+_QUANTILE = 1.96
+"""Of the normal distribution, as in the published tables."""
+
+
+class MeanWithInterval(NamedTuple):
+    """A mean over episodes.
+
+    Attributes:
+        mean: Mean.
+        half_width: Half of the width of its interval of 95 %: 1.96 standard errors over episodes, as in the published tables. It
+            tells how sure the mean over episodes of this data set is, and nothing of other data.
+    """
+
+    mean: float
+    half_width: float
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeTable:
+    """What the heads reached.
+
+    Attributes:
+        heads: (H,) names, in the order of the columns.
+        accuracies: (E, H) share of the queries that are right, by episode and head.
+        seconds: (H,) mean time of a ``fit`` and a ``predict``, in seconds.
+        num_ways: (E,) classes of each episode.
+        num_support: (E,) support images.
+        num_query: (E,) queries.
+        warnings: What heads warned of → in how many episodes.
+    """
+
+    heads: tuple[str, ...]
+    accuracies: Float64[np.ndarray, "episodes heads"]
+    seconds: Float64[np.ndarray, " heads"]
+    num_ways: Int[np.ndarray, " episodes"]
+    num_support: Int[np.ndarray, " episodes"]
+    num_query: Int[np.ndarray, " episodes"]
+    warnings: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def accuracy(self, head: str) -> MeanWithInterval:
+        """Of one head, in [0, 1]."""
+        return _mean(self._column(head))
+
+    def difference(self, head: str, other: str) -> MeanWithInterval:
+        """Accuracy of one head less that of another, paired by episode."""
+        return _mean(self._column(head) - self._column(other))
+
+    def _column(self, head: str) -> Float64[np.ndarray, " episodes"]:
+        if head not in self.heads:
+            raise UsageError(f"No head {head} was evaluated. There are: {', '.join(self.heads)}.")
+        return self.accuracies[:, self.heads.index(head)]
+
+
+def evaluate(
+    features: Features,
+    labels: Labels,
+    heads: Mapping[str, Any],
+    *,
+    sampler: Sampler | None = None,
+    num_episodes: int = 600,
+    seed: int = 0,
+    groups: Groups | None = None,
+    superclasses: Labels | None = None,
+    first_episode: int = 0,
+) -> EpisodeTable:
+    """Adapt every head to the same episodes, with one thread, and count its hits on the queries.
+
+    Episode i depends on the data, the sampler, the seed and i alone, so that parts can be computed apart (``first_episode``) and
+    put together with ``joined``.
+
+    Args:
+        features: (n, d) penultimate features of a frozen backbone.
+        labels: (n,) class of each row.
+        heads: Name → scikit-learn classifier, unfitted; it is cloned for each episode.
+        sampler: Rule for the sizes of an episode; Meta-Dataset's by default.
+        num_episodes: Number of episodes.
+        seed: Random seed of the episodes.
+        groups: (n,) patient of each row: support and queries share none.
+        superclasses: (n,) superclass of each row: an episode has classes of one.
+        first_episode: Number of the first episode.
+
+    Raises:
+        DataError: NaN, or arrays that do not belong together; too few classes, images or patients for an episode.
+        UsageError: There is no head or no episode.
+
+    Cost: that of the heads, times the episodes.
+
+    Example:
+        >>> from crossgraft.fewshot import LogisticHead, NccHead, NWayKShot
+        >>> y = np.repeat(np.arange(6), 20)
+        >>> X = np.eye(6)[y] + np.random.default_rng(0).normal(scale=0.1, size=(120, 6))
+        >>> table = evaluate(X, y, {"ncc": NccHead(), "logistic": LogisticHead()}, sampler=NWayKShot(), num_episodes=3)
+        >>> table.accuracy("ncc").mean, table.difference("ncc", "logistic").mean
+        (1.0, 0.0)
+    """
+    features, labels = _checked(features, labels, heads, num_episodes)
+    sampler = MetaDataset() if sampler is None else sampler
+    accuracies = np.empty((num_episodes, len(heads)))
+    seconds = np.zeros(len(heads))
+    sizes = np.empty((num_episodes, 3), dtype=int)
+    told: Counter[str] = Counter()
+    with limit_threads(1), reuse_freed_memory():
+        for place, number in enumerate(range(first_episode, first_episode + num_episodes)):
+            random = generator(seed, "episode", number)
+            episode = sample_episode(labels, sampler, random, groups=groups, superclasses=superclasses)
+            classes = np.unique(labels[episode.support])
+            sizes[place] = len(classes), len(episode.support), len(episode.query)
+            for column, result in enumerate(_results(features, labels, heads, episode, number)):
+                accuracies[place, column] = result.accuracy
+                seconds[column] += result.seconds / num_episodes
+                told.update(result.warnings)
+    return EpisodeTable(tuple(heads), accuracies, seconds, *sizes.T, warnings=dict(told))
+
+
+def joined(parts: Sequence[EpisodeTable]) -> EpisodeTable:
+    """Tables of the same heads on different episodes, as one.
+
+    Raises:
+        DataError: There is none, or heads differ.
+    """
+    if not parts or any(part.heads != parts[0].heads for part in parts):
+        raise DataError("Only tables of the same heads can be joined, and at least one.")
+    told: Counter[str] = Counter()
+    for part in parts:
+        told.update(part.warnings)
+    counts = [len(part.accuracies) for part in parts]
+    return EpisodeTable(
+        parts[0].heads,
+        np.concatenate([part.accuracies for part in parts]),
+        np.average([part.seconds for part in parts], axis=0, weights=counts),
+        np.concatenate([part.num_ways for part in parts]),
+        np.concatenate([part.num_support for part in parts]),
+        np.concatenate([part.num_query for part in parts]),
+        warnings=dict(told),
+    )
+
+
+class _Result(NamedTuple):
+    accuracy: float
+    seconds: float
+    warnings: set[str]
+
+
+def _results(
+    features: np.ndarray, labels: np.ndarray, heads: Mapping[str, Any], episode: Episode, number: int
+) -> Iterator[_Result]:
+    """Of each head on one episode."""
+    support, query = features[episode.support], features[episode.query]
+    for name, head in heads.items():
+        start = time.perf_counter()
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                fresh: Any = clone(head)
+                said = fresh.fit(support, labels[episode.support]).predict(query)
+        except CrossgraftError as error:
+            raise type(error)(f"Head {name} in episode {number}: {error}") from error
+        seconds = time.perf_counter() - start
+        right = float(np.mean(said == labels[episode.query]))
+        yield _Result(right, seconds, {f"{name}: {warning.message}" for warning in caught})
+
+
+def _checked(
+    features: Features, labels: Labels, heads: Mapping[str, Any], num_episodes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    features, labels = np.asarray(features), np.asarray(labels)
+    if not heads or num_episodes < 1:
+        raise UsageError("Give at least one head and one episode.")
+    if features.ndim != 2 or labels.shape != (len(features),):
+        raise DataError(
+            f"features must be (n, d) with one label per row; found {features.shape} and labels {labels.shape}."
+        )
+    bad = np.flatnonzero(~np.isfinite(features).all(axis=1))
+    if len(bad):
+        raise DataError(f"{len(bad)} rows of features hold NaN or infinite values; the first is row {bad[0]}.")
+    return features, labels
+
+
+def _mean(values: Float64[np.ndarray, " episodes"]) -> MeanWithInterval:
+    return MeanWithInterval(float(values.mean()), float(_QUANTILE * values.std() / np.sqrt(len(values))))
