@@ -52,7 +52,7 @@ def leaderboard_ranks(
 def _ranks(means: np.ndarray, half_widths: np.ndarray) -> np.ndarray:
     ranks, left, taken = np.empty(len(means)), np.arange(len(means)), 0
     while len(left):
-        best = left[means[left].argmax()]
+        best = left[np.lexsort((half_widths[left], means[left]))[-1]]  # of equal means the one that is less sure
         is_tied = means[best] - means[left] <= np.hypot(half_widths[best], half_widths[left])
         num_tied = int(is_tied.sum())
         ranks[left[is_tied]] = taken + (num_tied + 1) / 2

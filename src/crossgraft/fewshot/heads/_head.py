@@ -96,12 +96,12 @@ class Head(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         found: Any = query
         rows: Any = validate_data(self, found, reset=False, dtype=(np.float64, np.float32))
-        return self.logits_of(torch.from_numpy(np.ascontiguousarray(rows)).to(self._dtype))
+        return self.logits_of(torch.from_numpy(_writable(rows)).to(self._dtype))
 
     def _checked(self, support: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
         checked: Any = validate_data(self, support, labels, dtype=(np.float64, np.float32), ensure_min_samples=2)
         check_classification_targets(checked[1])
-        rows = np.ascontiguousarray(checked[0])
+        rows = _writable(checked[0])
         self._dtype = torch.float64 if rows.dtype == np.float64 else torch.float32
         return rows, checked[1]
 
@@ -114,3 +114,8 @@ class Head(ClassifierMixin, BaseEstimator):
                 CrossgraftWarning,
                 stacklevel=3,
             )
+
+
+def _writable(rows: np.ndarray) -> np.ndarray:
+    """Row by row in memory; a copy of what is mapped read-only, of which torch would warn."""
+    return np.require(rows, requirements=["C", "W"])

@@ -1,0 +1,146 @@
+"""Episodes: sizes by the rules, no image and no patient on both sides, and named errors."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from crossgraft.errors import DataError, UsageError
+from crossgraft.fewshot import SAMPLERS, MetaDataset, NWayKShot, sample_episode
+from crossgraft.tune.choice import choose, spell
+
+SIZES = st.lists(st.integers(2, 40), min_size=5, max_size=12)
+SEEDS = st.integers(0, 10**6)
+
+
+def labels_of(sizes):
+    return np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
+
+
+def counts(labels, rows):
+    return dict(zip(*np.unique(labels[rows], return_counts=True), strict=True))
+
+
+@given(SIZES, SEEDS)
+def test_meta_dataset_keeps_its_rules(sizes, seed):
+    labels = labels_of(sizes)
+    episode = sample_episode(labels, MetaDataset(), np.random.default_rng(seed))
+    support, query = counts(labels, episode.support), counts(labels, episode.query)
+    assert not set(episode.support) & set(episode.query)
+    assert len(set(episode.support)) == len(episode.support) and len(set(episode.query)) == len(episode.query)
+    assert support.keys() == query.keys() and 5 <= len(support) <= min(50, len(sizes))
+    smallest = min(sizes[c] for c in support)
+    assert set(query.values()) == {min(10, smallest // 2)}
+    assert all(1 <= support[c] <= sizes[c] - query[c] for c in support) and len(episode.support) <= 500
+
+
+@given(SIZES, SEEDS, st.integers(2, 4), st.integers(1, 3))
+def test_n_way_k_shot_keeps_its_rules(sizes, seed, ways, shots):
+    assume(min(sizes) > shots)
+    labels = labels_of(sizes)
+    sampler = NWayKShot(ways=ways, shots=shots, queries=6)
+    episode = sample_episode(labels, sampler, np.random.default_rng(seed))
+    support, query = counts(labels, episode.support), counts(labels, episode.query)
+    assert support.keys() == query.keys() and len(support) == ways and set(support.values()) == {shots}
+    assert set(query.values()) == {min(6, min(sizes[c] for c in support) - shots)}
+
+
+def test_varying_ways_reach_all_numbers():
+    labels = labels_of([8] * 8)
+    sampler = NWayKShot(varying=True, max_ways=7)
+    random = np.random.default_rng(0)
+    ways = {len(set(labels[sample_episode(labels, sampler, random).support])) for _ in range(60)}
+    assert ways == {5, 6, 7}
+
+
+@given(
+    st.integers(2, 6), st.integers(6, 20), SEEDS, st.sampled_from([MetaDataset(min_ways=3), NWayKShot(ways=3, shots=2)])
+)
+def test_no_patient_is_on_both_sides(images_of_each, num_groups, seed, sampler):
+    random = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(4), images_of_each * num_groups)
+    groups = np.concatenate([c * 1000 + np.repeat(np.arange(num_groups), images_of_each) for c in range(4)])
+    shuffled = random.permutation(len(labels))
+    labels, groups = labels[shuffled], groups[shuffled]
+    episode = sample_episode(labels, sampler, random, groups=groups)
+    assert not set(groups[episode.support]) & set(groups[episode.query])
+    support, query = counts(labels, episode.support), counts(labels, episode.query)
+    assert support.keys() == query.keys() and len(set(query.values())) == 1
+    assert min(support.values()) >= sampler.fewest_support
+
+
+def test_patients_with_images_of_several_classes_are_on_one_side():
+    labels = np.tile([0, 1, 2], 12)
+    groups = np.repeat(np.arange(12), 3)  # one image of each class per patient
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        episode = sample_episode(labels, NWayKShot(ways=3, shots=4, queries=5), random, groups=groups)
+        assert not set(groups[episode.support]) & set(groups[episode.query])
+        assert set(counts(labels, episode.query).values()) == {5}
+
+
+def test_superclasses_are_not_mixed_and_small_ones_are_left_out():
+    labels = labels_of([5] * 14)
+    alphabets = np.array(["greek"] * 6 + ["latin"] * 6 + ["rare"] * 2)[labels]
+    seen = set()
+    for seed in range(30):
+        episode = sample_episode(labels, MetaDataset(), np.random.default_rng(seed), superclasses=alphabets)
+        found = set(alphabets[episode.support])
+        assert len(found) == 1
+        seen |= found
+    assert seen == {"greek", "latin"}
+
+
+def test_the_same_generator_gives_the_same_rows():
+    labels = labels_of([9] * 6)
+    first, again, other = (
+        sample_episode(labels, MetaDataset(), np.random.default_rng(seed)).support.tolist() for seed in (0, 0, 1)
+    )
+    assert first == again != other
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "said"),
+    [
+        ([0, 0, 1, 1], {"sampler": MetaDataset()}, "needs 5 classes, and there are 2"),
+        ([0, 0, 1, 1, 2], {"sampler": MetaDataset(min_ways=3)}, "fewer than 2 images"),
+        ([0, 0, 1, 1], {"sampler": NWayKShot(ways=2, shots=2)}, "has 2 images, too few for 2 support images"),
+        ([0, 0, 1, 1], {"superclasses": [0, 0, 1, 1]}, "2 classes of one superclass; the largest, 0, has 1"),
+        ([0, 0, 1, 1], {"superclasses": [0, 1, 1, 1]}, "Class 0 belongs to several superclasses"),
+        ([0, 0, 1, 1], {"superclasses": [0, 1]}, "superclasses of shape"),
+        ([0, 0, 1, 1], {"groups": ["a", "a", "b", "c"]}, r"images of two; fewer have: 0 \(1\)"),
+        ([0, 0, 1, 1], {"groups": ["a", "b"]}, "groups of shape"),
+        (
+            [0] * 5 + [1] * 5,
+            {"groups": list("aaaab" + "cdefg"), "sampler": NWayKShot(2, 2, 2)},
+            "0 is short of patients",
+        ),
+    ],
+)
+def test_bad_input(labels, options, said):
+    sampler = options.pop("sampler", NWayKShot(ways=2, shots=1, queries=1))
+    options = {name: np.array(value) for name, value in options.items()}
+    with pytest.raises(DataError, match=said):
+        sample_episode(np.array(labels), sampler, np.random.default_rng(0), **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("meta_dataset:min_ways=1", "2 ≤ min_ways"),
+        ("meta_dataset:min_ways=9,max_ways=8", "2 ≤ min_ways ≤ max_ways"),
+        ("meta_dataset:max_query=0", "at least 1"),
+        ("meta_dataset:max_support=10", "max_support ≥ max_ways"),
+        ("n_way_k_shot:1", "at least 2 ways"),
+        ("n_way_k_shot:shots=0", "1 shot"),
+        ("n_way_k_shot:ways=60,varying=true", "below its ways"),
+    ],
+)
+def test_options_out_of_range(text, said):
+    with pytest.raises(UsageError, match=said):
+        choose(SAMPLERS, text)
+
+
+@pytest.mark.parametrize("sampler", [MetaDataset(min_ways=3), NWayKShot(5, 1, varying=True)])
+def test_a_sampler_can_be_written_as_text(sampler):
+    assert choose(SAMPLERS, spell(sampler)) == sampler

@@ -1,0 +1,88 @@
+"""Heads on the same episodes."""
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+
+from crossgraft.errors import DataError, UsageError
+from crossgraft.fewshot import CopaHead, NccHead, NWayKShot, evaluate, joined, sample_episode
+from crossgraft.seeding import generator
+
+SAMPLER = NWayKShot(ways=3, shots=2, queries=4)
+HEADS = {"ncc": NccHead(), "neighbour": KNeighborsClassifier(n_neighbors=1)}
+
+
+@pytest.fixture(scope="module")
+def data():
+    random = np.random.default_rng(0)
+    labels = np.repeat([f"class {c}" for c in "abcde"], 12)
+    return np.eye(5)[np.repeat(np.arange(5), 12)] + random.normal(scale=0.7, size=(60, 5)), labels
+
+
+def test_each_accuracy_is_that_of_the_head_on_the_episode(data):
+    features, labels = data
+    table = evaluate(features, labels, HEADS, sampler=SAMPLER, num_episodes=4, seed=3)
+    for number in range(4):
+        episode = sample_episode(labels, SAMPLER, generator(3, "episode", number))
+        head = NccHead().fit(features[episode.support], labels[episode.support])
+        right = np.mean(head.predict(features[episode.query]) == labels[episode.query])
+        assert table.accuracies[number, 0] == right
+    assert table.num_ways.tolist() == [3] * 4
+    assert table.num_support.tolist() == [6] * 4 and table.num_query.tolist() == [12] * 4
+    assert (table.seconds > 0).all()
+
+
+def test_parts_that_are_joined_are_the_whole(data):
+    whole = evaluate(*data, HEADS, sampler=SAMPLER, num_episodes=5)
+    parts = [
+        evaluate(*data, HEADS, sampler=SAMPLER, num_episodes=count, first_episode=first)
+        for first, count in ((0, 2), (2, 3))
+    ]
+    np.testing.assert_array_equal(joined(parts).accuracies, whole.accuracies)
+    np.testing.assert_array_equal(joined(parts).num_support, whole.num_support)
+
+
+def test_intervals_and_paired_differences(data):
+    table = evaluate(*data, HEADS, sampler=SAMPLER, num_episodes=9)
+    values = table.accuracies[:, 0]
+    assert table.accuracy("ncc") == pytest.approx((values.mean(), 1.96 * values.std() / 3))
+    difference = values - table.accuracies[:, 1]
+    assert table.difference("ncc", "neighbour") == pytest.approx((difference.mean(), 1.96 * difference.std() / 3))
+    assert table.difference("ncc", "ncc") == (0, 0)
+
+
+def test_heads_given_stay_unfitted(data):
+    head = NccHead()
+    evaluate(*data, {"ncc": head}, sampler=SAMPLER, num_episodes=1)
+    assert not hasattr(head, "classes_")
+
+
+def test_what_heads_warn_of_is_counted(data, recwarn):
+    one_shot = NWayKShot(ways=3, shots=1, queries=4)
+    table = evaluate(*data, {"copa": CopaHead(steps=1), "ncc": NccHead()}, sampler=one_shot, num_episodes=3)
+    ((said, count),) = table.warnings.items()
+    assert said.startswith("copa: CoPA with one image per class") and count == 3
+    assert joined([table, table]).warnings == {said: 6}
+    assert not recwarn.list
+
+
+def test_patients_are_kept_apart(data):
+    features, labels = data
+    groups = np.repeat(np.arange(20), 3)
+    grouped = evaluate(features, labels, HEADS, sampler=SAMPLER, num_episodes=3, groups=groups)
+    plain = evaluate(features, labels, HEADS, sampler=SAMPLER, num_episodes=3)
+    assert (grouped.accuracies != plain.accuracies).any()
+
+
+def test_bad_input(data):
+    features, labels = data
+    with pytest.raises(UsageError, match="one head and one episode"):
+        evaluate(features, labels, {})
+    with pytest.raises(DataError, match="the first is row 7"):
+        evaluate(np.where(np.arange(60)[:, None] == 7, np.nan, features), labels, HEADS)
+    with pytest.raises(UsageError, match="Head copa in episode 0: steps of copa"):
+        evaluate(features, labels, {"copa": CopaHead(steps=-1)}, sampler=SAMPLER, num_episodes=1)
+    with pytest.raises(UsageError, match="No head url was evaluated"):
+        evaluate(features, labels, {"ncc": NccHead()}, sampler=SAMPLER, num_episodes=1).accuracy("url")
+    with pytest.raises(DataError, match="same heads"):
+        joined([])

@@ -1,0 +1,145 @@
+"""Every few-shot head: the rules of scikit-learn, and bad input."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from crossgraft.errors import CrossgraftWarning, DataError, UnknownNameError, UsageError
+from crossgraft.fewshot import (
+    HEADS,
+    CopaHead,
+    LogisticHead,
+    MetaAdapterHead,
+    NccHead,
+    RidgeHead,
+    TipAdapterHead,
+    UrlHead,
+)
+from crossgraft.tune.choice import choose, spell
+
+pytestmark = pytest.mark.filterwarnings("ignore:CoPA with one image per class", "ignore:.*rows are all zeros")
+READY = [
+    NccHead(),
+    NccHead(distance="l2"),
+    NccHead(distance="lin"),
+    UrlHead(),
+    CopaHead(),
+    TipAdapterHead(),
+    TipAdapterHead(fine_tune=True),
+    MetaAdapterHead(adapter_weights="initial"),
+    LogisticHead(),
+    RidgeHead(),
+]
+
+
+def spelled(head):
+    return spell(head)
+
+
+@pytest.fixture
+def task():
+    """Three classes of five images, and queries."""
+    random = np.random.default_rng(0)
+    centres = random.standard_normal((3, 12))
+    y = np.repeat(["malign", "benign", "none"], 5)
+    X = centres[np.repeat([0, 1, 2], 5)] + 0.3 * random.standard_normal((15, 12))
+    return X, y, centres + 0.1 * random.standard_normal((3, 12))
+
+
+@parametrize_with_checks(READY)
+def test_rules_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_every_registered_head_is_tested_here():
+    assert {type(head) for head in READY} == {head for _, head in HEADS}
+
+
+@pytest.mark.parametrize("head", READY, ids=spelled)
+def test_queries_near_a_centre_get_its_class_and_probabilities_say_so(head, task):
+    X, y, query = task
+    head = clone(head).fit(X, y)
+    assert head.predict(query).tolist() == ["malign", "benign", "none"]
+    probabilities = head.predict_proba(query)
+    assert head.classes_.tolist() == ["benign", "malign", "none"]
+    assert head.classes_[probabilities.argmax(axis=1)].tolist() == ["malign", "benign", "none"]
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("head", READY, ids=spelled)
+def test_the_same_bits_again_from_a_copy_a_clone_and_a_pickle(head, task):
+    X, y, query = task
+    head = clone(head).fit(X, y)
+    expected = head.predict_proba(query)
+    for twin in (clone(head).fit(X, y), copy.deepcopy(head), pickle.loads(pickle.dumps(head))):
+        np.testing.assert_array_equal(twin.predict_proba(query), expected)
+
+
+@pytest.mark.parametrize("head", READY, ids=spelled)
+def test_float32_stays_float32(head, task):
+    X, y, query = task
+    head = clone(head).fit(X.astype(np.float32), y)
+    assert head.predict_proba(query).dtype == np.float32
+    np.testing.assert_allclose(head.predict_proba(query), clone(head).fit(X, y).predict_proba(query), atol=2e-3)
+
+
+@pytest.mark.parametrize("head", READY, ids=spelled)
+def test_a_head_can_be_written_as_text(head):
+    assert choose(HEADS, spell(head)).get_params() == head.get_params()
+
+
+@pytest.mark.parametrize("head", READY, ids=spelled)
+def test_bad_rows_are_named(head, task):
+    X, y, query = task
+    head = clone(head)
+    with pytest.raises(NotFittedError):
+        head.predict_proba(query)
+    with pytest.raises(DataError, match="one class: malign"):
+        head.fit(X[:5], y[:5])
+    with pytest.raises(ValueError, match="NaN"):
+        head.fit(np.where(X[3, 2] == X, np.nan, X), y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        head.fit(X, y[:-1])
+    with pytest.raises(ValueError, match="0 sample"):
+        head.fit(X[:0], y[:0])
+    with pytest.raises(ValueError, match="12 features"):
+        head.fit(X, y).predict(query[:, :7])
+
+
+@pytest.mark.parametrize("head", [NccHead(), UrlHead(), CopaHead()], ids=spelled)
+@pytest.mark.filterwarnings("default:.*rows are all zeros")
+def test_rows_without_a_direction_are_a_warning_and_give_numbers(head, task):
+    X, y, query = task
+    with pytest.warns(CrossgraftWarning, match="2 of 15 rows are all zeros \\(the first: 4\\)"):
+        found = clone(head).fit(np.where(np.isin(np.arange(15), [4, 9])[:, None], 0, X), y).predict_proba(query)
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize(
+    ("head", "error", "said"),
+    [
+        (NccHead(distance="cosine"), UnknownNameError, "Did you mean cos"),
+        (UrlHead(learning_rate="new"), UsageError, "seen or unseen"),
+        (UrlHead(learning_rate=0), UsageError, "learning_rate of url .* above 0"),
+        (UrlHead(steps=1.5), UsageError, "steps of url must be a whole number"),
+        (CopaHead(weight_decay=-1), UsageError, "weight_decay of copa .* at least 0"),
+        (CopaHead(logit_scale=np.inf), UsageError, "logit_scale"),
+        (CopaHead(init="eye"), UsageError, "identity or random"),
+        (TipAdapterHead(alpha=-1), UsageError, "alpha of tip_adapter"),
+        (TipAdapterHead(batch_size=0), UsageError, "batch_size"),
+        (TipAdapterHead(largest_beta=0.05), UsageError, "largest_beta"),
+        (MetaAdapterHead(adapter_weights="initial", shots=0), UsageError, "shots"),
+        (MetaAdapterHead(adapter_weights="drawn"), UsageError, "meta_fit, or be initial"),
+        (LogisticHead(C=0), UsageError, "C of logistic"),
+        (RidgeHead(penalty=0), UsageError, "penalty of ridge"),
+    ],
+    ids=lambda value: spell(value) if hasattr(value, "fit") else None,
+)
+def test_options_out_of_range(head, error, said, task):
+    with pytest.raises(error, match=said):
+        head.fit(*task[:2])
