@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from crossgraft.verbs.interpolate import interpolate_runs as interpolate_runs
     from crossgraft.verbs.predict import predict as predict
     from crossgraft.verbs.rank_models import rank_models as rank_models
+    from crossgraft.verbs.run_episodes import run_episodes as run_episodes
     from crossgraft.verbs.split_data import split_data as split_data
 
 _HOME = {
@@ -39,6 +40,7 @@ _HOME = {
     "open_dataset": "crossgraft.data",
     "predict": "crossgraft.verbs.predict",
     "rank_models": "crossgraft.verbs.rank_models",
+    "run_episodes": "crossgraft.verbs.run_episodes",
     "split_data": "crossgraft.verbs.split_data",
     "write_report": "crossgraft.report",
 }
@@ -56,6 +58,7 @@ __all__ = [
     "open_dataset",
     "predict",
     "rank_models",
+    "run_episodes",
     "split_data",
     "write_report",
 ]

@@ -15,6 +15,7 @@ from crossgraft.options import (
     Debug,
     DemoOptions,
     ExportOptions,
+    FewshotOptions,
     InterpolateOptions,
     Json,
     ListOptions,
@@ -100,6 +101,16 @@ _ALL = (
         verb="crossgraft.verbs.predict:predict",
         notes="Images need no labels. Where they have some (folders, or a column, named as the classes of the model), metrics "
         "with intervals are measured as well. predictions.csv in the run directory has one row per image.",
+    ),
+    Command(
+        "fewshot",
+        "Compare heads that learn from a handful of images, on the features of a frozen model.",
+        example="fewshot digits --model mobilenetv2_100 --heads ncc,copa,logistic",
+        inputs=(Input("data", _DATA),),
+        options=(FewshotOptions, Terminal),
+        verb="crossgraft.verbs.run_episodes:run_episodes",
+        notes="Only training rows are read. Every head is adapted to the same few-shot tasks, and is compared with a baseline, "
+        "paired by task. Where there are groups, no patient is in the support set and among the queries.",
     ),
     Command(
         "interpolate",

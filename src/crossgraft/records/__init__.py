@@ -26,6 +26,10 @@ from crossgraft.records.demo import (
 )
 from crossgraft.records.epochs import EpochRow
 from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
+from crossgraft.records.fewshot import EpisodesPart as EpisodesPart
+from crossgraft.records.fewshot import FewshotRecord as FewshotRecord
+from crossgraft.records.fewshot import HeadRow as HeadRow
+from crossgraft.records.fewshot import SizeRow as SizeRow
 from crossgraft.records.gradients import BlockGradientRecord, GradientNormsRecord
 from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
 from crossgraft.records.keeping import BatchNormRecord, KeepRecord

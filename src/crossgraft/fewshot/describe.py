@@ -1,0 +1,73 @@
+"""What was reached on episodes, as rows of a record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from crossgraft.fewshot.evaluate import EpisodeTable
+from crossgraft.fewshot.heads import HEADS
+from crossgraft.records import HeadRow, Reference, SizeRow
+from crossgraft.statistics import leaderboard_ranks
+
+_LEADERBOARD = Reference(
+    key="ranks",
+    text="Triantafillou, Zhu, Dumoulin and others, Meta-Dataset: A Dataset of Datasets for Learning to Learn from Few Examples, "
+    "ICLR 2020, and its leaderboard.",
+)
+
+
+def describe_heads(table: EpisodeTable, heads: Mapping[str, Any], baseline: str) -> list[HeadRow]:
+    """One row per head, best first; of equal ones in the given order."""
+    means = np.array([[table.accuracy(name).mean for name in table.heads]])
+    half_widths = np.array([[table.accuracy(name).half_width for name in table.heads]])
+    ranks = leaderboard_ranks(means, half_widths)
+    plain = leaderboard_ranks(means, half_widths, ties="exact")
+    rows = [
+        _row(table, name, heads[name], baseline, rank=float(rank), plain_rank=float(exact))
+        for name, rank, exact in zip(table.heads, ranks, plain, strict=True)
+    ]
+    return sorted(rows, key=lambda row: -row.accuracy)
+
+
+def _row(table: EpisodeTable, name: str, head: Any, baseline: str, *, rank: float, plain_rank: float) -> HeadRow:
+    accuracy = table.accuracy(name)
+    difference = None if name == baseline else table.difference(name, baseline)
+    prefix = f"{name}: "
+    return HeadRow(
+        head=name,
+        title=str(getattr(head, "title", type(head).__name__)),
+        accuracy=accuracy.mean,
+        half_width=accuracy.half_width,
+        difference=None if difference is None else difference.mean,
+        difference_half_width=None if difference is None else difference.half_width,
+        rank=rank,
+        plain_rank=plain_rank,
+        seconds=float(table.seconds[table.heads.index(name)]),
+        warnings={said.removeprefix(prefix): n for said, n in table.warnings.items() if said.startswith(prefix)},
+    )
+
+
+def describe_sizes(table: EpisodeTable) -> list[SizeRow]:
+    """Ways, shots and queries over the episodes."""
+    sizes = {
+        "Ways": table.num_ways,
+        "Support images": table.num_support,
+        "Support images per class": table.num_support / table.num_ways,
+        "Queries": table.num_query,
+    }
+    return [
+        SizeRow(name=name, least=int(values.min()), mean=float(values.mean()), most=int(np.ceil(values.max())))
+        for name, values in sizes.items()
+    ]
+
+
+def cite_heads(heads: Mapping[str, Any], sampler: Any) -> list[Reference]:
+    """The papers behind the heads and the episodes."""
+    known = {type(head) for head in heads.values()} & {head for _, head in HEADS}
+    named = [
+        Reference(key=head.title, text=f"{head.reference}.") for head in sorted(known, key=lambda each: each.title)
+    ]
+    return [*named, Reference(key=sampler.title, text=f"{sampler.reference}."), _LEADERBOARD]

@@ -1,0 +1,69 @@
+"""Options of ``run_episodes``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from crossgraft.options._objects import ModelSpec
+from crossgraft.options._option import Options, option, options
+from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
+from crossgraft.options.models import CodeOptions, Download, InputSize, Weights
+from crossgraft.options.ranking import Extraction
+from crossgraft.options.running import Cache, Device, Output, Page, Seed, Strictness, Workers
+
+
+@options
+class EpisodeOptions(Options):
+    """What is adapted, and to which tasks."""
+
+    group: ClassVar[str] = "Model and heads"
+
+    model: str | Path | ModelSpec = option(
+        "Name, checkpoint, zoo.yaml:NAME or package.module:factory of the frozen backbone.", is_common=True
+    )
+    heads: str | Sequence[Any] = option(
+        "Heads with commas, each perhaps with options: ncc,copa:learning_rate=0.005,logistic; or all.",
+        default="ncc,copa,logistic",
+        is_common=True,
+    )
+    episodes: int = option("Number of episodes.", default=600, least=1, is_common=True)
+    sampler: Any = option(
+        "Rule for the sizes of an episode: meta_dataset, or n_way_k_shot:ways=5,shots=5.",
+        default="meta_dataset",
+        is_common=True,
+    )
+    baseline: str | None = option(
+        "Head that the others are compared with.", default=None, default_text="logistic, or the first head"
+    )
+    base_classes: Sequence[str] | None = option(
+        "Classes that heads with meta_fit learn from; episodes are drawn from the others.", default=None
+    )
+
+
+@options
+class FewshotOptions(
+    Output,
+    Cache,
+    Extraction,
+    Workers,
+    Device,
+    Seed,
+    Page,
+    Strictness,
+    InputSize,
+    CodeOptions,
+    Download,
+    Weights,
+    Unreadable,
+    Subsets,
+    Splits,
+    Volumes,
+    ClassOptions,
+    TableOptions,
+    EpisodeOptions,
+):
+    """Options of ``run_episodes``."""
+
+    fold: int = option("Index of the fold that is held out, from 0.", default=0)

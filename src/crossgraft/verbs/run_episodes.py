@@ -1,0 +1,204 @@
+"""``run_episodes``: which head learns best from a handful of images, on the features of a frozen backbone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crossgraft.compute import available_cores, resolve_device
+from crossgraft.data import Dataset
+from crossgraft.data.checks import check_rows
+from crossgraft.data.describe import describe_dataset, make_thumbnails
+from crossgraft.data.opening import open_divided
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.features import extract_features
+from crossgraft.fewshot.choice import choose_heads
+from crossgraft.fewshot.describe import cite_heads, describe_heads, describe_sizes
+from crossgraft.fewshot.episodes import SAMPLERS, Sampler
+from crossgraft.fewshot.parts import EpisodeWork, evaluate_in_parts
+from crossgraft.fewshot.result import FewshotResult
+from crossgraft.models import Backbone, load_backbone, read_zoo
+from crossgraft.options import FewshotOptions, configuration, narrowed
+from crossgraft.options.data import DatasetOptions
+from crossgraft.progress import Reporter
+from crossgraft.rank.describe import describe_model
+from crossgraft.records import CheckRecord, FewshotRecord
+from crossgraft.runs import RunDirectory
+from crossgraft.tune.choice import choose, spell
+from crossgraft.verbs._data_first import data_errors_first
+from crossgraft.verbs._verb import Run, verb
+from crossgraft.verbs.publish import publish
+from crossgraft.version import __version__
+
+_USUAL_BASELINE = "logistic"
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """What the options name, looked up before any image is opened."""
+
+    heads: Mapping[str, Any]
+    sampler: Sampler
+    baseline: str
+
+
+@verb("fewshot", FewshotOptions)
+def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) -> FewshotResult:
+    """Adapt several heads to the same few-shot tasks, drawn from labelled images, on the features of a frozen backbone.
+
+    Reads the training rows and never opens any other row, as ``rank_models`` does; ``holdout=0`` makes every row a training
+    row. Where there are groups, no patient is in the support set and among the queries of an episode. Heads are compared
+    with a baseline, by differences that are paired by episode.
+
+    Args:
+        data: Folder, table, ``.npz`` file, ``digits``, or an open ``Dataset``.
+        {options}
+
+    Returns:
+        Means with intervals; with ``out`` also ``report.html``, ``report.json``, ``run.json``, ``heads.csv`` and
+        ``episodes.csv`` there.
+
+    Raises:
+        DataError: Something is wrong with the images or labels; or an episode needs more classes, images or patients.
+        UsageError: An argument is wrong or contradicts another.
+        UnknownNameError: A name is not known, for example of a head.
+        MissingWeightsError: Weights are not on this machine.
+        RunDirectoryError: ``out`` is in use or holds another run.
+
+    Cost:
+        One forward pass per image, then per episode and head milliseconds (NCC) to half a second (CoPA, 500 images).
+    """
+    chosen = _choose(options)
+    reporter = run.reporter
+    with data_errors_first(data, options):
+        models = [options.model] if not isinstance(options.model, Path) else str(options.model)
+        specs = read_zoo(models, weights_dir=options.weights_dir, allow_code=options.allow_code, reporter=reporter)
+    if len(specs) != 1:
+        raise UsageError(
+            f"fewshot takes one model; {options.model} names {len(specs)}. Name one, or use zoo.yaml:NAME."
+        )
+    device, threads = resolve_device(options.device), options.workers or available_cores()
+    resolved = {"model": specs[0].describe(), "heads": list(chosen.heads), "sampler": spell(chosen.sampler)}
+    typed = {**configuration(options), **resolved, "model": getattr(options.model, "typed", str(options.model))}
+    location = data.name if isinstance(data, Dataset) else data
+    with run.directory(location, typed=typed, resolved=resolved, out=options.out) as directory:
+        dataset = open_divided(data, narrowed(DatasetOptions, options), use_split="train", reporter=reporter)
+        if dataset.is_multi_label:
+            raise UsageError("Episodes need one class per image, and these images have several labels.")
+        if directory:
+            directory.describe_data(dataset.fingerprint)
+            directory.describe_machine(reporter, threads=threads, device=device)
+        findings = check_rows(dataset, strict=options.strict, reporter=reporter)
+        backbone = load_backbone(
+            specs[0],
+            seed=options.seed,
+            device=device,
+            weights_dir=options.weights_dir,
+            allow_download=options.allow_download,
+            image_size=options.image_size,
+            resize_policy=options.resize_policy,
+        )
+        found = extract_features(
+            dataset,
+            backbone,
+            cache_dir=options.cache_dir,
+            batch_size=options.batch_size,
+            num_threads=threads,
+            reporter=reporter,
+        )
+        work = _work(dataset, found.features, backbone, chosen, options)
+        with reporter.stage("Adapting heads to episodes", total=options.episodes, unit="episodes") as stage:
+            table = evaluate_in_parts(work, options.episodes, num_workers=threads, run=directory, told=stage.advance)
+        record = FewshotRecord(
+            dataset=describe_dataset(dataset, show_names=options.show_names),
+            model=describe_model(backbone, "candidate", seconds=found.seconds, from_cache=found.from_cache),
+            heads=describe_heads(table, chosen.heads, chosen.baseline),
+            baseline=chosen.baseline,
+            sampler=spell(chosen.sampler),
+            sampler_title=chosen.sampler.title,
+            num_episodes=options.episodes,
+            sizes=describe_sizes(table),
+            groups_apart=dataset.groups is not None,
+            base_classes=list(options.base_classes or []),
+            checks=list[CheckRecord](findings),
+            references=cite_heads(chosen.heads, chosen.sampler),
+        )
+        return _finish(FewshotResult(record, table=table), dataset, directory, reporter, no_images=options.no_images)
+
+
+def _choose(options: FewshotOptions) -> _Chosen:
+    """Heads, sampler and baseline.
+
+    Raises:
+        UnknownNameError: With the nearest names.
+        UsageError: A head needs base classes and there are none; or as of the heads.
+    """
+    heads = choose_heads(options.heads)
+    learners = [name for name, head in heads.items() if hasattr(head, "meta_fit") and head.adapter_weights is None]
+    if learners and not options.base_classes:
+        raise UsageError(f"{learners[0]} has to learn on base classes first. Name some: --base-classes a,b,c.")
+    if options.base_classes and not learners:
+        raise UsageError(
+            "--base-classes is for heads that learn on base classes, as meta_adapter, and none of these does."
+        )
+    usual = _USUAL_BASELINE if _USUAL_BASELINE in heads else next(iter(heads))
+    baseline = options.baseline or usual
+    if baseline not in heads:
+        raise UnknownNameError("baseline", baseline, heads, hint="It must be one of the heads.")
+    return _Chosen(heads, choose(SAMPLERS, options.sampler), baseline)
+
+
+def _work(
+    dataset: Dataset, features: np.ndarray, backbone: Backbone, chosen: _Chosen, options: FewshotOptions
+) -> EpisodeWork:
+    """Rows of the classes that episodes are drawn from, and heads that have learned on the others."""
+    labels = np.array(dataset.class_names)[dataset.targets]
+    base = list(options.base_classes or [])
+    for name in base:
+        if name not in dataset.class_names:
+            raise UnknownNameError("class", name, dataset.class_names)
+    is_base = np.isin(labels, base)
+    heads = {
+        name: head.meta_fit(features[is_base], labels[is_base]) if base and hasattr(head, "meta_fit") else head
+        for name, head in chosen.heads.items()
+    }
+    groups = None if dataset.groups is None else dataset.groups[~is_base]
+    facts = [
+        __version__,
+        dataset.fingerprint,
+        dataset.class_names,
+        hashlib.sha256(labels.tobytes()).hexdigest(),
+        None if groups is None else hashlib.sha256(np.unique(groups, return_inverse=True)[1].tobytes()).hexdigest(),
+        backbone.weights_fingerprint,
+        backbone.preprocessing.describe(),
+        list(heads),
+        base,
+        spell(chosen.sampler),
+        options.seed,
+    ]
+    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]
+    return EpisodeWork(features[~is_base], labels[~is_base], heads, chosen.sampler, options.seed, groups, key)
+
+
+def _finish(
+    result: FewshotResult, dataset: Dataset, run: RunDirectory | None, reporter: Reporter, *, no_images: bool
+) -> FewshotResult:
+    if run is None:
+        return result
+    record = result.record
+    run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
+    page = publish(
+        run,
+        record,
+        reporter,
+        tables={"heads.csv": result.to_frame(), "episodes.csv": result.episodes()},
+        split=dataset.split,
+        thumbnails=None if no_images else lambda: make_thumbnails(dataset),
+    )
+    return replace(result, out=run.path, report=page)
