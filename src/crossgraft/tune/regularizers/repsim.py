@@ -97,7 +97,7 @@ class RepSim(Regularizer):
         "2503.07399)"
     )
     keeps_reference: ClassVar[bool] = True
-    definition: ClassVar[int] = 2
+    definition: ClassVar[int] = 3
 
     weight: float | None = None
     mode: Literal["cka", "covariance", "procrustes"] | None = None
