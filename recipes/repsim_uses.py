@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from repsim_kinds import KINDS, comparable, of_kind, paired, reference_of, values
-from repsim_variants import DEFAULT, FORMS, WEIGHTS, usual_weight
+from repsim_variants import DEFAULT, FORMS, by_weight
 from study_tables import Key, Tables, in_numbers, over_seeds
 
 USES = {
@@ -23,16 +23,13 @@ SHOWN = ("full", "l2_sp", "hcs 0.8", *FORMS)
 def weights(tables: Tables, vit: str) -> str:
     """Of the pairs of set and network that have every weight of a form that is there at all; others would be another mix."""
     lines = [f"| Network | Form | Weight | Pairs | {' | '.join(_COLUMNS_OF_WEIGHTS)} |", "|---" * 6 + "|"]
-    cells: dict[tuple[str, str, float], dict[str, dict[Key, float]]] = {}
+    cells: dict[tuple[str, str, str], dict[str, dict[Key, float]]] = {}
     for kind in KINDS:
         own = of_kind(tables, kind, vit)
         for form in FORMS:
-            named = {
-                weight: form if weight == usual_weight(form) else f"{form} × {weight:g}"
-                for weight in sorted({*WEIGHTS, usual_weight(form)})
-            }
             for metric in ("accuracy", reference_of(kind)):
-                of_weight = {weight: _seed_zero(values(own, name, metric)) for weight, name in named.items()}
+                named = by_weight(form).items()
+                of_weight = {weight: _seed_zero(values(own, name, metric)) for weight, name in named}
                 there = {weight: found for weight, found in of_weight.items() if found}
                 common = set.intersection(*map(set, there.values())) if len(there) > 1 else set[Key]()
                 for weight, found in there.items() if common else ():
@@ -41,7 +38,7 @@ def weights(tables: Tables, vit: str) -> str:
         shown = [over_seeds(of_metric) for of_metric in found.values()]
         places = max(len(of_metric) for of_metric in found.values())
         if len(shown) == len(_COLUMNS_OF_WEIGHTS):
-            lines.append(f"| {title} | {form} | {weight:g} | {places} | {' | '.join(shown)} |")
+            lines.append(f"| {title} | {form} | {weight} | {places} | {' | '.join(shown)} |")
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 MODES_OF_BATCH_NORM = ("train", "frozen", "adapt")
 DEFAULT = "repsim"
-"""What ``--regularizer repsim`` says on its own: 1 − CKA with weight 0.3."""
+"""What ``--regularizer repsim`` says on its own: 1 − CKA, with a weight that grows with the width of the features."""
 FORMS = {
     DEFAULT: "mode=cka",
     "batch": "reference=batch",
@@ -20,9 +20,11 @@ CURVE_ENDS = ("full", "linear")
 """They leave run directories, because the interpolated networks lie between them."""
 
 
-def usual_weight(form: str) -> float:
-    """Weight where no other is said."""
-    return 0.3 if form == DEFAULT else WEIGHTS[0]
+def by_weight(form: str) -> dict[str, str]:
+    """Weight in words → variant, with the one that holds where no other is said."""
+    usual = "0.3 √(d / 64)" if form == DEFAULT else f"{WEIGHTS[0]:g}"
+    others = {f"{weight:g}": f"{form} × {weight:g}" for weight in sorted(WEIGHTS)}
+    return {**others, usual: form}
 
 
 class Variant(NamedTuple):

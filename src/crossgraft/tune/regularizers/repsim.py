@@ -27,8 +27,8 @@ _PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "procrustes": procrustes_distance,
 }
 """Modes that compare the features of the same images."""
-_WEIGHT_OF_CKA = 0.3
-"""In the study of docs/results/repsim.md weight 1 kept a ResNet-20 from learning; 0.1 kept less."""
+_WEIGHT_OF_CKA, _WIDTH_OF_IT = 0.3, 64
+"""In the study of docs/results/repsim.md, for features of width 64: weight 1 kept a ResNet-20 from learning; 0.1 kept less."""
 _FEWEST_IMAGES = 2
 
 
@@ -64,7 +64,8 @@ class RepSim(Regularizer):
     ``mode="procrustes"`` is 1 − ‖FᵀF₀‖_* / (‖F‖ ‖F₀‖), with the best rotation and scale in closed form, as equation 10 asks for.
 
     Attributes:
-        weight: Strength ≥ 0; 0 trains exactly as without. None: 0.3 with ``cka``, else 1, as in the paper.
+        weight: Strength ≥ 0; 0 trains exactly as without. None: 0.3 √(d / 64) with ``cka`` and features of width d, because the
+            pull of the labels grows with the norm of the head, as √d does; else 1, as in the paper.
         mode: ``cka``, ``covariance`` or ``procrustes``; None: ``covariance`` if one of the options that follow is given, else
             ``cka``.
         preset: ``paper``: ``reference=dataset`` and ``normalize=none``; ``auto``, the default: ``batch`` and ``ref``. What is
@@ -96,7 +97,7 @@ class RepSim(Regularizer):
         "2503.07399)"
     )
     keeps_reference: ClassVar[bool] = True
-    definition: ClassVar[int] = 2
+    definition: ClassVar[int] = 3
 
     weight: float | None = None
     mode: Literal["cka", "covariance", "procrustes"] | None = None
@@ -131,6 +132,7 @@ class RepSim(Regularizer):
                 f"repsim:passes={self.passes} is of reference=dataset_aug; other references look at each image once. Leave "
                 "passes out, or add reference=dataset_aug."
             )
+        self._width = _WIDTH_OF_IT
         self._matching: MomentMatching | None = None
         self._start: Moments | PairedReference | None = None  # of mode=covariance
         self._paired: PairedReference | None = None  # of the other modes
@@ -149,7 +151,9 @@ class RepSim(Regularizer):
     @property
     def in_full(self) -> str:
         """The options that decide most, with what was left open filled in."""
-        said = {"mode": self._form, "weight": f"{self._strength:g}"}
+        by_width = self.weight is None and self._form == "cka"
+        weight = f"{_WEIGHT_OF_CKA}·√(d/{_WIDTH_OF_IT})" if by_width else f"{self._strength:g}"
+        said = {"mode": self._form, "weight": weight}
         said |= {"reference": self._source, "normalize": self._divisor} if self._form == "covariance" else {}
         return f"{self.name}:{','.join(f'{name}={value}' for name, value in said.items())}"
 
@@ -165,7 +169,7 @@ class RepSim(Regularizer):
 
     @property
     def _strength(self) -> float:
-        usual = _WEIGHT_OF_CKA if self._form == "cka" else 1.0
+        usual = _WEIGHT_OF_CKA * math.sqrt(self._width / _WIDTH_OF_IT) if self._form == "cka" else 1.0
         return usual if self.weight is None else self.weight
 
     @property
@@ -200,6 +204,7 @@ class RepSim(Regularizer):
             StorageError: What was computed cannot be kept on disk.
         """
         self.detach()
+        self._width = classifier.num_features
         if self._form in _PAIRED:
             self._paired = PairedReference(classifier, training_set)
             return

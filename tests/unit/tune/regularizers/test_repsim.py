@@ -1,5 +1,6 @@
 """RepSim inside the trainer: what it does to a training, to several processes, to a resumed run."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -96,7 +97,8 @@ def test_on_its_own_it_is_the_similarity_of_the_batch_and_weighs_less():
     context = context_of(classifier, feed.images[:10], features=features)
     before = classifier.features(context.images).detach()
     lost = 1 - linear_cka(before.numpy(), features.numpy(), debiased=True)
-    for options, weight in (({}, 0.3), ({"mode": "cka"}, 0.3), ({"weight": 2.0}, 2.0)):
+    usual = 0.3 * math.sqrt(8 / 64)  # of features of width 8
+    for options, weight in (({}, usual), ({"mode": "cka"}, usual), ({"weight": 2.0}, 2.0)):
         regularizer = RepSim(**options)
         regularizer.attach(classifier, feed)
         assert regularizer.loss(context)["cka"].item() == pytest.approx(weight * lost, rel=1e-10)
@@ -121,7 +123,7 @@ def test_features_that_have_collapsed_have_lost_all(options):
 @pytest.mark.parametrize(
     ("options", "in_full"),
     [
-        ({}, "repsim:mode=cka,weight=0.3"),
+        ({}, "repsim:mode=cka,weight=0.3·√(d/64)"),
         ({"weight": 2.0}, "repsim:mode=cka,weight=2"),
         ({"mode": "procrustes"}, "repsim:mode=procrustes,weight=1"),
         ({"preset": "paper"}, "repsim:mode=covariance,weight=1,reference=dataset,normalize=none"),
