@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 
 from crossgraft.errors import UsageError
 from crossgraft.fewshot.heads import HEADS
@@ -30,7 +30,7 @@ def choose_heads(heads: str | Sequence[Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for each in wanted:
         head = choose(HEADS, each)
-        if not is_classifier(head):
+        if not isinstance(head, BaseEstimator) or not is_classifier(head):
             raise UsageError(f"A head must be a scikit-learn classifier, got {type(head).__name__}.")
         check = getattr(head, "check", None)
         if check is not None:

@@ -89,7 +89,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
     location = data.name if isinstance(data, Dataset) else data
     with run.directory(location, typed=typed, resolved=resolved, out=options.out) as directory:
         dataset = open_divided(data, narrowed(DatasetOptions, options), use_split="train", reporter=reporter)
-        if dataset.is_multi_label:
+        if not dataset.task.partitions:
             raise UsageError("Episodes need one class per image, and these images have several labels.")
         if directory:
             directory.describe_data(dataset.fingerprint)

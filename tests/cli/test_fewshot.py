@@ -1,0 +1,119 @@
+"""``crossgraft fewshot``: heads on episodes of the user's images."""
+
+import json
+
+import numpy as np
+import pytest
+
+import crossgraft as package
+from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.fewshot import NccHead, NWayKShot
+from crossgraft.records import FewshotRecord
+
+SAMPLER = "n_way_k_shot:ways=2,shots=2,queries=2"
+FLAGS = (
+    "--model",
+    "zoo.yaml:narrow",
+    "--code",
+    "tiny_models.py",
+    "--sampler",
+    SAMPLER,
+    "--episodes",
+    "12",
+    "--workers",
+    "1",
+)
+HEADS = ("--heads", "ncc,copa:steps=3,weight_decay=0,logistic")
+
+
+@pytest.fixture
+def compared(run_once):
+    return run_once("fewshot", "images", *FLAGS, *HEADS, out="run")
+
+
+def record_of(workspace, run="run"):
+    return FewshotRecord.model_validate_json((workspace / run / "report.json").read_bytes())
+
+
+def numbers(record):
+    """Without what differs from run to run."""
+    return [row.model_copy(update={"seconds": 0.0}) for row in record.heads]
+
+
+def test_the_terminal_names_the_best_head_and_what_limits_it(compared):
+    assert "on few-shot tasks of images" in compared.out
+    assert "Heads on 12 episodes, best first:" in compared.out
+    assert "copa:weight_decay=0.0,steps=3" in compared.out
+    assert "12 episodes are few" in " ".join(compared.out.split())
+    assert compared.out.splitlines()[-1] == "Report: run/report.html"
+    assert "Adapting heads to episodes" in compared.err
+
+
+def test_the_run_directory_holds_the_whole_run(compared, workspace):
+    record = record_of(workspace)
+    assert [row.head for row in record.heads if row.difference is None] == ["logistic"] == [record.baseline]
+    assert {size.name: (size.least, size.most) for size in record.sizes}["Support images"] == (4, 4)
+    episodes = (workspace / "run" / "episodes.csv").read_text().splitlines()
+    assert episodes[0].startswith("ways,support,query,ncc,") and len(episodes) == 13
+    html = (workspace / "run" / "report.html").read_text()
+    assert "Difference to logistic" in html and str(workspace) not in html
+
+
+def test_a_stopped_run_goes_on_with_the_same_numbers(compared, workspace, crossgraft):
+    before = record_of(workspace)
+    (workspace / "run" / "episodes" / "00010.json").unlink()
+    run = json.loads((workspace / "run" / "run.json").read_text())
+    (workspace / "run" / "run.json").write_text(json.dumps({**run, "state": "running"}))
+    kept = workspace / "run" / "episodes" / "00000.json"
+    written = kept.stat().st_mtime_ns
+    crossgraft("fewshot", "images", *FLAGS, *HEADS, "--out", "run")
+    assert numbers(record_of(workspace)) == numbers(before)
+    assert kept.stat().st_mtime_ns == written
+
+
+@pytest.mark.slow
+def test_another_number_of_processes_gives_the_same_numbers(compared, workspace, crossgraft):
+    crossgraft("fewshot", "images", *FLAGS[:-1], "2", *HEADS, "--out", "other")
+    assert numbers(record_of(workspace, "other")) == numbers(record_of(workspace))
+
+
+def test_python_gives_the_same_and_takes_objects(compared, workspace, monkeypatch):
+    monkeypatch.chdir(workspace)
+    common = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "episodes": 12, "workers": 1}
+    result = package.run_episodes(
+        "images", heads=[NccHead(), "logistic"], sampler=NWayKShot(2, 2, 2), baseline="ncc", **common
+    )
+    assert result.record.head("ncc").accuracy == record_of(workspace).head("ncc").accuracy
+    assert result.record.head("logistic").difference is not None
+    assert result.episodes()["ncc"].mean() == pytest.approx(result.record.head("ncc").accuracy)
+    assert result.to_frame()["head"].tolist() == [row.head for row in result.record.heads]
+    assert result.summary().startswith("images with narrow: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"heads": "nc"}, UnknownNameError, "Unknown head: nc. Did you mean ncc"),
+        ({"heads": ""}, UsageError, "No head was named"),
+        ({"heads": "ncc,ncc"}, UsageError, "The head ncc is given twice"),
+        ({"heads": "copa:steps=-1"}, UsageError, "steps of copa must be a whole number"),
+        ({"heads": [np.zeros(3)]}, UsageError, "must be a scikit-learn classifier, got ndarray"),
+        ({"heads": "meta_adapter"}, UsageError, "meta_adapter has to learn on base classes first"),
+        ({"base_classes": ["a"]}, UsageError, "--base-classes is for heads that learn on base classes"),
+        ({"baseline": "url"}, UnknownNameError, "Unknown baseline: url"),
+        ({"sampler": "meta"}, UnknownNameError, "Unknown episode sampler: meta. Did you mean meta_dataset"),
+        ({"model": "zoo.yaml"}, UsageError, "fewshot takes one model"),
+        ({"sampler": "meta_dataset"}, DataError, "needs 5 classes, and there are 2"),
+    ],
+)
+def test_bad_input(workspace, monkeypatch, options, error, said):
+    monkeypatch.chdir(workspace)
+    usual = {
+        "model": "zoo.yaml:narrow",
+        "allow_code": "tiny_models.py",
+        "episodes": 2,
+        "workers": 1,
+        "sampler": SAMPLER,
+    }
+    with pytest.raises(error, match=said):
+        package.run_episodes("images", **(usual | options))
