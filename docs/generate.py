@@ -59,6 +59,23 @@ def slots_page() -> str:
     return "\n".join(parts)
 
 
+def fewshot_page() -> str:
+    """Heads and episode samplers."""
+    from crossgraft.fewshot import HEADS, SAMPLERS
+    from crossgraft.tune.slots import options_in_words
+
+    parts = [NOTE, "# What `crossgraft fewshot` can be told", ""]
+    parts += ["Write a name, `name:value` for its first option, or `name:option=value,option=value`.", ""]
+    for title, registry in (("Heads (`--heads`)", HEADS), ("Episode samplers (`--sampler`)", SAMPLERS)):
+        rows = [
+            f"| `{name}` | {_linked(plugin.title, f'heads/{name}.md')} | {options_in_words(plugin)} | {plugin.reference} |"
+            for name, plugin in registry
+            if registry.origin(name) == "crossgraft"
+        ]
+        parts += [f"## {title}", "", "| name | title | options and defaults | source |\n|---|---|---|---|", *rows, ""]
+    return "\n".join(parts)
+
+
 def _linked(title: str, card: str) -> str:
     """The title, with a link to its card where there is one."""
     return f"[{title}](../{card})" if (FOLDER.parent / card).is_file() else title
@@ -101,6 +118,7 @@ def pages() -> Mapping[str, str]:
         "scores.md": scores_page(),
         "data-sources.md": sources_page(),
         "fine-tuning.md": slots_page(),
+        "few-shot.md": fewshot_page(),
         "commands.md": commands_page(),
         "../results/published-tables.md": published_page(),
     }

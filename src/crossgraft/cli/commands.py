@@ -148,8 +148,8 @@ _ALL = (
         inputs=(Input("what", "What to list.", type=Listed),),
         options=(ListOptions, Json, Debug),
         action=actions.list_plugins,
-        notes="WHAT is scores, models, sources (kinds of data) or results (known ones), or of tune: methods, regularizers, "
-        "batch-transforms, augmentations, losses.",
+        notes="WHAT is scores, models, sources (kinds of data) or results (known ones); of tune: methods, regularizers, "
+        "batch-transforms, augmentations, losses; of fewshot: heads, samplers.",
     ),
     Command(
         "completion",

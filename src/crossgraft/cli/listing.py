@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from crossgraft.registry import Registry
 from crossgraft.words.text_table import text_table, wrap
 
 Listed = Literal[
@@ -18,6 +19,8 @@ Listed = Literal[
     "batch-transforms",
     "augmentations",
     "losses",
+    "heads",
+    "samplers",
 ]
 Rows = list[dict[str, object]]
 _TOO_LONG = ("options", "cost", "reference")
@@ -37,6 +40,8 @@ def rows_of(kind: Listed, *, available: bool, weights_dir: str | Path | None) ->
         "models": lambda: _models(available, weights_dir),
         "sources": _sources,
         "results": _results,
+        "heads": _heads,
+        "samplers": _samplers,
     }
     return rows[kind]() if kind in rows else _slot(kind.replace("-", "_"))
 
@@ -104,6 +109,34 @@ def _slot(kind: str) -> Rows:
             "options": options_in_words(plugin) or "none",
             "from": registry.origin(name),
             "reference": plugin.citation,
+        }
+        for name, plugin in registry
+    ]
+
+
+def _heads() -> Rows:
+    from crossgraft.fewshot import HEADS
+
+    return _of_fewshot(HEADS)
+
+
+def _samplers() -> Rows:
+    from crossgraft.fewshot import SAMPLERS
+
+    return _of_fewshot(SAMPLERS)
+
+
+def _of_fewshot(registry: Registry[type[Any]]) -> Rows:
+    """One kind of plug-in of ``fewshot``; its options stand with their defaults."""
+    from crossgraft.tune.slots import options_in_words
+
+    return [
+        {
+            "name": name,
+            "title": plugin.title,
+            "options": options_in_words(plugin) or "none",
+            "from": registry.origin(name),
+            "reference": plugin.reference,
         }
         for name, plugin in registry
     ]
