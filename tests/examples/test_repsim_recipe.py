@@ -224,7 +224,9 @@ def test_weights_are_compared_on_what_all_of_them_were_trained_on(page, rows, tm
     lines = [
         line for line in written(page, tables, tmp_path).splitlines() if line.startswith("| LayerNorm (ViT) | repsim |")
     ]
-    assert [line for line in lines if "| 0.3 |" in line] == ["| LayerNorm (ViT) | repsim | 0.3 | 1 | 0.500 | 0.500 |"]
+    assert [line for line in lines if "| 0.3 √" in line] == [
+        "| LayerNorm (ViT) | repsim | 0.3 √(d / 64) | 1 | 0.500 | 0.500 |"
+    ]
     assert [line for line in lines if "| 1 | 1 |" in line] == ["| LayerNorm (ViT) | repsim | 1 | 1 | 0.500 | 0.500 |"]
 
 

@@ -281,7 +281,7 @@ def test_what_keep_finds_is_no_setting_and_what_a_name_stands_for_is(tmp_path):
     record = fine_tune(squares(), **FAST, **found).record
     assert len(record.grid) > 1
     (row,) = read_known_results()
-    assert row.protocol.startswith("full, repsim:mode=cka,weight=0.3, light, cross_entropy, ")
+    assert row.protocol.startswith("full, repsim:mode=cka,weight=0.3·√(d/64), light, cross_entropy, ")
     assert "keep 0.5" in row.protocol and "factor" not in row.protocol and "best of" not in row.protocol
 
 

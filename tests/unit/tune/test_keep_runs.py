@@ -100,4 +100,4 @@ def test_what_cannot_be_kept_is_refused_before_anything_is_trained(changes, mess
 
 def test_the_plan_says_that_there_is_nothing_it_could_not_do():
     plan = fine_tune(squares(), **KEPT, keep=0.8, plan=True).plan
-    assert plan.record.settings["regularizer"] == "repsim:mode=cka,weight=0.3"
+    assert plan.record.settings["regularizer"] == "repsim:mode=cka,weight=0.3·√(d/64)"

@@ -6,6 +6,7 @@ import copy
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import cycle, islice, pairwise
 from statistics import median
 
@@ -236,9 +237,14 @@ class _KeptForBackward:
     """Counts what autograd keeps in the first step; weights are not counted, because they are there anyway."""
 
     def __init__(self, classifier: Classifier) -> None:
-        self._weights = {parameter.data_ptr() for parameter in classifier.parameters()}
+        self._classifier = classifier
         self._sizes: dict[int, int] = {}
         self.most, self.is_done = 0, False
+
+    @cached_property
+    def _weights(self) -> set[int]:
+        """Their places when the first tensor is kept: training has then put them in the order of memory that it wants."""
+        return {parameter.data_ptr() for parameter in self._classifier.parameters()}
 
     def pack(self, tensor: Tensor) -> Tensor:
         """Remember the size of a tensor that is kept."""

@@ -27,7 +27,7 @@ _PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "procrustes": procrustes_distance,
 }
 """Modes that compare the features of the same images."""
-_WEIGHT_OF_CKA, _WIDTH_OF_IT = 0.3, 64
+_WEIGHT_OF_CKA, _WIDTH_OF_IT, _USUAL_WEIGHT = 0.3, 64, "0.3·√(d/64)"
 """In the study of docs/results/repsim.md, for features of width 64: weight 1 kept a ResNet-20 from learning; 0.1 kept less."""
 _FEWEST_IMAGES = 2
 
@@ -64,8 +64,8 @@ class RepSim(Regularizer):
     ``mode="procrustes"`` is 1 − ‖FᵀF₀‖_* / (‖F‖ ‖F₀‖), with the best rotation and scale in closed form, as equation 10 asks for.
 
     Attributes:
-        weight: Strength ≥ 0; 0 trains exactly as without. None: 0.3 √(d / 64) with ``cka`` and features of width d, because the
-            pull of the labels grows with the norm of the head, as √d does; else 1, as in the paper.
+        weight: Strength ≥ 0; 0 trains exactly as without. None: 0.3 √(d / 64) with ``cka`` and d features, because the pull of
+            the labels grows with the norm of the head; else 1, as in the paper.
         mode: ``cka``, ``covariance`` or ``procrustes``; None: ``covariance`` if one of the options that follow is given, else
             ``cka``.
         preset: ``paper``: ``reference=dataset`` and ``normalize=none``; ``auto``, the default: ``batch`` and ``ref``. What is
@@ -77,8 +77,7 @@ class RepSim(Regularizer):
         learn_q: False keeps Q the identity; by default it is learned.
         q_learning_rate: Rate of Q, above 0; by default the network's. The larger, the more the term fixes only the spectrum.
         learn_alpha: Compare with α² Qᵀ Σ₀ Q for a learned α, 1 at first.
-        mean_weight: Strength ≥ 0, 0 by default, of a term ``mean``, ‖μ − α Qᵀ μ₀‖² (times ``weight``), which the paper leaves
-            out.
+        mean_weight: Strength ≥ 0, 0 by default, of a term ``mean``, ‖μ − α Qᵀ μ₀‖² (times ``weight``), not in the paper.
         passes: Epochs that ``dataset_aug`` looks at.
 
     Cost: a pass of the frozen copy a step, about a third more time, unless training shows images the same way every time: then
@@ -151,9 +150,8 @@ class RepSim(Regularizer):
     @property
     def in_full(self) -> str:
         """The options that decide most, with what was left open filled in."""
-        by_width = self.weight is None and self._form == "cka"
-        weight = f"{_WEIGHT_OF_CKA}·√(d/{_WIDTH_OF_IT})" if by_width else f"{self._strength:g}"
-        said = {"mode": self._form, "weight": weight}
+        is_usual = self.weight is None and self._form == "cka"
+        said = {"mode": self._form, "weight": _USUAL_WEIGHT if is_usual else f"{self._strength:g}"}
         said |= {"reference": self._source, "normalize": self._divisor} if self._form == "covariance" else {}
         return f"{self.name}:{','.join(f'{name}={value}' for name, value in said.items())}"
 

@@ -8,6 +8,7 @@ import torch
 
 from crossgraft.errors import DivergedError
 from crossgraft.losses import CrossEntropy
+from crossgraft.models import memory_format
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning import step_cost
 from crossgraft.tune.planning.step_cost import _Clock, measure_step
@@ -90,3 +91,12 @@ def test_what_learns_beside_the_network_is_measured_with_and_without():
     own = 4 * sum(p.numel() for p in sim.modules()[0].parameters())
     assert ours.added_bytes >= 4 * own  # weights, gradients and two moments
     assert measure(build_classifier(), regularizers=[BSS()]).added_bytes is None
+
+
+def test_memory_does_not_count_weights_twice_in_another_order_of_memory(monkeypatch):
+    """Training puts convolutions into another order, and so to another place, before the first step."""
+    as_trained = measure(build_classifier()).peak_bytes
+    monkeypatch.setattr(memory_format, "put_channels_last", lambda network: False)
+    usual = measure(build_classifier()).peak_bytes
+    weights = sum(p.nbytes for p in build_classifier().parameters() if p.ndim == 4)
+    assert weights > 0 and abs(as_trained - usual) < weights / 2
