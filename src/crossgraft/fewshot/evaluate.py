@@ -20,7 +20,7 @@ from crossgraft.seeding import generator
 from crossgraft.types import Features, Groups, Labels
 
 _QUANTILE = 1.96
-"""Of the normal distribution, as in the published tables."""
+"""Quantile of the normal distribution, as in the published tables."""
 
 
 class MeanWithInterval(NamedTuple):
@@ -59,7 +59,7 @@ class EpisodeTable:
     warnings: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def accuracy(self, head: str) -> MeanWithInterval:
-        """Of one head, in [0, 1]."""
+        """Mean accuracy of one head, in [0, 1]."""
         return _mean(self._column(head))
 
     def difference(self, head: str, other: str) -> MeanWithInterval:
@@ -165,7 +165,7 @@ class _Result(NamedTuple):
 def _results(
     features: np.ndarray, labels: np.ndarray, heads: Mapping[str, Any], episode: Episode, number: int
 ) -> Iterator[_Result]:
-    """Of each head on one episode."""
+    """One result per head, on one episode."""
     support, query = features[episode.support], features[episode.query]
     for name, head in heads.items():
         start = time.perf_counter()

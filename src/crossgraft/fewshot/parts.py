@@ -19,7 +19,7 @@ from crossgraft.runs.workers import worker_pool
 EPISODES_A_PART = 10
 
 
-class Span(NamedTuple):
+class EpisodeSpan(NamedTuple):
     """Some episodes in a row."""
 
     first: int
@@ -27,7 +27,7 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class EpisodeWork(Work[Span, EpisodesPart]):
+class EpisodeWork(Work[EpisodeSpan, EpisodesPart]):
     """What is done with each part; goes to other processes.
 
     Attributes:
@@ -48,7 +48,7 @@ class EpisodeWork(Work[Span, EpisodesPart]):
     groups: np.ndarray | None
     key: str
 
-    def do(self, job: Job[Span]) -> EpisodesPart:
+    def do(self, job: Job[EpisodeSpan]) -> EpisodesPart:
         """Adapt all heads to these episodes."""
         table = evaluate(
             self.features,
@@ -89,15 +89,16 @@ def evaluate_in_parts(
         told: Callback with the number of episodes that are done, part by part.
     """
     spans = [
-        Span(first, min(EPISODES_A_PART, num_episodes - first)) for first in range(0, num_episodes, EPISODES_A_PART)
+        EpisodeSpan(first, min(EPISODES_A_PART, num_episodes - first))
+        for first in range(0, num_episodes, EPISODES_A_PART)
     ]
-    parts: dict[Span, EpisodesPart] = {}
+    parts: dict[EpisodeSpan, EpisodesPart] = {}
 
-    def take(span: Span, part: EpisodesPart) -> None:
+    def take(span: EpisodeSpan, part: EpisodesPart) -> None:
         parts[span] = part
         told(span.size)
 
-    def keep(outcome: Outcome[Span, EpisodesPart]) -> None:
+    def keep(outcome: Outcome[EpisodeSpan, EpisodesPart]) -> None:
         if outcome.result is not None:
             if run is not None:
                 run.write_record(_file(outcome.job.spec), outcome.result)
@@ -114,7 +115,7 @@ def evaluate_in_parts(
     return joined([_table(work.heads, parts[span]) for span in spans])
 
 
-def _file(span: Span) -> str:
+def _file(span: EpisodeSpan) -> str:
     return f"episodes/{span.first:05d}.json"
 
 

@@ -33,7 +33,7 @@ class CopaHead(Head):
     fall below about the mean of log n_c, because all images of a class have the same prototype.
 
     Args:
-        learning_rate: Of Adam.
+        learning_rate: Learning rate of Adam.
         weight_decay: L2 term of Adam, coupled: it pulls the heads to 0. The authors set 5e-3 and 0 on Traffic Sign and MNIST.
         steps: Steps on the whole support set.
         logit_scale: What cosines are multiplied by in the loss: 1/temperature; e² in the authors' code.

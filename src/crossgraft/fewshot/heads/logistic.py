@@ -20,7 +20,7 @@ class LogisticHead(Head):
 
     Args:
         C: Inverse of the penalty's weight.
-        max_iterations: Of L-BFGS.
+        max_iterations: Most iterations of L-BFGS.
 
     Attributes:
         weights_: (C, d); intercepts_: (C,).

@@ -51,7 +51,7 @@ class MetaAdapter(nn.Module):
         Args:
             weights: Class weights of unit length.
             cache: Features of unit length; places that are not filled do not count.
-            filled: Which of its places hold a feature.
+            filled: Places of it that hold a feature.
         """
         tokens = torch.cat([weights[:, None], cache], dim=1)
         counts = torch.cat([filled.new_ones(len(weights), 1), filled], dim=1)
@@ -70,7 +70,7 @@ class MetaAdapterHead(Head):
             ``initial``: as drawn, which is no method but a control. None: ``meta_fit`` has to be called before ``fit``.
         class_weights: As of ``TipAdapterHead``, for ``fit``.
         epochs: Passes of ``meta_fit`` over the base images.
-        learning_rate: Of AdamW; falls to 0 along a cosine.
+        learning_rate: Learning rate of AdamW; falls to 0 along a cosine.
         batch_size: Images of a step.
         shots: Features of each base class that are cached in ``meta_fit``.
         seed: Random seed of the first weights and of the order of images.
@@ -117,7 +117,7 @@ class MetaAdapterHead(Head):
         Args:
             X: (n, d) features of base images.
             y: (n,) labels; at least 3 images per class.
-            class_weights: Of the base classes, as of ``TipAdapterHead``.
+            class_weights: Vectors of the base classes, as of ``TipAdapterHead``.
 
         Raises:
             DataError: As of ``fit``; or a class has fewer than 3 images.

@@ -36,7 +36,7 @@ class TipAdapterHead(Head):
         beta: Sharpness: how near a key must be to count.
         fine_tune: Train the keys (Tip-Adapter-F).
         epochs: Passes over the support set, for ``fine_tune``.
-        learning_rate: Of AdamW, for ``fine_tune``; falls to 0 along a cosine.
+        learning_rate: Learning rate of AdamW, for ``fine_tune``; falls to 0 along a cosine.
         batch_size: Images of a step.
         largest_alpha: End of the search for α on validation images; it begins at 0.1.
         largest_beta: The same for β.

@@ -31,8 +31,8 @@ class UrlHead(Head):
     With one image per class an image is its prototype, so that the loss starts near 0, and training only moves classes apart.
 
     Args:
-        learning_rate: Of Adadelta; ``seen`` (0.1) for a domain that the backbone was trained on, ``unseen`` (1.0) for any other,
-            as the authors set it. It is never guessed.
+        learning_rate: Learning rate of Adadelta; ``seen`` (0.1) for a domain that the backbone was trained on, ``unseen`` (1.0)
+            for any other, as the authors set it. It is never guessed.
         steps: Steps on the whole support set.
 
     Attributes:

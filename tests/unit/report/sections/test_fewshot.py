@@ -1,0 +1,55 @@
+"""The page of few-shot episodes: the answer, what limits it, and the table of heads."""
+
+import pytest
+
+from crossgraft.report.kinds import KINDS
+from crossgraft.report.sections._verdict import caveats_of
+from crossgraft.report.sections.fewshot import FEWSHOT_CAVEATS, fewshot_verdict_section, heads_section
+from crossgraft.words.fewshot_words import answer_in_words
+from support.fewshot_records import fewshot_record, head
+
+
+@pytest.fixture
+def record(examples):
+    ranking = examples.ranking_record()
+    return lambda **changed: fewshot_record(ranking.dataset, ranking.models[0], **changed)
+
+
+@pytest.mark.parametrize(
+    ("heads", "said"),
+    [
+        (
+            [head("copa", 0.81, 0.02), head("logistic", 0.79)],
+            "above logistic (0.790 ± 0.010; paired difference +0.020 ± 0.004)",
+        ),
+        ([head("copa", 0.80, 0.002), head("logistic", 0.79)], "not separable from logistic"),
+        (
+            [head("logistic", 0.8), head("ncc", 0.79, -0.003)],
+            "no head is above the baseline. Not separable from it: ncc.",
+        ),
+        ([head("logistic", 0.8), head("ncc", 0.7, -0.1)], "episodes: no head is above the baseline."),
+        ([head("logistic", 0.8)], "logistic has an accuracy of 0.800 ± 0.010 on queries, mean of 600 episodes."),
+    ],
+)
+def test_the_answer_is_the_best_head_and_how_it_stands_to_the_baseline(record, heads, said):
+    assert said in answer_in_words(record(heads=heads))
+
+
+def test_caveats_are_few_episodes_and_patients_that_are_not_known(record, source_of):
+    assert caveats_of(source_of(record()), FEWSHOT_CAVEATS) == []
+    found = caveats_of(source_of(record(num_episodes=12, groups_apart=False)), FEWSHOT_CAVEATS)
+    assert found[0].text.startswith("12 episodes are few") and "--group-column" in found[1].text
+
+
+def test_the_verdict_ends_with_what_to_type_and_a_figure(record, source_of):
+    verdict, figure = fewshot_verdict_section(source_of(record())).blocks
+    assert verdict.following.startswith("crossgraft tune")
+    assert "copa" in str(figure.drawings[0])
+
+
+def test_the_table_has_every_head_and_what_they_warned_of(record, source_of):
+    table, warned = heads_section(source_of(record())).blocks
+    assert [row[0].text for row in table.rows] == ["copa", "logistic", "ncc"]
+    assert [row[5].text for row in table.rows] == ["yes", "baseline", "yes"]
+    assert warned.summary == "1 warning"
+    assert "fewshot" in KINDS
