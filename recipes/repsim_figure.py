@@ -44,7 +44,8 @@ def write_figure(path: Path, panels: Mapping[str, Mapping[str, Table]]) -> None:
 def _draw(axes: Axes, tables: Mapping[str, Table]) -> None:
     rows = [(name, row) for name, table in tables.items() for row in table.trainings if row.state == "done"]
     of_variant = {name: [(place, row) for place, row in rows if row.variant == name] for name in LOOKS}
-    complete = set.intersection(*(_places(found) for found in of_variant.values() if found)) if rows else set()
+    of_variant = {name: found for name, found in of_variant.items() if _is_whole(found, of_variant["full"])}
+    complete = set.intersection(*map(_places, of_variant.values())) if of_variant else set()
     points = {
         name: _mean([row for place, row in found if (place, row.model, row.seed) in complete])
         for name, found in of_variant.items()
@@ -53,11 +54,19 @@ def _draw(axes: Axes, tables: Mapping[str, Table]) -> None:
     curve = [(name, row) for name, row in curve if (name, row.model, row.seed) in complete]
     free = [_mean([row for _, row in curve if row.alpha == alpha]) for alpha in sorted({row.alpha for _, row in curve})]
     axes.plot(*_columns(free), ":", color=FREE, label="weights mixed", zorder=1)
-    axes.plot(*_columns([points["full"], points["linear"]]), "-", color="#CCCCCC", linewidth=0.8, zorder=0)
+    ends = [points[name] for name in ("full", "linear") if name in points]
+    axes.plot(*_columns(ends), "-", color="#CCCCCC", linewidth=0.8, zorder=0)
     for name, (x, y) in points.items():
         colour, marker = LOOKS[name]
         if x == x:
             axes.plot([x], [y], marker, color=colour, label=name, markersize=7, zorder=2)
+
+
+def _is_whole(found: Sequence[tuple[str, TrainingRow]], full: Sequence[tuple[str, TrainingRow]]) -> bool:
+    """Whether a seed has every set and network of FULL; one with a few of them would decide which all others are drawn for."""
+    wanted = {(name, row.model) for name, row in full}
+    seeds = {row.seed for _, row in found}
+    return any(wanted <= {(name, row.model) for name, row in found if row.seed == seed} for seed in seeds)
 
 
 def _places(found: Sequence[tuple[str, TrainingRow]]) -> set[tuple[str, str, int]]:

@@ -55,8 +55,9 @@ is the mean difference over pairs, wherever both are there; with *adapt* it is o
 
 ![Accuracy against similarity]({figure})
 
-Each point is the mean over sets, networks and seeds; the line joins LINEAR and FULL, the dashed curve the networks between
-them whose weights are mixed ([WiSE-FT](../how-to/interpolate-two-models.md)).
+Each point is the mean over sets, networks and seeds, and is drawn once a seed of it is there for all of them; the line joins
+LINEAR and FULL, the dashed curve the networks between them whose weights are mixed
+([WiSE-FT](../how-to/interpolate-two-models.md)).
 
 ## Which published orderings hold
 

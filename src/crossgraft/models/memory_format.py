@@ -16,7 +16,6 @@ from crossgraft.models.modes import modes_kept
 _FEWEST_CONVOLUTIONS = 2
 """One alone cuts an image into the tokens of a transformer, which gains nothing."""
 
-
 Network = Classifier | Backbone
 
 
@@ -46,11 +45,14 @@ def put_channels_last(network: Network) -> bool:
     module = _module(network)
     if not _gains(module):
         return False
-    _lay_out(module, torch.channels_last)
-    if _runs(network):
-        return True
-    _lay_out(module, torch.contiguous_format)
-    return False
+    runs = False
+    try:
+        _lay_out(module, torch.channels_last)
+        runs = _runs(network)
+    finally:  # Ctrl-C leaves weights as they were, too
+        if not runs:
+            _lay_out(module, torch.contiguous_format)
+    return runs
 
 
 def _module(network: Network) -> nn.Module:

@@ -114,3 +114,16 @@ def test_a_backbone_is_put_and_brought_back_in_inference_mode_too():
         torch.testing.assert_close(backbone(image).features, said.features)
     assert strides(backbone.module) == before and torch.equal(backbone(image).features, said.features)
     backbone.module(image).sum().backward()  # tensors of inference mode would refuse
+
+
+def test_ctrl_c_while_it_is_tried_leaves_weights_as_they_were(monkeypatch):
+    classifier = convolutional()
+    before = strides(classifier)
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(classifier, "forward", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        put_channels_last(classifier)
+    assert strides(classifier) == before
