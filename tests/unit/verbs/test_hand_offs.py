@@ -91,8 +91,13 @@ def test_every_public_name_takes_what_another_one_gives(data, ranking, tuned, fo
         "export_model",
         "interpolate",
     }
+    episodes = crossgraft.run_episodes(
+        data, model=ranking.best, heads="ncc,ridge", sampler="n_way_k_shot:ways=2,shots=2,queries=1", episodes=2, **FAST
+    )
+    assert list(episodes.to_frame()["head"]) and episodes.record.model.name == "narrow"
     assert [row.name for row in crossgraft.split_data(data).record.splits] == ["train", "val", "test"]
     used |= {
+        "run_episodes",
         "split_data",
         "compare_fine_tunings",
         "FineTuningComparison",
