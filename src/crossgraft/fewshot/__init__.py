@@ -19,10 +19,13 @@ from crossgraft.fewshot.gap import GapShift as GapShift
 from crossgraft.fewshot.gap import gap as gap
 from crossgraft.fewshot.heads import HEADS as HEADS
 from crossgraft.fewshot.heads import CopaHead as CopaHead
+from crossgraft.fewshot.heads import CopaTsa as CopaTsa
+from crossgraft.fewshot.heads import FineTuningHead as FineTuningHead
 from crossgraft.fewshot.heads import Head as Head
 from crossgraft.fewshot.heads import LogisticHead as LogisticHead
 from crossgraft.fewshot.heads import MetaAdapterHead as MetaAdapterHead
 from crossgraft.fewshot.heads import NccHead as NccHead
 from crossgraft.fewshot.heads import RidgeHead as RidgeHead
 from crossgraft.fewshot.heads import TipAdapterHead as TipAdapterHead
+from crossgraft.fewshot.heads import TsaAdapter as TsaAdapter
 from crossgraft.fewshot.heads import UrlHead as UrlHead

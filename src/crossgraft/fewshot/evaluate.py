@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int
 from sklearn.base import clone
+from torch import Tensor
 
 from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.errors import CrossgraftError, DataError, UsageError
@@ -19,6 +20,7 @@ from crossgraft.fewshot.episodes import Episode, MetaDataset, Sampler, sample_ep
 from crossgraft.seeding import generator
 from crossgraft.types import Features, Groups, Labels
 
+ImagesOfRows = Callable[[np.ndarray], Tensor]
 _QUANTILE = 1.96
 """Quantile of the normal distribution, as in the published tables."""
 
@@ -83,6 +85,7 @@ def evaluate(
     groups: Groups | None = None,
     superclasses: Labels | None = None,
     first_episode: int = 0,
+    images: ImagesOfRows | None = None,
 ) -> EpisodeTable:
     """Adapt every head to the same episodes, with one thread, and count its hits on the queries.
 
@@ -99,10 +102,12 @@ def evaluate(
         groups: (n,) patient of each row: support and queries share none.
         superclasses: (n,) superclass of each row: an episode has classes of one.
         first_episode: Number of the first episode.
+        images: Function from row numbers to prepared images (k, channels, height, width), for heads that read images
+            (``TsaAdapter``, ``CopaTsa``, ``FineTuningHead``).
 
     Raises:
         DataError: NaN, or arrays that do not belong together; too few classes, images or patients for an episode.
-        UsageError: There is no head or no episode.
+        UsageError: There is no head or no episode; or a head reads images and there are none.
 
     Cost: that of the heads, times the episodes.
 
@@ -115,6 +120,9 @@ def evaluate(
         (1.0, 0.0)
     """
     features, labels = _checked(features, labels, heads, num_episodes)
+    readers = [name for name, head in heads.items() if getattr(head, "reads_images", False)]
+    if readers and images is None:
+        raise UsageError(f"The head {readers[0]} trains inside the network and reads images. Give them: images=.")
     sampler = MetaDataset() if sampler is None else sampler
     accuracies = np.empty((num_episodes, len(heads)))
     seconds = np.zeros(len(heads))
@@ -122,15 +130,28 @@ def evaluate(
     told: Counter[str] = Counter()
     with limit_threads(1), reuse_freed_memory():
         for place, number in enumerate(range(first_episode, first_episode + num_episodes)):
-            random = generator(seed, "episode", number)
-            episode = sample_episode(labels, sampler, random, groups=groups, superclasses=superclasses)
+            episode = episode_of(labels, sampler, seed, number, groups=groups, superclasses=superclasses)
             classes = np.unique(labels[episode.support])
             sizes[place] = len(classes), len(episode.support), len(episode.query)
-            for column, result in enumerate(_results(features, labels, heads, episode, number)):
+            for column, result in enumerate(_results(features, labels, heads, episode, number, images)):
                 accuracies[place, column] = result.accuracy
                 seconds[column] += result.seconds / num_episodes
                 told.update(result.warnings)
     return EpisodeTable(tuple(heads), accuracies, seconds, *sizes.T, warnings=dict(told))
+
+
+def episode_of(
+    labels: np.ndarray,
+    sampler: Sampler,
+    seed: int,
+    number: int,
+    *,
+    groups: Groups | None = None,
+    superclasses: Labels | None = None,
+) -> Episode:
+    """The episode of this number."""
+    random = generator(seed, "episode", number)
+    return sample_episode(labels, sampler, random, groups=groups, superclasses=superclasses)
 
 
 def joined(parts: Sequence[EpisodeTable]) -> EpisodeTable:
@@ -163,11 +184,19 @@ class _Result(NamedTuple):
 
 
 def _results(
-    features: np.ndarray, labels: np.ndarray, heads: Mapping[str, Any], episode: Episode, number: int
+    features: np.ndarray,
+    labels: np.ndarray,
+    heads: Mapping[str, Any],
+    episode: Episode,
+    number: int,
+    images: ImagesOfRows | None,
 ) -> Iterator[_Result]:
     """One result per head, on one episode."""
-    support, query = features[episode.support], features[episode.query]
+    sides = (episode.support, episode.query)
+    of_features = [features[side] for side in sides]
+    of_images = [] if images is None else [images(side).numpy() for side in sides]
     for name, head in heads.items():
+        support, query = of_images if getattr(head, "reads_images", False) else of_features
         start = time.perf_counter()
         try:
             with warnings.catch_warnings(record=True) as caught:

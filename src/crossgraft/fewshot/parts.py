@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crossgraft.fewshot.episodes import Sampler
-from crossgraft.fewshot.evaluate import EpisodeTable, evaluate, joined
+from crossgraft.fewshot.evaluate import EpisodeTable, episode_of, evaluate, joined
+from crossgraft.fewshot.images import PreparedImages
 from crossgraft.records import EpisodesPart
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.jobs import Job, Outcome, Work, run_jobs
@@ -26,8 +27,15 @@ class EpisodeSpan(NamedTuple):
     size: int
 
 
+class EpisodeTask(NamedTuple):
+    """Episodes, and their images where a head reads images."""
+
+    span: EpisodeSpan
+    images: PreparedImages | None
+
+
 @dataclass(frozen=True, eq=False)
-class EpisodeWork(Work[EpisodeSpan, EpisodesPart]):
+class EpisodeWork(Work[EpisodeTask, EpisodesPart]):
     """What is done with each part; goes to other processes.
 
     Attributes:
@@ -48,17 +56,18 @@ class EpisodeWork(Work[EpisodeSpan, EpisodesPart]):
     groups: np.ndarray | None
     key: str
 
-    def do(self, job: Job[EpisodeSpan]) -> EpisodesPart:
+    def do(self, job: Job[EpisodeTask]) -> EpisodesPart:
         """Adapt all heads to these episodes."""
         table = evaluate(
             self.features,
             self.labels,
             self.heads,
             sampler=self.sampler,
-            num_episodes=job.spec.size,
+            num_episodes=job.spec.span.size,
             seed=self.seed,
             groups=self.groups,
-            first_episode=job.spec.first,
+            first_episode=job.spec.span.first,
+            images=job.spec.images,
         )
         return EpisodesPart(
             key=self.key,
@@ -70,11 +79,22 @@ class EpisodeWork(Work[EpisodeSpan, EpisodesPart]):
             warnings=dict(table.warnings),
         )
 
+    def images_of(self, span: EpisodeSpan, images: PreparedImages | None) -> PreparedImages | None:
+        """Images of these episodes alone, which is what goes to another process."""
+        if images is None:
+            return None
+        rows = [
+            episode_of(self.labels, self.sampler, self.seed, number, groups=self.groups)
+            for number in range(span.first, span.first + span.size)
+        ]
+        return images.of(np.unique(np.concatenate([side for each in rows for side in (each.support, each.query)])))
+
 
 def evaluate_in_parts(
     work: EpisodeWork,
     num_episodes: int,
     *,
+    images: PreparedImages | None,
     num_workers: int,
     run: RunDirectory | None,
     told: Callable[[int], object],
@@ -84,6 +104,7 @@ def evaluate_in_parts(
     Args:
         work: Data, heads and sampler.
         num_episodes: Number of episodes.
+        images: Prepared images of the rows, where a head reads images.
         num_workers: Processes, each with one thread.
         run: Where parts are kept, or None.
         told: Callback with the number of episodes that are done, part by part.
@@ -98,17 +119,21 @@ def evaluate_in_parts(
         parts[span] = part
         told(span.size)
 
-    def keep(outcome: Outcome[EpisodeSpan, EpisodesPart]) -> None:
+    def keep(outcome: Outcome[EpisodeTask, EpisodesPart]) -> None:
         if outcome.result is not None:
             if run is not None:
-                run.write_record(_file(outcome.job.spec), outcome.result)
-            take(outcome.job.spec, outcome.result)
+                run.write_record(_file(outcome.job.spec.span), outcome.result)
+            take(outcome.job.spec.span, outcome.result)
 
     for span in spans:
         before = None if run is None else run.read_record(_file(span), EpisodesPart)
         if before is not None and before.key == work.key and len(before.accuracies) == span.size:
             take(span, before)
-    jobs = [Job(f"episodes from {span.first}", span) for span in spans if span not in parts]
+    jobs = [
+        Job(f"episodes from {span.first}", EpisodeTask(span, work.images_of(span, images)))
+        for span in spans
+        if span not in parts
+    ]
     several = num_workers > 1 and len(jobs) > 1
     with worker_pool(min(num_workers, len(jobs))) if several else nullcontext() as pool:
         run_jobs(jobs, work, keep_going=False, told=keep, executor=pool)

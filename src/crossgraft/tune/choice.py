@@ -40,7 +40,7 @@ def choose(registry: Registry[Any], choice: str | Mapping[str, object] | T) -> T
     else:
         return choice
     plugin = registry.get(name)
-    fields = [field for field in dataclasses.fields(plugin) if field.init]
+    fields = option_fields(plugin)
     if "" in options:
         if not fields:
             raise UsageError(f"The {registry.kind} {name} has no options; write {name} alone.")
@@ -60,12 +60,18 @@ def choose(registry: Registry[Any], choice: str | Mapping[str, object] | T) -> T
     return made
 
 
+def option_fields(plugin: object) -> list[dataclasses.Field[Any]]:
+    """Fields that a user writes, the first one first; ``metadata={"is_option": False}`` marks what the caller sets."""
+    every = dataclasses.fields(plugin)  # pyright: ignore[reportArgumentType] - every plug-in is a dataclass
+    return [field for field in every if field.init and field.metadata.get("is_option", True)]
+
+
 def spell(plugin: object) -> str:
     """The text that ``choose`` turns into ``plugin`` again; options at their defaults are left out."""
     said = [
         f"{field.name}={getattr(plugin, field.name)}"
-        for field in dataclasses.fields(plugin)  # pyright: ignore[reportArgumentType] - every plug-in is a dataclass
-        if field.init and getattr(plugin, field.name) != field.default
+        for field in option_fields(plugin)
+        if getattr(plugin, field.name) != field.default
     ]
     name = str(getattr(plugin, "name", ""))
     return f"{name}:{','.join(said)}" if said else name

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from crossgraft.losses import LOSSES
 from crossgraft.registry import Registry
 from crossgraft.tune.augmentations import AUGMENTATIONS
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS
+from crossgraft.tune.choice import option_fields
 from crossgraft.tune.methods import METHODS
 from crossgraft.tune.regularizers import REGULARIZERS
 
@@ -34,5 +34,5 @@ def options_in_words(plugin: type[Any]) -> str:
     >>> options_in_words(Focal)
     'gamma=2.0, class_weights=None'
     """
-    fields = [field for field in dataclasses.fields(plugin) if field.init and field.name not in _SET_ELSEWHERE]
+    fields = [field for field in option_fields(plugin) if field.name not in _SET_ELSEWHERE]
     return ", ".join(f"{field.name}={field.default!r}" for field in fields)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from crossgraft.compute import available_cores, resolve_device
 from crossgraft.data import Dataset
@@ -21,6 +22,7 @@ from crossgraft.features import extract_features
 from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.describe import cite_heads, describe_heads, describe_sizes
 from crossgraft.fewshot.episodes import SAMPLERS, Sampler
+from crossgraft.fewshot.images import PreparedImages
 from crossgraft.fewshot.parts import EpisodeWork, evaluate_in_parts
 from crossgraft.fewshot.result import FewshotResult
 from crossgraft.models import Backbone, load_backbone, read_zoo
@@ -114,7 +116,14 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
         )
         work = _work(dataset, found.features, backbone, chosen, options)
         with reporter.stage("Adapting heads to episodes", total=options.episodes, unit="episodes") as stage:
-            table = evaluate_in_parts(work, options.episodes, num_workers=threads, run=directory, told=stage.advance)
+            table = evaluate_in_parts(
+                work,
+                options.episodes,
+                images=_images(dataset, backbone, work),
+                num_workers=threads,
+                run=directory,
+                told=stage.advance,
+            )
         record = FewshotRecord(
             dataset=describe_dataset(dataset, show_names=options.show_names),
             model=describe_model(backbone, "candidate", seconds=found.seconds, from_cache=found.from_cache),
@@ -164,10 +173,7 @@ def _work(
         if name not in dataset.class_names:
             raise UnknownNameError("class", name, dataset.class_names)
     is_base = np.isin(labels, base)
-    heads = {
-        name: head.meta_fit(features[is_base], labels[is_base]) if base and hasattr(head, "meta_fit") else head
-        for name, head in chosen.heads.items()
-    }
+    heads = {name: _ready(head, backbone, features[is_base], labels[is_base]) for name, head in chosen.heads.items()}
     groups = None if dataset.groups is None else dataset.groups[~is_base]
     facts = [
         __version__,
@@ -184,6 +190,22 @@ def _work(
     ]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]
     return EpisodeWork(features[~is_base], labels[~is_base], heads, chosen.sampler, options.seed, groups, key)
+
+
+def _ready(head: Any, backbone: Backbone, features: np.ndarray, labels: np.ndarray) -> Any:
+    """The head with what it needs besides a support set: the backbone, or classes to learn on."""
+    if getattr(head, "reads_images", False):
+        copied: Any = clone(head)
+        return copied.set_params(backbone=backbone)
+    return head.meta_fit(features, labels) if len(labels) and hasattr(head, "meta_fit") else head
+
+
+def _images(dataset: Dataset, backbone: Backbone, work: EpisodeWork) -> PreparedImages | None:
+    """Images of the rows that episodes are drawn from, if a head reads images."""
+    if not any(getattr(head, "reads_images", False) for head in work.heads.values()):
+        return None
+    rows = np.flatnonzero(np.isin(np.array(dataset.class_names)[dataset.targets], np.unique(work.labels)))
+    return PreparedImages(lambda row: dataset.read(int(rows[row])), backbone.preprocessing)
 
 
 def _finish(

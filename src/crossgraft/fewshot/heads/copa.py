@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import torch
+from torch import Tensor
 
 from crossgraft.errors import CrossgraftWarning, UsageError
 from crossgraft.fewshot.gap import GapShift, gap_of
@@ -148,12 +149,29 @@ def _to_weights(unit: UnitRows, gradient: Rows, rows: Rows) -> Weights:
     return through_unit_rows(unit, gradient).T @ rows
 
 
-def _of_similarities(similarities: Logits, members: Members) -> tuple[float, Logits]:
-    """Loss and gradient from s (n, C): a prototype stands in n_c columns of A, which a row's sum sees as + log n_c."""
+def symmetric_loss(similarities: Logits, members: Members) -> Tensor:
+    """Equation 3 from s (n, C), part of the graph: a prototype stands in n_c columns of A, + log n_c in a row's sum."""
+    return _sums(similarities, members).loss
+
+
+class _Sums(NamedTuple):
+    loss: Tensor
+    per_row: Logits
+    row_sums: Tensor
+    column_sums: Tensor
+
+
+def _sums(similarities: Logits, members: Members) -> _Sums:
     per_row = similarities + members.counts.log()  # s_ic + log n_c
     row_sums, column_sums = per_row.logsumexp(dim=1), similarities.logsumexp(dim=0)
     own = members.of_own(similarities).sum()
-    loss = 0.5 * float(row_sums.sum() + (members.counts * column_sums).sum() - 2 * own) / len(similarities)
+    loss = 0.5 * (row_sums.sum() + (members.counts * column_sums).sum() - 2 * own) / len(similarities)
+    return _Sums(loss, per_row, row_sums, column_sums)
+
+
+def _of_similarities(similarities: Logits, members: Members) -> tuple[float, Logits]:
+    """Loss and gradient from s (n, C)."""
+    loss, per_row, row_sums, column_sums = _sums(similarities, members)
     of_rows = (per_row - row_sums[:, None]).exp()
     of_columns = (similarities - column_sums).exp() * members.counts
-    return loss, members.less_own(of_rows + of_columns, 2.0).mul_(0.5 / len(similarities))
+    return float(loss), members.less_own(of_rows + of_columns, 2.0).mul_(0.5 / len(similarities))

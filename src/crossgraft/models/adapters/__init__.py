@@ -12,6 +12,7 @@ from crossgraft.models.adapters.insertion import unmerge_adapters as unmerge_ada
 from crossgraft.models.adapters.insertion import without_adapters as without_adapters
 from crossgraft.models.adapters.lora import LoraAdapter as LoraAdapter
 from crossgraft.models.adapters.registry import ADAPTERS as ADAPTERS
+from crossgraft.models.adapters.tsa import TaskSpecificAdapter as TaskSpecificAdapter
 from crossgraft.moved import moved
 
 _MOVED = ["add_adapters", "merged_copy", "read_peft_adapter", "write_peft_adapter"]

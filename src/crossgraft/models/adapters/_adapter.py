@@ -29,9 +29,9 @@ class AdapterRecipe:
 
 
 class Adapter(nn.Module, ABC):
-    """A child module of its host, called by its ``kind``, that adds something to what the host gives.
+    """A child module of its host, called by its ``kind``, that adds something to what the host gives, or replaces it.
 
-    The parameters of the host keep their names and their values. The addition is made by hooks that are methods of the adapter,
+    The parameters of the host keep their names and their values. The change is made by hooks that are methods of the adapter,
     so that host and adapter are copied and pickled together.
 
     Attributes:
@@ -63,7 +63,7 @@ class Adapter(nn.Module, ABC):
 
     @abstractmethod
     def draw(self, generator: torch.Generator) -> None:
-        """Draw the first weights, with which the adapter adds zero."""
+        """Draw the first weights, with which the adapter adds zero, unless its class says what it does instead."""
 
     @abstractmethod
     def watch(self, host: nn.Module) -> None:

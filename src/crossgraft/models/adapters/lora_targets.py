@@ -74,9 +74,9 @@ def _automatic(usable: Mapping[str, nn.Module], layers: Mapping[str, nn.Module],
 def _named(usable: Mapping[str, nn.Module], targets: str, layers: Mapping[str, nn.Module], model: str) -> list[str]:
     found: list[str] = []
     for target in (part.strip() for part in targets.split(BETWEEN_TARGETS)):
-        fitting = [name for name, layer in usable.items() if _fits(name, layer, target)]
+        fitting = [name for name, layer in usable.items() if fits_target(name, layer, target)]
         if not fitting:
-            others = [(name, layer) for name, layer in layers.items() if _fits(name, layer, target)]
+            others = [(name, layer) for name, layer in layers.items() if fits_target(name, layer, target)]
             learned = [(name, layer) for name, layer in others if any(True for _ in layer.parameters())]
             if learned:
                 name, layer = learned[0]
@@ -88,7 +88,7 @@ def _named(usable: Mapping[str, nn.Module], targets: str, layers: Mapping[str, n
     return found
 
 
-def _fits(name: str, layer: nn.Module, target: str) -> bool:
+def fits_target(name: str, layer: nn.Module, target: str) -> bool:
     """Its type; or its name, the last words of its name, or what it lies in (``blocks.11``), also as a glob."""
     if type(layer).__name__ == target:
         return True

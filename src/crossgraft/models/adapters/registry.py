@@ -6,9 +6,10 @@ from typing import Any
 
 from crossgraft.models.adapters.adaptformer import AdaptFormerAdapter
 from crossgraft.models.adapters.lora import LoraAdapter
+from crossgraft.models.adapters.tsa import TaskSpecificAdapter
 from crossgraft.registry import Registry
 
 ADAPTERS: Registry[type[Any]] = Registry("adapter", group="crossgraft.adapters", plugin_type=type)
 """Every adapter that is installed: classes with ``make``."""
-for _adapter in (LoraAdapter, AdaptFormerAdapter):
+for _adapter in (LoraAdapter, AdaptFormerAdapter, TaskSpecificAdapter):
     ADAPTERS.add(_adapter.kind, _adapter)

@@ -1,0 +1,160 @@
+"""What methods share that train inside the backbone: they read images, and leave the network as it was, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor, nn
+
+from crossgraft.compute import reuse_freed_memory
+from crossgraft.errors import DataError, UsageError
+from crossgraft.fewshot.heads._head import Head, Logits, Rows
+from crossgraft.models import Backbone
+from crossgraft.models.memory_format import channels_last
+from crossgraft.models.modes import modes_kept
+
+Images = Float[Tensor, "num_samples channels height width"]
+Losses = list[float]
+
+PIXELS_AT_ONCE = 32 * 224 * 224
+"""Of the images whose forward pass is kept for the gradient; more of them are looked at twice instead."""
+
+
+@dataclass(eq=False, repr=False)
+class InBackbone(Head):
+    """Base of heads that read images: ``adapt`` and ``logits_of`` take (n, channels, height, width), prepared for the backbone.
+
+    Args:
+        backbone: Backbone, or a module that gives (n, d) features; it is shared between copies of the head, and never changed.
+    """
+
+    reads_images: ClassVar[bool] = True
+
+    backbone: Any = field(default=None, kw_only=True, metadata={"is_option": False})
+
+    def __sklearn_clone__(self) -> InBackbone:
+        """The same options, and the same backbone instead of a copy."""
+        return type(self)(**self.get_params(deep=False))
+
+    def check(self) -> None:
+        """Refuse a backbone that is none.
+
+        Raises:
+            UsageError: It is neither a ``Backbone`` nor a module.
+        """
+        if self.backbone is not None and not isinstance(self.backbone, Backbone | nn.Module):
+            raise UsageError(
+                f"backbone of {self.name} must be a Backbone or a module, got {type(self.backbone).__name__}. Load one with "
+                "crossgraft.models.load_backbone."
+            )
+
+    @property
+    def network(self) -> nn.Module:
+        """The module.
+
+        Raises:
+            UsageError: No backbone was given.
+        """
+        if self.backbone is None:
+            raise UsageError(f"{type(self).__name__} trains inside a network. Give it one: backbone=.")
+        return self.backbone.module if isinstance(self.backbone, Backbone) else self.backbone
+
+    def features(self, images: Images) -> Rows:
+        """(n, d) on the device of the network, part of the graph."""
+        weights = next(self.network.parameters(), None)
+        images = images if weights is None else images.to(weights.device)
+        if isinstance(self.backbone, Backbone):
+            return self.backbone.read_out(images).features
+        return self.network(images)
+
+    @contextmanager
+    def frozen(self) -> Generator[None]:
+        """Inside the block no parameter of the network asks for a gradient, and all of it is in eval mode."""
+        trained = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
+        order = channels_last(self.backbone) if isinstance(self.backbone, Backbone) else nullcontext()
+        with reuse_freed_memory(), order, modes_kept(self.network):
+            self.network.eval()
+            for parameter in trained:
+                parameter.requires_grad_(False)
+            try:
+                yield
+            finally:
+                for parameter in trained:
+                    parameter.requires_grad_(True)
+
+    def features_in_chunks(self, images: Images) -> Rows:
+        """(n, d) without a graph."""
+        with torch.no_grad():
+            return torch.cat([self.features(chunk) for chunk in chunks_of(images)])
+
+    def _logits(self, query: Any) -> Logits:
+        check_is_fitted(self)
+        checked: Any = validate_data(self, query, reset=False, allow_nd=True, dtype=(np.float64, np.float32))
+        return self.logits_of(self._to_network(checked))
+
+    def _checked(self, support: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+        checked: Any = validate_data(
+            self, support, labels, allow_nd=True, dtype=(np.float64, np.float32), ensure_min_samples=2
+        )
+        check_classification_targets(checked[1])
+        images = checked[0]
+        if images.ndim != 4:
+            raise DataError(
+                f"{type(self).__name__} reads images (n, channels, height, width), found {images.shape}. Prepare them with "
+                "crossgraft.data.transforms.prepare_batch(images, backbone.preprocessing)."
+            )
+        self._dtype = next((p.dtype for p in self.network.parameters()), torch.float32)
+        return np.asarray(images, dtype=torch.empty(0, dtype=self._dtype).numpy().dtype), checked[1]
+
+    def _to_network(self, images: np.ndarray) -> Images:
+        return torch.from_numpy(np.require(images, requirements=["C", "W"])).to(self._dtype)
+
+    def _warn_of_zeros(self, rows: np.ndarray) -> None:
+        """A black image is an image."""
+
+
+def chunks_of(images: Images) -> Sequence[Images]:
+    """Consecutive images of about ``PIXELS_AT_ONCE`` pixels together."""
+    return images.split(max(1, PIXELS_AT_ONCE // (images.shape[2] * images.shape[3])))
+
+
+def descend(
+    features: Callable[[Images], Rows],
+    images: Images,
+    loss_of: Callable[[Rows], Tensor],
+    optimizer: torch.optim.Optimizer,
+    steps: int,
+) -> Losses:
+    """Steps on the whole support set; the loss before each of them.
+
+    Where the images do not fit into memory with what their gradients need, features are computed without it first, then the
+    gradient by the features, and then each chunk again with a graph: the same gradient, for one more forward pass.
+    """
+    chunks = chunks_of(images)
+    losses: Losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        if len(chunks) == 1:
+            loss = loss_of(features(images))
+            loss.backward()
+        else:
+            with torch.no_grad():
+                rows = torch.cat([features(chunk) for chunk in chunks])
+            loss = loss_of(rows.requires_grad_())
+            loss.backward()
+            gradients = rows.grad if rows.grad is not None else torch.zeros_like(rows)
+            for chunk, gradient in zip(chunks, gradients.split([len(chunk) for chunk in chunks]), strict=True):
+                again = features(chunk)
+                if again.requires_grad:  # not where only a head behind the network is trained
+                    again.backward(gradient)
+        losses.append(float(loss.detach()))
+        optimizer.step()
+    return losses
