@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from crossgraft.verbs.interpolate import interpolate as interpolate
     from crossgraft.verbs.interpolate import interpolate_runs as interpolate_runs
     from crossgraft.verbs.predict import predict as predict
+    from crossgraft.verbs.predict_from_support import predict_from_support as predict_from_support
     from crossgraft.verbs.rank_models import rank_models as rank_models
     from crossgraft.verbs.run_episodes import run_episodes as run_episodes
     from crossgraft.verbs.split_data import split_data as split_data
@@ -39,6 +40,7 @@ _HOME = {
     "interpolate_runs": "crossgraft.verbs.interpolate",
     "open_dataset": "crossgraft.data",
     "predict": "crossgraft.verbs.predict",
+    "predict_from_support": "crossgraft.verbs.predict_from_support",
     "rank_models": "crossgraft.verbs.rank_models",
     "run_episodes": "crossgraft.verbs.run_episodes",
     "split_data": "crossgraft.verbs.split_data",
@@ -57,6 +59,7 @@ __all__ = [
     "interpolate",
     "open_dataset",
     "predict",
+    "predict_from_support",
     "rank_models",
     "run_episodes",
     "split_data",

@@ -8,7 +8,7 @@ import pytest
 import crossgraft as package
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.fewshot import NccHead, NWayKShot
-from crossgraft.records import FewshotRecord
+from crossgraft.records import FewshotRecord, PredictionRecord
 
 SAMPLER = "n_way_k_shot:ways=2,shots=2,queries=2"
 FLAGS = (
@@ -117,3 +117,62 @@ def test_bad_input(workspace, monkeypatch, options, error, said):
     }
     with pytest.raises(error, match=said):
         package.run_episodes("images", **(usual | options))
+
+
+ONE_TASK = ("--support", "images", "--model", "zoo.yaml:narrow", "--code", "tiny_models.py", "--workers", "1")
+
+
+def test_heads_inside_the_backbone_meet_the_same_tasks(workspace, monkeypatch):
+    monkeypatch.chdir(workspace)
+    common = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "episodes": 12, "sampler": SAMPLER}
+    inside = "tsa:steps=2,copa_tsa:steps=2,fine_tuning:steps=2"
+    result = package.run_episodes("images", heads=f"ncc,{inside}", workers=1, **common)
+    alone = package.run_episodes("images", heads="ncc", workers=1, **common)
+    assert result.record.head("ncc").accuracy == alone.record.head("ncc").accuracy
+    assert {row.title for row in result.record.heads} >= {"TSA", "CoPA + TSA", "Fine-tuning"}
+    several = package.run_episodes("images", heads=f"ncc,{inside}", workers=2, **common)
+    assert numbers(several.record) == numbers(result.record)
+
+
+def test_one_task_gives_what_predict_gives(workspace, run_once, monkeypatch):
+    done = run_once("fewshot", *ONE_TASK, "--query", "images", "--head", "copa:steps=5", out="run")
+    assert "copa:steps=5 adapted to" in " ".join(done.out.split())
+    assert "are in the support set, pixel by pixel" in " ".join(done.out.split())
+    record = PredictionRecord.model_validate_json((workspace / "run" / "report.json").read_bytes())
+    assert record.head == "copa:steps=5" and record.num_support == record.num_images == len(record.rows)
+    assert record.metrics and record.most_certain and record.temperature is None
+    table = (workspace / "run" / "predictions.csv").read_text().splitlines()
+    assert table[0].startswith("image,predicted,probability,decision") and len(table) == len(record.rows) + 1
+    html = (workspace / "run" / "report.html").read_text()
+    assert str(workspace) not in html and "--support images" in html
+    assert "too few to calibrate probabilities" in html
+    monkeypatch.chdir(workspace)
+    same = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1}
+    found = package.predict_from_support(support="images", query="images", head="copa:steps=5", **same)
+    assert [row.probabilities for row in found.record.rows] == [row.probabilities for row in record.rows]
+    data = package.open_dataset("images")
+    again = package.predict_from_support(
+        support=data, query=[data.read(row) for row in range(len(data))], head="copa:steps=5", **same
+    )
+    assert [row.decision for row in again.record.rows] == [row.decision for row in record.rows]
+    assert not again.record.metrics
+    inside = package.predict_from_support(support=data, query=data, head="tsa:steps=2", **same)
+    assert len(inside.to_frame()) == len(data)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (("fewshot", "--support", "images", "--model", "zoo.yaml:narrow"), "there is no --query"),
+        (("fewshot", "images", *ONE_TASK, "--query", "images"), "cannot be used with DATA"),
+        (("fewshot", *ONE_TASK, "--query", "images", "--episodes", "3"), "cannot be used with --episodes"),
+        (("fewshot", "images", *FLAGS, "--head", "ncc"), "--head is for --support and --query"),
+        (("fewshot", *ONE_TASK, "--query", "images", "--head", "ncc,copa"), "One task has one head"),
+        (("fewshot", *ONE_TASK, "--query", "images", "--head", "meta_adapter"), "has to learn on base classes"),
+        (("fewshot", *FLAGS), "Name the images that tasks are drawn from"),
+        (("fewshot", *ONE_TASK, "--query", "nowhere"), "nowhere"),
+    ],
+)
+def test_one_task_that_cannot_be(workspace, crossgraft, typed, said):
+    done = crossgraft(*typed)
+    assert done.code == 2 and said in " ".join(done.err.split())

@@ -82,6 +82,9 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
                 arguments += ["--seeds", "2"]  # the last one counts
             if not SEVERAL_TRAININGS.isdisjoint(arguments):
                 arguments += ["--model", "weights/smallest.safetensors"]
+        if arguments[0] == "fewshot":
+            arguments += ["--workers", "1", "--image-size", "32", "--weights-dir", "weights"]
+            arguments += [] if "--support" in arguments else ["--episodes", "3"]
         if arguments[0] == "demo":
             arguments += ["--fast"]
         code = main(arguments)

@@ -30,6 +30,7 @@ print([main(arguments) for arguments in json.loads(sys.argv[1])])
 QUIET = ("--quiet", "--workers", "1")
 TUNED = ("--model", "tiny_models:tiny", "--epochs", "1", "--device", "cpu")
 OWN = ("--code", "tiny_models.py")
+TINY_TASKS = ("--sampler", "n_way_k_shot:ways=2,shots=2,queries=2", "--episodes", "2")
 
 
 def run_offline(folder, *python):
@@ -70,6 +71,7 @@ def test_every_command_stays_at_home(workspace):
             ("split", "images", "--out", "split.json"),
             ("tune", "images", *TUNED, "--method", "linear", *QUIET, "--out", "l"),
             ("interpolate", "t", "images", "--linear", "l", "--alphas", "0,1", *OWN, *QUIET, "--out", "i"),
+            ("fewshot", "images", *TUNED[:2], *OWN, "--heads", "ncc", *TINY_TASKS, *QUIET, "--out", "e"),
             ("report", "r"),
             *(("list", kind) for kind in ("scores", "models", "methods", "results")),
             ("demo", "--fast", "--quiet", "--out", "d"),

@@ -12,12 +12,14 @@ from crossgraft.cli.output import print_json, show
 from crossgraft.errors import UsageError
 from crossgraft.options import (
     CompareOptions,
+    FewshotOptions,
     ListOptions,
     Published,
     PublishedOptions,
     RankOptions,
     ReportOptions,
     SplitOptions,
+    SupportOptions,
     TuneOptions,
     options_of,
 )
@@ -60,6 +62,30 @@ def tune(call: Call) -> int:
     if asked.get("layer_pca") is not None:
         raise UsageError("--layer-pca draws a layer in each way of --compare. Give --compare too, or leave it out.")
     return call.do("crossgraft.verbs.fine_tune:fine_tune", TuneOptions, data, named="tune", asked=asked)
+
+
+def fewshot(call: Call) -> int:
+    """``crossgraft fewshot``, of tasks drawn from images or of one support set."""
+    data, asked = call.inputs["data"], call.asked(SupportOptions)
+    if not {"support", "query"} & {*asked}:
+        if data is None:
+            raise UsageError(
+                "Name the images that tasks are drawn from, for example: crossgraft fewshot digits --model resnet18; or what to "
+                "learn and what to predict: --support DIR --query DIR."
+            )
+        if "head" in call.typed:
+            raise UsageError("--head is for --support and --query. Tasks drawn from images compare --heads.")
+        verb = "crossgraft.verbs.run_episodes:run_episodes"
+        return call.do(verb, FewshotOptions, data, named="fewshot")
+    surplus = {*call.typed} - {*options_of(SupportOptions), "json", "quiet", "debug", "config"}
+    if data is not None or surplus:
+        what = "DATA" if data is not None else "--" + min(surplus).replace("_", "-")
+        raise UsageError(f"--support and --query are one task; they cannot be used with {what}.")
+    for name in ("support", "query", "model"):
+        if name not in asked:
+            raise UsageError(f"One task needs --support, --query and --model; there is no --{name}.")
+    verb = "crossgraft.verbs.predict_from_support:predict_from_support"
+    return call.do(verb, SupportOptions, named="fewshot", about=str(asked["query"]), asked=asked)
 
 
 def report(call: Call) -> int:

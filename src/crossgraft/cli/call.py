@@ -88,7 +88,13 @@ class Call:
         return changed
 
     def do(
-        self, verb: str, kind: type[Options], *inputs: Any, named: str, asked: Mapping[str, Any] | None = None
+        self,
+        verb: str,
+        kind: type[Options],
+        *inputs: Any,
+        named: str,
+        about: str = "",
+        asked: Mapping[str, Any] | None = None,
     ) -> int:
         """Call a verb, show its result, and return the exit code.
 
@@ -97,6 +103,7 @@ class Call:
             kind: Its options.
             *inputs: Its inputs; the last one is in the name of a run directory that nobody named.
             named: The other part of that name.
+            about: What stands in the name for the last input of a verb that has none.
             asked: From ``asked``, of these options and perhaps others.
 
         Raises:
@@ -109,7 +116,7 @@ class Call:
         function = partial(getattr(importlib.import_module(module), name), *inputs, reporter=self.reporter)
         with typed_command():
             if issubclass(kind, Output):
-                result = in_own_directory(named, str(inputs[-1]) if inputs else "", values, function)
+                result = in_own_directory(named, str(inputs[-1]) if inputs else about, values, function)
             else:
                 result = function(**values)
         self.show(result)

@@ -25,6 +25,7 @@ from crossgraft.options import (
     RankOptions,
     ReportOptions,
     SplitOptions,
+    SupportOptions,
     Terminal,
     TuneOptions,
 )
@@ -104,13 +105,14 @@ _ALL = (
     ),
     Command(
         "fewshot",
-        "Compare heads that learn from a handful of images, on the features of a frozen model.",
+        "Compare heads that learn from a handful of images, on a frozen model; or let one predict.",
         example="fewshot digits --model mobilenetv2_100 --heads ncc,copa,logistic",
-        inputs=(Input("data", _DATA),),
-        options=(FewshotOptions, Terminal),
-        verb="crossgraft.verbs.run_episodes:run_episodes",
+        inputs=(Input("data", _DATA, is_required=False),),
+        options=(FewshotOptions, SupportOptions, Terminal),
+        action=actions.fewshot,
         notes="Only training rows are read. Every head is adapted to the same few-shot tasks, and is compared with a baseline, "
-        "paired by task. Where there are groups, no patient is in the support set and among the queries.",
+        "paired by task. Where there are groups, no patient is in the support set and among the queries. With --support and "
+        "--query there is one task: --head learns from the one, and predicts the other, as predict does.",
     ),
     Command(
         "interpolate",

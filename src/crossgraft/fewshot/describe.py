@@ -64,10 +64,12 @@ def describe_sizes(table: EpisodeTable) -> list[SizeRow]:
     ]
 
 
+def cite(heads: Mapping[str, Any]) -> list[Reference]:
+    """The papers behind the heads."""
+    known = {type(head) for head in heads.values()} & {head for _, head in HEADS}
+    return [Reference(key=head.title, text=f"{head.reference}.") for head in sorted(known, key=lambda each: each.title)]
+
+
 def cite_heads(heads: Mapping[str, Any], sampler: Any) -> list[Reference]:
     """The papers behind the heads and the episodes."""
-    known = {type(head) for head in heads.values()} & {head for _, head in HEADS}
-    named = [
-        Reference(key=head.title, text=f"{head.reference}.") for head in sorted(known, key=lambda each: each.title)
-    ]
-    return [*named, Reference(key=sampler.title, text=f"{sampler.reference}."), _LEADERBOARD]
+    return [*cite(heads), Reference(key=sampler.title, text=f"{sampler.reference}."), _LEADERBOARD]

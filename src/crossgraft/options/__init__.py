@@ -13,6 +13,7 @@ from crossgraft.options.checking import CheckOptions as CheckOptions
 from crossgraft.options.comparing import CompareOptions as CompareOptions
 from crossgraft.options.exporting import ExportOptions as ExportOptions
 from crossgraft.options.fewshot import FewshotOptions as FewshotOptions
+from crossgraft.options.fewshot import SupportOptions as SupportOptions
 from crossgraft.options.interpolating import InterpolateOptions as InterpolateOptions
 from crossgraft.options.predicting import PredictOptions as PredictOptions
 from crossgraft.options.ranking import Published as Published

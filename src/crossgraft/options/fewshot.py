@@ -10,6 +10,7 @@ from crossgraft.options._objects import ModelSpec
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
 from crossgraft.options.models import CodeOptions, Download, InputSize, Weights
+from crossgraft.options.predicting import ImageOptions
 from crossgraft.options.ranking import Extraction
 from crossgraft.options.running import Cache, Device, Output, Page, Seed, Strictness, Workers
 
@@ -67,3 +68,26 @@ class FewshotOptions(
     """Options of ``run_episodes``."""
 
     fold: int = option("Index of the fold that is held out, from 0.", default=0)
+
+
+@options
+class SupportSet(Options):
+    """What is learned, and from which images."""
+
+    group: ClassVar[str] = "Model and heads"
+
+    support: Any = option("Labelled images to learn from: folder, table, .npz file …", is_path=True, is_common=True)
+    query: Any = option("Images to predict, with or without labels.", is_path=True, is_common=True)
+    model: str | Path | ModelSpec = option(
+        "Name, checkpoint, zoo.yaml:NAME or package.module:factory of the frozen backbone.", is_common=True
+    )
+    head: Any = option(
+        "Head that learns, perhaps with options: copa:learning_rate=0.005.", default="copa", is_common=True
+    )
+
+
+@options
+class SupportOptions(
+    Output, Cache, Extraction, Workers, Device, Seed, Page, InputSize, CodeOptions, Weights, ImageOptions, SupportSet
+):
+    """Options of ``predict_from_support``."""

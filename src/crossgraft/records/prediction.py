@@ -33,13 +33,19 @@ class PredictionRow(Record):
 
 
 class PredictionRecord(Record):
-    """Everything that ``crossgraft predict`` found; ``report.json`` is this record."""
+    """Everything that ``crossgraft predict``, or ``fewshot`` of a support set, found; ``report.json`` is this record."""
 
     schema_version: int = SCHEMA_VERSION
     kind: Literal["prediction"] = "prediction"
     model: TunedModelRecord
-    model_trained_on: str = Field(description="Name of the data that the model was fine-tuned on.")
+    model_trained_on: str = Field(
+        description="Name of the data that the model was fine-tuned on, or that the head learned from."
+    )
     model_fingerprint: str = Field(description="Of the fine-tuned weights.")
+    head: str | None = Field(
+        default=None, description="Few-shot head, as it is written, on the frozen model; None: a fine-tuned model."
+    )
+    num_support: int | None = Field(default=None, description="Labelled images that the head learned from.")
     task: RecordedTask
     class_names: list[str]
     data_name: str

@@ -122,7 +122,8 @@ class TypedCommand:
         """The line of this command with ``flags`` more, into a run directory of its own."""
         left_out = {*_OF_THE_RUN, *without, *(name for name, _ in flags)}
         kept = [flag for flag in self.flags if flag[0] not in left_out]
-        return _line(self.verb, self.inputs or (DATA,), [*kept, *flags])
+        inputs = self.inputs if self.inputs or self.has("--support") else (DATA,)
+        return _line(self.verb, inputs, [*kept, *flags])
 
     def model_called(self, name: str) -> str:
         """How ``--model`` names one of the models that ``--models`` has named, where need be as an entry of a zoo file."""

@@ -10,10 +10,10 @@ from jaxtyping import Float, Shaped
 from crossgraft.data.rows import ImageRows
 from crossgraft.metrics import evaluate_predictions
 from crossgraft.progress import Reporter
-from crossgraft.records import MetricRecord, SavedModelRecord
+from crossgraft.records import MetricRecord
 from crossgraft.tasks import recorded_task, task_of
 from crossgraft.tune.measuring.metric_records import metric_records
-from crossgraft.tune.saving.inference import in_words, thresholds_of
+from crossgraft.tune.saving.inference import Answering, in_words, thresholds_of
 from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.types import Targets
 from crossgraft.words.formatting import counted, joined
@@ -36,17 +36,23 @@ class KnownTargets(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def true_classes(images: ImageRows, model: SavedModel, reporter: Reporter) -> KnownTargets:
-    """The labels of ``images`` as classes of the model, found by their names."""
-    facts = model.facts
+def true_classes(images: ImageRows, facts: Answering, reporter: Reporter, *, seen_before: str | None) -> KnownTargets:
+    """The labels of ``images`` as classes of the model, found by their names.
+
+    Args:
+        images: Images, perhaps with labels.
+        facts: What is known of the model.
+        reporter: Reporter of what the user should know.
+        seen_before: How many of the images the model has learned from, in words; None: none.
+    """
     if images.targets is None:
         return KnownTargets()
     find = _classes if recorded_task(facts).partitions else _labels
     found = find(images, images.targets, facts)
     warnings = list(found.warnings)
-    if found.targets is not None and (which := _seen_before(images, model)) is not None:
+    if found.targets is not None and seen_before is not None:
         warnings.append(
-            f"{which}, so the metrics are too high. Predict images that had no part in it (for data "
+            f"{seen_before}, so the metrics are too high. Predict images that had no part in it (for data "
             "with splits: --use-split test)."
         )
     for warning in warnings:
@@ -54,7 +60,7 @@ def true_classes(images: ImageRows, model: SavedModel, reporter: Reporter) -> Kn
     return found._replace(warnings=tuple(warnings))
 
 
-def _seen_before(images: ImageRows, model: SavedModel) -> str | None:
+def seen_in_training(images: ImageRows, model: SavedModel) -> str | None:
     """How many of the images were seen; of the whole data set where the model was passed on without its run."""
     if model.known_images is None:
         same = images.fingerprint == model.facts.trained_on.fingerprint
@@ -67,7 +73,7 @@ def _seen_before(images: ImageRows, model: SavedModel) -> str | None:
     )
 
 
-def _classes(images: ImageRows, targets: Targets, facts: SavedModelRecord) -> KnownTargets:
+def _classes(images: ImageRows, targets: Targets, facts: Answering) -> KnownTargets:
     if not task_of(targets).partitions:
         return KnownTargets(
             warnings=("The data have several labels per image and the model gives one, so nothing is measured.",)
@@ -89,7 +95,7 @@ def _classes(images: ImageRows, targets: Targets, facts: SavedModelRecord) -> Kn
     return KnownTargets(mapped, names, (warning,))
 
 
-def _labels(images: ImageRows, targets: Targets, facts: SavedModelRecord) -> KnownTargets:
+def _labels(images: ImageRows, targets: Targets, facts: Answering) -> KnownTargets:
     missing = [name for name in facts.class_names if name not in images.class_names]
     if missing or task_of(targets).partitions:
         what = f"no labels {joined(missing)}" if missing else "one class per image"
@@ -102,7 +108,7 @@ def _labels(images: ImageRows, targets: Targets, facts: SavedModelRecord) -> Kno
 def measure(
     probabilities: Float[np.ndarray, "num_images num_outputs"],
     known: KnownTargets,
-    facts: SavedModelRecord,
+    facts: Answering,
     groups: Shaped[np.ndarray, " num_images"] | None,
 ) -> list[MetricRecord]:
     """Every metric with its interval on the images whose true class the model has; empty where none is known."""

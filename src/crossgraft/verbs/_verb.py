@@ -96,7 +96,10 @@ class Run:
 
 
 class Decorator(Protocol[P, AnyOptions]):
-    """Takes functions of one or two inputs."""
+    """Takes functions of up to two inputs."""
+
+    @overload
+    def __call__(self, function: Callable[[AnyOptions, Run], R], /) -> Callable[P, R]: ...
 
     @overload
     def __call__(self, function: Callable[[D, AnyOptions, Run], R], /) -> Callable[Concatenate[D, P], R]: ...

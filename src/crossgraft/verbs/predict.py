@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -14,23 +13,21 @@ from crossgraft.compute import available_cores, limit_threads, reuse_freed_memor
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.listing import given_kind, location_text
 from crossgraft.data.rows import ImageRows
-from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.data.unlabelled import images_of_arrays, open_images
 from crossgraft.errors import UsageError
 from crossgraft.options import PredictOptions, configuration, options_of
 from crossgraft.options.predicting import ImageOptions
 from crossgraft.progress import Reporter
-from crossgraft.records import PredictionRecord, PredictionRow, Thumbnail
-from crossgraft.runs import RunDirectory
+from crossgraft.records import PredictionRecord, PredictionRow
 from crossgraft.tasks import recorded_task
-from crossgraft.tune.known_targets import KnownTargets, measure, true_classes
+from crossgraft.tune.known_targets import KnownTargets, measure, seen_in_training, true_classes
 from crossgraft.tune.logits import BATCH_SIZE, compute_logits, foresee_logits
-from crossgraft.tune.predictions import UNREADABLE, Predictions
+from crossgraft.tune.predictions import Predictions
 from crossgraft.tune.result import FineTuningResult
-from crossgraft.tune.saving.inference import Answers, answer, in_words
+from crossgraft.tune.saving.inference import Answers, answer
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
+from crossgraft.verbs._predicted import Sums, finish, rows_of
 from crossgraft.verbs._verb import Run, verb
-from crossgraft.verbs.publish import publish
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,8 +35,6 @@ if TYPE_CHECKING:
 
     Files = str | Path | Sequence[str | Path] | pd.DataFrame
     Images = Files | Iterator[str | Path] | Dataset | Sequence[np.ndarray] | np.ndarray | Sequence[Picture]
-
-_SHOWN = 12  # images of each end in the report
 
 
 @verb("predict", PredictOptions)
@@ -89,15 +84,15 @@ def predict(
         ) as directory:
             opened = _open(images, model, options, num_threads=threads, reporter=reporter)
             readable = opened.readable()
-            known = true_classes(readable, model, reporter)
+            known = true_classes(readable, model.facts, reporter, seen_before=seen_in_training(readable, model))
             foresee_logits(model.classifier, readable, batch_size=size, reporter=reporter)
             start = time.perf_counter()
             logits = compute_logits(model.classifier, readable, batch_size=size, reporter=reporter)
             seconds = time.perf_counter() - start
             answers = answer(model.facts, logits)
-            rows = _rows(opened, logits, answers, known)
+            rows = rows_of(opened, logits, answers, known)
             record = _record(model, opened, rows, known, answers, seconds)
-            return _finish(
+            return finish(
                 record, opened, directory, reporter, no_images=options.no_images, show_names=options.show_names
             )
 
@@ -131,36 +126,6 @@ def _open(
     return images if isinstance(images, Dataset) else images_of_arrays(cast("Sequence[np.ndarray]", images))
 
 
-def _rows(images: ImageRows, logits: np.ndarray, answers: Answers, known: KnownTargets) -> list[PredictionRow]:
-    """One row per image that was listed, in the order of the data; unreadable ones say why."""
-    rows = [
-        PredictionRow(
-            row=number + 1,
-            name=images.image_name(number),
-            predicted=[],
-            decision=UNREADABLE,
-            probabilities=[],
-            certainty=None,
-            reason=reason,
-        )
-        for number, reason in images.unreadable.items()
-    ]
-    rows += [
-        PredictionRow(
-            row=int(number) + 1,
-            name=images.image_name(int(number)),
-            predicted=answers.decisions[index],
-            decision=in_words(answers.decisions[index]),
-            probabilities=answers.probabilities[index].tolist(),
-            logits=logits[index].tolist(),
-            certainty=float(answers.certainty[index]),
-            target=known.names[index] if known.names else None,
-        )
-        for index, number in enumerate(images.readable_rows)
-    ]
-    return sorted(rows, key=lambda row: row.row)
-
-
 def _record(
     model: SavedModel,
     images: ImageRows,
@@ -170,9 +135,6 @@ def _record(
     seconds: float,
 ) -> PredictionRecord:
     facts = model.facts
-    decided = [name for row in rows if row.probabilities for name in row.predicted or [row.decision]]
-    names = dict.fromkeys([*facts.class_names, *decided])
-    numbers = images.readable_rows[np.argsort(-answers.certainty, kind="stable")] + 1
     return PredictionRecord(
         model=facts.model,
         model_trained_on=facts.trained_on.name,
@@ -185,9 +147,7 @@ def _record(
         temperature=facts.temperature,
         thresholds=facts.thresholds,
         rows=rows,
-        predicted_counts={name: decided.count(name) for name in names},
-        most_certain=numbers[:_SHOWN].tolist(),
-        least_certain=numbers[::-1][:_SHOWN].tolist(),
+        **Sums.of(images, rows, answers, facts.class_names)._asdict(),
         metrics=measure(answers.probabilities, known, facts, images.readable().groups),
         training_metrics=facts.metrics,
         images_per_second=len(images.readable_rows) / max(seconds, 1e-9),
@@ -196,37 +156,3 @@ def _record(
         notes=list(images.reading),
         references=facts.references,
     )
-
-
-def _finish(
-    record: PredictionRecord,
-    images: ImageRows,
-    run: RunDirectory | None,
-    reporter: Reporter,
-    *,
-    no_images: bool,
-    show_names: bool,
-) -> Predictions:
-    names = [row.name or str(row.row) for row in record.rows]
-    if not show_names:
-        record = record.model_copy(update={"rows": [row.model_copy(update={"name": None}) for row in record.rows]})
-    predictions = Predictions(record, names=names)
-    if run is None:
-        return predictions
-    # The same folder is predicted again when images were added, so another fingerprint is no reason to refuse the run.
-    data_fingerprint = images.readable().fingerprint
-    run.update(data_fingerprint=data_fingerprint, weights_fingerprints={record.model.name: record.model_fingerprint})
-    page = publish(
-        run,
-        record,
-        reporter,
-        tables={"predictions.csv": predictions.to_frame()},
-        thumbnails=lambda: [] if no_images else _thumbnails(record, images),
-    )
-    return replace(predictions, out=run.path, report=page)
-
-
-def _thumbnails(record: PredictionRecord, images: ImageRows) -> list[Thumbnail]:
-    """Thumbnails of the most and the least certain images, each under the number of its row."""
-    shown = dict.fromkeys([*record.most_certain, *record.least_certain])
-    return [Thumbnail(class_name=str(row), png_base64=thumbnail_png(images.read(row - 1))) for row in shown]

@@ -190,9 +190,21 @@ def test_layers_of_known_networks():
         find_layers(nn.Sequential(nn.BatchNorm2d(3)), "auto", "residual")
 
 
-def test_a_layer_whose_output_has_another_size_is_refused():
-    with pytest.raises(UsageError, match="TSA cannot adapt 0: its output is smaller"):
-        TaskSpecificAdapter.make(nn.Conv2d(3, 3, 3), {}, name="0")
+def test_a_convolution_that_does_not_pad_takes_the_middles():
+    host = nn.Conv2d(2, 2, 3)
+    network, x = nn.Sequential(host), torch.randn(1, 2, 7, 8)
+    plain = host(x)
+    adapter = make_adapter(network, AdapterRecipe("tsa", "0", {}))
+    adapter.draw(torch.Generator())
+    insert_adapter(host, adapter)
+    torch.testing.assert_close(host(x), plain + 1e-4 * x[:, :, 1:-1, 1:-1])
+
+
+def test_a_layer_without_a_place_for_it_is_refused():
+    with pytest.raises(UsageError, match="TSA cannot adapt 0: its kernel has no middle"):
+        TaskSpecificAdapter.make(nn.Conv2d(3, 3, 2), {}, name="0")
+    with pytest.raises(UsageError, match="its output is larger"):
+        TaskSpecificAdapter.make(nn.Conv2d(3, 3, 3, padding=2), {}, name="0")
     with pytest.raises(UsageError, match="a LayerNorm"):
         TaskSpecificAdapter.make(nn.LayerNorm(3), {}, name="0")
     with pytest.raises(UnknownNameError, match="connection of tsa"):

@@ -32,13 +32,19 @@ def why_no_tsa(layer: nn.Module, connection: str = "residual") -> str | None:
         return None
     if not isinstance(layer, nn.Conv2d):
         return f"it is a {type(layer).__name__}, neither linear nor a convolution of images"
-    if connection == "serial" or isinstance(layer, Conv2dSame):
+    if connection == "serial" or _crop(layer) is not None:
         return None
+    return "its kernel has no middle, or its output is larger than its input, so that α x has no place there"
+
+
+def _crop(layer: nn.Conv2d) -> tuple[int, int] | None:
+    """Rows and columns at each edge of the input that are the middle of no output; None where outputs have no middle."""
+    if isinstance(layer, Conv2dSame) or layer.padding == "same":
+        return 0, 0
+    padding = (0, 0) if isinstance(layer.padding, str) else layer.padding
     reach = [d * (k - 1) for d, k in zip(layer.dilation, layer.kernel_size, strict=True)]
-    padded = layer.padding == "same" or (
-        not isinstance(layer.padding, str) and [2 * int(p) for p in layer.padding] == reach
-    )
-    return None if padded else "its output is smaller than its stride says, so that α x has another size"
+    rows, columns = (r // 2 - int(p) for r, p in zip(reach, padding, strict=True))
+    return (rows, columns) if min(rows, columns) >= 0 and not any(r % 2 for r in reach) else None
 
 
 class TaskSpecificAdapter(Adapter):
@@ -66,6 +72,7 @@ class TaskSpecificAdapter(Adapter):
         inputs = outputs if connection == "serial" else inputs
         strides = host.stride if isinstance(host, nn.Conv2d) and connection == "residual" else (1, 1)
         self.stride = cast("tuple[int, int]", strides)
+        self.crop = (_crop(host) if isinstance(host, nn.Conv2d) and connection == "residual" else None) or (0, 0)
         # a vector cannot change the number of channels or positions; the authors take a matrix there
         self.is_vector = form == "vector" and inputs == outputs and self.stride == (1, 1)
         ones = (1, 1) if isinstance(host, nn.Conv2d) else ()
@@ -125,8 +132,13 @@ class TaskSpecificAdapter(Adapter):
         if not self.is_on:
             return output
         if self.bias is None:
-            return output + self._map(inputs[0])  # h(x) + α x
+            return output + self._map(self._middles(inputs[0]))  # h(x) + α x
         return self._map(output) + self.bias  # α h(x) + b
+
+    def _middles(self, x: Tensor) -> Tensor:
+        """Inputs in the middle of what the convolution looks at: all of them where it pads, fewer where it does not."""
+        rows, columns = self.crop
+        return x[..., rows : x.shape[-2] - rows, columns : x.shape[-1] - columns] if rows or columns else x
 
     def _map(self, x: Tensor) -> Tensor:
         if self.is_vector:

@@ -36,12 +36,18 @@ def prediction_heading(source: Source[PredictionRecord]) -> Heading:
     record = source.record
     images, classes = counted(record.num_images, "image"), joined(record.class_names)
     calibrated = "calibrated" if record.temperature is not None else "probabilities not calibrated"
-    summary = f"{images} · {record.model.name}, fine-tuned on {record.model_trained_on} · {classes} · {calibrated}"
+    summary = f"{images} · {record.model.name}, {_learned(record)} · {classes} · {calibrated}"
     return Heading(
         title=f"Predictions for {record.data_name}",
         summary=summary,
         advice=in_one_line(_answer(record), caveats_of(source, PREDICTION_CAVEATS)),
     )
+
+
+def _learned(record: PredictionRecord) -> str:
+    if record.head is None:
+        return f"fine-tuned on {record.model_trained_on}"
+    return f"{record.head} adapted to {counted(record.num_support or 0, 'image')} of {record.model_trained_on}"
 
 
 def prediction_verdict_section(source: Source[PredictionRecord]) -> Section:
@@ -224,7 +230,7 @@ def model_section(source: Source[PredictionRecord]) -> Section:
     record = source.record
     model = record.model
     facts = [
-        ("Model", f"{model.name}: {model.architecture} ({model.source}), fine-tuned on {record.model_trained_on}"),
+        ("Model", f"{model.name}: {model.architecture} ({model.source}), {_learned(record)}"),
         ("Licence of the pretrained weights", model.licence or "not stated"),
         ("Images become", model.preprocessing.description),
         ("Temperature", "none" if record.temperature is None else f"{record.temperature:.3g}"),

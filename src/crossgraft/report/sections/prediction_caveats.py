@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from crossgraft.options import ExportOptions, PredictOptions
+from crossgraft.options import ExportOptions, FewshotOptions, PredictOptions
 from crossgraft.options.models import CodeOptions
 from crossgraft.records import PredictionRecord
 from crossgraft.report.sections._verdict import Caveat, CaveatOf, Following
 from crossgraft.report.source import Source
-from crossgraft.runs.typed_command import RUN, TypedCommand
+from crossgraft.runs.typed_command import DATA, RUN, TypedCommand
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import counted
 from crossgraft.words.metric_words import guessing, metric_in_words, overall
@@ -77,19 +77,45 @@ def _other_images(_: Source[PredictionRecord]) -> Caveat | None:
     return Caveat(OTHER_IMAGES)
 
 
-PREDICTION_CAVEATS: tuple[CaveatOf[PredictionRecord], ...] = (_warned, _not_measured, _unreadable, _other_images)
+def _few_images(source: Source[PredictionRecord]) -> Caveat | None:
+    """What a handful of images is too few for."""
+    record = source.record
+    if record.head is None:
+        return None
+    images = counted(record.num_support or 0, "image")
+    return Caveat(
+        f"The head learned from {images}: too few to calibrate probabilities, which say an order and no risk."
+    )
+
+
+PREDICTION_CAVEATS: tuple[CaveatOf[PredictionRecord], ...] = (
+    *(_warned, _not_measured, _unreadable),
+    *(_few_images, _other_images),
+)
 """The most severe first, in the order of ``sections._verdict``."""
 
 
 def after_prediction(source: Source[PredictionRecord]) -> Following:
-    """To hand the model on."""
+    """To hand the model on, or to measure the head on many tasks."""
     typed = source.typed
+    if source.record.head is not None:
+        heads = ("--heads", f"{source.record.head},ncc,logistic")
+        line = typed.then(
+            "fewshot", typed.value("--support") or DATA, options=FewshotOptions, flags=[heads, *_model(typed)]
+        )
+        return Following(line, "to measure such heads on many tasks drawn from labelled images, if there are more")
     return Following(
         typed.then("export", _run(typed), options=ExportOptions), "to hand the model on without crossgraft"
     )
 
 
+def _model(typed: TypedCommand) -> list[tuple[str, str | None]]:
+    return [("--model", typed.value("--model"))]
+
+
 def _of_others(typed: TypedCommand, images: str = "OTHER_IMAGES") -> str:
+    if typed.has("--support"):
+        return typed.again(("--query", images))
     return typed.then("predict", _run(typed), images, options=PredictOptions, carried=[CodeOptions])
 
 

@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Float64
 
-from crossgraft.records import SavedModelRecord
+from crossgraft.records import SavedModelRecord, ThresholdRecord
 from crossgraft.tasks import DEFAULT_THRESHOLD, recorded_task
 from crossgraft.tune.predictions import NO_LABEL
+from crossgraft.types import RecordedTask
+
+
+@runtime_checkable
+class Answering(Protocol):
+    """What a record says of a model, or of a head, that gives answers."""
+
+    @property
+    def task(self) -> RecordedTask:
+        """The recorded name."""
+        ...
+
+    @property
+    def class_names(self) -> list[str]:
+        """In the order of the outputs."""
+        ...
+
+    @property
+    def thresholds(self) -> list[ThresholdRecord]:
+        """Empty: the most probable class is decided for."""
+        ...
 
 
 class Answers(NamedTuple):
@@ -37,7 +58,7 @@ def answer(facts: SavedModelRecord, logits: Float[np.ndarray, "num_images num_ou
     return Answers(probabilities, decisions, task.certainty(probabilities))
 
 
-def named_thresholds(facts: SavedModelRecord) -> dict[str, float]:
+def named_thresholds(facts: Answering) -> dict[str, float]:
     """Class or label → threshold it is decided by; empty where the default rule of the task is meant."""
     known = {row.class_name: row.threshold for row in facts.thresholds if row.threshold is not None}
     columns = recorded_task(facts).threshold_columns(len(facts.class_names))
@@ -45,7 +66,7 @@ def named_thresholds(facts: SavedModelRecord) -> dict[str, float]:
     return {name: known.get(name, DEFAULT_THRESHOLD) for name in asked}
 
 
-def thresholds_of(facts: SavedModelRecord) -> Sequence[float] | None:
+def thresholds_of(facts: Answering) -> Sequence[float] | None:
     """As ``decide`` takes them; None where the default rule of the task is meant."""
     return list(named_thresholds(facts).values()) or None
 

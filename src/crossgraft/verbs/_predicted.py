@@ -1,0 +1,110 @@
+"""What predictions of a fine-tuned model and of a few-shot head have in common: rows, counts, table and page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from crossgraft.data.rows import ImageRows
+from crossgraft.data.thumbnails import thumbnail_png
+from crossgraft.progress import Reporter
+from crossgraft.records import PredictionRecord, PredictionRow, Thumbnail
+from crossgraft.runs import RunDirectory
+from crossgraft.tune.known_targets import KnownTargets
+from crossgraft.tune.predictions import UNREADABLE, Predictions
+from crossgraft.tune.saving.inference import Answers, in_words
+from crossgraft.verbs.publish import publish
+
+_SHOWN = 12  # images of each end in the report
+
+
+def rows_of(images: ImageRows, logits: np.ndarray, answers: Answers, known: KnownTargets) -> list[PredictionRow]:
+    """One row per image that was listed, in the order of the data; unreadable ones say why."""
+    rows = [
+        PredictionRow(
+            row=number + 1,
+            name=images.image_name(number),
+            predicted=[],
+            decision=UNREADABLE,
+            probabilities=[],
+            certainty=None,
+            reason=reason,
+        )
+        for number, reason in images.unreadable.items()
+    ]
+    rows += [
+        PredictionRow(
+            row=int(number) + 1,
+            name=images.image_name(int(number)),
+            predicted=answers.decisions[index],
+            decision=in_words(answers.decisions[index]),
+            probabilities=answers.probabilities[index].tolist(),
+            logits=logits[index].tolist(),
+            certainty=float(answers.certainty[index]),
+            target=known.names[index] if known.names else None,
+        )
+        for index, number in enumerate(images.readable_rows)
+    ]
+    return sorted(rows, key=lambda row: row.row)
+
+
+class Sums(NamedTuple):
+    """What a record of predictions says of all of them.
+
+    Attributes:
+        predicted_counts: Images of each predicted class.
+        most_certain: Numbers of images, the most certain first.
+        least_certain: Numbers of images, the least certain first.
+    """
+
+    predicted_counts: dict[str, int]
+    most_certain: list[int]
+    least_certain: list[int]
+
+    @classmethod
+    def of(cls, images: ImageRows, rows: list[PredictionRow], answers: Answers, class_names: list[str]) -> Sums:
+        """Counted and sorted."""
+        decided = [name for row in rows if row.probabilities for name in row.predicted or [row.decision]]
+        numbers = images.readable_rows[np.argsort(-answers.certainty, kind="stable")] + 1
+        return cls(
+            {name: decided.count(name) for name in dict.fromkeys([*class_names, *decided])},
+            numbers[:_SHOWN].tolist(),
+            numbers[::-1][:_SHOWN].tolist(),
+        )
+
+
+def finish(
+    record: PredictionRecord,
+    images: ImageRows,
+    run: RunDirectory | None,
+    reporter: Reporter,
+    *,
+    no_images: bool,
+    show_names: bool,
+) -> Predictions:
+    """The predictions; in a run directory also the table and the page."""
+    names = [row.name or str(row.row) for row in record.rows]
+    if not show_names:
+        record = record.model_copy(update={"rows": [row.model_copy(update={"name": None}) for row in record.rows]})
+    predictions = Predictions(record, names=names)
+    if run is None:
+        return predictions
+    # The same folder is predicted again when images were added, so another fingerprint is no reason to refuse the run.
+    data_fingerprint = images.readable().fingerprint
+    run.update(data_fingerprint=data_fingerprint, weights_fingerprints={record.model.name: record.model_fingerprint})
+    page = publish(
+        run,
+        record,
+        reporter,
+        tables={"predictions.csv": predictions.to_frame()},
+        thumbnails=lambda: [] if no_images else _thumbnails(record, images),
+    )
+    return replace(predictions, out=run.path, report=page)
+
+
+def _thumbnails(record: PredictionRecord, images: ImageRows) -> list[Thumbnail]:
+    """Thumbnails of the most and the least certain images, each under the number of its row."""
+    shown = dict.fromkeys([*record.most_certain, *record.least_certain])
+    return [Thumbnail(class_name=str(row), png_base64=thumbnail_png(images.read(row - 1))) for row in shown]

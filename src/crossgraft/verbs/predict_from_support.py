@@ -1,0 +1,235 @@
+"""``predict_from_support``: a head learns classes from a few labelled images, and predicts others."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
+from crossgraft.data import Dataset, open_dataset
+from crossgraft.data.listing import given_kind
+from crossgraft.data.rows import ImageRows
+from crossgraft.data.unlabelled import images_of_arrays, open_images
+from crossgraft.errors import UsageError
+from crossgraft.features import extract_features
+from crossgraft.fewshot.choice import choose_heads
+from crossgraft.fewshot.describe import cite
+from crossgraft.fewshot.images import PreparedImages
+from crossgraft.models import Backbone, load_backbone, read_zoo
+from crossgraft.options import SupportOptions, configuration, narrowed, options_of
+from crossgraft.options.data import SourceOptions, Unreadable
+from crossgraft.options.predicting import ImageOptions
+from crossgraft.progress import Reporter
+from crossgraft.rank.describe import describe_preprocessing
+from crossgraft.records import PredictionRecord, TunedModelRecord
+from crossgraft.tasks import recorded_task
+from crossgraft.tune.known_targets import measure, true_classes
+from crossgraft.tune.predictions import Predictions
+from crossgraft.tune.saving.inference import Answers
+from crossgraft.verbs._predicted import Sums, finish, rows_of
+from crossgraft.verbs._verb import Run, verb
+from crossgraft.words.formatting import counted
+
+
+@verb("fewshot", SupportOptions)
+def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
+    """Learn classes from a few labelled images with a few-shot head, and predict the class of others.
+
+    Probabilities are those of the head's softmax and not calibrated: a handful of images is too few for that. Where the true
+    classes of the queries are known, metrics with intervals are measured.
+
+    Args:
+        {options}
+
+    Returns:
+        The predictions, as of ``predict``; with ``out`` also ``predictions.csv``, ``report.html``, ``report.json`` and
+        ``run.json`` there.
+
+    Raises:
+        DataError: Something is wrong with the images or labels, or there are fewer than two classes.
+        UnreadableImageError: An image cannot be decoded, and ``skip_unreadable`` is off.
+        UsageError: An argument is wrong or contradicts another.
+        UnknownNameError: A name is not known, for example of the head.
+        MissingWeightsError: Weights are not on this machine.
+        RunDirectoryError: ``out`` is in use or holds another run.
+
+    Cost: one forward pass per image, then milliseconds to half a second for a head on features, and ``steps`` forward and
+    backward passes of the support set for one that trains inside the network.
+    """
+    reporter = call.reporter
+    name, head = _one_head(options.head)
+    (spec,) = _one_model(options, reporter)
+    device, threads = resolve_device(options.device), options.workers or available_cores()
+    resolved = {"model": spec.describe(), "head": name}
+    typed = {**configuration(options), **resolved, "model": getattr(options.model, "typed", str(options.model))}
+    with (
+        limit_threads(threads),
+        reuse_freed_memory(),
+        call.directory(_location(options.support), typed=typed, resolved=resolved, out=options.out) as directory,
+    ):
+        support = _open_support(options, reporter)
+        queries = _open_queries(options, support, reporter)
+        readable = queries.readable()
+        if directory:
+            directory.describe_machine(reporter, threads=threads, device=device)
+        backbone = load_backbone(
+            spec,
+            seed=options.seed,
+            device=device,
+            weights_dir=options.weights_dir,
+            allow_download=options.allow_download,
+            image_size=options.image_size,
+            resize_policy=options.resize_policy,
+        )
+        start = time.perf_counter()
+        probabilities, logits = _learn(head, support, readable, backbone, options, reporter)
+        seconds = time.perf_counter() - start
+        record = _bare_record(name, head, support, queries, backbone, seconds)
+        seen = _seen_before(support, readable)
+        known = true_classes(readable, record, reporter, seen_before=seen)
+        task = recorded_task(record)
+        decided = task.decide(probabilities, None)
+        answers = Answers(
+            probabilities, [task.names_of(row, record.class_names) for row in decided], task.certainty(probabilities)
+        )
+        rows = rows_of(queries, logits, answers, known)
+        complete = record.model_copy(
+            update={
+                **Sums.of(queries, rows, answers, record.class_names)._asdict(),
+                "rows": rows,
+                "metrics": measure(probabilities, known, record, readable.groups),
+                "warnings": list(known.warnings),
+            }
+        )
+        return finish(
+            complete, queries, directory, reporter, no_images=options.no_images, show_names=options.show_names
+        )
+
+
+def _one_head(named: Any) -> tuple[str, Any]:
+    """The head and how it is written.
+
+    Raises:
+        UsageError: There are several, or it needs classes to learn on first.
+    """
+    found = choose_heads(named if isinstance(named, str) else [named])
+    if len(found) > 1:
+        raise UsageError(f"One task has one head; {', '.join(found)} are {len(found)}. To compare heads, use --heads.")
+    ((name, head),) = found.items()
+    if hasattr(head, "meta_fit") and head.adapter_weights is None:
+        raise UsageError(f"{name} has to learn on base classes first, which one task has not. Choose another head.")
+    return name, head
+
+
+def _one_model(options: SupportOptions, reporter: Reporter) -> list[Any]:
+    models = [options.model] if not isinstance(options.model, Path) else str(options.model)
+    specs = read_zoo(models, weights_dir=options.weights_dir, allow_code=options.allow_code, reporter=reporter)
+    if len(specs) != 1:
+        raise UsageError(
+            f"fewshot takes one model; {options.model} names {len(specs)}. Name one, or use zoo.yaml:NAME."
+        )
+    return specs
+
+
+def _location(data: object) -> str:
+    if isinstance(data, str | Path):
+        return str(data)
+    return data.name if isinstance(data, Dataset) else given_kind(data) or "arrays"
+
+
+def _open_support(options: SupportOptions, reporter: Reporter) -> Dataset:
+    """Labelled images, one class each.
+
+    Raises:
+        UsageError: An image may have several labels.
+    """
+    opened: Any = options.support
+    if not isinstance(opened, Dataset):
+        how = {name: getattr(options, name) for kind in (SourceOptions, Unreadable) for name in options_of(kind)}
+        opened = open_dataset(opened, reporter=reporter, **how)
+    if not opened.task.partitions:
+        raise UsageError("A head needs one class per image, and the images of --support have several labels.")
+    return opened
+
+
+def _open_queries(options: SupportOptions, support: Dataset, reporter: Reporter) -> ImageRows:
+    images: Any = options.query
+    if isinstance(images, Dataset):
+        return images
+    if isinstance(images, str | Path) or given_kind(images) is not None:
+        image_options = narrowed(ImageOptions, options)
+        return open_images(images, image_options, known_classes=support.class_names, reporter=reporter)
+    return images_of_arrays(images)
+
+
+def _learn(
+    head: Any,
+    support: Dataset,
+    queries: ImageRows,
+    backbone: Backbone,
+    options: SupportOptions,
+    reporter: Reporter,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities and their logarithms for the queries; columns in the order of the classes of ``support``."""
+    fresh: Any = clone(head)
+    if getattr(fresh, "reads_images", False):
+        fresh.set_params(backbone=backbone)
+        sides = [
+            PreparedImages(images.read, backbone.preprocessing)(range(len(images))).numpy()
+            for images in (support, queries)
+        ]
+    else:
+        sides = [
+            extract_features(
+                images, backbone, cache_dir=options.cache_dir, batch_size=options.batch_size, reporter=reporter
+            ).features
+            for images in (support, queries)
+        ]
+    fresh.fit(sides[0], support.targets)
+    probabilities = np.asarray(fresh.predict_proba(sides[1]), dtype=np.float64)
+    return probabilities, np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
+
+
+def _seen_before(support: Dataset, queries: ImageRows) -> str | None:
+    known = set(support.image_digests)
+    number = sum(digest in known for digest in queries.image_digests)
+    return f"{number} of {counted(len(queries), 'image')} are in the support set, pixel by pixel" if number else None
+
+
+def _bare_record(
+    name: str, head: Any, support: Dataset, queries: ImageRows, backbone: Backbone, seconds: float
+) -> PredictionRecord:
+    """What is known before anything was decided."""
+    return PredictionRecord(
+        model=TunedModelRecord(
+            name=backbone.name,
+            architecture=backbone.architecture,
+            source=backbone.source,
+            family=backbone.family,
+            licence=backbone.licence,
+            num_parameters=backbone.num_parameters,
+            num_features=backbone.num_features,
+            num_outputs=len(support.class_names),
+            weights_fingerprint=backbone.weights_fingerprint,
+            preprocessing=describe_preprocessing(backbone.preprocessing),
+        ),
+        model_trained_on=support.name,
+        model_fingerprint=backbone.weights_fingerprint,
+        head=name,
+        num_support=len(support),
+        task="multi-class",
+        class_names=list(support.class_names),
+        data_name=queries.name,
+        num_images=len(queries.readable_rows),
+        num_unreadable=len(queries.unreadable),
+        temperature=None,
+        rows=[],
+        images_per_second=len(queries.readable_rows) / max(seconds, 1e-9),
+        seconds=seconds,
+        notes=list(queries.reading),
+        references=cite({name: head}),
+    )
