@@ -45,6 +45,7 @@ class EpisodeWork(Work[EpisodeTask, EpisodesPart]):
         sampler: Rule for the sizes of an episode.
         seed: Random seed of the episodes.
         groups: (n,) patients, or None.
+        superclasses: (n,) superclass of each row, or None.
         key: Hash of all of that.
     """
 
@@ -54,6 +55,7 @@ class EpisodeWork(Work[EpisodeTask, EpisodesPart]):
     sampler: Sampler
     seed: int
     groups: np.ndarray | None
+    superclasses: np.ndarray | None
     key: str
 
     def do(self, job: Job[EpisodeTask]) -> EpisodesPart:
@@ -66,6 +68,7 @@ class EpisodeWork(Work[EpisodeTask, EpisodesPart]):
             num_episodes=job.spec.span.size,
             seed=self.seed,
             groups=self.groups,
+            superclasses=self.superclasses,
             first_episode=job.spec.span.first,
             images=job.spec.images,
         )
@@ -84,7 +87,9 @@ class EpisodeWork(Work[EpisodeTask, EpisodesPart]):
         if images is None:
             return None
         rows = [
-            episode_of(self.labels, self.sampler, self.seed, number, groups=self.groups)
+            episode_of(
+                self.labels, self.sampler, self.seed, number, groups=self.groups, superclasses=self.superclasses
+            )
             for number in range(span.first, span.first + span.size)
         ]
         return images.of(np.unique(np.concatenate([side for each in rows for side in (each.support, each.query)])))

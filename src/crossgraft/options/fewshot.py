@@ -38,6 +38,9 @@ class EpisodeOptions(Options):
     baseline: str | None = option(
         "Head that the others are compared with.", default=None, default_text="logistic, or the first head"
     )
+    superclass_column: str | None = option(
+        "Column with the superclass of each class: an episode has classes of one.", default=None
+    )
     base_classes: Sequence[str] | None = option(
         "Classes that heads with meta_fit learn from; episodes are drawn from the others.", default=None
     )

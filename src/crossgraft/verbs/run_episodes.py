@@ -175,12 +175,14 @@ def _work(
     is_base = np.isin(labels, base)
     heads = {name: _ready(head, backbone, features[is_base], labels[is_base]) for name, head in chosen.heads.items()}
     groups = None if dataset.groups is None else dataset.groups[~is_base]
+    superclasses = _superclasses(dataset, options.superclass_column)
     facts = [
         __version__,
         dataset.fingerprint,
         dataset.class_names,
         hashlib.sha256(labels.tobytes()).hexdigest(),
         None if groups is None else hashlib.sha256(np.unique(groups, return_inverse=True)[1].tobytes()).hexdigest(),
+        None if superclasses is None else hashlib.sha256("\n".join(map(str, superclasses)).encode()).hexdigest(),
         backbone.weights_fingerprint,
         backbone.preprocessing.describe(),
         list(heads),
@@ -189,7 +191,23 @@ def _work(
         options.seed,
     ]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]
-    return EpisodeWork(features[~is_base], labels[~is_base], heads, chosen.sampler, options.seed, groups, key)
+    superclasses = None if superclasses is None else superclasses[~is_base]
+    return EpisodeWork(
+        features[~is_base], labels[~is_base], heads, chosen.sampler, options.seed, groups, superclasses, key
+    )
+
+
+def _superclasses(dataset: Dataset, column: str | None) -> np.ndarray | None:
+    """The column of the superclass of each row; None where none was asked for.
+
+    Raises:
+        UnknownNameError: There is no such column.
+    """
+    if column is None:
+        return None
+    if column not in dataset.attributes:
+        raise UnknownNameError("column of superclasses", column, dataset.attributes)
+    return dataset.attributes[column]
 
 
 def _ready(head: Any, backbone: Backbone, features: np.ndarray, labels: np.ndarray) -> Any:

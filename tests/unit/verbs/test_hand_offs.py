@@ -95,9 +95,12 @@ def test_every_public_name_takes_what_another_one_gives(data, ranking, tuned, fo
         data, model=ranking.best, heads="ncc,ridge", sampler="n_way_k_shot:ways=2,shots=2,queries=1", episodes=2, **FAST
     )
     assert list(episodes.to_frame()["head"]) and episodes.record.model.name == "narrow"
+    one_task = crossgraft.predict_from_support(support=data, query=data, model=ranking.best, head="ncc", **FAST)
+    assert one_task.record.class_names == list(data.class_names)
     assert [row.name for row in crossgraft.split_data(data).record.splits] == ["train", "val", "test"]
     used |= {
         "run_episodes",
+        "predict_from_support",
         "split_data",
         "compare_fine_tunings",
         "FineTuningComparison",

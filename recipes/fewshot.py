@@ -1,0 +1,236 @@
+"""Few-shot heads on real images: at which ways and shots each earns its cost; docs/results/fewshot.md.
+
+    python recipes/fewshot.py --data-dir datasets --weights-dir weights --out docs/results/fewshot.md
+    python recipes/fewshot.py --only busi --networks mobilenetv1_050 --kinds heads     # a piece
+    python recipes/fewshot.py --only none --out docs/results/fewshot.md                # the page alone
+    python recipes/fewshot.py --smoke                # an as-built network and noise; the numbers mean nothing
+
+The environment variable CROSSGRAFT_DATA may name a folder that holds both, ``datasets`` and ``weights``. Each piece (a set, a
+network, a rule for the episodes) ends as rows of ``--rows``, one table per set, and what is there is not done again, so the study
+can be done in pieces, and by two processes at once that work on different sets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from data_folders import add_folders, check_folders
+from fewshot_page import write_page
+from fewshot_sets import SETS, SMOKE_SETS, FewshotSet, Images
+from studies import EXAMPLES, short, smoke_specs
+
+from crossgraft.compute import limit_threads
+from crossgraft.features import extract_features
+from crossgraft.fewshot import EpisodeTable
+from crossgraft.fewshot.choice import choose_heads
+from crossgraft.fewshot.episodes import SAMPLERS
+from crossgraft.fewshot.images import PreparedImages
+from crossgraft.fewshot.parts import EpisodeWork, evaluate_in_parts
+from crossgraft.models import Backbone, ModelSpec, load_backbone, read_zoo
+from crossgraft.storage.atomic import write_atomically
+from crossgraft.tune.choice import choose
+
+ROWS = Path(__file__).parents[1] / "docs" / "results" / "fewshot"
+NETWORKS = {
+    "mobilenetv1_050 · ImageNet": "mobilenets.yaml",
+    "conv4 · miniImageNet, 5-shot": "small_networks.yaml",
+    "resnet20 · CIFAR-10": "small_networks.yaml",
+    "conv4 · Omniglot": "small_networks.yaml",
+}
+SEEN = "conv4 · Omniglot"
+"""Trained on Omniglot, and used there alone."""
+ON_FEATURES = (
+    "ncc,url,url:learning_rate=unseen,copa,copa:learning_rate=0.005,weight_decay=0,tip_adapter,logistic,ridge"
+)
+IN_BACKBONE = f"{ON_FEATURES},tsa,tsa:learning_rate=unseen,copa_tsa,fine_tuning"
+BASELINES = ("logistic", "ridge")
+HEADS, INSIDE = "heads", "inside"
+EPISODES = {HEADS: 600, INSIDE: 60}
+
+
+class Piece(NamedTuple):
+    """One network on one set under one rule."""
+
+    of: FewshotSet
+    spec: ModelSpec
+    kind: str
+    sampler: str
+
+
+@dataclass(frozen=True)
+class HeadResult:
+    """One head in one piece; half widths are of intervals of 95 %, differences are paired by episode."""
+
+    network: str
+    kind: str
+    sampler: str
+    head: str
+    episodes: int
+    ways: float
+    support: float
+    accuracy: float
+    half_width: float
+    less_logistic: float | None
+    less_logistic_half: float | None
+    less_ridge: float | None
+    less_ridge_half: float | None
+    milliseconds: float
+
+
+def main(command_line: Sequence[str] | None = None) -> None:
+    arguments = parse_arguments(command_line)
+    sets = SMOKE_SETS if arguments.smoke else SETS
+    if arguments.only != ["none"]:
+        with limit_threads(1):
+            for piece in pieces(sets, networks(arguments), arguments):
+                do(piece, arguments)
+    tables = {each.name: read_rows(arguments.rows, each.name) for each in sets}
+    if arguments.out is not None:
+        write_page(arguments.out, tables, {each.name: each.title for each in sets})
+    print(f"{sum(map(len, tables.values()))} rows are there")
+
+
+def networks(arguments: argparse.Namespace) -> list[ModelSpec]:
+    if arguments.smoke:
+        return smoke_specs()
+    wanted = arguments.networks or [name.partition(" ")[0] for name in NETWORKS]
+    found: list[ModelSpec] = []
+    for name, zoo in NETWORKS.items():
+        if name.partition(" ")[0] in wanted:
+            specs = read_zoo(EXAMPLES / zoo, weights_dir=arguments.weights_dir, allow_code=EXAMPLES)
+            found.append(next(spec for spec in specs if spec.name == name))
+    return found
+
+
+def pieces(sets: Sequence[FewshotSet], specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> Iterator[Piece]:
+    """All that is asked for: what is quick first."""
+    for kind in arguments.kinds:
+        for of in [each for each in sets if not arguments.only or each.name in arguments.only]:
+            for spec in specs:
+                if short(spec) in of.unfit or (spec.name == SEEN and of.name != "omniglot"):
+                    continue
+                rules = [f"n_way_k_shot:ways=5,shots={shots}" for shots in of.shots] + ["meta_dataset"]
+                for rule in [rules[1]] if kind == INSIDE else rules:
+                    yield Piece(of, spec, kind, rule)
+
+
+def do(piece: Piece, arguments: argparse.Namespace) -> None:
+    """Adapt the heads to all episodes, unless that was done."""
+    rows = read_rows(arguments.rows, piece.of.name)
+    key = (piece.spec.name, piece.kind, piece.sampler)
+    if any((row.network, row.kind, row.sampler) == key for row in rows):
+        return
+    start = time.perf_counter()
+    images = opened(piece.of, arguments.data_dir)
+    num_episodes = 3 if arguments.smoke else EPISODES[piece.kind]
+    table = evaluated(piece, images, loaded(piece.spec, arguments.weights_dir), num_episodes)
+    rows = [*read_rows(arguments.rows, piece.of.name), *results(piece, table)]
+    write_rows(arguments.rows, piece.of.name, rows)
+    print(f"{piece.of.name} {' '.join(key)}: {time.perf_counter() - start:.0f} s", flush=True)
+
+
+@cache
+def opened(of: FewshotSet, folder: Path) -> Images:
+    return of.opened(folder)
+
+
+def loaded(spec: ModelSpec, weights_dir: Path | None) -> Backbone:
+    return load_backbone(spec, weights_dir=weights_dir, image_size=32 if weights_dir is None else None)
+
+
+def evaluated(piece: Piece, images: Images, backbone: Backbone, num_episodes: int) -> EpisodeTable:
+    """Fewer ways than five where a set has fewer classes."""
+    dataset = images.dataset
+    ways = min(5, len(dataset.class_names))
+    rule = piece.sampler.replace("ways=5", f"ways={ways}").replace("meta_dataset", f"meta_dataset:min_ways={ways}")
+    heads = choose_heads(ON_FEATURES if piece.kind == HEADS else IN_BACKBONE)
+    for head in heads.values():
+        if getattr(head, "reads_images", False):
+            head.set_params(backbone=backbone)
+    work = EpisodeWork(
+        extract_features(dataset, backbone).features,
+        dataset.targets,
+        heads,
+        choose(SAMPLERS, rule),
+        0,
+        dataset.groups,
+        images.superclasses if piece.sampler == "meta_dataset" else None,
+        "",
+    )
+    pixels = PreparedImages(dataset.read, backbone.preprocessing) if piece.kind == INSIDE else None
+    return evaluate_in_parts(work, num_episodes, images=pixels, num_workers=1, run=None, told=lambda _: None)
+
+
+def results(piece: Piece, table: EpisodeTable) -> Iterator[HeadResult]:
+    for head, seconds in zip(table.heads, table.seconds, strict=True):
+        accuracy = table.accuracy(head)
+        less = {name: table.difference(head, name) if head != name else None for name in BASELINES}
+        yield HeadResult(
+            network=piece.spec.name,
+            kind=piece.kind,
+            sampler=piece.sampler,
+            head=head,
+            episodes=len(table.accuracies),
+            ways=round(float(table.num_ways.mean()), 2),
+            support=round(float(table.num_support.mean()), 2),
+            accuracy=round(accuracy.mean, 5),
+            half_width=round(accuracy.half_width, 5),
+            **{
+                f"less_{name}{suffix}": None if found is None else round(getattr(found, field), 5)
+                for name, found in less.items()
+                for suffix, field in (("", "mean"), ("_half", "half_width"))
+            },
+            milliseconds=round(1000 * float(seconds), 2),
+        )
+
+
+def read_rows(folder: Path, name: str) -> list[HeadResult]:
+    file = folder / f"{name}.csv"
+    if not file.is_file():
+        return []
+    with file.open(newline="", encoding="utf-8") as opened_file:
+        return [
+            HeadResult(**{each.name: _typed(row[each.name], str(each.type)) for each in fields(HeadResult)})
+            for row in csv.DictReader(opened_file)
+        ]
+
+
+def _typed(text: str, kind: str) -> object:
+    if kind == "str":
+        return text
+    return None if text == "" else (int(text) if kind == "int" else float(text))
+
+
+def write_rows(folder: Path, name: str, rows: Sequence[HeadResult]) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, [each.name for each in fields(HeadResult)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(row) for row in rows)
+    write_atomically(folder / f"{name}.csv", text.getvalue())
+
+
+def parse_arguments(command_line: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_folders(parser)
+    parser.add_argument("--rows", type=Path, default=ROWS, help="tables of what is done")
+    parser.add_argument("--out", type=Path, help="the page to write")
+    parser.add_argument("--only", nargs="+", choices=[*(s.name for s in SETS), "none"], help="these sets; none: the page")
+    parser.add_argument("--networks", nargs="+", choices=sorted({name.partition(" ")[0] for name in NETWORKS}))
+    parser.add_argument("--kinds", nargs="+", choices=[HEADS, INSIDE], default=[HEADS, INSIDE])
+    parser.add_argument("--smoke", action="store_true", help="an as-built network and noise; the numbers mean nothing")
+    parsed = parser.parse_args(command_line)
+    check_folders(parser, parsed)
+    return parsed
+
+
+if __name__ == "__main__":
+    main()
