@@ -87,9 +87,7 @@ class EpisodeWork(Work[EpisodeTask, EpisodesPart]):
         if images is None:
             return None
         rows = [
-            episode_of(
-                self.labels, self.sampler, self.seed, number, groups=self.groups, superclasses=self.superclasses
-            )
+            episode_of(self.labels, self.sampler, self.seed, number, groups=self.groups, superclasses=self.superclasses)
             for number in range(span.first, span.first + span.size)
         ]
         return images.of(np.unique(np.concatenate([side for each in rows for side in (each.support, each.query)])))

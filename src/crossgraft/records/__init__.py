@@ -26,8 +26,11 @@ from crossgraft.records.demo import (
 )
 from crossgraft.records.epochs import EpochRow
 from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
+from crossgraft.records.fewshot import BoundRecord as BoundRecord
+from crossgraft.records.fewshot import EpisodeLookRecord as EpisodeLookRecord
 from crossgraft.records.fewshot import EpisodesPart as EpisodesPart
 from crossgraft.records.fewshot import FewshotRecord as FewshotRecord
+from crossgraft.records.fewshot import HeadLookRecord as HeadLookRecord
 from crossgraft.records.fewshot import HeadRow as HeadRow
 from crossgraft.records.fewshot import SizeRow as SizeRow
 from crossgraft.records.gradients import BlockGradientRecord, GradientNormsRecord

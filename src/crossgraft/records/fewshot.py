@@ -39,6 +39,39 @@ class HeadRow(Record):
     warnings: dict[str, Count] = {}
 
 
+class BoundRecord(Record):
+    """An inequality of CoPA's paper with the numbers of one episode in it."""
+
+    name: str
+    lower: float
+    value: float
+    upper: float | None = Field(default=None, description="None: the theorem has none.")
+
+
+class HeadLookRecord(Record):
+    """What one head makes of the support set of one episode."""
+
+    head: str
+    shares: tuple[float, float] = Field(description="Of the variance of images and prototypes, along both axes.")
+    images: list[tuple[float, float]] = Field(description="Principal components of the unit vectors of images.")
+    prototypes: list[tuple[float, float]]
+    similarities: list[list[float]] = Field(description="Cosine of each image to each prototype.")
+    gap_by_instance: float
+    gap_by_class: float
+    shifts: list[float] = Field(description="Multiples of half of the gap that both clouds are moved apart by.")
+    losses: list[float] = Field(description="Symmetric cross-entropy after each shift.")
+    bounds: list[BoundRecord] = []
+
+
+class EpisodeLookRecord(Record):
+    """The support set of one episode, as the heads see it."""
+
+    number: Count
+    class_names: list[str]
+    classes: list[int] = Field(description="Place of the class of each image in class_names.")
+    heads: list[HeadLookRecord]
+
+
 class SizeRow(Record):
     """What the sampler drew: a size over the episodes."""
 
@@ -61,6 +94,7 @@ class FewshotRecord(Record):
     sampler_title: str
     num_episodes: Count
     sizes: list[SizeRow]
+    look: EpisodeLookRecord | None = Field(default=None, description="None: no head has images and prototypes.")
     groups_apart: bool = Field(description="Whether support and queries share no group.")
     base_classes: list[str] = []
     checks: list[CheckRecord]

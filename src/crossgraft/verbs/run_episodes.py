@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,17 +13,19 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from crossgraft.compute import available_cores, resolve_device
+from crossgraft.compute import available_cores, limit_threads, resolve_device
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.describe import describe_dataset, make_thumbnails
 from crossgraft.data.opening import open_divided
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.errors import CrossgraftWarning, UnknownNameError, UsageError
 from crossgraft.features import extract_features
 from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.describe import cite_heads, describe_heads, describe_sizes
 from crossgraft.fewshot.episodes import SAMPLERS, Sampler
+from crossgraft.fewshot.evaluate import episode_of
 from crossgraft.fewshot.images import PreparedImages
+from crossgraft.fewshot.look import look_at_episode
 from crossgraft.fewshot.parts import EpisodeWork, evaluate_in_parts
 from crossgraft.fewshot.result import FewshotResult
 from crossgraft.models import Backbone, load_backbone, read_zoo
@@ -30,7 +33,7 @@ from crossgraft.options import FewshotOptions, configuration, narrowed
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
 from crossgraft.rank.describe import describe_model
-from crossgraft.records import CheckRecord, FewshotRecord
+from crossgraft.records import CheckRecord, EpisodeLookRecord, FewshotRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.choice import choose, spell
 from crossgraft.verbs._data_first import data_errors_first
@@ -133,6 +136,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             sampler_title=chosen.sampler.title,
             num_episodes=options.episodes,
             sizes=describe_sizes(table),
+            look=_look(work),
             groups_apart=dataset.groups is not None,
             base_classes=list(options.base_classes or []),
             checks=list[CheckRecord](findings),
@@ -216,6 +220,14 @@ def _ready(head: Any, backbone: Backbone, features: np.ndarray, labels: np.ndarr
         copied: Any = clone(head)
         return copied.set_params(backbone=backbone)
     return head.meta_fit(features, labels) if len(labels) and hasattr(head, "meta_fit") else head
+
+
+def _look(work: EpisodeWork) -> EpisodeLookRecord | None:
+    """The first episode, as the first heads with prototypes see it."""
+    episode = episode_of(work.labels, work.sampler, work.seed, 0, groups=work.groups, superclasses=work.superclasses)
+    with limit_threads(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrossgraftWarning)  # told with the episodes
+        return look_at_episode(work.features, work.labels, work.heads, episode, number=0)
 
 
 def _images(dataset: Dataset, backbone: Backbone, work: EpisodeWork) -> PreparedImages | None:

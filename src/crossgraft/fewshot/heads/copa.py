@@ -7,6 +7,7 @@ import warnings
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,6 +25,7 @@ from crossgraft.fewshot.heads._cosine import (
 )
 from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
 from crossgraft.fewshot.heads._linear_heads import IDENTITY, RANDOM, check_count, check_number, starting_weights
+from crossgraft.types import Features
 
 
 @dataclass(eq=False, repr=False)
@@ -115,6 +117,11 @@ class CopaHead(Head):
         """10 · cos(W_I q, W_P p_c)."""
         prototypes = torch.from_numpy(self.prototypes_) @ torch.from_numpy(self.prototype_weights_).T
         return scaled_cosines(query @ torch.from_numpy(self.instance_weights_).T, prototypes)
+
+    def clouds(self, support: Features) -> tuple[np.ndarray, np.ndarray]:
+        """What W_I makes of images, and W_P of prototypes."""
+        rows = np.asarray(support, dtype=self.instance_weights_.dtype)
+        return rows @ self.instance_weights_.T, self.prototypes_ @ self.prototype_weights_.T
 
 
 class LossAndGradients(NamedTuple):

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import torch
 
 from crossgraft.errors import UnknownNameError
 from crossgraft.fewshot.heads._cosine import Members, Prototypes, scaled_cosines
 from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
+from crossgraft.types import Features
 
 
 def _cos(query: Rows, prototypes: Prototypes) -> Logits:
@@ -66,3 +68,7 @@ class NccHead(Head):
     def logits_of(self, query: Rows) -> Logits:
         """By the chosen distance."""
         return DISTANCES[self.distance](query, torch.from_numpy(self.prototypes_))
+
+    def clouds(self, support: Features) -> tuple[np.ndarray, np.ndarray]:
+        """Images as they come, and their prototypes."""
+        return np.asarray(support), self.prototypes_

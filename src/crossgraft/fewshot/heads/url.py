@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import torch
 
 from crossgraft.errors import UsageError
@@ -20,6 +21,7 @@ from crossgraft.fewshot.heads._cosine import (
 )
 from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
 from crossgraft.fewshot.heads._linear_heads import IDENTITY, check_count, check_number, starting_weights
+from crossgraft.types import Features
 
 _RATES = {"seen": 0.1, "unseen": 1.0}
 
@@ -84,6 +86,11 @@ class UrlHead(Head):
         """10 · cos(W q, W p_c)."""
         weights = torch.from_numpy(self.weights_)
         return scaled_cosines(query @ weights.T, torch.from_numpy(self.prototypes_) @ weights.T)
+
+    def clouds(self, support: Features) -> tuple[np.ndarray, np.ndarray]:
+        """What W makes of images and of prototypes."""
+        rows = np.asarray(support, dtype=self.weights_.dtype)
+        return rows @ self.weights_.T, self.prototypes_ @ self.weights_.T
 
     def _rate(self) -> float:
         return _RATES[self.learning_rate] if isinstance(self.learning_rate, str) else self.learning_rate

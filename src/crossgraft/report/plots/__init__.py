@@ -5,6 +5,7 @@ from crossgraft.report.plots.class_balance import class_balance_figure as class_
 from crossgraft.report.plots.confusion import MOST_CLASSES as MOST_CONFUSED_CLASSES
 from crossgraft.report.plots.confusion import confusion_figure as confusion_figure
 from crossgraft.report.plots.critical_difference import critical_difference_figure as critical_difference_figure
+from crossgraft.report.plots.episode_look import episode_look_figure as episode_look_figure
 from crossgraft.report.plots.gradient_norms import MOST_NAMES as MOST_NAMED_BLOCKS
 from crossgraft.report.plots.gradient_norms import BlockCurve as BlockCurve
 from crossgraft.report.plots.gradient_norms import gradient_norms_figure as gradient_norms_figure
@@ -33,6 +34,7 @@ __all__ = [
     "MOST_NAMED_BLOCKS",
     "MOST_NAMED_CLASSES",
     "Panel",
+    "episode_look_figure",
     "layer_pca_figure",
     "BlockCurve",
     "gradient_norms_figure",

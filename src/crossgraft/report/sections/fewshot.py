@@ -20,6 +20,7 @@ from crossgraft.report.sections._verdict import (
 )
 from crossgraft.report.sections.checks import checks_section
 from crossgraft.report.sections.data import data_facts, data_gallery
+from crossgraft.report.sections.fewshot_look import look_section
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.source import Source
@@ -193,6 +194,7 @@ FEWSHOT = Kind(
     (
         fewshot_verdict_section,
         heads_section,
+        look_section,
         episodes_section,
         checks_section,
         fewshot_images_section,
