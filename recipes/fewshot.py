@@ -13,18 +13,15 @@ can be done in pieces, and by two processes at once that work on different sets.
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 from data_folders import add_folders, check_folders
 from fewshot_page import write_page
+from fewshot_rows import read_rows, results, write_rows
 from fewshot_sets import SETS, SMOKE_SETS, FewshotSet, Images
 from studies import EXAMPLES, short, smoke_specs
 
@@ -33,10 +30,9 @@ from crossgraft.features import extract_features
 from crossgraft.fewshot import EpisodeTable
 from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.episodes import SAMPLERS
-from crossgraft.fewshot.images import PreparedImages
+from crossgraft.fewshot.images import EpisodeImages
 from crossgraft.fewshot.parts import EpisodeWork, evaluate_in_parts
 from crossgraft.models import Backbone, ModelSpec, load_backbone, read_zoo
-from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune.choice import choose
 
 ROWS = Path(__file__).parents[1] / "docs" / "results" / "fewshot"
@@ -48,11 +44,8 @@ NETWORKS = {
 }
 SEEN = "conv4 · Omniglot"
 """Trained on Omniglot, and used there alone."""
-ON_FEATURES = (
-    "ncc,url,url:learning_rate=unseen,copa,copa:learning_rate=0.005,weight_decay=0,tip_adapter,logistic,ridge"
-)
+ON_FEATURES = "ncc,url,url:learning_rate=unseen,copa,copa:learning_rate=0.005,weight_decay=0,tip_adapter,logistic,ridge"
 IN_BACKBONE = f"{ON_FEATURES},tsa,tsa:learning_rate=unseen,copa_tsa,fine_tuning"
-BASELINES = ("logistic", "ridge")
 HEADS, INSIDE = "heads", "inside"
 EPISODES = {HEADS: 600, INSIDE: 60}
 
@@ -64,26 +57,6 @@ class Piece(NamedTuple):
     spec: ModelSpec
     kind: str
     sampler: str
-
-
-@dataclass(frozen=True)
-class HeadResult:
-    """One head in one piece; half widths are of intervals of 95 %, differences are paired by episode."""
-
-    network: str
-    kind: str
-    sampler: str
-    head: str
-    episodes: int
-    ways: float
-    support: float
-    accuracy: float
-    half_width: float
-    less_logistic: float | None
-    less_logistic_half: float | None
-    less_ridge: float | None
-    less_ridge_half: float | None
-    milliseconds: float
 
 
 def main(command_line: Sequence[str] | None = None) -> None:
@@ -133,7 +106,7 @@ def do(piece: Piece, arguments: argparse.Namespace) -> None:
     images = opened(piece.of, arguments.data_dir)
     num_episodes = 3 if arguments.smoke else EPISODES[piece.kind]
     table = evaluated(piece, images, loaded(piece.spec, arguments.weights_dir), num_episodes)
-    rows = [*read_rows(arguments.rows, piece.of.name), *results(piece, table)]
+    rows = [*read_rows(arguments.rows, piece.of.name), *results(*key, table)]
     write_rows(arguments.rows, piece.of.name, rows)
     print(f"{piece.of.name} {' '.join(key)}: {time.perf_counter() - start:.0f} s", flush=True)
 
@@ -166,56 +139,8 @@ def evaluated(piece: Piece, images: Images, backbone: Backbone, num_episodes: in
         images.superclasses if piece.sampler == "meta_dataset" else None,
         "",
     )
-    pixels = PreparedImages(dataset.read, backbone.preprocessing) if piece.kind == INSIDE else None
+    pixels = EpisodeImages(dataset.read, backbone.preprocessing) if piece.kind == INSIDE else None
     return evaluate_in_parts(work, num_episodes, images=pixels, num_workers=1, run=None, told=lambda _: None)
-
-
-def results(piece: Piece, table: EpisodeTable) -> Iterator[HeadResult]:
-    for head, seconds in zip(table.heads, table.seconds, strict=True):
-        accuracy = table.accuracy(head)
-        less = {name: table.difference(head, name) if head != name else None for name in BASELINES}
-        yield HeadResult(
-            network=piece.spec.name,
-            kind=piece.kind,
-            sampler=piece.sampler,
-            head=head,
-            episodes=len(table.accuracies),
-            ways=round(float(table.num_ways.mean()), 2),
-            support=round(float(table.num_support.mean()), 2),
-            accuracy=round(accuracy.mean, 5),
-            half_width=round(accuracy.half_width, 5),
-            **{
-                f"less_{name}{suffix}": None if found is None else round(getattr(found, field), 5)
-                for name, found in less.items()
-                for suffix, field in (("", "mean"), ("_half", "half_width"))
-            },
-            milliseconds=round(1000 * float(seconds), 2),
-        )
-
-
-def read_rows(folder: Path, name: str) -> list[HeadResult]:
-    file = folder / f"{name}.csv"
-    if not file.is_file():
-        return []
-    with file.open(newline="", encoding="utf-8") as opened_file:
-        return [
-            HeadResult(**{each.name: _typed(row[each.name], str(each.type)) for each in fields(HeadResult)})
-            for row in csv.DictReader(opened_file)
-        ]
-
-
-def _typed(text: str, kind: str) -> object:
-    if kind == "str":
-        return text
-    return None if text == "" else (int(text) if kind == "int" else float(text))
-
-
-def write_rows(folder: Path, name: str, rows: Sequence[HeadResult]) -> None:
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, [each.name for each in fields(HeadResult)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(asdict(row) for row in rows)
-    write_atomically(folder / f"{name}.csv", text.getvalue())
 
 
 def parse_arguments(command_line: Sequence[str] | None) -> argparse.Namespace:
@@ -223,7 +148,9 @@ def parse_arguments(command_line: Sequence[str] | None) -> argparse.Namespace:
     add_folders(parser)
     parser.add_argument("--rows", type=Path, default=ROWS, help="tables of what is done")
     parser.add_argument("--out", type=Path, help="the page to write")
-    parser.add_argument("--only", nargs="+", choices=[*(s.name for s in SETS), "none"], help="these sets; none: the page")
+    parser.add_argument(
+        "--only", nargs="+", choices=[*(s.name for s in SETS), "none"], help="these sets; none: the page"
+    )
     parser.add_argument("--networks", nargs="+", choices=sorted({name.partition(" ")[0] for name in NETWORKS}))
     parser.add_argument("--kinds", nargs="+", choices=[HEADS, INSIDE], default=[HEADS, INSIDE])
     parser.add_argument("--smoke", action="store_true", help="an as-built network and noise; the numbers mean nothing")

@@ -1,1 +1,35 @@
-def write_page(*a): pass
+"""The page docs/results/fewshot.md, written of the rows that recipes/fewshot.py keeps; adapts nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fewshot_tables import (
+    FIVE,
+    SHOTS,
+    Tables,
+    accuracies_table,
+    costs_table,
+    gains_table,
+    inside_table,
+    told,
+)
+from fewshot_text import PAGE
+
+from crossgraft.storage.atomic import write_atomically
+
+
+def write_page(out: Path, tables: Tables, titles: Mapping[str, str]) -> None:
+    """Write the page; what is missing is a dash."""
+    text = PAGE.format(
+        num_rows=sum(map(len, tables.values())),
+        sets="; ".join(titles.values()),
+        gains=gains_table(tables, "heads", list(SHOTS)),
+        told=told(tables),
+        heads="".join(accuracies_table(tables, titles, rule) for rule in SHOTS),
+        inside=inside_table(tables, titles),
+        inside_gains=gains_table(tables, "inside", [FIVE]),
+        costs=costs_table(tables),
+    )
+    write_atomically(out, text)

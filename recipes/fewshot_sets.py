@@ -7,6 +7,7 @@ import io
 import tarfile
 import zipfile
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -115,7 +116,7 @@ def spoken_digits(folder: Path) -> Images:
     """1200 spoken digits as spectrograms; no speaker is on both sides."""
     with np.load(folder / "free_spoken_digits_1200.npz", allow_pickle=False) as stored:
         offsets, sound, rate = stored["offsets"], stored["audio"], int(stored["sample_rate"])
-        clips = [sound[start:stop] for start, stop in zip(offsets[:-1], offsets[1:], strict=True)]
+        clips = [sound[start:stop] for start, stop in pairwise(offsets)]
         labels, speakers = stored["labels"], stored["speakers"]
     pictures = [spectrogram(clip.astype(np.float64), rate) for clip in clips]
     return Images(dataset_from_arrays(pictures, labels, groups=speakers, name="spoken_digits"))

@@ -13,7 +13,7 @@ from crossgraft.data.transforms import prepare_batch
 from crossgraft.types import Preprocessing
 
 
-class PreparedImages:
+class EpisodeImages:
     """Row numbers → inputs of a backbone.
 
     What goes to another process are the pixels of ``rows``; what comes back from there has none.
@@ -35,9 +35,9 @@ class PreparedImages:
         """(k, channels, height, width) in the order of ``rows``."""
         return prepare_batch([self._read(int(row)) for row in rows], self._preprocessing)
 
-    def of(self, rows: Sequence[int] | np.ndarray) -> PreparedImages:
+    def of(self, rows: Sequence[int] | np.ndarray) -> EpisodeImages:
         """The same, of which only these rows go to another process."""
-        return PreparedImages(self._read, self._preprocessing, rows)
+        return EpisodeImages(self._read, self._preprocessing, rows)
 
     def __getstate__(self) -> dict[str, Any]:
         """For ``pickle``."""

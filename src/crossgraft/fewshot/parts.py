@@ -11,7 +11,7 @@ import numpy as np
 
 from crossgraft.fewshot.episodes import Sampler
 from crossgraft.fewshot.evaluate import EpisodeTable, episode_of, evaluate, joined
-from crossgraft.fewshot.images import PreparedImages
+from crossgraft.fewshot.images import EpisodeImages
 from crossgraft.records import EpisodesPart
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.jobs import Job, Outcome, Work, run_jobs
@@ -31,7 +31,7 @@ class EpisodeTask(NamedTuple):
     """Episodes, and their images where a head reads images."""
 
     span: EpisodeSpan
-    images: PreparedImages | None
+    images: EpisodeImages | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class EpisodeWork(Work[EpisodeTask, EpisodesPart]):
             warnings=dict(table.warnings),
         )
 
-    def images_of(self, span: EpisodeSpan, images: PreparedImages | None) -> PreparedImages | None:
+    def images_of(self, span: EpisodeSpan, images: EpisodeImages | None) -> EpisodeImages | None:
         """Images of these episodes alone, which is what goes to another process."""
         if images is None:
             return None
@@ -97,7 +97,7 @@ def evaluate_in_parts(
     work: EpisodeWork,
     num_episodes: int,
     *,
-    images: PreparedImages | None,
+    images: EpisodeImages | None,
     num_workers: int,
     run: RunDirectory | None,
     told: Callable[[int], object],

@@ -43,7 +43,7 @@ def true_classes(images: ImageRows, facts: Answering, reporter: Reporter, *, see
         images: Images, perhaps with labels.
         facts: What is known of the model.
         reporter: Reporter of what the user should know.
-        seen_before: How many of the images the model has learned from, in words; None: none.
+        seen_before: Sentence about the images that the model has learned from; None: none of them.
     """
     if images.targets is None:
         return KnownTargets()

@@ -50,7 +50,7 @@ def rows_of(images: ImageRows, logits: np.ndarray, answers: Answers, known: Know
     return sorted(rows, key=lambda row: row.row)
 
 
-class Sums(NamedTuple):
+class PredictionTotals(NamedTuple):
     """What a record of predictions says of all of them.
 
     Attributes:
@@ -64,7 +64,9 @@ class Sums(NamedTuple):
     least_certain: list[int]
 
     @classmethod
-    def of(cls, images: ImageRows, rows: list[PredictionRow], answers: Answers, class_names: list[str]) -> Sums:
+    def of(
+        cls, images: ImageRows, rows: list[PredictionRow], answers: Answers, class_names: list[str]
+    ) -> PredictionTotals:
         """Counted and sorted."""
         decided = [name for row in rows if row.probabilities for name in row.predicted or [row.decision]]
         numbers = images.readable_rows[np.argsort(-answers.certainty, kind="stable")] + 1

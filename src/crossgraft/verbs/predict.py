@@ -26,7 +26,7 @@ from crossgraft.tune.predictions import Predictions
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.inference import Answers, answer
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
-from crossgraft.verbs._predicted import Sums, finish, rows_of
+from crossgraft.verbs._predicted import PredictionTotals, finish, rows_of
 from crossgraft.verbs._verb import Run, verb
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _record(
         temperature=facts.temperature,
         thresholds=facts.thresholds,
         rows=rows,
-        **Sums.of(images, rows, answers, facts.class_names)._asdict(),
+        **PredictionTotals.of(images, rows, answers, facts.class_names)._asdict(),
         metrics=measure(answers.probabilities, known, facts, images.readable().groups),
         training_metrics=facts.metrics,
         images_per_second=len(images.readable_rows) / max(seconds, 1e-9),

@@ -18,7 +18,7 @@ from crossgraft.errors import UsageError
 from crossgraft.features import extract_features
 from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.describe import cite
-from crossgraft.fewshot.images import PreparedImages
+from crossgraft.fewshot.images import EpisodeImages
 from crossgraft.models import Backbone, load_backbone, read_zoo
 from crossgraft.options import SupportOptions, configuration, narrowed, options_of
 from crossgraft.options.data import SourceOptions, Unreadable
@@ -30,7 +30,7 @@ from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import measure, true_classes
 from crossgraft.tune.predictions import Predictions
 from crossgraft.tune.saving.inference import Answers
-from crossgraft.verbs._predicted import Sums, finish, rows_of
+from crossgraft.verbs._predicted import PredictionTotals, finish, rows_of
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.words.formatting import counted
 
@@ -99,7 +99,7 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
         rows = rows_of(queries, logits, answers, known)
         complete = record.model_copy(
             update={
-                **Sums.of(queries, rows, answers, record.class_names)._asdict(),
+                **PredictionTotals.of(queries, rows, answers, record.class_names)._asdict(),
                 "rows": rows,
                 "metrics": measure(probabilities, known, record, readable.groups),
                 "warnings": list(known.warnings),
@@ -179,7 +179,7 @@ def _learn(
     if getattr(fresh, "reads_images", False):
         fresh.set_params(backbone=backbone)
         sides = [
-            PreparedImages(images.read, backbone.preprocessing)(range(len(images))).numpy()
+            EpisodeImages(images.read, backbone.preprocessing)(range(len(images))).numpy()
             for images in (support, queries)
         ]
     else:

@@ -24,7 +24,7 @@ from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.describe import cite_heads, describe_heads, describe_sizes
 from crossgraft.fewshot.episodes import SAMPLERS, Sampler
 from crossgraft.fewshot.evaluate import episode_of
-from crossgraft.fewshot.images import PreparedImages
+from crossgraft.fewshot.images import EpisodeImages
 from crossgraft.fewshot.look import look_at_episode
 from crossgraft.fewshot.parts import EpisodeWork, evaluate_in_parts
 from crossgraft.fewshot.result import FewshotResult
@@ -230,12 +230,12 @@ def _look(work: EpisodeWork) -> EpisodeLookRecord | None:
         return look_at_episode(work.features, work.labels, work.heads, episode, number=0)
 
 
-def _images(dataset: Dataset, backbone: Backbone, work: EpisodeWork) -> PreparedImages | None:
+def _images(dataset: Dataset, backbone: Backbone, work: EpisodeWork) -> EpisodeImages | None:
     """Images of the rows that episodes are drawn from, if a head reads images."""
     if not any(getattr(head, "reads_images", False) for head in work.heads.values()):
         return None
     rows = np.flatnonzero(np.isin(np.array(dataset.class_names)[dataset.targets], np.unique(work.labels)))
-    return PreparedImages(lambda row: dataset.read(int(rows[row])), backbone.preprocessing)
+    return EpisodeImages(lambda row: dataset.read(int(rows[row])), backbone.preprocessing)
 
 
 def _finish(

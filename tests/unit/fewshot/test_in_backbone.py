@@ -17,7 +17,7 @@ from crossgraft.fewshot import CopaTsa, FineTuningHead, NWayKShot, TsaAdapter, e
 from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.heads import _in_backbone
 from crossgraft.fewshot.heads._tsa_layers import find_layers
-from crossgraft.fewshot.images import PreparedImages
+from crossgraft.fewshot.images import EpisodeImages
 from crossgraft.models.adapters import AdapterRecipe, TaskSpecificAdapter
 from crossgraft.models.adapters.insertion import insert_adapter, make_adapter
 from crossgraft.types import Preprocessing
@@ -242,7 +242,7 @@ def test_on_episodes_with_images(small):
     pixels = random.integers(0, 256, (30, 8, 8, 3), dtype=np.uint8)
     labels = np.repeat(range(3), 10)
     preprocessing = Preprocessing(width_pixels=8, height_pixels=8)
-    images = PreparedImages(lambda row: pixels[row], preprocessing)
+    images = EpisodeImages(lambda row: pixels[row], preprocessing)
     features = small(images(range(30))).detach().numpy()
     heads = {"head": TsaAdapter(backbone=small, steps=2), **choose_heads("ncc")}
     sampler = NWayKShot(ways=2, shots=2, queries=2)

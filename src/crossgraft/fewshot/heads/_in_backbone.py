@@ -25,7 +25,7 @@ Images = Float[Tensor, "num_samples channels height width"]
 Losses = list[float]
 
 PIXELS_AT_ONCE = 32 * 224 * 224
-"""Of the images whose forward pass is kept for the gradient; more of them are looked at twice instead."""
+"""Pixels of the images whose forward pass is kept for the gradient; further images are looked at twice instead."""
 
 
 @dataclass(eq=False, repr=False)

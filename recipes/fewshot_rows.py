@@ -1,0 +1,90 @@
+"""What the few-shot study keeps: one row per set, network, rule for the episodes and head."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from crossgraft.fewshot import EpisodeTable
+from crossgraft.storage.atomic import write_atomically
+
+BASELINES = ("logistic", "ridge")
+
+
+@dataclass(frozen=True)
+class HeadResult:
+    """One head in one piece; half widths are of intervals of 95 %, differences are paired by episode."""
+
+    network: str
+    kind: str
+    sampler: str
+    head: str
+    episodes: int
+    ways: float
+    support: float
+    accuracy: float
+    half_width: float
+    less_logistic: float | None
+    less_logistic_half: float | None
+    less_ridge: float | None
+    less_ridge_half: float | None
+    milliseconds: float
+
+    def less(self, baseline: str) -> tuple[float, float] | None:
+        """Difference to a baseline and half of its interval; None for itself."""
+        found = getattr(self, f"less_{baseline}")
+        return None if found is None else (found, getattr(self, f"less_{baseline}_half"))
+
+
+def results(network: str, kind: str, sampler: str, table: EpisodeTable) -> Iterator[HeadResult]:
+    """One row per head."""
+    for head, seconds in zip(table.heads, table.seconds, strict=True):
+        accuracy = table.accuracy(head)
+        less = {name: table.difference(head, name) if head != name else None for name in BASELINES}
+        yield HeadResult(
+            network=network,
+            kind=kind,
+            sampler=sampler,
+            head=head,
+            episodes=len(table.accuracies),
+            ways=round(float(table.num_ways.mean()), 2),
+            support=round(float(table.num_support.mean()), 2),
+            accuracy=round(accuracy.mean, 5),
+            half_width=round(accuracy.half_width, 5),
+            **{
+                f"less_{name}{suffix}": None if found is None else round(getattr(found, field), 5)
+                for name, found in less.items()
+                for suffix, field in (("", "mean"), ("_half", "half_width"))
+            },
+            milliseconds=round(1000 * float(seconds), 2),
+        )
+
+
+def read_rows(folder: Path, name: str) -> list[HeadResult]:
+    """Of one set; empty where nothing is done."""
+    file = folder / f"{name}.csv"
+    if not file.is_file():
+        return []
+    with file.open(newline="", encoding="utf-8") as opened:
+        return [
+            HeadResult(**{each.name: _typed(row[each.name], str(each.type)) for each in fields(HeadResult)})
+            for row in csv.DictReader(opened)
+        ]
+
+
+def write_rows(folder: Path, name: str, rows: Sequence[HeadResult]) -> None:
+    """All rows of one set."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, [each.name for each in fields(HeadResult)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(row) for row in rows)
+    write_atomically(folder / f"{name}.csv", text.getvalue())
+
+
+def _typed(text: str, kind: str) -> object:
+    if kind == "str":
+        return text
+    return None if text == "" else (int(text) if kind == "int" else float(text))

@@ -1,0 +1,167 @@
+"""Tables of the few-shot study: accuracies, differences to the baselines, and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from fewshot_rows import BASELINES, HeadResult
+from studies import Difference, difference_of
+
+Tables = Mapping[str, Sequence[HeadResult]]
+FIVE = "n_way_k_shot:ways=5,shots=5"
+SHOTS = {
+    "n_way_k_shot:ways=5,shots=1": "1 shot",
+    FIVE: "5 shots",
+    "n_way_k_shot:ways=5,shots=20": "20 shots",
+    "meta_dataset": "Meta-Dataset",
+}
+SPELLED = {
+    "ncc": "NCC",
+    "url": "URL, rate 0.1",
+    "url:learning_rate=unseen": "URL, rate 1",
+    "copa": "CoPA",
+    "copa:learning_rate=0.005,weight_decay=0.0": "CoPA, 5e-3 and no decay",
+    "tip_adapter": "Tip-Adapter, prototypes",
+    "logistic": "logistic",
+    "ridge": "ridge",
+    "tsa": "TSA, seen",
+    "tsa:learning_rate=unseen": "TSA, unseen",
+    "copa_tsa": "CoPA + TSA",
+    "fine_tuning": "fine-tuning",
+}
+
+
+class Pair(NamedTuple):
+    """A network on a set."""
+
+    name: str
+    network: str
+
+
+def rows_of_head(tables: Tables, kind: str, sampler: str, head: str) -> dict[Pair, HeadResult]:
+    return {
+        Pair(name, row.network): row
+        for name, rows in tables.items()
+        for row in rows
+        if (row.kind, row.sampler, row.head) == (kind, sampler, head)
+    }
+
+
+def heads_of(tables: Tables, kind: str) -> list[str]:
+    present = {row.head for rows in tables.values() for row in rows if row.kind == kind}
+    return [head for head in SPELLED if head in present]
+
+
+def gain(tables: Tables, kind: str, sampler: str, head: str, baseline: str) -> tuple[Difference | None, int, int]:
+    """Mean difference over pairs with its interval, and in how many pairs its own interval is above or below 0."""
+    found = [row.less(baseline) for row in rows_of_head(tables, kind, sampler, head).values()]
+    known = [each for each in found if each is not None]
+    above = sum(mean > half for mean, half in known)
+    below = sum(mean < -half for mean, half in known)
+    return difference_of([mean for mean, _ in known]), above, below
+
+
+def gains_table(tables: Tables, kind: str, samplers: Sequence[str]) -> str:
+    """Each head against the better of the two baselines, and against each of them."""
+    lines = [
+        "| head | episodes | less logistic | above / below | less ridge | above / below | pairs |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for head in heads_of(tables, kind):
+        if head in BASELINES:
+            continue
+        for sampler in samplers:
+            cells = []
+            pairs = 0
+            for baseline in BASELINES:
+                mean, above, below = gain(tables, kind, sampler, head, baseline)
+                cells += [_difference(mean), f"{above} / {below}"]
+                pairs = mean.pairs if mean else 0
+            if pairs:
+                lines.append(f"| {SPELLED[head]} | {SHOTS[sampler]} | {' | '.join(cells)} | {pairs} |")
+    return "\n".join(lines)
+
+
+def _difference(found: Difference | None) -> str:
+    return "–" if found is None else f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+
+
+def told(tables: Tables) -> str:
+    """One sentence per head and rule where the mean difference to both baselines leaves out 0, and what does not."""
+    ahead: list[str] = []
+    behind: list[str] = []
+    for head in heads_of(tables, "heads"):
+        if head in BASELINES:
+            continue
+        for sampler, said in SHOTS.items():
+            found = [gain(tables, "heads", sampler, head, baseline)[0] for baseline in BASELINES]
+            known = [each for each in found if each is not None]
+            if len(known) == 2 and all(each.low > 0 for each in known):
+                ahead.append(f"{SPELLED[head]} at {said}")
+            if len(known) == 2 and any(each.high < 0 for each in known):
+                behind.append(f"{SPELLED[head]} at {said}")
+    return (
+        f"Above both baselines, the intervals over pairs leave out 0: {'; '.join(ahead) or 'none'}.\n\n"
+        f"Below at least one of them: {'; '.join(behind) or 'none'}."
+    )
+
+
+def accuracies_table(tables: Tables, titles: Mapping[str, str], sampler: str) -> str:
+    """One rule for the episodes, under its heading; empty where nothing is measured."""
+    lines = _one_rule(tables, titles, "heads", sampler)
+    return "\n".join([f"### {SHOTS[sampler]}", "", *lines, "", ""]) if lines else ""
+
+
+def inside_table(tables: Tables, titles: Mapping[str, str]) -> str:
+    """What trains inside the network, beside the heads on the same episodes."""
+    return "\n".join(_one_rule(tables, titles, "inside", FIVE)) or "Nothing is measured yet."
+
+
+def _one_rule(tables: Tables, titles: Mapping[str, str], kind: str, sampler: str) -> list[str]:
+    """A line per pair; no line where nothing is measured."""
+    heads = heads_of(tables, kind)
+    of_head = {head: rows_of_head(tables, kind, sampler, head) for head in heads}
+    pairs = sorted({pair for rows in of_head.values() for pair in rows})
+    if not pairs:
+        return []
+    return [
+        f"| set | network | {' | '.join(SPELLED[head] for head in heads)} |",
+        "|---|---|" + "---|" * len(heads),
+        *(
+            f"| {titles[pair.name]} | {pair.network} | {_marked([of_head[head].get(pair) for head in heads])} |"
+            for pair in pairs
+        ),
+    ]
+
+
+def _marked(rows: Sequence[HeadResult | None]) -> str:
+    """Accuracies; the best of a line is bold."""
+    best = max((row.accuracy for row in rows if row is not None), default=0.0)
+    return " | ".join(
+        "–" if row is None else f"**{row.accuracy:.3f}**" if row.accuracy == best else f"{row.accuracy:.3f}"
+        for row in rows
+    )
+
+
+def costs_table(tables: Tables) -> str:
+    """Milliseconds of fit and predict, mean over the sets, by network and rule."""
+    lines = ["| head | network | " + " | ".join(SHOTS.values()) + " |", "|---|---|" + "---|" * len(SHOTS)]
+    for kind in ("heads", "inside"):
+        for head in heads_of(tables, kind):
+            if kind == "inside" and head in heads_of(tables, "heads"):
+                continue
+            networks = sorted({row.network for rows in tables.values() for row in rows if row.kind == kind})
+            for network in networks:
+                cells = []
+                for sampler in SHOTS:
+                    rows = [
+                        row
+                        for pair, row in rows_of_head(tables, kind, sampler, head).items()
+                        if pair.network == network
+                    ]
+                    mean = sum(row.milliseconds for row in rows) / len(rows) if rows else None
+                    cells.append("–" if mean is None else f"{mean:.0f}" if mean >= 10 else f"{mean:.1f}")
+                if any(cell != "–" for cell in cells):
+                    lines.append(f"| {SPELLED[head]} | {network} | {' | '.join(cells)} |")
+    return "\n".join(lines)

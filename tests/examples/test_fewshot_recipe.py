@@ -1,0 +1,83 @@
+"""recipes/fewshot.py runs without data and does nothing twice; its page says what its rows say."""
+
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+
+@pytest.fixture
+def recipe(load_recipe):
+    return load_recipe("fewshot")
+
+
+@pytest.mark.slow
+def test_without_data_it_runs_and_does_nothing_twice(recipe, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("CROSSGRAFT_CACHE", str(tmp_path / "cache"))
+    common = ["--smoke", "--rows", str(tmp_path / "rows"), "--out", str(tmp_path / "page.md")]
+    recipe.main([*common, "--kinds", "heads"])
+    assert capsys.readouterr().out.count("noise resnet20") == 3
+    recipe.main(common)
+    told = capsys.readouterr().out
+    assert told.count("noise resnet20") == 1 and "36 rows are there" in told
+    page = (tmp_path / "page.md").read_text()
+    assert "### 5 shots" in page and "| TSA, unseen |" in page and "{" not in page
+
+
+def row(recipe, head, less, **fields):
+    known = {
+        "network": "one",
+        "kind": "heads",
+        "sampler": "n_way_k_shot:ways=5,shots=1",
+        "episodes": 600,
+        "ways": 5.0,
+        "support": 5.0,
+        "accuracy": 0.5,
+        "half_width": 0.01,
+        "milliseconds": 3.0,
+    }
+    of = {f"less_{name}": less for name in ("logistic", "ridge")}
+    halves = {f"less_{name}_half": None if less is None else 0.005 for name in ("logistic", "ridge")}
+    return sys.modules["fewshot_rows"].HeadResult(**{**known, **of, **halves, "head": head, **fields})
+
+
+def test_the_page_tells_what_is_above_both_baselines(recipe):
+    tables = {
+        f"set {number}": [
+            row(recipe, "url", 0.02 + 0.001 * number, accuracy=0.6),
+            row(recipe, "copa", 0.002 * (-1) ** number),
+            row(recipe, "ncc", -0.03 + 0.001 * number),
+            row(recipe, "logistic", None),
+        ]
+        for number in range(4)
+    }
+    module = sys.modules["fewshot_tables"]
+    told = module.told(tables)
+    assert "leave out 0: URL, rate 0.1 at 1 shot." in told and "Below at least one of them: NCC at 1 shot." in told
+    line = next(each for each in module.gains_table(tables, "heads", list(module.SHOTS)).splitlines() if "URL" in each)
+    assert "| +0.021 [" in line and "| 4 / 0 |" in line and line.endswith("| 4 |")
+    accuracies = module.accuracies_table(tables, {name: name.upper() for name in tables}, "n_way_k_shot:ways=5,shots=1")
+    assert "| SET 3 | one | 0.500 | **0.600** | 0.500 | 0.500 |" in accuracies
+    assert module.accuracies_table(tables, {}, "meta_dataset") == ""
+    assert "| NCC | one | 3.0 | – | – | – |" in module.costs_table(tables)
+
+
+def test_rows_are_read_as_they_were_written(recipe, tmp_path):
+    rows = sys.modules["fewshot_rows"]
+    made = [row(recipe, "url", -0.5), row(recipe, "logistic", None)]
+    rows.write_rows(tmp_path, "some", made)
+    assert rows.read_rows(tmp_path, "some") == made and rows.read_rows(tmp_path, "none") == []
+
+
+def test_frames_that_look_alike_are_one_group_and_sounds_are_pictures(recipe):
+    sets = sys.modules["fewshot_sets"]
+    random = np.random.default_rng(0)
+    coarse = random.integers(0, 256, (3, 8, 8), dtype=np.uint8)
+    frames = [np.asarray(Image.fromarray(each).resize((64, 64))) for each in coarse]
+    groups = sets.alike([frames[0], frames[1], np.clip(frames[0].astype(int) + 3, 0, 255).astype(np.uint8), frames[2]])
+    assert groups[0] == groups[2] and len(set(groups.tolist())) == 3
+    seconds = np.arange(4000) / 8000
+    low, high = (sets.spectrogram(np.sin(2 * np.pi * hertz * seconds), 8000) for hertz in (300, 2500))
+    assert low.shape == (64, 64) and low.dtype == np.uint8
+    assert low.mean(axis=1).argmax() > high.mean(axis=1).argmax()  # high tones stand above
