@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from crossgraft.errors import CrossgraftError, DataError, UnknownNameError, UsageError
@@ -209,6 +210,35 @@ def test_a_layer_without_a_place_for_it_is_refused():
         TaskSpecificAdapter.make(nn.LayerNorm(3), {}, name="0")
     with pytest.raises(UnknownNameError, match="connection of tsa"):
         TaskSpecificAdapter.make(nn.Linear(3, 3), {"connection": "sideways"}, name="0")
+
+
+class OfRows(nn.Module):
+    """A network for rows of any width, as scikit-learn's checks have them."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Conv2d(1, 1, 3, padding=1)
+        with torch.no_grad():  # nearly the identity
+            self.layer.weight.zero_()
+            self.layer.weight[0, 0, 1, 1] = 1.0
+            self.layer.bias.zero_()
+
+    def forward(self, x):
+        return self.layer(x[:, None, None, :])[:, 0, 0]
+
+
+def fails_on_modules(_):
+    """That nothing is changed is tested above, bit for bit."""
+    return {"check_estimators_overwrite_params": "a deep copy of a module has another hash, trained or not"}
+
+
+@parametrize_with_checks(
+    [head.set_params(backbone=OfRows()) for head in (TsaAdapter(), CopaTsa(), FineTuningHead())],
+    expected_failed_checks=fails_on_modules,
+)
+@pytest.mark.filterwarnings("ignore:CoPA with one image per class")
+def test_scikit_learn_finds_nothing_wrong(estimator, check):
+    check(estimator)
 
 
 class TakesWeights(Small):

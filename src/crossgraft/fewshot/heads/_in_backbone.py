@@ -21,7 +21,8 @@ from crossgraft.models import Backbone
 from crossgraft.models.memory_format import channels_last
 from crossgraft.models.modes import modes_kept
 
-Images = Float[Tensor, "num_samples channels height width"]
+Images = Float[Tensor, "num_samples *shape"]
+"""(n, channels, height, width) for a ``Backbone``; for another module what it takes."""
 Losses = list[float]
 
 PIXELS_AT_ONCE = 32 * 224 * 224
@@ -105,14 +106,23 @@ class InBackbone(Head):
             self, support, labels, allow_nd=True, dtype=(np.float64, np.float32), ensure_min_samples=2
         )
         check_classification_targets(checked[1])
-        images = checked[0]
-        if images.ndim != 4:
-            raise DataError(
-                f"{type(self).__name__} reads images (n, channels, height, width), found {images.shape}. Prepare them with "
-                "crossgraft.data.transforms.prepare_batch(images, backbone.preprocessing)."
-            )
         self._dtype = next((p.dtype for p in self.network.parameters()), torch.float32)
-        return np.asarray(images, dtype=torch.empty(0, dtype=self._dtype).numpy().dtype), checked[1]
+        images = np.asarray(checked[0], dtype=torch.empty(0, dtype=self._dtype).numpy().dtype)
+        self._try(images[:1])
+        return images, checked[1]
+
+    def _try(self, image: np.ndarray) -> None:
+        """Raise ``DataError`` where the network does not run on such an image."""
+        with modes_kept(self.network), torch.no_grad():
+            self.network.eval()
+            try:
+                self.features(self._to_network(image))
+            except (RuntimeError, ValueError, IndexError, TypeError) as error:
+                reason = " ".join(str(error).split()).rstrip(".")
+                raise DataError(
+                    f"{type(self).__name__} reads images, and its backbone does not run on one of shape {image.shape[1:]}: "
+                    f"{reason}. Prepare them with crossgraft.data.transforms.prepare_batch(images, backbone.preprocessing)."
+                ) from error
 
     def _to_network(self, images: np.ndarray) -> Images:
         return torch.from_numpy(np.require(images, requirements=["C", "W"])).to(self._dtype)
@@ -123,7 +133,7 @@ class InBackbone(Head):
 
 def chunks_of(images: Images) -> Sequence[Images]:
     """Consecutive images of about ``PIXELS_AT_ONCE`` pixels together."""
-    return images.split(max(1, PIXELS_AT_ONCE // (images.shape[2] * images.shape[3])))
+    return images.split(max(1, PIXELS_AT_ONCE // max(1, images.shape[2:].numel())))
 
 
 def descend(
