@@ -143,3 +143,25 @@ def test_rows_without_a_direction_are_a_warning_and_give_numbers(head, task):
 def test_options_out_of_range(head, error, said, task):
     with pytest.raises(error, match=said):
         head.fit(*task[:2])
+
+
+def test_rho_sim_changes_what_adapters_learn_and_nothing_at_weight_zero(task):
+    """Table 4 of Self Identity Mapping: the term joins the loss of Tip-Adapter-F, and that of meta_fit."""
+    X, y, _ = task
+    keys = {
+        weight: TipAdapterHead(fine_tune=True, epochs=3, rho_sim_weight=weight).fit(X, y).keys_
+        for weight in (0.0, 5e-3, 1.0)
+    }
+    assert not np.array_equal(keys[0.0], keys[1.0]) and not np.array_equal(keys[5e-3], keys[1.0])
+    again = TipAdapterHead(fine_tune=True, epochs=3, rho_sim_weight=1.0).fit(X, y)
+    np.testing.assert_array_equal(again.keys_, keys[1.0])
+    plain, regularised = (
+        MetaAdapterHead(epochs=2, rho_sim_weight=weight).meta_fit(X, y).adapter_weights for weight in (0.0, 1.0)
+    )
+    assert not np.array_equal(plain["k_proj.weight"], regularised["k_proj.weight"])
+    assert not np.array_equal(plain["q_proj.weight"], regularised["q_proj.weight"])
+    assert (
+        plain.keys() == regularised.keys() == {"q_proj.weight", "k_proj.weight", "alpha_proj.weight", "alpha_proj.bias"}
+    )
+    with pytest.raises(UsageError, match="rho_sim_weight of tip_adapter"):
+        TipAdapterHead(rho_sim_weight=-1.0).fit(X, y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from crossgraft.fewshot.heads._class_weights import ClassWeights, class_weights_
 from crossgraft.fewshot.heads._cosine import Members, unit_rows
 from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
 from crossgraft.fewshot.heads._linear_heads import check_count, check_number
+from crossgraft.tune.sim import RhoSim
 from crossgraft.types import Features, Labels
 
 _SCALE = 100.0
@@ -38,6 +39,8 @@ class TipAdapterHead(Head):
         epochs: Passes over the support set, for ``fine_tune``.
         learning_rate: Learning rate of AdamW, for ``fine_tune``; falls to 0 along a cosine.
         batch_size: Images of a step.
+        rho_sim_weight: Weight of ρSIM on the trained keys: images are predicted from their similarities to the keys. Published:
+            0.005; 0: none.
         largest_alpha: End of the search for α on validation images; it begins at 0.1.
         largest_beta: The same for β.
         seed: Random seed of the order of images in ``fine_tune``.
@@ -55,7 +58,7 @@ class TipAdapterHead(Head):
 
     Source: Zhang, Zhang, Fang, Gao, Li, Dai, Qiao and Li, Tip-Adapter: Training-free Adaption of CLIP for Few-shot
     Classification, ECCV 2022. The authors' code chooses the epoch on the test set; here that is done on validation images or
-    not at all.
+    not at all. With ρSIM: Cai, Zhu, Fu, Miao and Yao, Self Identity Mapping, table 4.
     """
 
     name: ClassVar[str] = "tip_adapter"
@@ -72,13 +75,14 @@ class TipAdapterHead(Head):
     epochs: int = 20
     learning_rate: float = 1e-3
     batch_size: int = 256
+    rho_sim_weight: float = 0.0
     largest_alpha: float = 3.0
     largest_beta: float = 7.0
     seed: int = 0
 
     def check(self) -> None:
         """Refuse numbers out of their range."""
-        for option in ("alpha", "beta"):
+        for option in ("alpha", "beta", "rho_sim_weight"):
             check_number(option, self.name, getattr(self, option), least=0)
         check_number("learning_rate", self.name, self.learning_rate, least=0, above=True)
         for option in ("largest_alpha", "largest_beta"):
@@ -132,15 +136,22 @@ class TipAdapterHead(Head):
 
     def _cache(self, images: Rows, keys: Rows, beta: float) -> Logits:
         """exp(−β (1 − x Fᵀ)) V."""
-        near = torch.exp(-beta * (1 - images @ keys.T))
-        return near.new_zeros(len(images), len(self._weights)).index_add(1, self._classes, near)
+        return self._voted(images @ keys.T, beta)
+
+    def _voted(self, cosines: Float[Tensor, "rows keys"], beta: float) -> Logits:
+        near = torch.exp(-beta * (1 - cosines))
+        return near.new_zeros(len(near), len(self._weights)).index_add(1, self._classes, near)
 
     def _train(self, val: tuple[Rows, Classes] | None) -> None:
         """Tip-Adapter-F: AdamW on the keys, which are not brought to unit length again."""
         images, classes = unit_rows(self._keys).rows, self._classes
         fixed = _SCALE * images @ self._weights.T
-        keys = torch.nn.Parameter(self._keys.clone())
-        optimizer = torch.optim.AdamW([keys], lr=self.learning_rate, eps=1e-4)
+        adapter = KeyAdapter(self._keys)
+        keys = adapter.keys.weight
+        sim = RhoSim(
+            adapter, blocks=["keys"], weight=self.rho_sim_weight, layout="nlc", seed=self.seed, example=images[:2]
+        )
+        optimizer = torch.optim.AdamW([keys, *sim.parameters()], lr=self.learning_rate, eps=1e-4)
         num_steps = self.epochs * math.ceil(len(images) / self.batch_size)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(num_steps, 1))
         generator = torch.Generator().manual_seed(self.seed)
@@ -148,8 +159,8 @@ class TipAdapterHead(Head):
         for epoch in range(1, self.epochs + 1):
             for rows in torch.randperm(len(images), generator=generator).split(self.batch_size):
                 with torch.enable_grad():
-                    logits = fixed[rows] + self.alpha * self._cache(images[rows], keys, self.beta)
-                    loss = torch.nn.functional.cross_entropy(logits, classes[rows])
+                    logits = fixed[rows] + self.alpha * self._voted(adapter(images[rows]), self.beta)
+                    loss = torch.nn.functional.cross_entropy(logits, classes[rows]) + sim.loss()
                     loss.backward()  # pyright: ignore[reportUnknownMemberType]
                 self.loss_curve_.append(loss.item())
                 optimizer.step()
@@ -195,6 +206,24 @@ class TipAdapterHead(Head):
             raise DataError(f"Validation images have labels that the support set lacks: {', '.join(unknown[:5])}.")
         classes: Float[Tensor, " v"] = torch.from_numpy(np.searchsorted(self.classes_, labels))
         return unit_rows(torch.from_numpy(rows)).rows, classes
+
+
+class KeyAdapter(torch.nn.Module):
+    """Similarities of images to the keys: the trained part of Tip-Adapter-F, as a network that ρSIM can watch."""
+
+    keys: torch.nn.Linear
+
+    def __init__(self, keys: Rows) -> None:
+        super().__init__()
+        # filled below: the constructor would draw from the global random state
+        made = torch.nn.utils.skip_init(torch.nn.Linear, keys.shape[1], len(keys), bias=False, dtype=keys.dtype)
+        self.keys = cast("torch.nn.Linear", made)
+        with torch.no_grad():
+            self.keys.weight.copy_(keys)
+
+    def forward(self, images: Rows) -> Float[Tensor, "rows keys"]:
+        """Cosines x Fᵀ; images stand beside each other as positions, from which ρSIM draws."""
+        return self.keys(images[None])[0]
 
 
 def _grid(largest: float, count: int) -> list[float]:
