@@ -17,8 +17,9 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 from data_folders import add_folders, check_folders
 from fewshot_page import write_page
 from fewshot_rows import read_rows, results, write_rows
@@ -27,7 +28,7 @@ from studies import EXAMPLES, short, smoke_specs
 
 from crossgraft.compute import limit_threads
 from crossgraft.features import extract_features
-from crossgraft.fewshot import EpisodeTable
+from crossgraft.fewshot import EpisodeTable, TipAdapterHead, class_weights_from_head
 from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.episodes import SAMPLERS
 from crossgraft.fewshot.images import EpisodeImages
@@ -46,8 +47,9 @@ SEEN = "conv4 · Omniglot"
 """Trained on Omniglot, and used there alone."""
 ON_FEATURES = "ncc,url,url:learning_rate=unseen,copa,copa:learning_rate=0.005,weight_decay=0,tip_adapter,logistic,ridge"
 IN_BACKBONE = f"{ON_FEATURES},tsa,tsa:learning_rate=unseen,copa_tsa,fine_tuning"
-HEADS, INSIDE = "heads", "inside"
-EPISODES = {HEADS: 600, INSIDE: 60}
+HEADS, INSIDE, NAMED = "heads", "inside", "named"
+EPISODES = {HEADS: 600, INSIDE: 60, NAMED: 600}
+IMAGENET_HEAD = "mobilenetv1_050 · ImageNet"
 
 
 class Piece(NamedTuple):
@@ -91,6 +93,8 @@ def pieces(sets: Sequence[FewshotSet], specs: Sequence[ModelSpec], arguments: ar
             for spec in specs:
                 if short(spec) in of.unfit or (spec.name == SEEN and of.name != "omniglot"):
                     continue
+                if kind == NAMED and not (of.named and spec.name == IMAGENET_HEAD):
+                    continue
                 rules = [f"n_way_k_shot:ways=5,shots={shots}" for shots in of.shots] + ["meta_dataset"]
                 for rule in [rules[1]] if kind == INSIDE else rules:
                     yield Piece(of, spec, kind, rule)
@@ -125,13 +129,13 @@ def evaluated(piece: Piece, images: Images, backbone: Backbone, num_episodes: in
     dataset = images.dataset
     ways = min(5, len(dataset.class_names))
     rule = piece.sampler.replace("ways=5", f"ways={ways}").replace("meta_dataset", f"meta_dataset:min_ways={ways}")
-    heads = choose_heads(ON_FEATURES if piece.kind == HEADS else IN_BACKBONE)
+    heads = heads_of_piece(piece, backbone)
     for head in heads.values():
         if getattr(head, "reads_images", False):
             head.set_params(backbone=backbone)
     work = EpisodeWork(
         extract_features(dataset, backbone).features,
-        dataset.targets,
+        np.array(dataset.class_names)[dataset.targets],
         heads,
         choose(SAMPLERS, rule),
         0,
@@ -143,6 +147,22 @@ def evaluated(piece: Piece, images: Images, backbone: Backbone, num_episodes: in
     return evaluate_in_parts(work, num_episodes, images=pixels, num_workers=1, run=None, told=lambda _: None)
 
 
+def heads_of_piece(piece: Piece, backbone: Backbone) -> dict[str, Any]:
+    """Heads by name; with names of classes, those that start from rows of the ImageNet head, and what stands beside them."""
+    if piece.kind != NAMED:
+        return choose_heads(ON_FEATURES if piece.kind == HEADS else IN_BACKBONE)
+    weights = class_weights_from_head(backbone, piece.of.named)
+    return {
+        "class weights alone": TipAdapterHead(class_weights=weights, alpha=0.0),
+        "tip_adapter of names": TipAdapterHead(class_weights=weights),
+        "tip_adapter of names, trained": TipAdapterHead(class_weights=weights, fine_tune=True),
+        "tip_adapter of names, trained with rho_sim": TipAdapterHead(
+            class_weights=weights, fine_tune=True, rho_sim_weight=5e-3
+        ),
+        **choose_heads("tip_adapter,copa,logistic,ridge"),
+    }
+
+
 def parse_arguments(command_line: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_folders(parser)
@@ -152,7 +172,7 @@ def parse_arguments(command_line: Sequence[str] | None) -> argparse.Namespace:
         "--only", nargs="+", choices=[*(s.name for s in SETS), "none"], help="these sets; none: the page"
     )
     parser.add_argument("--networks", nargs="+", choices=sorted({name.partition(" ")[0] for name in NETWORKS}))
-    parser.add_argument("--kinds", nargs="+", choices=[HEADS, INSIDE], default=[HEADS, INSIDE])
+    parser.add_argument("--kinds", nargs="+", choices=[HEADS, INSIDE, NAMED], default=[HEADS, NAMED, INSIDE])
     parser.add_argument("--smoke", action="store_true", help="an as-built network and noise; the numbers mean nothing")
     parsed = parser.parse_args(command_line)
     check_folders(parser, parsed)

@@ -13,6 +13,7 @@ from fewshot_tables import (
     costs_table,
     gains_table,
     inside_table,
+    named_table,
     told,
 )
 from fewshot_text import PAGE
@@ -28,6 +29,7 @@ def write_page(out: Path, tables: Tables, titles: Mapping[str, str]) -> None:
         gains=gains_table(tables, "heads", list(SHOTS)),
         told=told(tables),
         heads="".join(accuracies_table(tables, titles, rule) for rule in SHOTS),
+        named=named_table(tables, titles),
         inside=inside_table(tables, titles),
         inside_gains=gains_table(tables, "inside", [FIVE]),
         costs=costs_table(tables),

@@ -25,6 +25,21 @@ from crossgraft.data.dataset import dataset_from_arrays
 MELS, FRAMES, WINDOW = 64, 64, 256
 
 
+CIFAR_IN_IMAGENET = {
+    "airplane": [404, 895],
+    "automobile": [436, 468, 511, 609, 627, 656, 751, 817],
+    "bird": [*range(7, 25), *range(80, 101), *range(127, 147)],
+    "cat": [*range(281, 286)],
+    "deer": [351, 352, 353],  # antelopes: there is no deer
+    "dog": [*range(151, 269)],
+    "frog": [30, 31, 32],
+    "horse": [339],
+    "ship": [510, 554, 628, 814],
+    "truck": [555, 569, 675, 717, 864, 867],
+}
+"""Numbers of the ImageNet classes that name a class of CIFAR-10."""
+
+
 class Images(NamedTuple):
     """What episodes are drawn from.
 
@@ -45,6 +60,7 @@ class FewshotSet(NamedTuple):
         title: For people.
         opened: Reads it from the folder of data.
         unfit: Networks that were trained on these very classes.
+        named: Class → ImageNet classes that name it; empty where there are none.
         shots: Support images per class that it is large enough for.
     """
 
@@ -53,6 +69,7 @@ class FewshotSet(NamedTuple):
     opened: Callable[[Path], Images]
     unfit: tuple[str, ...] = ()
     shots: tuple[int, ...] = (1, 5, 20)
+    named: dict[str, list[int]] = {}  # noqa: RUF012 (never written to)
 
 
 def omniglot(folder: Path) -> Images:
@@ -70,7 +87,8 @@ def omniglot(folder: Path) -> Images:
 def cifar(folder: Path) -> Images:
     """The 1000 images of the test part."""
     with np.load(folder / "cifar10_jpeg_5000_1000.npz", allow_pickle=False) as stored:
-        return Images(dataset_from_arrays(stored["test_images"], stored["test_labels"].ravel(), name="cifar10"))
+        labels = stored["classes"][stored["test_labels"].ravel()]
+        return Images(dataset_from_arrays(stored["test_images"], labels, name="cifar10"))
 
 
 def ham10000(folder: Path) -> Images:
@@ -164,7 +182,7 @@ def _member(archive: tarfile.TarFile, name: str) -> io.BytesIO:
 
 SETS = (
     FewshotSet("omniglot", "Omniglot", omniglot, shots=(1, 5)),
-    FewshotSet("cifar10", "CIFAR-10, test", cifar, unfit=("resnet20",)),
+    FewshotSet("cifar10", "CIFAR-10, test", cifar, unfit=("resnet20",), named=CIFAR_IN_IMAGENET),
     FewshotSet("ham10000", "HAM10000, by lesion", ham10000),
     FewshotSet("retinamnist", "RetinaMNIST", retina),
     FewshotSet("medical_mnist", "Medical MNIST", medical_mnist),

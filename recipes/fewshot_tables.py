@@ -29,6 +29,10 @@ SPELLED = {
     "tsa:learning_rate=unseen": "TSA, unseen",
     "copa_tsa": "CoPA + TSA",
     "fine_tuning": "fine-tuning",
+    "class weights alone": "class weights alone",
+    "tip_adapter of names": "Tip-Adapter",
+    "tip_adapter of names, trained": "Tip-Adapter-F",
+    "tip_adapter of names, trained with rho_sim": "Tip-Adapter-F with ρSIM",
 }
 
 
@@ -116,6 +120,13 @@ def accuracies_table(tables: Tables, titles: Mapping[str, str], sampler: str) ->
 def inside_table(tables: Tables, titles: Mapping[str, str]) -> str:
     """What trains inside the network, beside the heads on the same episodes."""
     return "\n".join(_one_rule(tables, titles, "inside", FIVE)) or "Nothing is measured yet."
+
+
+def named_table(tables: Tables, titles: Mapping[str, str]) -> str:
+    """What starts from rows of the ImageNet head, by rule."""
+    parts = {rule: _one_rule(tables, titles, "named", rule) for rule in SHOTS}
+    lines = [line for rule, part in parts.items() if part for line in (f"{SHOTS[rule]}:", "", *part, "")]
+    return "\n".join(lines).rstrip() or "Nothing is measured yet."
 
 
 def _one_rule(tables: Tables, titles: Mapping[str, str], kind: str, sampler: str) -> list[str]:

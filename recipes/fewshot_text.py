@@ -40,6 +40,14 @@ and 5.8, most of it from Traffic Sign (20) and CIFAR (8 to 10); CoPA + TSA is ab
 Means over 600 episodes. The best of a line is bold; that is not to say that it is separable from the next.
 
 {heads}
+## Class weights from the ImageNet head
+
+Tip-Adapter starts from a vector per class, with CLIP the features of its name. Here rows of the ImageNet head stand in,
+averaged over the labels that name a class of CIFAR-10 (for the deer three antelopes). Alone they need no labelled image at
+all; *prototypes* are class means of the support set, as in the tables above.
+
+{named}
+
 ## Inside the network
 
 TSA, CoPA + TSA and fine-tuning, 60 episodes of five ways (three for BUSI) and five shots, beside the heads on the same

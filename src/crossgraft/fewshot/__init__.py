@@ -29,3 +29,4 @@ from crossgraft.fewshot.heads import RidgeHead as RidgeHead
 from crossgraft.fewshot.heads import TipAdapterHead as TipAdapterHead
 from crossgraft.fewshot.heads import TsaAdapter as TsaAdapter
 from crossgraft.fewshot.heads import UrlHead as UrlHead
+from crossgraft.fewshot.source_weights import class_weights_from_head as class_weights_from_head

@@ -123,6 +123,14 @@ class Backbone:
         """As a call, for images on the backbone's device and as part of the graph."""
         return read_out(self._route, self.module, images)
 
+    @property
+    def linear_head(self) -> nn.Linear | None:
+        """The pretrained head, where it is one linear layer on the penultimate features."""
+        if self._route.kind != "linear_head":
+            return None
+        head = self.module.get_submodule(self._route.head)
+        return head if isinstance(head, nn.Linear) else None
+
     def probe_image(self) -> Tensor:
         """One image with every value between -1 and 1."""
         shape = (

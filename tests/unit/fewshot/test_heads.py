@@ -19,7 +19,9 @@ from crossgraft.fewshot import (
     RidgeHead,
     TipAdapterHead,
     UrlHead,
+    class_weights_from_head,
 )
+from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.tune.choice import choose, spell
 
 pytestmark = pytest.mark.filterwarnings("ignore:CoPA with one image per class", "ignore:.*rows are all zeros")
@@ -165,3 +167,23 @@ def test_rho_sim_changes_what_adapters_learn_and_nothing_at_weight_zero(task):
     )
     with pytest.raises(UsageError, match="rho_sim_weight of tip_adapter"):
         TipAdapterHead(rho_sim_weight=-1.0).fit(X, y)
+
+
+def test_class_weights_from_the_pretrained_head():
+    backbone = load_backbone(ModelSpec("r", "test_resnet", weights="random"), image_size=32)
+    rows = backbone.linear_head.weight.detach().numpy()
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    weights = class_weights_from_head(backbone, {"b": [2, 5], "a": [7]})
+    np.testing.assert_allclose(weights["b"], unit[[2, 5]].mean(axis=0), rtol=1e-6)
+    features = unit[[7, 2, 7, 5]] + 1e-3
+    alone = TipAdapterHead(class_weights=weights, alpha=0.0).fit(features, ["a", "b", "a", "b"])
+    assert alone.predict(unit[[5, 7, 2]]).tolist() == ["b", "a", "b"] and not alone.uses_prototypes_
+    for named, said in (
+        ({"a": []}, "The class a has no source class"),
+        ({"a": [10**6]}, "names the source class 1000000"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            class_weights_from_head(backbone, named)
+    headless = load_backbone(ModelSpec("v", "test_vit", weights="random", kwargs={"num_classes": 0}), image_size=32)
+    with pytest.raises(UsageError, match="has no linear head"):
+        class_weights_from_head(headless, {"a": [0]})
