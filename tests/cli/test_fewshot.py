@@ -156,6 +156,9 @@ def test_one_task_gives_what_predict_gives(workspace, run_once, monkeypatch):
     )
     assert [row.decision for row in again.record.rows] == [row.decision for row in record.rows]
     assert not again.record.metrics
+    nearest = package.predict_from_support(support=data, query=data, head="ncc", out=workspace / "python", **same)
+    page = nearest.report.read_text()
+    assert "ncc,logistic" in page and "ncc,ncc" not in page
     inside = package.predict_from_support(support=data, query=data, head="tsa:steps=2", **same)
     assert len(inside.to_frame()) == len(data)
 

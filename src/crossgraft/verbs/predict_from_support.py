@@ -65,11 +65,17 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
     (spec,) = _one_model(options, reporter)
     device, threads = resolve_device(options.device), options.workers or available_cores()
     resolved = {"model": spec.describe(), "head": name}
-    typed = {**configuration(options), **resolved, "model": getattr(options.model, "typed", str(options.model))}
+    given = {"support": _location(options.support), "query": _location(options.query)}
+    typed = {
+        **configuration(options),
+        **given,
+        **resolved,
+        "model": getattr(options.model, "typed", str(options.model)),
+    }
     with (
         limit_threads(threads),
         reuse_freed_memory(),
-        call.directory(_location(options.support), typed=typed, resolved=resolved, out=options.out) as directory,
+        call.directory(given["support"], typed=typed, resolved=resolved, out=options.out) as directory,
     ):
         support = _open_support(options, reporter)
         queries = _open_queries(options, support, reporter)

@@ -98,19 +98,15 @@ PREDICTION_CAVEATS: tuple[CaveatOf[PredictionRecord], ...] = (
 def after_prediction(source: Source[PredictionRecord]) -> Following:
     """To hand the model on, or to measure the head on many tasks."""
     typed = source.typed
-    if source.record.head is not None:
-        heads = ("--heads", f"{source.record.head},ncc,logistic")
-        line = typed.then(
-            "fewshot", typed.value("--support") or DATA, options=FewshotOptions, flags=[heads, *_model(typed)]
-        )
+    record = source.record
+    if record.head is not None:
+        heads = ",".join(dict.fromkeys([record.head, "ncc", "logistic"]))
+        flags = [("--heads", heads), ("--model", typed.value("--model") or record.model.name)]
+        line = typed.then("fewshot", typed.value("--support") or DATA, options=FewshotOptions, flags=flags)
         return Following(line, "to measure such heads on many tasks drawn from labelled images, if there are more")
     return Following(
         typed.then("export", _run(typed), options=ExportOptions), "to hand the model on without crossgraft"
     )
-
-
-def _model(typed: TypedCommand) -> list[tuple[str, str | None]]:
-    return [("--model", typed.value("--model"))]
 
 
 def _of_others(typed: TypedCommand, images: str = "OTHER_IMAGES") -> str:
