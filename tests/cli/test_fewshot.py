@@ -156,11 +156,19 @@ def test_one_task_gives_what_predict_gives(workspace, run_once, monkeypatch):
     )
     assert [row.decision for row in again.record.rows] == [row.decision for row in record.rows]
     assert not again.record.metrics
-    nearest = package.predict_from_support(support=data, query=data, head="ncc", out=workspace / "python", **same)
-    page = nearest.report.read_text()
-    assert "ncc,logistic" in page and "ncc,ncc" not in page
+    objects = package.predict_from_support(support=data, query=data, head="ncc", out=workspace / "python", **same)
+    assert objects.report.is_file()
     inside = package.predict_from_support(support=data, query=data, head="tsa:steps=2", **same)
     assert len(inside.to_frame()) == len(data)
+
+
+def test_the_next_command_names_each_head_once(workspace, crossgraft):
+    for folder in sorted((workspace / "images").iterdir()):
+        (workspace / "other" / folder.name).mkdir(parents=True)
+        for image in sorted(folder.iterdir())[:3]:
+            image.rename(workspace / "other" / folder.name / image.name)
+    done = crossgraft("fewshot", *ONE_TASK, "--query", "other", "--head", "ncc", "--out", "run")
+    assert "crossgraft fewshot images --heads ncc,logistic --model zoo.yaml:narrow" in " ".join(done.out.split())
 
 
 @pytest.mark.parametrize(
