@@ -30,3 +30,7 @@ from crossgraft.fewshot.heads import TipAdapterHead as TipAdapterHead
 from crossgraft.fewshot.heads import TsaAdapter as TsaAdapter
 from crossgraft.fewshot.heads import UrlHead as UrlHead
 from crossgraft.fewshot.source_weights import class_weights_from_head as class_weights_from_head
+from crossgraft.fewshot.universal import DistillationSettings as DistillationSettings
+from crossgraft.fewshot.universal import Domain as Domain
+from crossgraft.fewshot.universal import UniversalBackbone as UniversalBackbone
+from crossgraft.fewshot.universal import distil_domains as distil_domains

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Literal
@@ -130,6 +131,12 @@ class Backbone:
             return None
         head = self.module.get_submodule(self._route.head)
         return head if isinstance(head, nn.Linear) else None
+
+    def around(self, module: nn.Module) -> Backbone:
+        """The same backbone around another network of the same structure; facts about weights stay those of this one."""
+        other = copy.copy(self)
+        other.module = module
+        return other
 
     def probe_image(self) -> Tensor:
         """One image with every value between -1 and 1."""

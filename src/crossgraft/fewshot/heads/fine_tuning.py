@@ -75,8 +75,5 @@ class FineTuningHead(InBackbone):
     def on_a_copy(self) -> FineTuningHead:
         """The same head, unfitted, on a network of its own."""
         network = copy.deepcopy(self.network)
-        backbone = network
-        if self.backbone is not self.network:
-            backbone = copy.copy(self.backbone)
-            backbone.module = network
+        backbone = network if self.backbone is self.network else self.backbone.around(network)
         return FineTuningHead(learning_rate=self.learning_rate, steps=self.steps, backbone=backbone)

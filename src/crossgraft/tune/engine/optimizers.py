@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD, AdamW, Optimizer
+from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.engine.layer_decay import parameter_groups
@@ -80,7 +80,8 @@ class NamedOptimizer:
             self.optimizer.state[parameter][key] = value.to(device).clone()
 
 
-_KEPT: dict[type[Optimizer], set[str]] = {AdamW: {"step", "exp_avg", "exp_avg_sq"}, SGD: {"momentum_buffer"}}
+_MOMENTS = {"step", "exp_avg", "exp_avg_sq"}
+_KEPT: dict[type[Optimizer], set[str]] = {AdamW: _MOMENTS, Adam: _MOMENTS, SGD: {"momentum_buffer"}}
 """What each optimiser keeps of a parameter."""
 
 

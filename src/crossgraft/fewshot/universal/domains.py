@@ -1,0 +1,98 @@
+"""What is distilled: domains with a teacher each, for how long and how strongly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from crossgraft.data import Dataset
+from crossgraft.errors import DataError, UsageError
+from crossgraft.models.classifier import Classifier
+
+
+class Domain(NamedTuple):
+    """What one network knows.
+
+    Attributes:
+        name: Name of the domain.
+        dataset: Labelled images that the student learns on; their classes are those of the teacher.
+        teacher: Network that was trained on this domain, with its head; it is not changed.
+    """
+
+    name: str
+    dataset: Dataset
+    teacher: Classifier
+
+
+@dataclass(frozen=True)
+class DistillationSettings:
+    """How long and how strongly.
+
+    Attributes:
+        steps: Steps; each sees a batch of every domain.
+        batch_size: Images of each domain in a step.
+        learning_rate: Largest learning rate of the student and its heads, for SGD with momentum 0.9; falls along a cosine.
+        weight_decay: Weight decay of the student and its heads.
+        temperature: T of the logits that are compared.
+        largest_weight: λ of the domain with most images; 1 for the others.
+        adapter_learning_rate: Learning rate of Adam for the maps A from the student's to the teachers' features.
+        adapter_weight_decay: Coupled weight decay of these maps.
+        seed: Random seed of heads, maps and batches.
+        checkpoint_every_steps: Steps between checkpoints.
+    """
+
+    steps: int = 2000
+    batch_size: int = 32
+    learning_rate: float = 0.03
+    weight_decay: float = 7e-4
+    temperature: float = 4.0
+    largest_weight: float = 4.0
+    adapter_learning_rate: float = 0.1
+    adapter_weight_decay: float = 5e-4
+    seed: int = 0
+    checkpoint_every_steps: int = 200
+
+
+class DistilledStep(NamedTuple):
+    """The terms of one step, means over the batch, not weighted.
+
+    Attributes:
+        step: From 1.
+        cross_entropy: Domain → cross-entropy of its labels.
+        dissimilarity: Domain → 1 − CKA of the mapped features and the teacher's.
+        divergence: Domain → KL divergence of the logits at temperature T, without T².
+    """
+
+    step: int
+    cross_entropy: dict[str, float]
+    dissimilarity: dict[str, float]
+    divergence: dict[str, float]
+
+
+def check(domains: Sequence[Domain], settings: DistillationSettings) -> None:
+    """Refuse what cannot be distilled.
+
+    Raises:
+        UsageError: There are fewer than two domains, two of one name, or a setting is out of its range.
+        DataError: A domain has fewer images than a batch, or other classes than its teacher.
+    """
+    names = [domain.name for domain in domains]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise UsageError(f"Give at least two domains with names of their own; found {', '.join(names) or 'none'}.")
+    for option in ("steps", "batch_size", "checkpoint_every_steps"):
+        if getattr(settings, option) < (4 if option == "batch_size" else 1):
+            raise UsageError(f"{option} of a distillation is too small: {getattr(settings, option)}.")
+    for option in ("learning_rate", "temperature", "adapter_learning_rate"):
+        if not getattr(settings, option) > 0:
+            raise UsageError(f"{option} of a distillation must be above 0, got {getattr(settings, option)}.")
+    for domain in domains:
+        if len(domain.dataset) < settings.batch_size:
+            raise DataError(
+                f"The domain {domain.name} has {len(domain.dataset)} images, fewer than a batch of {settings.batch_size}."
+            )
+        if len(domain.dataset.class_names) != domain.teacher.num_outputs:
+            raise DataError(
+                f"The domain {domain.name} has {len(domain.dataset.class_names)} classes, and its teacher "
+                f"{domain.teacher.num_outputs}. Give the images that it was trained on."
+            )
