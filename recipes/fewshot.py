@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,7 +107,7 @@ def do(piece: Piece, arguments: argparse.Namespace) -> None:
     if any((row.network, row.kind, row.sampler) == key for row in rows):
         return
     start = time.perf_counter()
-    images = opened(piece.of, arguments.data_dir)
+    images = opened(piece.of.opened, arguments.data_dir)
     num_episodes = 3 if arguments.smoke else EPISODES[piece.kind]
     table = evaluated(piece, images, loaded(piece.spec, arguments.weights_dir), num_episodes)
     rows = [*read_rows(arguments.rows, piece.of.name), *results(*key, table)]
@@ -116,8 +116,8 @@ def do(piece: Piece, arguments: argparse.Namespace) -> None:
 
 
 @cache
-def opened(of: FewshotSet, folder: Path) -> Images:
-    return of.opened(folder)
+def opened(reads: Callable[[Path], Images], folder: Path) -> Images:
+    return reads(folder)
 
 
 def loaded(spec: ModelSpec, weights_dir: Path | None) -> Backbone:

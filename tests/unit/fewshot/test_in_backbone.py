@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from crossgraft.errors import CrossgraftError, DataError, UnknownNameError, UsageError
-from crossgraft.fewshot import CopaTsa, FineTuningHead, NWayKShot, TsaAdapter, evaluate
+from crossgraft.fewshot import HEADS, CopaTsa, FineTuningHead, NWayKShot, TsaAdapter, evaluate
 from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.heads import _in_backbone
 from crossgraft.fewshot.heads._tsa_layers import find_layers
@@ -62,6 +62,10 @@ IN_BACKBONE = [
     CopaTsa(steps=3, layers="auto"),
     FineTuningHead(steps=3),
 ]
+
+
+def test_every_head_that_reads_images_is_tested_here():
+    assert {type(head) for head in IN_BACKBONE} == {head for _, head in HEADS if getattr(head, "reads_images", False)}
 
 
 def on(head, network):
