@@ -18,7 +18,7 @@ from crossgraft.seeding import torch_generator
 _AT_ONCE = 64
 
 
-class Answers(NamedTuple):
+class TeacherAnswers(NamedTuple):
     """What a teacher says of its images."""
 
     features: Float[Tensor, "images width"]
@@ -45,7 +45,7 @@ def new_map(width: int, teacher_width: int) -> nn.Linear:
 
 
 @torch.no_grad()
-def answers_of(domain: Domain, device: torch.device) -> Answers:
+def answers_of(domain: Domain, device: torch.device) -> TeacherAnswers:
     """Features and logits of all images, in eval mode; the teacher keeps its modes."""
     teacher, dataset = domain.teacher, domain.dataset
     found: list[ClassifierOutput] = []
@@ -56,4 +56,4 @@ def answers_of(domain: Domain, device: torch.device) -> Answers:
             images = prepare_batch([dataset.read(row) for row in rows], teacher.preprocessing)
             found.append(teacher.features_and_logits(images.to(teacher.head.weight)))
     features, logits = (torch.cat(parts).float().to(device) for parts in zip(*found, strict=True))
-    return Answers(features, logits, torch.from_numpy(np.asarray(dataset.targets)).to(device))
+    return TeacherAnswers(features, logits, torch.from_numpy(np.asarray(dataset.targets)).to(device))
