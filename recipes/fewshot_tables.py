@@ -84,7 +84,7 @@ def gains_table(tables: Tables, kind: str, samplers: Sequence[str]) -> str:
                 pairs = mean.pairs if mean else 0
             if pairs:
                 lines.append(f"| {SPELLED[head]} | {SHOTS[sampler]} | {' | '.join(cells)} | {pairs} |")
-    return "\n".join(lines)
+    return "\n".join(lines) if len(lines) > 2 else ""
 
 
 def _difference(found: Difference | None) -> str:

@@ -189,3 +189,16 @@ def test_class_weights_from_the_pretrained_head():
     headless = load_backbone(ModelSpec("v", "test_vit", weights="random", kwargs={"num_classes": 0}), image_size=32)
     with pytest.raises(UsageError, match="has no linear head"):
         class_weights_from_head(headless, {"a": [0]})
+
+
+def test_balanced_logistic_regression_counts_classes_equally(task):
+    """The same as repeating the images of small classes; nothing where classes are equally large."""
+    X, y, _ = task
+    plain, balanced = (LogisticHead(balanced=each).fit(X, y) for each in (False, True))
+    np.testing.assert_allclose(plain.weights_, balanced.weights_, atol=1e-6)
+    few = np.r_[0:5, 5:6]  # five of one class, one of another
+    repeated = np.r_[0:5, [5] * 5]
+    # weights n / (C n_c) are 0.6 and 3, those of repeated images 1 and 5: the same loss, at C / 0.6
+    once = LogisticHead(balanced=True, C=10.0).fit(X[few], y[few])
+    often = LogisticHead(C=6.0).fit(X[repeated], y[repeated])
+    np.testing.assert_allclose(once.predict_proba(X), often.predict_proba(X), atol=1e-4)

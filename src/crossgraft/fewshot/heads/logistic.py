@@ -21,6 +21,8 @@ class LogisticHead(Head):
     Args:
         C: Inverse of the penalty's weight.
         max_iterations: Most iterations of L-BFGS.
+        balanced: Whether every class counts as much as every other, however many images it has; right where queries have as
+            many of each, as in episodes.
 
     Attributes:
         weights_: (C, d); intercepts_: (C,).
@@ -40,6 +42,7 @@ class LogisticHead(Head):
 
     C: float = 10.0
     max_iterations: int = 1000
+    balanced: bool = False
 
     def check(self) -> None:
         """Refuse numbers out of their range."""
@@ -48,7 +51,9 @@ class LogisticHead(Head):
 
     def adapt(self, support: Rows, classes: Classes, num_classes: int) -> None:
         """Minimise the penalised cross-entropy."""
-        model = LogisticRegression(C=self.C, max_iter=self.max_iterations)
+        model = LogisticRegression(
+            C=self.C, max_iter=self.max_iterations, class_weight="balanced" if self.balanced else None
+        )
         model.fit(unit_rows(support).rows.numpy(), classes.numpy())
         weights, intercepts = np.asarray(model.coef_), np.asarray(model.intercept_)
         if num_classes == 2:  # scikit-learn keeps the difference of the two
