@@ -9,8 +9,8 @@ from pathlib import Path
 from safetensors import safe_open
 
 from crossgraft.models.files_by_name import checkpoint_files, checkpoint_stem, source_in_name, why_no_architecture
+from crossgraft.models.sources.checkpoint_header import read_header
 from crossgraft.models.sources.libraries import library_of
-from crossgraft.models.sources.local_checkpoint import read_header
 from crossgraft.models.sources.pretrained_files import cached_timm_names, find_pretrained, pretrained_config
 from crossgraft.models.sources.torchvision_files import find_torchvision_weights
 from crossgraft.models.sources.torchvision_models import torchvision_names, weights_of

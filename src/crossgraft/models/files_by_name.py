@@ -10,8 +10,8 @@ from pathlib import Path
 from timm.models import list_pretrained
 
 from crossgraft.errors import DataError, nearest_names
+from crossgraft.models.sources.checkpoint_header import read_header
 from crossgraft.models.sources.libraries import library_of
-from crossgraft.models.sources.local_checkpoint import read_header
 from crossgraft.models.sources.torchvision_files import published_name
 from crossgraft.models.sources.torchvision_models import torchvision_names, weights_of
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, TORCHVISION_PREFIX, library_name

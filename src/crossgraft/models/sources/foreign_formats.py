@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from crossgraft.errors import DataError
+
 _PAGE = "docs/how-to/radimagenet.md"
 _COPY_ARRAYS = (
     "rebuild the network in PyTorch, copy each array (convolution kernels from (height, width, in, out) to (out, in, "
@@ -87,3 +89,12 @@ def explain_content(path: Path) -> str | None:
     if start.startswith(_LFS_SIGNATURE):
         return f"{path.name} is a note of Git LFS about the weights, not the weights. Run git lfs pull where it comes from."
     return None
+
+
+def damaged(path: Path, error: Exception) -> DataError:
+    """What to raise for a checkpoint that cannot be read, and what it seems to be instead."""
+    explanation = explain_content(path) if path.is_file() else None
+    if explanation is not None:
+        return DataError(explanation)
+    reason = " ".join(str(error).split()) or type(error).__name__
+    return DataError(f"{path.name} cannot be read as a checkpoint: {reason}. Copy or download it again.")

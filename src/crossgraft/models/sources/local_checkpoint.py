@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import struct
 import warnings
 import zipfile
 from collections.abc import Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from crossgraft.compute import require_memory
 from crossgraft.errors import DataError, MissingWeightsError, UsageError, WeightsMismatchError, nearest_names
-from crossgraft.models.sources.foreign_formats import explain_content, explain_folder, explain_name
-from crossgraft.models.spec import CHECKPOINT_SUFFIXES, PREPROCESSING_KEYS
-from crossgraft.paths import shortened
+from crossgraft.models.sources.foreign_formats import damaged, explain_content, explain_folder, explain_name
+from crossgraft.models.spec import CHECKPOINT_SUFFIXES
 
 StateDict = dict[str, Tensor]
 
@@ -35,25 +32,6 @@ _PREFIXES_OF_TRAINING = ("module.", "_orig_mod.")  # parallel training and torch
 _PREFIXES = ("model.", "backbone.", "net.", "network.", "encoder.")
 _LISTED_KEYS = 8
 _MOST_WRAPPERS = 8
-
-
-@dataclass(frozen=True)
-class CheckpointHeader:
-    """What the metadata of a ``.safetensors`` file say; every field may be empty.
-
-    Attributes:
-        architecture: A timm name, or one that only the file's author knows.
-        kwargs: Arguments of the architecture.
-        num_classes: Number of classes of the head; 0 for a file without one.
-        preprocessing: Keys of ``ModelSpec.preprocessing``.
-        licence: Licence of the weights.
-    """
-
-    architecture: str | None = None
-    kwargs: Mapping[str, object] = field(default_factory=dict)
-    num_classes: int | None = None
-    preprocessing: Mapping[str, object] = field(default_factory=dict)
-    licence: str | None = None
 
 
 def find_checkpoint(weights: str, folders: Sequence[Path], *, model: str) -> Path:
@@ -88,49 +66,6 @@ def _check_format(path: Path, found: Path | None) -> None:
     raise UsageError(explain_name(path) or f"{path.name} is no checkpoint that can be read: use {known}.")
 
 
-def read_header(path: Path) -> CheckpointHeader:
-    """Metadata of a ``.safetensors`` file; other formats have none. Reads no tensor.
-
-    Raises:
-        DataError: The file is damaged, or a metadata value is not what its key promises.
-    """
-    if path.suffix.lower() != ".safetensors":
-        return CheckpointHeader()
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata: dict[str, str] = file.metadata() or {}
-    except (SafetensorError, OSError) as error:
-        raise _damaged(path, error) from error
-    kwargs = _decode(metadata, "kwargs", path)
-    num_classes = _decode(metadata, "num_classes", path)
-    if not isinstance(kwargs, dict | None) or not isinstance(num_classes, int | None):
-        raise DataError(f"The header of {path.name} must state kwargs as a mapping and num_classes as a whole number.")
-    words = ("interpolation", "resize_policy")
-    preprocessing = {
-        key: metadata[key] if key in words else _decode(metadata, key, path)
-        for key in PREPROCESSING_KEYS
-        if key in metadata
-    }
-    return CheckpointHeader(
-        architecture=metadata.get("architecture"),
-        kwargs=cast("dict[str, object]", kwargs or {}),
-        num_classes=num_classes,
-        preprocessing=preprocessing,
-        licence=metadata.get("licence") or metadata.get("license"),
-    )
-
-
-def _decode(metadata: Mapping[str, str], key: str, path: Path) -> object:
-    if key not in metadata:
-        return None
-    try:
-        return json.loads(metadata[key])
-    except (ValueError, RecursionError) as error:
-        raise DataError(
-            f"The header of {path.name} states {key} as {shortened(metadata[key])!r}, which is not JSON."
-        ) from error
-
-
 def read_state_dict(path: Path) -> StateDict:
     """Tensors of a checkpoint by name, on the CPU; no code of the file ever runs.
 
@@ -146,7 +81,7 @@ def read_state_dict(path: Path) -> StateDict:
         try:
             return _unwrap(load_file(path), path)
         except (SafetensorError, OSError) as error:
-            raise _damaged(path, error) from error
+            raise damaged(path, error) from error
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Detected pickle protocol", category=UserWarning)
@@ -154,14 +89,14 @@ def read_state_dict(path: Path) -> StateDict:
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         if explain_content(path) is not None:
-            raise _damaged(path, error) from error
+            raise damaged(path, error) from error
         raise DataError(
             f"{path.name} holds more than tensors, and reading that would run code from the file. In the environment it "
             "comes from, save only the weights: safetensors.torch.save_file(model.state_dict(), 'weights.safetensors'). For "
             "a training checkpoint (Lightning, timm) model.state_dict() is torch.load(file, weights_only=False)['state_dict']."
         ) from error
     except _READ_ERRORS as error:
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
     return _unwrap(content, path)
 
 
@@ -226,14 +161,6 @@ def known_prefixes_removed(state: Mapping[str, Tensor]) -> Generator[StateDict]:
 def fit_names(state: Mapping[str, Tensor], expected: Collection[str]) -> StateDict:
     """The variant of ``known_prefixes_removed`` that has the most names in common with ``expected``."""
     return max(known_prefixes_removed(state), key=lambda variant: len(variant.keys() & set(expected)))
-
-
-def _damaged(path: Path, error: Exception) -> DataError:
-    explanation = explain_content(path) if path.is_file() else None
-    if explanation is not None:
-        return DataError(explanation)
-    reason = " ".join(str(error).split()) or type(error).__name__
-    return DataError(f"{path.name} cannot be read as a checkpoint: {reason}. Copy or download it again.")
 
 
 def load_weights(module: nn.Module, state: StateDict, *, file: str, model: str) -> None:
