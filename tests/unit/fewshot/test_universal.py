@@ -14,7 +14,7 @@ from crossgraft.errors import DataError, OtherRunError, UsageError
 from crossgraft.fewshot import DistillationSettings, Domain, UrlHead, distil_domains
 from crossgraft.fewshot.universal import rbf_cka
 from crossgraft.fewshot.universal.teachers import new_head
-from crossgraft.models import ModelSpec, load_backbone
+from crossgraft.models import ModelSpec, load_backbone, read_zoo
 from crossgraft.models.classifier import make_classifier
 
 QUICK = DistillationSettings(steps=6, batch_size=6, checkpoint_every_steps=2)
@@ -66,15 +66,29 @@ def test_cka_with_a_gaussian_kernel_is_the_equation(seed, n, width, other):
     assert float(rbf_cka(torch.from_numpy(x), torch.from_numpy(3 * x))) == pytest.approx(1)
 
 
-def test_cka_has_a_gradient():
-    x = torch.randn(6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    y = torch.randn(6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    rbf_cka(x, y).backward()
-    step = 1e-6 * torch.randn(6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    with torch.no_grad():
-        difference = rbf_cka(x + step, y) - rbf_cka(x - step, y)
-    # the width of the kernel is taken as a number, as in the authors' code, so that this is near, not equal
-    assert float(difference / 2) == pytest.approx(float((x.grad * step).sum()), rel=0.5, abs=1e-8)
+def test_the_gradient_of_cka_takes_widths_as_numbers():
+    """As in the authors' code: central differences of the equation whose widths stay those of the point."""
+    random = np.random.default_rng(0)
+    x, y = random.standard_normal((6, 3)), random.standard_normal((6, 4))
+
+    def distances(rows):
+        unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return ((unit[:, None] - unit[None]) ** 2).sum(-1)
+
+    widths = [np.sort(distances(rows)[~np.eye(6, dtype=bool)])[14] for rows in (x, y)]
+    h = np.eye(6) - 1 / 6
+
+    def literal(moved):
+        k, other = (
+            h @ np.exp(-distances(rows) / (2 * width)) @ h for rows, width in zip((moved, y), widths, strict=True)
+        )
+        return np.trace(k @ other) / np.sqrt(np.trace(k @ k) * np.trace(other @ other))
+
+    point = torch.from_numpy(x).requires_grad_()
+    rbf_cka(point, torch.from_numpy(y)).backward()
+    steps = 1e-6 * np.eye(18).reshape(18, 6, 3)
+    expected = [(literal(x + step) - literal(x - step)) / 2e-6 for step in steps]
+    np.testing.assert_allclose(point.grad.reshape(-1).numpy(), expected, atol=1e-8)
 
 
 def test_the_terms_of_the_first_step_are_the_printed_ones(domains):
@@ -116,8 +130,19 @@ def test_a_stopped_training_ends_as_a_whole_one(domains, tmp_path):
     state = whole.backbone.module.state_dict()
     assert all(torch.equal(value, state[name]) for name, value in resumed.backbone.module.state_dict().items())
     assert all(torch.equal(head.weight, whole.heads[name].weight) for name, head in resumed.heads.items())
-    with pytest.raises(OtherRunError):
-        distil_domains(small(1), domains, QUICK, checkpoint_folder=tmp_path)
+    other_teacher = [domains[0], domains[1]._replace(teacher=make_classifier(small(9), 3, seed=9))]
+    for student, pair in ((small(1), domains), (small(0), other_teacher)):
+        with pytest.raises(OtherRunError):
+            distil_domains(student, pair, QUICK, checkpoint_folder=tmp_path)
+
+
+def test_names_of_domains_are_free(domains, tmp_path):
+    """A point is no part of a name of parameters, and one name may begin like another."""
+    named = [domain._replace(name=name) for domain, name in zip(domains, ("runs/a.1", "runs/a.1.2"), strict=True)]
+    found = distil_domains(small(0), named, QUICK, checkpoint_folder=tmp_path)
+    assert found.heads.keys() == {"runs/a.1", "runs/a.1.2"}
+    again = distil_domains(small(0), named, QUICK, checkpoint_folder=tmp_path)
+    assert torch.equal(again.heads["runs/a.1.2"].weight, found.heads["runs/a.1.2"].weight)
 
 
 def test_it_learns_and_leaves_everything_else_as_it_was(domains, tmp_path):
@@ -135,17 +160,25 @@ def test_it_learns_and_leaves_everything_else_as_it_was(domains, tmp_path):
     features = found.backbone(prepare_batch([data.read(row) for row in range(24)], student.preprocessing)).features
     assert UrlHead(steps=2).fit(features.numpy(), data.targets).predict(features.numpy()).shape == (24,)
     file = found.save(tmp_path / "universal.safetensors")
-    again = load_backbone(ModelSpec("again", "test_resnet", weights=str(file)), image_size=32)
+    (spec,) = read_zoo(str(file))  # as --model names it: the file says all the rest
+    again = load_backbone(spec)
     assert again.weights_fingerprint == found.backbone.weights_fingerprint
+    assert again.preprocessing == student.preprocessing
 
 
 def test_bad_input(domains):
+    data = domains[0].dataset
+    pixels, labels = [data.read(row) for row in range(24)], np.eye(2, dtype=int)[data.targets]
+    several = domains[0]._replace(dataset=dataset_from_arrays(pixels, labels, class_names=["0", "1"], name="first"))
     wrong = [
         (domains[:1], QUICK, UsageError, "at least two domains"),
         ([domains[0], domains[0]], QUICK, UsageError, "names of their own"),
         (domains, DistillationSettings(batch_size=20), DataError, "second has 15 images, fewer than a batch of 20"),
         (domains, DistillationSettings(steps=0), UsageError, "steps of a distillation"),
         (domains, DistillationSettings(temperature=0), UsageError, "temperature of a distillation"),
+        (domains, DistillationSettings(weight_decay=-1), UsageError, "weight_decay of a distillation"),
+        (domains, DistillationSettings(largest_weight=float("nan")), UsageError, "largest_weight of a distillation"),
+        ([several, domains[1]], QUICK, DataError, "first may have several labels"),
         (
             [domains[0], domains[1]._replace(teacher=domains[0].teacher)],
             QUICK,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from crossgraft.data import Dataset
 from crossgraft.errors import DataError, UsageError
+from crossgraft.fewshot.heads._linear_heads import check_number
 from crossgraft.models.classifier import Classifier
 
 
@@ -75,7 +76,7 @@ def check(domains: Sequence[Domain], settings: DistillationSettings) -> None:
 
     Raises:
         UsageError: There are fewer than two domains, two of one name, or a setting is out of its range.
-        DataError: A domain has fewer images than a batch, or other classes than its teacher.
+        DataError: A domain has fewer images than a batch, several labels per image, or other classes than its teacher.
     """
     names = [domain.name for domain in domains]
     if len(names) < 2 or len(set(names)) < len(names):
@@ -84,9 +85,14 @@ def check(domains: Sequence[Domain], settings: DistillationSettings) -> None:
         if getattr(settings, option) < (4 if option == "batch_size" else 1):
             raise UsageError(f"{option} of a distillation is too small: {getattr(settings, option)}.")
     for option in ("learning_rate", "temperature", "adapter_learning_rate"):
-        if not getattr(settings, option) > 0:
-            raise UsageError(f"{option} of a distillation must be above 0, got {getattr(settings, option)}.")
+        check_number(option, "a distillation", getattr(settings, option), least=0, above=True)
+    for option in ("weight_decay", "adapter_weight_decay", "largest_weight"):
+        check_number(option, "a distillation", getattr(settings, option), least=0)
     for domain in domains:
+        if not domain.dataset.task.partitions:
+            raise DataError(
+                f"The images of the domain {domain.name} may have several labels, and URL learns one class per image."
+            )
         if len(domain.dataset) < settings.batch_size:
             raise DataError(
                 f"The domain {domain.name} has {len(domain.dataset)} images, fewer than a batch of {settings.batch_size}."

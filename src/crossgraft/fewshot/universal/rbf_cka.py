@@ -16,8 +16,8 @@ def rbf_cka(x: Rows, y: Float[Tensor, "rows other_width"]) -> Float[Tensor, ""]:
         x: (n, d_x) features of a batch.
         y: (n, d_y) of the same images.
 
-    Source: Li, Liu and Bilen, Universal Representation Learning from Multiple Domains for Few-shot Classification, ICCV 2021,
-    equation 4; the biased estimate of Kornblith, Norouzi, Lee and Hinton, ICML 2019.
+    Source: Li, Liu and Bilen, Universal Representation Learning from Multiple Domains for Few-shot Classification, ICCV 2021;
+    the biased estimate of Kornblith, Norouzi, Lee and Hinton, ICML 2019.
 
     Example:
         >>> x = torch.eye(4)[[0, 0, 1, 2]]

@@ -22,6 +22,8 @@ from crossgraft.fewshot.universal.domains import DistillationSettings, Distilled
 from crossgraft.fewshot.universal.rbf_cka import rbf_cka
 from crossgraft.fewshot.universal.teachers import answers_of, new_head, new_map
 from crossgraft.models import Backbone
+from crossgraft.models.fingerprint import weights_fingerprint
+from crossgraft.models.sources.checkpoint_header import header_text
 from crossgraft.seeding import torch_generator
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune.engine.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
@@ -46,13 +48,16 @@ class UniversalBackbone:
     history: list[DistilledStep]
 
     def save(self, path: str | Path) -> Path:
-        """Write the weights as safetensors, which ``--model PATH`` reads where timm knows the architecture.
+        """Write the weights as safetensors, with what builds the network and prepares its images: ``--model PATH`` reads them.
 
         Raises:
             StorageError: The file cannot be written.
         """
         state = {name: value.detach().cpu().contiguous() for name, value in self.backbone.module.state_dict().items()}
-        return write_atomically(Path(path), save(state, metadata={"architecture": self.backbone.architecture}))
+        backbone, network = self.backbone, self.backbone.network
+        source, kwargs = (backbone.architecture, {}) if network is None else (network.source, network.kwargs)
+        header = header_text(source, kwargs, backbone.preprocessing, backbone.licence)
+        return write_atomically(Path(path), save(state, metadata=header))
 
 
 def distil_domains(
@@ -104,23 +109,17 @@ class _Distillation:
         self.domains, self.settings, self.folder, self.on_step = domains, settings, folder, on_step
         self.start, self.student = student, student.around(copy.deepcopy(student.module))
         self.network = self.student.module
-        widths = {domain.name: (student.num_features, domain.teacher) for domain in domains}
-        self.heads = nn.ModuleDict(
-            {
-                name: new_head(width, teacher.num_outputs, settings.seed, name)
-                for name, (width, teacher) in widths.items()
-            }
+        width = student.num_features
+        # by number: a name may have a point, which names of parameters are cut at
+        self.heads = nn.ModuleList(
+            new_head(width, domain.teacher.num_outputs, settings.seed, domain.name) for domain in domains
         )
-        self.maps = nn.ModuleDict(
-            {name: new_map(width, teacher.num_features) for name, (width, teacher) in widths.items()}
-        )
+        self.maps = nn.ModuleList(new_map(width, domain.teacher.num_features) for domain in domains)
         self._device = next(self.network.parameters()).device
         self.heads, self.maps = self.heads.to(self._device), self.maps.to(self._device)
-        self.answers = {domain.name: answers_of(domain, self._device) for domain in domains}
+        self.answers = [answers_of(domain, self._device) for domain in domains]
         most = max(len(domain.dataset) for domain in domains)
-        self.weights = {
-            domain.name: settings.largest_weight if len(domain.dataset) == most else 1.0 for domain in domains
-        }
+        self.weights = [settings.largest_weight if len(domain.dataset) == most else 1.0 for domain in domains]
         self.schedule = Schedule(settings.steps, 0, "cosine", 0.0)
         self.history: list[DistilledStep] = []
         self._make_optimizers()
@@ -157,7 +156,7 @@ class _Distillation:
         self.network.eval()
         return UniversalBackbone(
             self._as_backbone(),
-            {name: cast(nn.Linear, head) for name, head in self.heads.items()},
+            {domain.name: cast(nn.Linear, head) for domain, head in zip(self.domains, self.heads, strict=True)},
             self.history,
         )
 
@@ -171,20 +170,21 @@ class _Distillation:
             source=start.source,
             preprocessing=start.preprocessing,
             family=start.family,
+            licence=start.licence,
             architecture_key=start.architecture_key,
             device=start.device,
             network=start.network,
         )
 
     def _step(self, step: int) -> None:
-        rows = {domain.name: self._rows(domain, step) for domain in self.domains}
-        images = torch.cat([self._images(domain, rows[domain.name]) for domain in self.domains])
+        rows = [self._rows(domain, step) for domain in self.domains]
+        images = torch.cat([self._images(domain, chosen) for domain, chosen in zip(self.domains, rows, strict=True)])
         features = self.student.read_out(images.to(self._device)).features.split(self.settings.batch_size)
         falling = 1 - step / self.settings.steps
         terms = DistilledStep(step + 1, {}, {}, {})
         total = features[0].new_zeros(())
-        for domain, own in zip(self.domains, features, strict=True):
-            total = total + self._loss(domain, own, rows[domain.name], falling, terms)
+        for place, own in enumerate(features):
+            total = total + self._loss(place, own, rows[place], falling, terms)
         if not bool(torch.isfinite(total)):
             raise DivergedError(f"The loss of the distillation is not finite at step {step + 1}. Lower learning_rate.")
         for optimizer in self.optimizers.values():
@@ -197,13 +197,13 @@ class _Distillation:
         if self.on_step is not None:
             self.on_step(terms)
 
-    def _loss(self, domain: Domain, features: Tensor, rows: np.ndarray, falling: float, terms: DistilledStep) -> Tensor:
+    def _loss(self, place: int, features: Tensor, rows: np.ndarray, falling: float, terms: DistilledStep) -> Tensor:
         """CE_t + w λ_t (1 − CKA + T² KL), and its parts into ``terms``."""
-        name, answers = domain.name, self.answers[domain.name]
+        name, answers = self.domains[place].name, self.answers[place]
         chosen = torch.from_numpy(rows).to(self._device)
-        logits, temperature = self.heads[name](features), self.settings.temperature
+        logits, temperature = self.heads[place](features), self.settings.temperature
         entropy = torch.nn.functional.cross_entropy(logits, answers.targets[chosen])
-        unlike = 1 - rbf_cka(self.maps[name](features), answers.features[chosen])
+        unlike = 1 - rbf_cka(self.maps[place](features), answers.features[chosen])
         divergence = torch.nn.functional.kl_div(
             (logits / temperature).log_softmax(dim=1),
             (answers.logits[chosen] / temperature).log_softmax(dim=1),
@@ -212,7 +212,7 @@ class _Distillation:
         )
         for kept, value in zip(terms[1:], (entropy, unlike, divergence), strict=True):
             kept[name] = float(value.detach())
-        return entropy + falling * self.weights[name] * (unlike + temperature**2 * divergence)
+        return entropy + falling * self.weights[place] * (unlike + temperature**2 * divergence)
 
     def _rows(self, domain: Domain, step: int) -> np.ndarray:
         """Images of this step: a permutation per pass, cut into whole batches; the rest waits for the next pass."""
@@ -240,7 +240,10 @@ class _Distillation:
         return {
             **{name: value for name, value in asdict(self.settings).items() if name != "checkpoint_every_steps"},
             "student": self.start.weights_fingerprint,
-            "domains": [[domain.name, domain.dataset.fingerprint] for domain in self.domains],
+            "domains": [
+                [domain.name, domain.dataset.fingerprint, weights_fingerprint(domain.teacher)]
+                for domain in self.domains
+            ],
         }
 
     def _go_on(self) -> None:
