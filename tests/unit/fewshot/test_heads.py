@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from crossgraft.errors import CrossgraftWarning, DataError, UnknownNameError, UsageError
@@ -202,3 +203,18 @@ def test_balanced_logistic_regression_counts_classes_equally(task):
     once = LogisticHead(balanced=True, C=10.0).fit(X[few], y[few])
     often = LogisticHead(C=6.0).fit(X[repeated], y[repeated])
     np.testing.assert_allclose(once.predict_proba(X), often.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("width", [2, 40])
+def test_balanced_ridge_regression_is_the_weighted_one(width):
+    """Least squares with weights n / (C n_c), by scikit-learn, on both sides of n = d."""
+    random = np.random.default_rng(width)
+    labels = np.repeat([0, 1, 2], [2, 5, 13])
+    rows = random.standard_normal((20, width)) + labels[:, None]
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    weights = 20 / (3 * np.bincount(labels)[labels])
+    expected = Ridge(alpha=0.5).fit(unit, 2 * np.eye(3)[labels] - 1, sample_weight=weights)
+    found = RidgeHead(penalty=0.5, balanced=True).fit(rows, labels)
+    np.testing.assert_allclose(found.weights_, expected.coef_, atol=1e-9)
+    np.testing.assert_allclose(found.intercepts_, expected.intercept_, atol=1e-9)
+    assert not np.allclose(found.weights_, RidgeHead(penalty=0.5).fit(rows, labels).weights_, atol=1e-3)

@@ -21,6 +21,8 @@ class RidgeHead(Head):
 
     Args:
         penalty: Weight of the squared weights.
+        balanced: Whether every class counts as much as every other, however many images it has; right where queries have as
+            many of each, as in episodes.
 
     Attributes:
         weights_: (C, d); intercepts_: (C,).
@@ -38,6 +40,7 @@ class RidgeHead(Head):
     )
 
     penalty: float = 1.0
+    balanced: bool = False
 
     def check(self) -> None:
         """Refuse a penalty that is not above 0."""
@@ -47,8 +50,11 @@ class RidgeHead(Head):
         """Solve the normal equations of the smaller size."""
         rows = unit_rows(support).rows
         targets = 2 * torch.nn.functional.one_hot(classes, num_classes).to(rows.dtype) - 1
-        mean, mean_target = rows.mean(dim=0), targets.mean(dim=0)
-        centred, wanted = rows - mean, targets - mean_target
+        counts = torch.bincount(classes, minlength=num_classes).to(rows.dtype)
+        weight = len(rows) / (num_classes * counts[classes]) if self.balanced else torch.ones_like(rows[:, 0])
+        mean, mean_target = weight @ rows / len(rows), weight @ targets / len(rows)
+        scale = weight.sqrt()[:, None]  # a weighted square is the square of a scaled residual
+        centred, wanted = scale * (rows - mean), scale * (targets - mean_target)
         if len(rows) <= rows.shape[1]:
             weights = centred.T @ self._solve(centred @ centred.T, wanted)
         else:
