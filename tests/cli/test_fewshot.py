@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import crossgraft as package
 from crossgraft.errors import DataError, UnknownNameError, UsageError
@@ -145,7 +146,7 @@ def test_one_task_gives_what_predict_gives(workspace, run_once, monkeypatch):
     assert table[0].startswith("image,predicted,probability,decision") and len(table) == len(record.rows) + 1
     html = (workspace / "run" / "report.html").read_text()
     assert str(workspace) not in html and "--support</span>" in html
-    assert "too few to calibrate probabilities" in html
+    assert "its probabilities are not calibrated" in html
     monkeypatch.chdir(workspace)
     same = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1}
     found = package.predict_from_support(support="images", query="images", head="copa:steps=5", **same)
@@ -178,6 +179,7 @@ def test_the_next_command_names_each_head_once(workspace, crossgraft):
         (("fewshot", "images", *ONE_TASK, "--query", "images"), "cannot be used with DATA"),
         (("fewshot", *ONE_TASK, "--query", "images", "--episodes", "3"), "cannot be used with --episodes"),
         (("fewshot", "images", *FLAGS, "--head", "ncc"), "--head is for --support and --query"),
+        (("fewshot", "images", *FLAGS, "--use-split", "test"), "--use-split is for --support and --query"),
         (("fewshot", *ONE_TASK, "--query", "images", "--head", "ncc,copa"), "One task has one head"),
         (("fewshot", *ONE_TASK, "--query", "images", "--head", "meta_adapter"), "has to learn on base classes"),
         (("fewshot", *FLAGS), "Name the images that tasks are drawn from"),
@@ -187,3 +189,73 @@ def test_the_next_command_names_each_head_once(workspace, crossgraft):
 def test_one_task_that_cannot_be(workspace, crossgraft, typed, said):
     done = crossgraft(*typed)
     assert done.code in (2, 3) and said in " ".join(done.err.split())
+
+
+@pytest.fixture
+def drawings(workspace):
+    """A table: four characters of two alphabets, each drawn by three writers twice."""
+    (workspace / "drawn").mkdir()
+    random = np.random.default_rng(0)
+    rows = ["image,character,alphabet,writer"]
+    for character in range(4):
+        for number in range(6):
+            name = f"drawn/{character}-{number}.png"
+            pixels = random.integers(0, 90, (16, 16, 3)) + 40 * character
+            Image.fromarray(pixels.astype(np.uint8)).save(workspace / name)
+            rows.append(f"{name},c{character},a{character // 2},w{number // 2}")
+    (workspace / "drawings.csv").write_text("\n".join(rows))
+    return ("drawings.csv", "--label-column", "character", "--holdout", "0")
+
+
+def test_an_episode_has_classes_of_one_superclass(drawings, workspace, crossgraft, monkeypatch):
+    """With two classes in each, no episode can have three ways."""
+    typed = ("fewshot", *drawings, *FLAGS, "--heads", "ncc")
+    done = crossgraft(*typed, "--superclass-column", "alphabet", "--out", "run")
+    assert done.code == 0 and record_of(workspace).superclass_column == "alphabet"
+    assert "one per episode, from alphabet" in (workspace / "run" / "report.html").read_text()
+    three = tuple(SAMPLER.replace("ways=2", "ways=3") if each == SAMPLER else each for each in typed)
+    assert crossgraft(*three, "--out", "three").code == 0
+    done = crossgraft(*three, "--superclass-column", "alphabet")
+    assert done.code == 3 and "3 classes" in done.err
+    done = crossgraft(*typed, "--superclass-column", "alphabt")
+    assert done.code in (2, 3) and "alphabt" in done.err and "alphabet" in done.err
+
+
+def test_patients_on_both_sides_are_counted_and_not_named(drawings, workspace, monkeypatch):
+    monkeypatch.chdir(workspace)
+    lines = (workspace / "drawings.csv").read_text().splitlines()
+    shown = [line for line in lines[1:] if not line.endswith("w2")]
+    for name, rows in (("support.csv", lines[1:]), ("query.csv", shown)):
+        (workspace / name).write_text("\n".join([lines[0], *rows]))
+    common = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1, "head": "ncc"}
+    columns = {"label_column": "character", "group_column": "writer"}
+    found = package.predict_from_support(support="support.csv", query="query.csv", **columns, **common)
+    (warning,) = found.record.warnings
+    assert "2 groups (column writer) are on both sides" in warning and "w1" not in warning
+
+
+def test_queries_inside_the_backbone_come_a_few_at_a_time(workspace, monkeypatch):
+    monkeypatch.chdir(workspace)
+    same = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1, "head": "tsa:steps=2"}
+    data = package.open_dataset("images")
+    whole = package.predict_from_support(support=data, query=data, **same)
+    monkeypatch.setattr("crossgraft.verbs.predict_from_support.QUERIES_AT_ONCE", 3)
+    parts = package.predict_from_support(support=data, query=data, **same)
+    for one, other in zip(whole.record.rows, parts.record.rows, strict=True):
+        np.testing.assert_allclose(one.probabilities, other.probabilities, atol=1e-6)
+
+
+def test_what_opens_files_is_refused_where_all_is_open(workspace, monkeypatch):
+    monkeypatch.chdir(workspace)
+    same = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1, "head": "ncc"}
+    data = package.open_dataset("images")
+    arrays = [data.read(row) for row in range(3)]
+    for query, support, option in (
+        (data, data, {"label_column": "x"}),
+        (arrays, data, {"skip_unreadable": True}),
+        (data, "images", {"use_split": "test"}),
+    ):
+        with pytest.raises(UsageError, match=f"{next(iter(option))} belongs to opening the data"):
+            package.predict_from_support(support=support, query=query, **option, **same)
+    found = package.predict_from_support(support="images", query=iter(arrays), skip_unreadable=True, **same)
+    assert len(found.record.rows) == 3

@@ -24,6 +24,12 @@ from crossgraft.options import (
     options_of,
 )
 
+_OF_EVERY_COMMAND = ("json", "quiet", "debug", "config")
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
 
 def rank(call: Call) -> int:
     """``crossgraft rank``, of images or of published results."""
@@ -31,7 +37,7 @@ def rank(call: Call) -> int:
     if "published" in call.typed:
         surplus = {*call.typed} - {*options_of(Published), *options_of(PublishedOptions), "json", "quiet", "debug"}
         if data is not None or surplus:
-            what = "DATA" if data is not None else "--" + min(surplus).replace("_", "-")
+            what = "DATA" if data is not None else _flag(min(surplus))
             raise UsageError(f"--published evaluates results that are there already; it cannot be used with {what}.")
         verb = "crossgraft.verbs.evaluate_published:evaluate_published"
         return call.do(verb, PublishedOptions, call.typed["published"], named="rank")
@@ -75,11 +81,14 @@ def fewshot(call: Call) -> int:
             )
         if "head" in call.typed:
             raise UsageError("--head is for --support and --query. Tasks drawn from images compare --heads.")
+        surplus = {*call.typed} - {*options_of(FewshotOptions), *_OF_EVERY_COMMAND}
+        if surplus:
+            raise UsageError(f"{_flag(min(surplus))} is for --support and --query, and tasks are drawn from {data}.")
         verb = "crossgraft.verbs.run_episodes:run_episodes"
         return call.do(verb, FewshotOptions, data, named="fewshot")
-    surplus = {*call.typed} - {*options_of(SupportOptions), "json", "quiet", "debug", "config"}
+    surplus = {*call.typed} - {*options_of(SupportOptions), *_OF_EVERY_COMMAND}
     if data is not None or surplus:
-        what = "DATA" if data is not None else "--" + min(surplus).replace("_", "-")
+        what = "DATA" if data is not None else _flag(min(surplus))
         raise UsageError(f"--support and --query are one task; they cannot be used with {what}.")
     for name in ("support", "query", "model"):
         if name not in asked:

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, is_classifier
 
 from crossgraft.errors import UsageError
-from crossgraft.fewshot.heads import HEADS
+from crossgraft.fewshot.heads import HEADS, reads_images
 from crossgraft.tune.choice import choose, spell
 
 ALL = "all"
@@ -47,7 +47,7 @@ def choose_heads(heads: str | Sequence[Any]) -> dict[str, Any]:
 def _pieces(text: str) -> list[str]:
     if text.strip() == ALL:
         # those on features, which take milliseconds; meta_adapter needs classes to learn from
-        return [name for name, head in HEADS if name != "meta_adapter" and not getattr(head, "reads_images", False)]
+        return [name for name, head in HEADS if name != "meta_adapter" and not reads_images(head)]
     found: list[str] = []
     for piece in filter(None, map(str.strip, text.split(","))):
         is_option = "=" in piece.partition(":")[0]

@@ -17,6 +17,7 @@ from torch import Tensor
 from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.errors import CrossgraftError, DataError, UsageError
 from crossgraft.fewshot.episodes import Episode, MetaDataset, Sampler, sample_episode
+from crossgraft.fewshot.heads import reads_images
 from crossgraft.seeding import generator
 from crossgraft.types import Features, Groups, Labels
 
@@ -120,7 +121,7 @@ def evaluate(
         (1.0, 0.0)
     """
     features, labels = _checked(features, labels, heads, num_episodes)
-    readers = [name for name, head in heads.items() if getattr(head, "reads_images", False)]
+    readers = [name for name, head in heads.items() if reads_images(head)]
     if readers and images is None:
         raise UsageError(f"The head {readers[0]} trains inside the network and reads images. Give them: images=.")
     sampler = MetaDataset() if sampler is None else sampler
@@ -196,7 +197,7 @@ def _results(
     of_features = [features[side] for side in sides]
     of_images = [] if images is None else [images(side).numpy() for side in sides]
     for name, head in heads.items():
-        support, query = of_images if getattr(head, "reads_images", False) else of_features
+        support, query = of_images if reads_images(head) else of_features
         start = time.perf_counter()
         try:
             with warnings.catch_warnings(record=True) as caught:

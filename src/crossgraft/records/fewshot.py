@@ -97,6 +97,7 @@ class FewshotRecord(Record):
     look: EpisodeLookRecord | None = Field(default=None, description="None: no head has images and prototypes.")
     groups_apart: bool = Field(description="Whether support and queries share no group.")
     base_classes: list[str] = []
+    superclass_column: str | None = Field(default=None, description="An episode has classes of one of its values.")
     checks: list[CheckRecord]
     references: list[Reference]
 

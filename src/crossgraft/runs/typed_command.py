@@ -122,7 +122,7 @@ class TypedCommand:
         """The line of this command with ``flags`` more, into a run directory of its own."""
         left_out = {*_OF_THE_RUN, *without, *(name for name, _ in flags)}
         kept = [flag for flag in self.flags if flag[0] not in left_out]
-        inputs = self.inputs if self.inputs or self.has("--support") else (DATA,)
+        inputs = self.inputs if self.verb else (DATA,)
         return _line(self.verb, inputs, [*kept, *flags])
 
     def model_called(self, name: str) -> str:

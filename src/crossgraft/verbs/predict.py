@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
-from crossgraft.data.dataset import Dataset
-from crossgraft.data.listing import given_kind, location_text
 from crossgraft.data.rows import ImageRows
-from crossgraft.data.unlabelled import images_of_arrays, open_images
 from crossgraft.errors import UsageError
-from crossgraft.options import PredictOptions, configuration, options_of
-from crossgraft.options.predicting import ImageOptions
+from crossgraft.options import PredictOptions, configuration
 from crossgraft.progress import Reporter
 from crossgraft.records import PredictionRecord, PredictionRow
 from crossgraft.tasks import recorded_task
@@ -26,15 +20,12 @@ from crossgraft.tune.predictions import Predictions
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.inference import Answers, answer
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
+from crossgraft.verbs._given_images import location_of, open_given
 from crossgraft.verbs._predicted import PredictionTotals, finish, rows_of
 from crossgraft.verbs._verb import Run, verb
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from PIL.Image import Image as Picture
-
-    Files = str | Path | Sequence[str | Path] | pd.DataFrame
-    Images = Files | Iterator[str | Path] | Dataset | Sequence[np.ndarray] | np.ndarray | Sequence[Picture]
+    from crossgraft.verbs._given_images import Images
 
 
 @verb("predict", PredictOptions)
@@ -77,7 +68,7 @@ def predict(
         if not isinstance(model, SavedModel):
             model = load_saved_model(model, device=options.device, allow_code=options.allow_code)
         with call.directory(
-            _location(images),
+            location_of(images),
             typed=configuration(options),
             resolved={"model": model.facts.weights_fingerprint, "batch_size": size},
             out=options.out,
@@ -97,33 +88,20 @@ def predict(
             )
 
 
-def _location(images: object) -> str:
-    if isinstance(images, str | Path):
-        return str(images)
-    return images.name if isinstance(images, Dataset) else given_kind(images) or "arrays"
-
-
 def _open(
     images: Images, model: SavedModel, options: PredictOptions, *, num_threads: int, reporter: Reporter
 ) -> ImageRows:
     facts = model.facts
-    if isinstance(images, str | Path) or given_kind(images) is not None:
-        return open_images(
-            cast("Files", images),
-            options,
-            known_classes=facts.class_names,
-            several_labels=not recorded_task(facts).partitions,
-            default_window=facts.trained_on.window,
-            default_slices=facts.trained_on.slices,
-            num_threads=num_threads,
-            reporter=reporter,
-        )
-    said = [name for name in options_of(ImageOptions) if getattr(options, name)]
-    if said:
-        raise UsageError(f"{said[0]} belongs to opening the data, but images were given that are open already.")
-    if not hasattr(images, "__len__"):
-        location_text(images)
-    return images if isinstance(images, Dataset) else images_of_arrays(cast("Sequence[np.ndarray]", images))
+    return open_given(
+        images,
+        options,
+        reporter,
+        known_classes=facts.class_names,
+        several_labels=not recorded_task(facts).partitions,
+        default_window=facts.trained_on.window,
+        default_slices=facts.trained_on.slices,
+        num_threads=num_threads,
+    )
 
 
 def _record(

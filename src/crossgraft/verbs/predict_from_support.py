@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,36 +11,41 @@ from sklearn.base import clone
 
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data import Dataset, open_dataset
-from crossgraft.data.listing import given_kind
 from crossgraft.data.rows import ImageRows
-from crossgraft.data.unlabelled import images_of_arrays, open_images
 from crossgraft.errors import UsageError
 from crossgraft.features import extract_features
 from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.describe import cite
+from crossgraft.fewshot.heads import reads_images
 from crossgraft.fewshot.images import EpisodeImages
-from crossgraft.models import Backbone, load_backbone, read_zoo
-from crossgraft.options import SupportOptions, configuration, narrowed, options_of
+from crossgraft.models import Backbone, load_backbone
+from crossgraft.models.preprocessing import describe_preprocessing
+from crossgraft.options import SupportOptions, configuration, options_of
 from crossgraft.options.data import SourceOptions, Unreadable
-from crossgraft.options.predicting import ImageOptions
+from crossgraft.options.predicting import Rows
 from crossgraft.progress import Reporter
-from crossgraft.rank.describe import describe_preprocessing
 from crossgraft.records import PredictionRecord, TunedModelRecord
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import measure, true_classes
 from crossgraft.tune.predictions import Predictions
 from crossgraft.tune.saving.inference import Answers
+from crossgraft.verbs._data_first import data_errors_first
+from crossgraft.verbs._given_images import is_open, location_of, open_given, refuse_opening, rows_given
+from crossgraft.verbs._one_model import one_model
 from crossgraft.verbs._predicted import PredictionTotals, finish, rows_of
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.words.formatting import counted
+
+QUERIES_AT_ONCE = 256
+"""Prepared images in memory together, where a head reads images."""
 
 
 @verb("fewshot", SupportOptions)
 def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
     """Learn classes from a few labelled images with a few-shot head, and predict the class of others.
 
-    Probabilities are those of the head's softmax and not calibrated: a handful of images is too few for that. Where the true
-    classes of the queries are known, metrics with intervals are measured.
+    Probabilities are those of the head's softmax and not calibrated. Where the true classes of the queries are known, metrics
+    with intervals are measured.
 
     Args:
         {options}
@@ -62,10 +67,11 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
     """
     reporter = call.reporter
     name, head = _one_head(options.head)
-    (spec,) = _one_model(options, reporter)
+    with data_errors_first(options.support, options):
+        spec = one_model(options, reporter)
     device, threads = resolve_device(options.device), options.workers or available_cores()
     resolved = {"model": spec.describe(), "head": name}
-    given = {"support": _location(options.support), "query": _location(options.query)}
+    given = {"support": location_of(options.support), "query": location_of(options.query)}
     typed = {
         **configuration(options),
         **given,
@@ -131,22 +137,6 @@ def _one_head(named: Any) -> tuple[str, Any]:
     return name, head
 
 
-def _one_model(options: SupportOptions, reporter: Reporter) -> list[Any]:
-    models = [options.model] if not isinstance(options.model, Path) else str(options.model)
-    specs = read_zoo(models, weights_dir=options.weights_dir, allow_code=options.allow_code, reporter=reporter)
-    if len(specs) != 1:
-        raise UsageError(
-            f"fewshot takes one model; {options.model} names {len(specs)}. Name one, or use zoo.yaml:NAME."
-        )
-    return specs
-
-
-def _location(data: object) -> str:
-    if isinstance(data, str | Path):
-        return str(data)
-    return data.name if isinstance(data, Dataset) else given_kind(data) or "arrays"
-
-
 def _open_support(options: SupportOptions, reporter: Reporter) -> Dataset:
     """Labelled images, one class each.
 
@@ -163,13 +153,16 @@ def _open_support(options: SupportOptions, reporter: Reporter) -> Dataset:
 
 
 def _open_queries(options: SupportOptions, support: Dataset, reporter: Reporter) -> ImageRows:
-    images: Any = options.query
-    if isinstance(images, Dataset):
-        return images
-    if isinstance(images, str | Path) or given_kind(images) is not None:
-        image_options = narrowed(ImageOptions, options)
-        return open_images(images, image_options, known_classes=support.class_names, reporter=reporter)
-    return images_of_arrays(images)
+    """Images with or without labels.
+
+    Raises:
+        UsageError: Options say how files are opened, and there are none to open.
+    """
+    images: Any = list(options.query) if isinstance(options.query, Iterator) else options.query
+    if is_open(images) and not isinstance(options.support, Dataset):
+        refuse_opening(options, Rows)  # all else says how the support set is opened
+        return rows_given(images)
+    return open_given(images, options, reporter, known_classes=support.class_names)
 
 
 def _learn(
@@ -182,28 +175,43 @@ def _learn(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities and their logarithms for the queries; columns in the order of the classes of ``support``."""
     fresh: Any = clone(head)
-    if getattr(fresh, "reads_images", False):
-        fresh.set_params(backbone=backbone)
-        sides = [
-            EpisodeImages(images.read, backbone.preprocessing)(range(len(images))).numpy()
-            for images in (support, queries)
-        ]
+    if reads_images(fresh):
+        probabilities = _learn_from_images(fresh.set_params(backbone=backbone), support, queries, backbone)
     else:
-        sides = [
+        of_support, of_queries = (
             extract_features(
                 images, backbone, cache_dir=options.cache_dir, batch_size=options.batch_size, reporter=reporter
             ).features
             for images in (support, queries)
-        ]
-    fresh.fit(sides[0], support.targets)
-    probabilities = np.asarray(fresh.predict_proba(sides[1]), dtype=np.float64)
+        )
+        probabilities = fresh.fit(of_support, support.targets).predict_proba(of_queries)
+    probabilities = np.asarray(probabilities, dtype=np.float64)
     return probabilities, np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
 
 
+def _learn_from_images(head: Any, support: Dataset, queries: ImageRows, backbone: Backbone) -> np.ndarray:
+    """Probabilities of the queries, of which few are in memory together; all of the support set is."""
+    prepared = EpisodeImages(support.read, backbone.preprocessing)
+    head.fit(prepared(range(len(support))).numpy(), support.targets)
+    of_queries, number = EpisodeImages(queries.read, backbone.preprocessing), len(queries)
+    chunks = (range(first, min(first + QUERIES_AT_ONCE, number)) for first in range(0, number, QUERIES_AT_ONCE))
+    return np.concatenate([head.predict_proba(of_queries(chunk).numpy()) for chunk in chunks])
+
+
 def _seen_before(support: Dataset, queries: ImageRows) -> str | None:
+    """How many of the queries are in the support set, and how many patients; None: neither."""
     known = set(support.image_digests)
     number = sum(digest in known for digest in queries.image_digests)
-    return f"{number} of {counted(len(queries), 'image')} are in the support set, pixel by pixel" if number else None
+    groups = len(_known_groups(support) & _known_groups(queries))
+    said = [f"{number} of {counted(len(queries), 'image')} are in the support set, pixel by pixel"] if number else []
+    said += [f"{counted(groups, 'group')} (column {queries.group_column}) are on both sides"] if groups else []
+    return ", and ".join(said) or None
+
+
+def _known_groups(images: ImageRows) -> set[str]:
+    if images.groups is None:
+        return set()
+    return set(images.groups if images.groups_known is None else images.groups[images.groups_known])
 
 
 def _bare_record(

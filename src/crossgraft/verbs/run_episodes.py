@@ -1,4 +1,4 @@
-"""``run_episodes``: which head learns best from a handful of images, on the features of a frozen backbone."""
+"""``run_episodes``: which head learns best from a handful of images, with a frozen backbone."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.describe import cite_heads, describe_heads, describe_sizes
 from crossgraft.fewshot.episodes import SAMPLERS, Sampler
 from crossgraft.fewshot.evaluate import episode_of
+from crossgraft.fewshot.heads import reads_images
 from crossgraft.fewshot.images import EpisodeImages
 from crossgraft.fewshot.look import look_at_episode
 from crossgraft.fewshot.parts import EpisodeWork, evaluate_in_parts
 from crossgraft.fewshot.result import FewshotResult
-from crossgraft.models import Backbone, load_backbone, read_zoo
+from crossgraft.models import Backbone, load_backbone
 from crossgraft.options import FewshotOptions, configuration, narrowed
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
@@ -37,6 +38,7 @@ from crossgraft.records import CheckRecord, EpisodeLookRecord, FewshotRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.choice import choose, spell
 from crossgraft.verbs._data_first import data_errors_first
+from crossgraft.verbs._one_model import one_model
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
 from crossgraft.version import __version__
@@ -55,7 +57,7 @@ class _Chosen:
 
 @verb("fewshot", FewshotOptions)
 def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) -> FewshotResult:
-    """Adapt several heads to the same few-shot tasks, drawn from labelled images, on the features of a frozen backbone.
+    """Adapt several heads to the same few-shot tasks, drawn from labelled images, with a frozen backbone.
 
     Reads the training rows and never opens any other row, as ``rank_models`` does; ``holdout=0`` makes every row a training
     row. Where there are groups, no patient is in the support set and among the queries of an episode. Heads are compared
@@ -77,19 +79,15 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
         RunDirectoryError: ``out`` is in use or holds another run.
 
     Cost:
-        One forward pass per image, then per episode and head milliseconds (NCC) to half a second (CoPA, 500 images).
+        One forward pass per image, then per episode and head milliseconds (NCC) to half a second (CoPA, 500 images); for a head
+        that trains inside the network as many forward and backward passes of the support set as it has steps.
     """
     chosen = _choose(options)
     reporter = run.reporter
     with data_errors_first(data, options):
-        models = [options.model] if not isinstance(options.model, Path) else str(options.model)
-        specs = read_zoo(models, weights_dir=options.weights_dir, allow_code=options.allow_code, reporter=reporter)
-    if len(specs) != 1:
-        raise UsageError(
-            f"fewshot takes one model; {options.model} names {len(specs)}. Name one, or use zoo.yaml:NAME."
-        )
+        spec = one_model(options, reporter)
     device, threads = resolve_device(options.device), options.workers or available_cores()
-    resolved = {"model": specs[0].describe(), "heads": list(chosen.heads), "sampler": spell(chosen.sampler)}
+    resolved = {"model": spec.describe(), "heads": list(chosen.heads), "sampler": spell(chosen.sampler)}
     typed = {**configuration(options), **resolved, "model": getattr(options.model, "typed", str(options.model))}
     location = data.name if isinstance(data, Dataset) else data
     with run.directory(location, typed=typed, resolved=resolved, out=options.out) as directory:
@@ -101,7 +99,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             directory.describe_machine(reporter, threads=threads, device=device)
         findings = check_rows(dataset, strict=options.strict, reporter=reporter)
         backbone = load_backbone(
-            specs[0],
+            spec,
             seed=options.seed,
             device=device,
             weights_dir=options.weights_dir,
@@ -139,6 +137,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             look=_look(work),
             groups_apart=dataset.groups is not None,
             base_classes=list(options.base_classes or []),
+            superclass_column=options.superclass_column,
             checks=list[CheckRecord](findings),
             references=cite_heads(chosen.heads, chosen.sampler),
         )
@@ -216,7 +215,7 @@ def _superclasses(dataset: Dataset, column: str | None) -> np.ndarray | None:
 
 def _ready(head: Any, backbone: Backbone, features: np.ndarray, labels: np.ndarray) -> Any:
     """The head with what it needs besides a support set: the backbone, or classes to learn on."""
-    if getattr(head, "reads_images", False):
+    if reads_images(head):
         copied: Any = clone(head)
         return copied.set_params(backbone=backbone)
     return head.meta_fit(features, labels) if len(labels) and hasattr(head, "meta_fit") else head
@@ -232,7 +231,7 @@ def _look(work: EpisodeWork) -> EpisodeLookRecord | None:
 
 def _images(dataset: Dataset, backbone: Backbone, work: EpisodeWork) -> EpisodeImages | None:
     """Images of the rows that episodes are drawn from, if a head reads images."""
-    if not any(getattr(head, "reads_images", False) for head in work.heads.values()):
+    if not any(map(reads_images, work.heads.values())):
         return None
     rows = np.flatnonzero(np.isin(np.array(dataset.class_names)[dataset.targets], np.unique(work.labels)))
     return EpisodeImages(lambda row: dataset.read(int(rows[row])), backbone.preprocessing)

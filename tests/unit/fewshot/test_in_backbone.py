@@ -19,6 +19,7 @@ from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.heads import _in_backbone
 from crossgraft.fewshot.heads._tsa_layers import find_layers
 from crossgraft.fewshot.images import EpisodeImages
+from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.models.adapters import AdapterRecipe, TaskSpecificAdapter
 from crossgraft.models.adapters.insertion import insert_adapter, make_adapter
 from crossgraft.types import Preprocessing
@@ -88,6 +89,22 @@ def test_the_network_is_bit_for_bit_what_it_was(small, task, head):
     again = on(head, small).fit(images, labels)
     np.testing.assert_array_equal(shares, again.predict_proba(images))
     assert len(fitted.loss_curve_) == 3 and fitted.loss_curve_ == again.loss_curve_
+
+
+@pytest.mark.parametrize("head", IN_BACKBONE, ids=lambda head: type(head).__name__)
+def test_a_loaded_backbone_is_bit_for_bit_what_it_was(head):
+    """The order of its weights in memory, too, which is another one while it is trained."""
+    backbone = load_backbone(ModelSpec("small", "test_resnet", weights="random"), image_size=32)
+    state = backbone.module.state_dict()
+    before = {name: (value.clone(), value.stride()) for name, value in state.items()}
+    random = np.random.default_rng(0)
+    images = random.standard_normal((6, 3, 32, 32)).astype(np.float32)
+    features = backbone(torch.from_numpy(images)).features
+    fitted = on(head, backbone).fit(images, [0, 0, 0, 1, 1, 1])
+    assert fitted.predict_proba(images).shape == (6, 2)
+    for name, value in backbone.module.state_dict().items():
+        assert torch.equal(value, before[name][0]) and value.stride() == before[name][1], name
+    assert torch.equal(backbone(torch.from_numpy(images)).features, features)
 
 
 @pytest.mark.parametrize("head", IN_BACKBONE, ids=lambda head: type(head).__name__)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from crossgraft.fewshot.heads._head import Head as Head
+from crossgraft.fewshot.heads._head import reads_images as reads_images
 from crossgraft.fewshot.heads.copa import CopaHead as CopaHead
 from crossgraft.fewshot.heads.copa_tsa import CopaTsa as CopaTsa
 from crossgraft.fewshot.heads.fine_tuning import FineTuningHead as FineTuningHead

@@ -116,6 +116,11 @@ class Head(ClassifierMixin, BaseEstimator):
             )
 
 
+def reads_images(head: object) -> bool:
+    """Whether ``fit`` takes images instead of features; a classifier of scikit-learn takes features."""
+    return bool(getattr(head, "reads_images", False))
+
+
 def _writable(rows: np.ndarray) -> np.ndarray:
     """Row by row in memory; a copy of what is mapped read-only, of which torch would warn."""
     return np.require(rows, requirements=["C", "W"])

@@ -47,7 +47,7 @@ class CopaTsa(WithAdapters):
     Cost: per step a forward and a backward pass of the support set, from the first adapted layer on.
 
     Source: Tian, Liu, Zhou, Liu, Zhang and Han, Mind the Gap Between Prototypes and Images in Cross-domain Finetuning,
-    NeurIPS 2024, section 5.
+    NeurIPS 2024.
     """
 
     name: ClassVar[str] = "copa_tsa"

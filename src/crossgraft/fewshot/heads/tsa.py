@@ -56,7 +56,7 @@ class TsaAdapter(WithAdapters):
     Cost: per step a forward and a backward pass of the support set, from the first adapted layer on; BatchNorm keeps its
     statistics. A support set that does not fit into memory with what its gradient needs is looked at twice per step.
 
-    Source: Li, Liu and Bilen, Cross-domain Few-shot Learning with Task-specific Adapters, CVPR 2022, section 3.2.
+    Source: Li, Liu and Bilen, Cross-domain Few-shot Learning with Task-specific Adapters, CVPR 2022.
     """
 
     name: ClassVar[str] = "tsa"

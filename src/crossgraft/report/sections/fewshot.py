@@ -118,6 +118,7 @@ def episodes_section(source: Source[FewshotRecord]) -> Section:
             ("Sampler", f"{record.sampler_title} ({record.sampler})"),
             ("Support and queries", apart),
             *([("Base classes", ", ".join(record.base_classes))] if record.base_classes else []),
+            *([("Superclasses", f"one per episode, from {column}")] if (column := record.superclass_column) else []),
         ]
     )
     return Section(name="episodes", title="Episodes", part="checks", blocks=[facts, table])

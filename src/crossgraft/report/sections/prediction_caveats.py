@@ -77,20 +77,20 @@ def _other_images(_: Source[PredictionRecord]) -> Caveat | None:
     return Caveat(OTHER_IMAGES)
 
 
-def _few_images(source: Source[PredictionRecord]) -> Caveat | None:
-    """What a handful of images is too few for."""
+def _not_calibrated(source: Source[PredictionRecord]) -> Caveat | None:
+    """What the probabilities of a few-shot head are not."""
     record = source.record
     if record.head is None:
         return None
     images = counted(record.num_support or 0, "image")
     return Caveat(
-        f"The head learned from {images}: too few to calibrate probabilities, which say an order and no risk."
+        f"The head learned from {images}, and its probabilities are not calibrated: they say an order and no risk."
     )
 
 
 PREDICTION_CAVEATS: tuple[CaveatOf[PredictionRecord], ...] = (
     *(_warned, _not_measured, _unreadable),
-    *(_few_images, _other_images),
+    *(_not_calibrated, _other_images),
 )
 """The most severe first, in the order of ``sections._verdict``."""
 

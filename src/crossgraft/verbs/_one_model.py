@@ -1,0 +1,26 @@
+"""The one model that a verb works with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from crossgraft.errors import UsageError
+from crossgraft.models import ModelSpec, read_zoo
+from crossgraft.options import FewshotOptions, SupportOptions
+from crossgraft.progress import Reporter
+
+
+def one_model(options: FewshotOptions | SupportOptions, reporter: Reporter) -> ModelSpec:
+    """What ``model`` names.
+
+    Raises:
+        UsageError: It names several.
+        UnknownNameError: There is no such model; the message gives the nearest names.
+    """
+    models = [options.model] if not isinstance(options.model, Path) else str(options.model)
+    specs = read_zoo(models, weights_dir=options.weights_dir, allow_code=options.allow_code, reporter=reporter)
+    if len(specs) != 1:
+        raise UsageError(
+            f"fewshot takes one model; {options.model} names {len(specs)}. Name one, or use zoo.yaml:NAME."
+        )
+    return specs[0]
