@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from data_folders import add_folders, check_folders
 from fewshot_page import write_page
-from fewshot_rows import read_rows, results, write_rows
+from fewshot_rows import BALANCED, read_rows, results, write_rows
 from fewshot_sets import SETS, SMOKE_SETS, FewshotSet, Images
 from studies import EXAMPLES, short, smoke_specs
 
@@ -31,6 +31,7 @@ from crossgraft.features import extract_features
 from crossgraft.fewshot import EpisodeTable, TipAdapterHead, class_weights_from_head
 from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.episodes import SAMPLERS
+from crossgraft.fewshot.heads import reads_images
 from crossgraft.fewshot.images import EpisodeImages
 from crossgraft.fewshot.parts import EpisodeWork, evaluate_in_parts
 from crossgraft.models import Backbone, ModelSpec, load_backbone, read_zoo
@@ -47,8 +48,10 @@ SEEN = "conv4 · Omniglot"
 """Trained on Omniglot, and used there alone."""
 ON_FEATURES = "ncc,url,url:learning_rate=unseen,copa,copa:learning_rate=0.005,weight_decay=0,tip_adapter,logistic,ridge"
 IN_BACKBONE = f"{ON_FEATURES},tsa,tsa:learning_rate=unseen,copa_tsa,fine_tuning"
+BALANCED_TOO = "logistic,logistic:balanced=true,ridge,ridge:balanced=true,ncc,url:learning_rate=unseen,copa"
 HEADS, INSIDE, NAMED = "heads", "inside", "named"
-EPISODES = {HEADS: 600, INSIDE: 60, NAMED: 600}
+EPISODES = {HEADS: 600, INSIDE: 60, NAMED: 600, BALANCED: 60}
+ON_KIND = {HEADS: ON_FEATURES, INSIDE: IN_BACKBONE, BALANCED: BALANCED_TOO}
 IMAGENET_HEAD = "mobilenetv1_050 · ImageNet"
 
 
@@ -96,7 +99,7 @@ def pieces(sets: Sequence[FewshotSet], specs: Sequence[ModelSpec], arguments: ar
                 if kind == NAMED and not (of.named and spec.name == IMAGENET_HEAD):
                     continue
                 rules = [f"n_way_k_shot:ways=5,shots={shots}" for shots in of.shots] + ["meta_dataset"]
-                for rule in [rules[1]] if kind == INSIDE else rules:
+                for rule in {INSIDE: [rules[1]], BALANCED: [rules[-1]]}.get(kind, rules):
                     yield Piece(of, spec, kind, rule)
 
 
@@ -131,7 +134,7 @@ def evaluated(piece: Piece, images: Images, backbone: Backbone, num_episodes: in
     rule = piece.sampler.replace("ways=5", f"ways={ways}").replace("meta_dataset", f"meta_dataset:min_ways={ways}")
     heads = heads_of_piece(piece, backbone)
     for head in heads.values():
-        if getattr(head, "reads_images", False):
+        if reads_images(head):
             head.set_params(backbone=backbone)
     work = EpisodeWork(
         extract_features(dataset, backbone).features,
@@ -150,7 +153,7 @@ def evaluated(piece: Piece, images: Images, backbone: Backbone, num_episodes: in
 def heads_of_piece(piece: Piece, backbone: Backbone) -> dict[str, Any]:
     """Heads by name; with names of classes, those that start from rows of the ImageNet head, and what stands beside them."""
     if piece.kind != NAMED:
-        return choose_heads(ON_FEATURES if piece.kind == HEADS else IN_BACKBONE)
+        return choose_heads(ON_KIND[piece.kind])
     weights = class_weights_from_head(backbone, piece.of.named)
     return {
         "class weights alone": TipAdapterHead(class_weights=weights, alpha=0.0),
@@ -172,7 +175,7 @@ def parse_arguments(command_line: Sequence[str] | None) -> argparse.Namespace:
         "--only", nargs="+", choices=[*(s.name for s in SETS), "none"], help="these sets; none: the page"
     )
     parser.add_argument("--networks", nargs="+", choices=sorted({name.partition(" ")[0] for name in NETWORKS}))
-    parser.add_argument("--kinds", nargs="+", choices=[HEADS, INSIDE, NAMED], default=[HEADS, NAMED, INSIDE])
+    parser.add_argument("--kinds", nargs="+", choices=sorted(EPISODES), default=[BALANCED, HEADS, NAMED, INSIDE])
     parser.add_argument("--smoke", action="store_true", help="an as-built network and noise; the numbers mean nothing")
     parsed = parser.parse_args(command_line)
     check_folders(parser, parsed)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from fewshot_rows import BALANCED
 from fewshot_tables import (
+    EQUAL,
     FIVE,
     SHOTS,
     Tables,
     accuracies_table,
+    balanced_table,
     costs_table,
     gains_table,
     inside_table,
@@ -26,7 +29,10 @@ def write_page(out: Path, tables: Tables, titles: Mapping[str, str]) -> None:
     text = PAGE.format(
         num_rows=sum(map(len, tables.values())),
         sets="; ".join(titles.values()),
-        gains=gains_table(tables, "heads", list(SHOTS)),
+        gains=gains_table(tables, "heads", EQUAL),
+        uneven=gains_table(tables, "heads", ["meta_dataset"]),
+        balanced_gains=gains_table(tables, BALANCED, ["meta_dataset"]),
+        balanced=balanced_table(tables, titles),
         told=told(tables),
         heads="".join(accuracies_table(tables, titles, rule) for rule in SHOTS),
         named=named_table(tables, titles),

@@ -12,11 +12,18 @@ from crossgraft.fewshot import EpisodeTable
 from crossgraft.storage.atomic import write_atomically
 
 BASELINES = ("logistic", "ridge")
+BALANCED = "balanced"
+"""Kind of the pieces whose baselines count classes equally, however many images each has."""
 
 
 @dataclass(frozen=True)
 class HeadResult:
-    """One head in one piece; half widths are of intervals of 95 %, differences are paired by episode."""
+    """One head in one piece; half widths are of intervals of 95 %, differences are paired by episode.
+
+    Attributes:
+        less_logistic: Difference to the logistic regression that is a baseline of this kind of piece.
+        less_ridge: The same of ridge regression.
+    """
 
     network: str
     kind: str
@@ -39,11 +46,20 @@ class HeadResult:
         return None if found is None else (found, getattr(self, f"less_{baseline}_half"))
 
 
+def baselines_of(kind: str) -> tuple[str, str]:
+    """The logistic and the ridge regression that heads are compared with in pieces of a kind."""
+    first, second = (f"{name}:balanced=True" if kind == BALANCED else name for name in BASELINES)
+    return first, second
+
+
 def results(network: str, kind: str, sampler: str, table: EpisodeTable) -> Iterator[HeadResult]:
     """One row per head."""
     for head, seconds in zip(table.heads, table.seconds, strict=True):
         accuracy = table.accuracy(head)
-        less = {name: table.difference(head, name) if head != name else None for name in BASELINES}
+        less = {
+            name: table.difference(head, baseline) if head != baseline else None
+            for name, baseline in zip(BASELINES, baselines_of(kind), strict=True)
+        }
         yield HeadResult(
             network=network,
             kind=kind,

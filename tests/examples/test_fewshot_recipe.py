@@ -20,7 +20,7 @@ def test_without_data_it_runs_and_does_nothing_twice(recipe, tmp_path, capsys, m
     assert capsys.readouterr().out.count("noise resnet20") == 3
     recipe.main(common)
     told = capsys.readouterr().out
-    assert told.count("noise resnet20") == 1 and "36 rows are there" in told
+    assert told.count("noise resnet20") == 2 and "43 rows are there" in told
     page = (tmp_path / "page.md").read_text()
     assert "### 5 shots" in page and "| TSA, unseen |" in page and "{" not in page
 
@@ -61,6 +61,32 @@ def test_the_page_tells_what_is_above_both_baselines(recipe):
     assert "| SET 3 | one | 0.500 | **0.600** | 0.500 | 0.500 |" in accuracies
     assert module.accuracies_table(tables, {}, "meta_dataset") == ""
     assert "| NCC | one | 3.0 | – | – | – |" in module.costs_table(tables)
+
+
+def test_under_uneven_rules_the_balanced_baselines_count(recipe):
+    """What is above the plain ones alone is no gain."""
+    module = sys.modules["fewshot_tables"]
+    tables = {
+        f"set {number}": [
+            row(recipe, "url", 0.1 + 0.001 * number, sampler="meta_dataset"),
+            row(recipe, "logistic", None, sampler="meta_dataset"),
+            *(
+                row(recipe, head, less, sampler="meta_dataset", kind="balanced")
+                for head, less in (
+                    ("url", 0.001 * (-1) ** number),
+                    ("logistic", -0.09 + 0.001 * number),
+                    ("logistic:balanced=True", None),
+                    ("ridge:balanced=True", None),
+                )
+            ),
+        ]
+        for number in range(4)
+    }
+    assert module.told(tables).startswith("Above both baselines, the intervals over pairs leave out 0: none.")
+    table = module.gains_table(tables, "balanced", ["meta_dataset"])
+    assert "less logistic, balanced" in table and "| logistic | Meta-Dataset | -0.088 [" in table
+    assert "| URL, rate 0.1 | Meta-Dataset | +0.1" in module.gains_table(tables, "heads", ["meta_dataset"])
+    assert "| set 0 | one |" in module.balanced_table(tables, {name: name for name in tables})
 
 
 def test_rows_are_read_as_they_were_written(recipe, tmp_path):
