@@ -6,8 +6,9 @@ import sys
 import pytest
 import torch
 import yaml
+from safetensors.torch import save_file
 
-from crossgraft.errors import DataError, UntrustedCodeError, UsageError
+from crossgraft.errors import DataError, UnknownNameError, UntrustedCodeError, UsageError
 from crossgraft.models import ModelSpec, load_backbone, read_zoo
 from crossgraft.models.sources.factory import find_factory
 from crossgraft.models.trusted_code import NOTHING, trusted_code
@@ -298,3 +299,40 @@ def test_allowing_a_function_searches_no_folder_of_a_file_and_installed_packages
     with pytest.raises(UsageError, match="Cannot import twin_nets"):
         load_backbone(spec, image_size=16)
     assert not (downloaded / "mark").exists()
+
+
+@pytest.fixture
+def named_in_a_header(workspace):
+    """Weights whose header says which function builds the network."""
+    sys.modules.pop("evil", None)
+    (workspace / "evil.py").write_text(LEAVES_A_MARK)
+
+    def write(source):
+        path = workspace / "weights.safetensors"
+        save_file({"x": torch.zeros(1)}, path, metadata={"architecture": source, "kwargs": "{}"})
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("source", NOT_ASKED_FOR)
+def test_no_header_of_weights_runs_code(named_in_a_header, workspace, source):
+    path = named_in_a_header(source)
+    allowed = None if source == "tiny_models:tiny" else "tiny_models.py"
+    for load in (
+        lambda: load_backbone(*read_zoo(str(path), allow_code=allowed)),
+        lambda: load_backbone(ModelSpec("mine", "", weights=str(path))),
+    ):
+        with pytest.raises((UsageError, UnknownNameError)), guarded():
+            load()
+    assert not (workspace / "mark").exists() and "evil" not in sys.modules
+
+
+def test_a_header_names_code_that_the_user_named_too(named_in_a_header, workspace):
+    path = named_in_a_header("tiny_models:tiny")
+    (spec,) = read_zoo(str(path), allow_code="tiny_models.py")
+    network = load_backbone(ModelSpec("one", "tiny_models:tiny"))
+    save_file(
+        network.module.state_dict(), path, metadata={"architecture": "tiny_models:tiny", "kwargs": '{"width": 8}'}
+    )
+    assert load_backbone(spec).weights_fingerprint == network.weights_fingerprint

@@ -12,7 +12,8 @@ from crossgraft.models.sources.checkpoint_header import CheckpointHeader, read_h
 from crossgraft.models.sources.factory import locate_factory
 from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.sources.local_checkpoint import find_checkpoint
-from crossgraft.models.spec import PRETRAINED, ModelSpec, family_of, library_name
+from crossgraft.models.spec import PRETRAINED, ModelSpec, family_of, is_factory_source, library_name
+from crossgraft.models.trusted_code import NOTHING
 from crossgraft.paths import is_file
 
 
@@ -92,7 +93,7 @@ def _fill_from_header(spec: ModelSpec, header: CheckpointHeader, path: Path) -> 
             f"{path.name} does not say its architecture. Write a zoo file with the entry name: {spec.name}, source: a "
             f"timm architecture, torchvision:NAME or package.module:factory, weights: {path.name}."
         )
-    if not spec.source and not library_of(source).knows(source):
+    if not spec.source and not is_factory_source(source) and not library_of(source).knows(source):
         raise UsageError(
             f"{path.name} says that its architecture is {source}, which {library_name(source)} does not have. Write a zoo "
             f"file with the entry name: {spec.name}, source: package.module:factory (a function that builds it), weights: "
@@ -101,7 +102,7 @@ def _fill_from_header(spec: ModelSpec, header: CheckpointHeader, path: Path) -> 
     kwargs = dict(spec.kwargs)
     if source == header.architecture:
         stated = dict(header.kwargs)
-        refuse = refuse_loading_arguments if spec.is_factory else refuse_other_arguments
+        refuse = refuse_loading_arguments if is_factory_source(source) else refuse_other_arguments
         refuse(stated, where=f"the header of {path.name}")
         if header.num_classes is not None:
             stated["num_classes"] = header.num_classes
@@ -109,6 +110,8 @@ def _fill_from_header(spec: ModelSpec, header: CheckpointHeader, path: Path) -> 
     return replace(
         spec,
         source=source,
+        # a file allows nothing: None would trust the function that it names
+        trusted=spec.trusted if spec.source or spec.trusted is not None else NOTHING,
         kwargs=kwargs,
         licence=spec.licence or header.licence,
         preprocessing={**header.preprocessing, **spec.preprocessing},

@@ -139,7 +139,7 @@ def _read_item(item: str | Path | ModelSpec, trusted: TrustedCode) -> list[Model
         return _read_entry(Path(entry["file"]), entry["name"], trusted)
     if path.name.lower().endswith(CHECKPOINT_SUFFIXES) or _is_foreign(path):
         name = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
-        return [ModelSpec(name=name, source="", weights=str(path), trusted=NOTHING)]
+        return [ModelSpec(name=name, source="", weights=str(path), trusted=trusted)]
     source = str(item)
     name = source.rpartition(":")[2] if is_factory_source(source) else source
     return [ModelSpec(name=name, source=source)]
