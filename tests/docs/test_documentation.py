@@ -85,6 +85,9 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
         if arguments[0] == "fewshot":
             arguments += ["--workers", "1", "--image-size", "32", "--weights-dir", "weights"]
             arguments += [] if "--support" in arguments else ["--episodes", "3"]
+        if arguments[0] == "distil":
+            arguments += ["--workers", "1", "--image-size", "32", "--weights-dir", "weights"]
+            arguments += ["--steps", "2", "--batch-size", "4"]
         if arguments[0] == "demo":
             arguments += ["--fast"]
         code = main(arguments)

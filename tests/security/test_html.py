@@ -17,7 +17,9 @@ from crossgraft.records import RunRecord
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.words.notebook import facts_table
 from support.comparison_records import comparison_record
+from support.distillation_records import distillation_record
 from support.exported import own_classifier, saved
+from support.fewshot_records import fewshot_record
 from support.hostile import PLANTED, RAW, SHOWN, TAGS
 from support.tuning_records import prediction_record, tuning_record
 
@@ -67,10 +69,21 @@ def records():
         "tune": tuning_record,
         "predict": prediction_record,
         "compare": comparison_record,
+        "fewshot": lambda: fewshot_record(examples.ranking_record().dataset, examples.ranking_record().models[0]),
+        "distil": lambda: distillation_record(examples.ranking_record().models[0]),
     }
 
 
-NAMES = ("malignant", "breast", "BreastMNIST", "mobilenetv2_100", "hcs:0.6", "<script>alert(1)</script>")
+NAMES = (
+    "malignant",
+    "breast",
+    "BreastMNIST",
+    "mobilenetv2_100",
+    "hcs:0.6",
+    "copa",
+    "skin",
+    "<script>alert(1)</script>",
+)
 """Classes, data, models, variants and columns of the examples."""
 
 
@@ -110,7 +123,7 @@ def published(folder):
     assert main(["rank", "--published", str(table), "--out", str(folder)]) == 0
 
 
-KINDS = ("rank", "demo", "check", "tune", "predict", "compare", "published")
+KINDS = ("rank", "demo", "check", "tune", "predict", "compare", "fewshot", "distil", "published")
 
 
 @pytest.mark.parametrize("kind", KINDS)

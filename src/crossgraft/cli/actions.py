@@ -12,6 +12,7 @@ from crossgraft.cli.output import print_json, show
 from crossgraft.errors import UsageError
 from crossgraft.options import (
     CompareOptions,
+    DistilOptions,
     FewshotOptions,
     ListOptions,
     Published,
@@ -95,6 +96,13 @@ def fewshot(call: Call) -> int:
             raise UsageError(f"One task needs --support, --query and --model; there is no --{name}.")
     verb = "crossgraft.verbs.predict_from_support:predict_from_support"
     return call.do(verb, SupportOptions, named="fewshot", about=str(asked["query"]), asked=asked)
+
+
+def distil(call: Call) -> int:
+    """``crossgraft distil``, of any number of runs."""
+    runs = call.inputs["runs"]
+    about = "-".join(run.name for run in runs)
+    return call.do("crossgraft.verbs.distil:distil", DistilOptions, runs, named="distil", about=about)
 
 
 def report(call: Call) -> int:

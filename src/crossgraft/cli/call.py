@@ -103,7 +103,7 @@ class Call:
             kind: Its options.
             *inputs: Its inputs; the last one is in the name of a run directory that nobody named.
             named: The other part of that name.
-            about: What stands in the name for the last input of a verb that has none.
+            about: What stands in the name instead of the last input.
             asked: From ``asked``, of these options and perhaps others.
 
         Raises:
@@ -116,7 +116,7 @@ class Call:
         function = partial(getattr(importlib.import_module(module), name), *inputs, reporter=self.reporter)
         with typed_command():
             if issubclass(kind, Output):
-                result = in_own_directory(named, str(inputs[-1]) if inputs else about, values, function)
+                result = in_own_directory(named, about or str(inputs[-1]), values, function)
             else:
                 result = function(**values)
         self.show(result)

@@ -14,6 +14,7 @@ from crossgraft.options import (
     CompareOptions,
     Debug,
     DemoOptions,
+    DistilOptions,
     ExportOptions,
     FewshotOptions,
     InterpolateOptions,
@@ -113,6 +114,17 @@ _ALL = (
         notes="Only training rows are read. Every head is adapted to the same few-shot tasks, and is compared with a baseline, "
         "paired by task. Where there are groups, no patient is in the support set and among the queries. With --support and "
         "--query there is one task: --head learns from the one, and predicts the other, as predict does.",
+    ),
+    Command(
+        "distil",
+        "Distil several fine-tuned models into one backbone, to learn new tasks from a handful of images.",
+        example="distil runs/tune-skin runs/tune-fundus --data skin,fundus --model mobilenetv2_100",
+        inputs=(Input("runs", "Run directories of crossgraft tune, at least two.", type=Path, repeats=True),),
+        options=(DistilOptions, Terminal),
+        action=actions.distil,
+        notes="The student learns to classify the training rows of every run, and, fading to nothing, to look at them as their "
+        "model does (URL's universal backbone). It is measured beside its teachers on the test rows. The same command goes on "
+        "where it was stopped.",
     ),
     Command(
         "interpolate",

@@ -11,6 +11,8 @@ from crossgraft.options._option import options as options
 from crossgraft.options._option import options_of as options_of
 from crossgraft.options.checking import CheckOptions as CheckOptions
 from crossgraft.options.comparing import CompareOptions as CompareOptions
+from crossgraft.options.distilling import DistillationSettings as DistillationSettings
+from crossgraft.options.distilling import DistilOptions as DistilOptions
 from crossgraft.options.exporting import ExportOptions as ExportOptions
 from crossgraft.options.fewshot import FewshotOptions as FewshotOptions
 from crossgraft.options.fewshot import SupportOptions as SupportOptions

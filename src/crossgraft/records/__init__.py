@@ -24,6 +24,9 @@ from crossgraft.records.demo import (
     FineTunedRow,
     SplitComparison,
 )
+from crossgraft.records.distillation import DistillationRecord as DistillationRecord
+from crossgraft.records.distillation import DistilledDomainRecord as DistilledDomainRecord
+from crossgraft.records.distillation import DistilledStepsRecord as DistilledStepsRecord
 from crossgraft.records.epochs import EpochRow
 from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
 from crossgraft.records.fewshot import BoundRecord as BoundRecord

@@ -54,7 +54,7 @@ def said_again(
     }
     if _IS_TYPED.get():
         words = [word for option, value in said.values() for word in _words(option, value)]
-        places = [_word(each) if isinstance(each, str | Path) else DATA for each in inputs]
+        places = [_word(each) if isinstance(each, str | Path) else DATA for given in inputs for each in _each(given)]
         return shlex.join(["crossgraft", verb, *places, *words, "--out", _word(out)])
     given = [f"{name}={_in_python(value)}" for name, (_, value) in said.items()]
     return f"crossgraft.{function}({', '.join([*map(_in_python, inputs), *given, f'out={_in_python(str(out))}'])})"
@@ -74,6 +74,12 @@ def typed_command() -> Generator[None]:
         yield
     finally:
         _IS_TYPED.reset(token)
+
+
+def _each(given: object) -> Sequence[object]:
+    """What was given in one place, where several paths may stand."""
+    several = cast("Sequence[object]", given) if _is_list(given) else [given]
+    return several if all(isinstance(each, str | Path) for each in several) else [given]
 
 
 def _words(option: Option, value: object) -> list[str]:

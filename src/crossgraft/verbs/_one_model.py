@@ -6,11 +6,13 @@ from pathlib import Path
 
 from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec, read_zoo
-from crossgraft.options import FewshotOptions, SupportOptions
+from crossgraft.options import DistilOptions, FewshotOptions, SupportOptions
 from crossgraft.progress import Reporter
 
 
-def one_model(options: FewshotOptions | SupportOptions, reporter: Reporter) -> ModelSpec:
+def one_model(
+    options: FewshotOptions | SupportOptions | DistilOptions, reporter: Reporter, *, command: str = "fewshot"
+) -> ModelSpec:
     """What ``model`` names.
 
     Raises:
@@ -21,6 +23,6 @@ def one_model(options: FewshotOptions | SupportOptions, reporter: Reporter) -> M
     specs = read_zoo(models, weights_dir=options.weights_dir, allow_code=options.allow_code, reporter=reporter)
     if len(specs) != 1:
         raise UsageError(
-            f"fewshot takes one model; {options.model} names {len(specs)}. Name one, or use zoo.yaml:NAME."
+            f"{command} takes one model; {options.model} names {len(specs)}. Name one, or use zoo.yaml:NAME."
         )
     return specs[0]

@@ -8,34 +8,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
-from crossgraft.config import CONSENTS, settings_model
-from crossgraft.data import DATA_OPTIONS, Dataset, Split
-from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsMismatchError
+from crossgraft.data import Dataset
+from crossgraft.errors import UsageError, WeightsMismatchError
 from crossgraft.models import ModelSpec
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.models.trusted_code import NOTHING, trusted_code
-from crossgraft.options import InterpolateOptions, TuneOptions, configuration, from_mapping, options_of
-from crossgraft.options.data import Splits
-from crossgraft.options.models import Download
-from crossgraft.paths import read_whole, real_path
+from crossgraft.options import InterpolateOptions, TuneOptions, configuration
 from crossgraft.progress import Reporter
-from crossgraft.records import RunRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.interpolated import Interpolated, about_images, with_look
 from crossgraft.tune.interpolation import interpolation_curve, read_alphas, with_body_of
-from crossgraft.tune.parts import TuningRows
-from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.planning.starting_model import find_model, load_start
-from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model, load_saved_model
+from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
+from crossgraft.verbs._rows_of_run import (
+    config_of_run,
+    refuse_other_data,
+    refuse_root_outside,
+    rows_of_run,
+    split_of_run,
+)
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
-
-_READING = {*DATA_OPTIONS} - {*CONSENTS, *options_of(Download), *options_of(Splits)}
-_FOLLOWED = _READING | {"image_size", "resize_policy", "threshold_rule"}
-"""Arguments of ``fine_tune`` that are taken over from a run; what only a person can allow is none of them."""
 
 
 @verb("interpolate", InterpolateOptions)
@@ -77,9 +71,9 @@ def interpolate(run: str | Path, data: str | Path | Dataset, options: Interpolat
             given = {"image_root": options.image_root, "class_names": options.class_names}
             given = {name: value for name, value in given.items() if value is not None}
             if options.image_root is None:
-                _refuse_root_outside(ends.config["image_root"], run)
-            rows = _open(data, {**ends.config, **given}, Path(run), reporter, allow_outside=options.allow_outside)
-            _refuse_other_data(rows.dataset, ends.full, run)
+                refuse_root_outside(ends.config["image_root"], run)
+            rows = rows_of_run(data, {**ends.config, **given}, Path(run), reporter, allow_outside=options.allow_outside)
+            refuse_other_data(rows.dataset, ends.full, run)
             record = interpolation_curve(
                 ends.start,
                 ends.full.classifier,
@@ -146,7 +140,7 @@ def _find_ends(run: str | Path, options: InterpolateOptions, reporter: Reporter)
     code = trusted_code(options.allow_code).and_also(NOTHING if spec is None else spec.code)
     full = load_saved_model(run, allow_code=code)
     _refuse_scratch(full, run)
-    config = _config(Path(run))
+    config = config_of_run(Path(run))
     if options.linear is None:
         pretrained = _pretrained(full, spec, options.weights_dir, config, reporter)
         words = "the pretrained network with the head of the fine-tuned one"
@@ -171,43 +165,6 @@ def _finish(found: Interpolated, dataset: Dataset, run: RunDirectory | None, rep
     run.describe_data(dataset.fingerprint)
     page = publish(run, found.record, reporter, tables={"points.csv": found.to_frame()})
     return replace(found, out=run.path, report=page)
-
-
-def _run_of(run: Path) -> Path:
-    """The run directory of a model that was named by its folder, too."""
-    return run if (run / "run.json").is_file() else find_saved_model(run).parent
-
-
-def _config(run: Path) -> Mapping[str, Any]:
-    """What was asked of the run; its record is data, and may have come with the folder from anywhere."""
-    file = _run_of(run) / "run.json"
-    try:
-        record = RunRecord.model_validate_json(read_whole(file))
-    except (OSError, ValidationError) as error:
-        raise RunDirectoryError(
-            f"{file} is missing or cannot be read, so the options of the run are not known. Give the whole run directory."
-        ) from error
-    given = {name: value for name, value in record.config.items() if name in _FOLLOWED}
-    others = set(options_of(TuneOptions)) - _FOLLOWED
-    try:
-        options = settings_model(TuneOptions, leave_out=others).model_validate({**given, "seed": record.seed})
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise DataError(f"{file} is damaged: {where}: {first['msg']}. Restore the file.") from error
-    return options.model_dump()
-
-
-def _refuse_root_outside(image_root: str | Path | None, run: str | Path) -> None:
-    if image_root is not None and not real_path(image_root).is_relative_to(real_path(".")):
-        raise UsageError(
-            f"The run in {run} says that paths of a table start from {image_root}, which is not in the current folder. A file "
-            "cannot allow that. Give image_root=."
-        )
-
-
-def _split(run: Path) -> Split:
-    return Split.load(_run_of(run) / "split.json")
 
 
 def _refuse_scratch(full: SavedModel, run: str | Path) -> None:
@@ -242,9 +199,9 @@ def _refuse_strangers(full: SavedModel, linear: SavedModel, run_full: Path, run_
             f"The runs were made on different data: {full.facts.trained_on.name} in {run_full}, "
             f"{linear.facts.trained_on.name} in {run_linear} (images, labels or groups)."
         )
-    first, second = _split(run_full), _split(run_linear)
+    first, second = split_of_run(run_full), split_of_run(run_linear)
     other_rows = any(first.rows(part).tolist() != second.rows(part).tolist() for part in ("train", "val", "test"))
-    if other_rows or _config(run_full)["per_class"] != _config(run_linear)["per_class"]:
+    if other_rows or config_of_run(run_full)["per_class"] != config_of_run(run_linear)["per_class"]:
         raise UsageError(
             f"The runs in {run_full} and {run_linear} have other rows in train, val or test, so one of them saw test rows of "
             "the other. Use the same --seed, --split, --per-class and --limit."
@@ -277,23 +234,3 @@ def _pretrained(
             "model of that run."
         )
     return make_classifier(backbone, full.classifier.num_outputs, seed=config["seed"])
-
-
-def _open(
-    data: str | Path | Dataset, config: Mapping[str, Any], run: Path, reporter: Reporter, *, allow_outside: bool
-) -> TuningRows:
-    """The rows of the run in the parts of its split."""
-    names = {"limit", "per_class", "seed"} if isinstance(data, Dataset) else _READING
-    reading = {name: config[name] for name in names if config.get(name) is not None}
-    options = {**reading, "model": "", "split": _run_of(run) / "split.json", "allow_outside": allow_outside}
-    return open_rows(data, from_mapping(TuneOptions, options), reporter)
-
-
-def _refuse_other_data(dataset: Dataset, full: SavedModel, run: str | Path) -> None:
-    """Raise unless these are the images of the run."""
-    facts = full.facts.trained_on
-    if dataset.fingerprint != facts.fingerprint:
-        raise DataError(
-            f"{dataset.name} is not what the run in {run} was made on ({facts.name}, {facts.num_images} images): images, labels "
-            "or groups differ. Give the same data."
-        )

@@ -17,7 +17,7 @@ from crossgraft.fewshot.universal.teachers import new_head
 from crossgraft.models import ModelSpec, load_backbone, read_zoo
 from crossgraft.models.classifier import make_classifier
 
-QUICK = DistillationSettings(steps=6, batch_size=6, checkpoint_every_steps=2)
+QUICK = DistillationSettings(steps=6, batch_size=6, checkpoint_every=2)
 
 
 def small(seed):

@@ -97,11 +97,16 @@ def test_every_public_name_takes_what_another_one_gives(data, ranking, tuned, fo
     assert list(episodes.to_frame()["head"]) and episodes.record.model.name == "narrow"
     one_task = crossgraft.predict_from_support(support=data, query=data, model=ranking.best, head="ncc", **FAST)
     assert one_task.record.class_names == list(data.class_names)
+    both = crossgraft.distil(
+        [full.out, full.out], data=[data, data], names="a,b", model=ranking.best, steps=2, batch_size=4, **FAST
+    )
+    assert [domain.name for domain in both.record.domains] == ["a", "b"]
     assert [row.name for row in crossgraft.split_data(data).record.splits] == ["train", "val", "test"]
     used |= {
         "run_episodes",
         "predict_from_support",
         "split_data",
+        "distil",
         "compare_fine_tunings",
         "FineTuningComparison",
         "evaluate_published",

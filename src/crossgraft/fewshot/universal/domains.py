@@ -1,15 +1,15 @@
-"""What is distilled: domains with a teacher each, for how long and how strongly."""
+"""What is distilled: domains with a teacher each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from crossgraft.data import Dataset
 from crossgraft.errors import DataError, UsageError
 from crossgraft.fewshot.heads._linear_heads import check_number
 from crossgraft.models.classifier import Classifier
+from crossgraft.options.distilling import DistillationSettings as DistillationSettings
 
 
 class Domain(NamedTuple):
@@ -24,35 +24,6 @@ class Domain(NamedTuple):
     name: str
     dataset: Dataset
     teacher: Classifier
-
-
-@dataclass(frozen=True)
-class DistillationSettings:
-    """How long and how strongly.
-
-    Attributes:
-        steps: Steps; each sees a batch of every domain.
-        batch_size: Images of each domain in a step.
-        learning_rate: Largest learning rate of the student and its heads, for SGD with momentum 0.9; falls along a cosine.
-        weight_decay: Weight decay of the student and its heads.
-        temperature: T of the logits that are compared.
-        largest_weight: λ of the domain with most images; 1 for the others.
-        adapter_learning_rate: Learning rate of Adam for the maps A from the student's to the teachers' features.
-        adapter_weight_decay: Coupled weight decay of these maps.
-        seed: Random seed of heads, maps and batches.
-        checkpoint_every_steps: Steps between checkpoints.
-    """
-
-    steps: int = 2000
-    batch_size: int = 32
-    learning_rate: float = 0.03
-    weight_decay: float = 7e-4
-    temperature: float = 4.0
-    largest_weight: float = 4.0
-    adapter_learning_rate: float = 0.1
-    adapter_weight_decay: float = 5e-4
-    seed: int = 0
-    checkpoint_every_steps: int = 200
 
 
 class DistilledStep(NamedTuple):
@@ -81,7 +52,7 @@ def check(domains: Sequence[Domain], settings: DistillationSettings) -> None:
     names = [domain.name for domain in domains]
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError(f"Give at least two domains with names of their own; found {', '.join(names) or 'none'}.")
-    for option in ("steps", "batch_size", "checkpoint_every_steps"):
+    for option in ("steps", "batch_size", "checkpoint_every"):
         if getattr(settings, option) < (4 if option == "batch_size" else 1):
             raise UsageError(f"{option} of a distillation is too small: {getattr(settings, option)}.")
     for option in ("learning_rate", "temperature", "adapter_learning_rate"):

@@ -149,9 +149,7 @@ class _Distillation:
         for step in range(len(self.history), self.settings.steps):
             self._step(step)
             done = step + 1
-            if self.folder is not None and (
-                done % self.settings.checkpoint_every_steps == 0 or done == self.settings.steps
-            ):
+            if self.folder is not None and (done % self.settings.checkpoint_every == 0 or done == self.settings.steps):
                 write_checkpoint(self.folder, self._checkpoint())
         self.network.eval()
         return UniversalBackbone(
@@ -238,7 +236,7 @@ class _Distillation:
     def _configuration(self) -> dict[str, object]:
         """What decides the result."""
         return {
-            **{name: value for name, value in asdict(self.settings).items() if name != "checkpoint_every_steps"},
+            **{name: value for name, value in asdict(self.settings).items() if name != "checkpoint_every"},
             "student": self.start.weights_fingerprint,
             "domains": [
                 [domain.name, domain.dataset.fingerprint, weights_fingerprint(domain.teacher)]

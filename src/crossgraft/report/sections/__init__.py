@@ -4,6 +4,7 @@ from crossgraft.report.kinds import KINDS as KINDS
 from crossgraft.report.sections.data_check import DATA_CHECK
 from crossgraft.report.sections.data_split import DATA_SPLIT
 from crossgraft.report.sections.demo import DEMO
+from crossgraft.report.sections.distillation import DISTILLATION
 from crossgraft.report.sections.export import EXPORT
 from crossgraft.report.sections.fewshot import FEWSHOT
 from crossgraft.report.sections.interpolation import INTERPOLATION
@@ -25,6 +26,7 @@ _ALL = (
     INTERPOLATION,
     EXPORT,
     FEWSHOT,
+    DISTILLATION,
 )
 for _kind in _ALL:
     KINDS.add(_kind.record_type.model_fields["kind"].default, _kind)

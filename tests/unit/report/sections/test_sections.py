@@ -32,6 +32,7 @@ from crossgraft.report.sections.verdict import ranking_heading, verdict_section
 from crossgraft.report.tables import Table
 from crossgraft.tune.interpolation import REFERENCE
 from support.comparison_records import comparison_record
+from support.distillation_records import distillation_record
 from support.fewshot_records import fewshot_record
 from support.tuning_records import prediction_record, tuning_record
 
@@ -62,6 +63,7 @@ def test_sections_follow_the_order_of_the_page_and_have_names_of_their_own(kind,
         "prediction": prediction_record,
         "tuning-comparison": comparison_record,
         "interpolation": lambda: comparison_record().interpolation[0].model_copy(update={"references": [REFERENCE]}),
+        "distillation": lambda: distillation_record(examples.ranking_record().models[0]),
         "fewshot": lambda: fewshot_record(examples.ranking_record().dataset, examples.ranking_record().models[0]),
     }[kind]()
     sections = [section for builder in KINDS.get(kind).builders if (section := builder(source_of(record)))]

@@ -1,0 +1,129 @@
+"""``crossgraft distil``: fine-tuned networks of several kinds of images become one backbone."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import crossgraft as package
+from crossgraft.errors import DataError, OtherRunError, UsageError
+from crossgraft.models import load_backbone, read_zoo
+from crossgraft.records import DistillationRecord
+from support.tiny import make_images
+
+CODE = ("--code", "tiny_models.py", "--workers", "1")
+TUNED = ("--model", "zoo.yaml:narrow", *CODE, "--epochs", "1")
+FLAGS = ("--model", "zoo.yaml:wide", *CODE, "--steps", "6", "--batch-size", "6", "--checkpoint-every", "2")
+DISTIL = ("distil", "first", "second", "--data", "images,others", *FLAGS)
+
+
+@pytest.fixture
+def teachers(workspace, run_once, crossgraft):
+    """Two finished runs of other images."""
+    make_images(workspace / "others", {"cat": 14, "dog": 12, "fox": 12})
+    run_once("tune", "images", *TUNED, out="first")
+    assert crossgraft("tune", "others", *TUNED, "--out", "second").code == 0
+    return workspace
+
+
+def record_of(folder):
+    return DistillationRecord.model_validate_json((folder / "report.json").read_bytes())
+
+
+def test_the_run_directory_holds_the_student_and_what_it_is_worth(teachers, crossgraft):
+    done = crossgraft(*DISTIL, "--out", "run")
+    assert done.code == 0, done.err
+    said = " ".join(done.out.split())
+    assert "wide learned from 2 networks. Its balanced accuracy on held-out images is" in said
+    assert "--model run/universal.safetensors" in said and "Distilling 2 networks into wide" in done.err
+    record = record_of(teachers / "run")
+    assert [domain.name for domain in record.domains] == ["images", "others"]
+    assert [domain.weight for domain in record.domains] == [1.0, 4.0]
+    assert record.history[-1].last_step == 6 and len(record.history[0].cross_entropy) == 2
+    tuned = json.loads((teachers / "second" / "report.json").read_text())
+    (kept,) = [row for row in tuned["metrics"] if row["metric"] == "balanced_accuracy" and row["split"] == "test"][:1]
+    assert record.domains[1].taught.value == pytest.approx(kept["value"])
+    assert record.domains[1].taught.low == pytest.approx(kept["low"])
+    frame = pd.read_csv(teachers / "run" / "metrics.csv")
+    assert set(frame["network"]) == {"teacher", "student"}
+    assert len(pd.read_csv(teachers / "run" / "history.csv")) == 12
+    html = (teachers / "run" / "report.html").read_text()
+    assert str(teachers) not in html and "Learning curves" in html
+    run = json.loads((teachers / "run" / "run.json").read_text())
+    assert run["command_line"].startswith("crossgraft distil first second --model zoo.yaml:wide --data images,others")
+
+
+def test_the_student_is_what_model_reads(teachers, crossgraft):
+    assert crossgraft(*DISTIL, "--out", "run").code == 0
+    (spec,) = read_zoo("run/universal.safetensors", allow_code="tiny_models.py")
+    assert load_backbone(spec).weights_fingerprint == record_of(teachers / "run").weights_fingerprint
+    one_task = ("--support", "images", "--query", "others", "--model", "run/universal.safetensors", "--head", "ncc")
+    assert crossgraft("fewshot", *one_task, *CODE).code == 0
+    refused = crossgraft("fewshot", *one_task, "--workers", "1")
+    assert refused.code == 2 and "--code tiny_models.py" in refused.err
+
+
+def test_a_stopped_run_goes_on_with_the_same_bits(teachers, crossgraft, monkeypatch):
+    assert crossgraft(*DISTIL, "--out", "whole").code == 0
+    monkeypatch.setattr(
+        "crossgraft.fewshot.universal.student.rbf_cka", _stops_after(9, "crossgraft.fewshot.universal.rbf_cka")
+    )
+    assert crossgraft(*DISTIL, "--out", "run").code == 130
+    monkeypatch.undo()
+    monkeypatch.chdir(teachers)
+    monkeypatch.syspath_prepend(str(teachers))
+    done = crossgraft(*DISTIL, "--out", "run")
+    assert done.code == 0, done.err
+    one, other = (record_of(teachers / name) for name in ("whole", "run"))
+    assert one.weights_fingerprint == other.weights_fingerprint and one.history == other.history
+
+
+def _stops_after(number, where):
+    from crossgraft.fewshot.universal import rbf_cka
+
+    calls = iter(range(number))
+
+    def cka(x, y):
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+        return rbf_cka(x, y)
+
+    return cka
+
+
+def test_python_gives_the_same_and_takes_open_data(teachers):
+    options = {"model": "zoo.yaml:wide", "allow_code": "tiny_models.py", "steps": 6, "batch_size": 6, "workers": 1}
+    found = package.distil(["first", "second"], data=["images", "others"], out="one", **options)
+    opened = [package.open_dataset(name) for name in ("images", "others")]
+    again = package.distil(["first", "second"], data=opened, names=["a", "b"], **options)
+    assert found.record.weights_fingerprint != "" and [each.name for each in again.record.domains] == ["a", "b"]
+    assert found.weights.is_file() and again.weights is None
+    assert found.summary().startswith("wide learned from 2 networks.")
+    assert np.isfinite(found.to_frame()["value"].dropna()).all()
+    with pytest.raises(OtherRunError):
+        package.distil(["first", "second"], data=["images", "others"], out="one", **{**options, "steps": 7})
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"data": "images"}, UsageError, "data must have one entry per run: 2 runs, 1 entries"),
+        ({"names": "one"}, UsageError, "names must have one entry per run"),
+        ({"names": "one,one"}, UsageError, "names of their own"),
+        ({"data": "others,images"}, DataError, "was made for 24 other images than the 38 of others"),
+        ({"batch_size": 60}, DataError, "fewer than a batch of 60"),
+        ({"learning_rate": -1.0}, UsageError, "learning_rate of a distillation"),
+        ({"model": "zoo.yaml"}, UsageError, "distil takes one model"),
+    ],
+)
+def test_bad_input(teachers, options, error, said):
+    usual = {
+        "data": "images,others",
+        "model": "zoo.yaml:wide",
+        "allow_code": "tiny_models.py",
+        "workers": 1,
+        "steps": 2,
+    }
+    with pytest.raises(error, match=said):
+        package.distil(["first", "second"], **(usual | {"batch_size": 6} | options))
