@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from data_folders import add_folders, check_folders
 from fewshot_page import write_page
 from fewshot_rows import BALANCED, read_rows, results, write_rows
 from fewshot_sets import SETS, SMOKE_SETS, FewshotSet, Images
+from fewshot_student import STUDENT, make_student
 from studies import EXAMPLES, short, smoke_specs
 
 from crossgraft.compute import limit_threads
@@ -44,6 +46,7 @@ NETWORKS = {
     "resnet20 · CIFAR-10": "small_networks.yaml",
     "conv4 · Omniglot": "small_networks.yaml",
 }
+FIRST_WORDS = sorted({name.partition(" ")[0] for name in (*NETWORKS, STUDENT)})
 SEEN = "conv4 · Omniglot"
 """Trained on Omniglot, and used there alone."""
 ON_FEATURES = "ncc,url,url:learning_rate=unseen,copa,copa:learning_rate=0.005,weight_decay=0,tip_adapter,logistic,ridge"
@@ -80,13 +83,24 @@ def main(command_line: Sequence[str] | None = None) -> None:
 def networks(arguments: argparse.Namespace) -> list[ModelSpec]:
     if arguments.smoke:
         return smoke_specs()
-    wanted = arguments.networks or [name.partition(" ")[0] for name in NETWORKS]
+    wanted = arguments.networks or FIRST_WORDS
     found: list[ModelSpec] = []
     for name, zoo in NETWORKS.items():
         if name.partition(" ")[0] in wanted:
             specs = read_zoo(EXAMPLES / zoo, weights_dir=arguments.weights_dir, allow_code=EXAMPLES)
             found.append(next(spec for spec in specs if spec.name == name))
+    if STUDENT.partition(" ")[0] in wanted:
+        found.append(student(arguments))
     return found
+
+
+def student(arguments: argparse.Namespace) -> ModelSpec:
+    """The distilled network; it is made where its file is missing."""
+    specs = read_zoo(EXAMPLES / "small_networks.yaml", weights_dir=arguments.weights_dir, allow_code=EXAMPLES)
+    if not arguments.student.is_file():
+        make_student(arguments.student, {spec.name: spec for spec in specs}, arguments.data_dir)
+    start = next(spec for spec in specs if spec.name == "resnet20 · CIFAR-10")
+    return replace(start, name=STUDENT, weights=str(arguments.student.resolve()))
 
 
 def pieces(sets: Sequence[FewshotSet], specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> Iterator[Piece]:
@@ -174,7 +188,10 @@ def parse_arguments(command_line: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--only", nargs="+", choices=[*(s.name for s in SETS), "none"], help="these sets; none: the page"
     )
-    parser.add_argument("--networks", nargs="+", choices=sorted({name.partition(" ")[0] for name in NETWORKS}))
+    parser.add_argument("--networks", nargs="+", choices=FIRST_WORDS)
+    parser.add_argument(
+        "--student", type=Path, default=Path("universal_resnet20.safetensors"), help="distilled network"
+    )
     parser.add_argument("--kinds", nargs="+", choices=sorted(EPISODES), default=[BALANCED, HEADS, NAMED, INSIDE])
     parser.add_argument("--smoke", action="store_true", help="an as-built network and noise; the numbers mean nothing")
     parsed = parser.parse_args(command_line)

@@ -182,7 +182,7 @@ def _member(archive: tarfile.TarFile, name: str) -> io.BytesIO:
 
 SETS = (
     FewshotSet("omniglot", "Omniglot", omniglot, shots=(1, 5)),
-    FewshotSet("cifar10", "CIFAR-10, test", cifar, unfit=("resnet20",), named=CIFAR_IN_IMAGENET),
+    FewshotSet("cifar10", "CIFAR-10, test", cifar, unfit=("resnet20", "universal"), named=CIFAR_IN_IMAGENET),
     FewshotSet("ham10000", "HAM10000, by lesion", ham10000),
     FewshotSet("retinamnist", "RetinaMNIST", retina),
     FewshotSet("medical_mnist", "Medical MNIST", medical_mnist),
