@@ -96,6 +96,9 @@ def test_python_gives_the_same_and_takes_open_data(teachers):
     options = {"model": "zoo.yaml:wide", "allow_code": "tiny_models.py", "steps": 6, "batch_size": 6, "workers": 1}
     found = package.distil(["first", "second"], data=["images", "others"], out="one", **options)
     opened = [package.open_dataset(name) for name in ("images", "others")]
+    kept = package.distil(["first", "second"], data=opened, out="open", **options)
+    assert kept.record.weights_fingerprint == found.record.weights_fingerprint
+    assert "data=['images', 'others']" in json.loads((teachers / "open" / "run.json").read_text())["command_line"]
     again = package.distil(["first", "second"], data=opened, names=["a", "b"], **options)
     assert found.record.weights_fingerprint != "" and [each.name for each in again.record.domains] == ["a", "b"]
     assert found.weights.is_file() and again.weights is None

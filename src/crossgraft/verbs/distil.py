@@ -30,6 +30,7 @@ from crossgraft.tasks import recorded_task
 from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
+from crossgraft.verbs._given_images import location_of
 from crossgraft.verbs._one_model import one_model
 from crossgraft.verbs._rows_of_run import config_of_run, refuse_other_data, refuse_root_outside, rows_of_run
 from crossgraft.verbs._verb import Run, verb
@@ -96,7 +97,12 @@ def distil(runs: Sequence[str | Path], options: DistilOptions, call: Run) -> Dis
     models = [load_saved_model(run, device=device, allow_code=code) for run in runs]
     names = [str(name) for name in names or [model.facts.trained_on.name for model in models]]
     resolved = {"model": spec.describe(), "teachers": [model.facts.weights_fingerprint for model in models]}
-    typed = {**configuration(options), **resolved, "model": getattr(options.model, "typed", str(options.model))}
+    typed = {
+        **configuration(options),
+        **resolved,
+        "model": getattr(options.model, "typed", str(options.model)),
+        "data": [location_of(each) for each in locations],
+    }
     with (
         limit_threads(threads),
         reuse_freed_memory(),
