@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from crossgraft.audit.confounders.low_pass import low_pass as low_pass
+from crossgraft.audit.learning_priority import LearningPriority as LearningPriority
+from crossgraft.audit.learning_priority import learning_priority as learning_priority
+from crossgraft.audit.reliance import Curves as Curves
+from crossgraft.audit.reliance import ExactTestScores as ExactTestScores
+from crossgraft.audit.reliance import early_gap as early_gap
+from crossgraft.audit.reliance import flip_effect as flip_effect
+from crossgraft.audit.reliance import flip_share as flip_share
+from crossgraft.audit.reliance import ood_drop_area as ood_drop_area
+from crossgraft.audit.reliance import pure_shortcut as pure_shortcut
+from crossgraft.audit.reliance import shortcut_reliance_index as shortcut_reliance_index
 from crossgraft.audit.source_editing import merge_labels as merge_labels
 from crossgraft.audit.source_editing import whiten_spectrum as whiten_spectrum
 from crossgraft.audit.spectral_overlap import SpectralOverlap as SpectralOverlap
 from crossgraft.audit.spectral_overlap import spectral_overlap as spectral_overlap
+from crossgraft.audit.spectrum import mean_psd as mean_psd
 from crossgraft.audit.spectrum import normalized_psd as normalized_psd
 from crossgraft.audit.spectrum import radial_psd as radial_psd

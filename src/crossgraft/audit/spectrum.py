@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
@@ -91,3 +92,17 @@ def normalized_psd(psd: Rings, *, by: Normalization = "sum") -> Rings:
     without_mean[0] = 0
     scale = without_mean.sum() if by == "sum" else without_mean.max()
     return without_mean / scale if scale > 0 else without_mean
+
+
+def mean_psd(images: Iterable[np.ndarray]) -> Float64[np.ndarray, " rings"]:
+    """Mean over images of their spectra, which are not normalised.
+
+    Raises:
+        DataError: There is no image, or sizes differ, so that rings are not the same frequencies.
+    """
+    spectra = [radial_psd(image) for image in images]
+    if not spectra:
+        raise DataError("There is no image.")
+    if len({len(each) for each in spectra}) > 1:
+        raise DataError("Images differ in size, so that their rings are other frequencies. Resize them first.")
+    return np.mean(spectra, axis=0)

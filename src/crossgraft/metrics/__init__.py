@@ -5,6 +5,7 @@ from crossgraft.metrics.accuracy import Accuracy as Accuracy
 from crossgraft.metrics.accuracy import accuracy as accuracy
 from crossgraft.metrics.accuracy import accuracy_difference as accuracy_difference
 from crossgraft.metrics.auc import auc as auc
+from crossgraft.metrics.auc_difference import auc_difference as auc_difference
 from crossgraft.metrics.average_precision import average_precision as average_precision
 from crossgraft.metrics.balanced_accuracy import balanced_accuracy as balanced_accuracy
 from crossgraft.metrics.calibration_error import calibration_error as calibration_error

@@ -113,7 +113,15 @@ def _pairs(matrix: Float[np.ndarray, "n c"], columns: Columns, units: Units) -> 
 
 
 def _auc_part(scores: Float[np.ndarray, " n"], is_positive: Bool[np.ndarray, " n"], units: Units, name: str) -> Part:
-    """The AUC of two classes; an image's influence is how far its share of won comparisons is from the mean."""
+    """The AUC of two classes with its interval."""
+    value, influence = auc_influence(scores, is_positive)
+    return smooth_part(value, influence, is_positive, units, name, interval=_score_interval)
+
+
+def auc_influence(
+    scores: Float[np.ndarray, " n"], is_positive: Bool[np.ndarray, " n"]
+) -> tuple[float, Float[np.ndarray, " n"]]:
+    """The AUC of two classes, and the influence of each image: how far its share of won comparisons is from the mean."""
     num_positive = int(is_positive.sum())
     num_negative = len(scores) - num_positive
     ranks = rankdata(scores)
@@ -124,7 +132,7 @@ def _auc_part(scores: Float[np.ndarray, " n"], is_positive: Bool[np.ndarray, " n
     influence = np.empty(len(scores))
     influence[is_positive] = (won - value) / num_positive
     influence[~is_positive] = (1 - lost - value) / num_negative
-    return smooth_part(value, influence, is_positive, units, name, interval=_score_interval)
+    return value, influence
 
 
 def _score_interval(value: float, spread: Spread) -> tuple[float, float]:

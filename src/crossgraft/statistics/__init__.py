@@ -1,5 +1,10 @@
 """Intervals, tests, rank correlations and the quality of a choice; arrays in, numbers out."""
 
+from crossgraft.statistics.exact_tests import ExactTest as ExactTest
+from crossgraft.statistics.exact_tests import MeanInterval as MeanInterval
+from crossgraft.statistics.exact_tests import mean_interval as mean_interval
+from crossgraft.statistics.exact_tests import sign_flip as sign_flip
+from crossgraft.statistics.exact_tests import two_sample_permutation as two_sample_permutation
 from crossgraft.statistics.friedman import Friedman as Friedman
 from crossgraft.statistics.friedman import critical_difference as critical_difference
 from crossgraft.statistics.friedman import friedman as friedman

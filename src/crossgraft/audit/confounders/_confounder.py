@@ -159,7 +159,7 @@ def _numbers(value: object) -> list[float]:
 
 
 def _range_of(image: Image) -> tuple[float, float]:
-    if image.dtype in (np.uint8, np.uint16):
+    if image.dtype.kind == "u" and image.dtype.itemsize <= 2:
         return 0.0, float(np.iinfo(image.dtype).max)
     if np.issubdtype(image.dtype, np.floating):
         return 0.0, 1.0

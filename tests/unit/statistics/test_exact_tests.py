@@ -1,0 +1,68 @@
+"""Exact tests of a few values, against scipy, literal enumeration, and what they must not depend on."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from crossgraft.errors import DataError
+from crossgraft.statistics import mean_interval, sign_flip, two_sample_permutation
+
+values = st.lists(st.integers(-5, 5).map(lambda each: each / 10), min_size=2, max_size=5).map(np.array)
+
+
+@settings(max_examples=40, deadline=None)
+@given(values, values)
+def test_two_samples_are_dealt_out_in_every_way(first, second):
+    def apart(a, b, axis):
+        return np.abs(np.mean(a, axis=axis) - np.mean(b, axis=axis))
+
+    expected = stats.permutation_test(
+        (first, second), apart, n_resamples=np.inf, alternative="greater", vectorized=True
+    ).pvalue
+    found = two_sample_permutation(first, second)
+    assert found.p_value == pytest.approx(expected) and found.p_value >= found.floor - 1e-15
+    assert two_sample_permutation(second, first).p_value == pytest.approx(found.p_value)
+    assert two_sample_permutation(3 * first + 7, 3 * second + 7).p_value == pytest.approx(found.p_value)
+
+
+@settings(max_examples=40, deadline=None)
+@given(values)
+def test_signs_are_flipped_in_every_way(differences):
+    sums = [
+        abs(sum(sign * each for sign, each in zip(signs, differences, strict=True)))
+        for signs in product((1, -1), repeat=len(differences))
+    ]
+    expected = np.mean([each >= abs(differences.sum()) - 1e-9 for each in sums])
+    found = sign_flip(differences)
+    assert found.p_value == pytest.approx(expected)
+    assert found.floor == 2 / 2 ** len(differences)
+    assert sign_flip(-differences).p_value == pytest.approx(found.p_value)
+
+
+def test_floors_are_those_of_five_folds():
+    low, high = np.arange(5.0), np.arange(10.0, 15.0)
+    assert two_sample_permutation(low, high) == (2 / 252, 2 / 252)
+    assert sign_flip(high) == (0.0625, 0.0625)
+    assert two_sample_permutation(low[:2], high).floor == 1 / 21
+
+
+def test_the_interval_of_a_mean_is_students():
+    folds = np.array([0.62, 0.71, 0.66, 0.58, 0.69])
+    low, high = stats.t.interval(0.95, 4, folds.mean(), stats.sem(folds))
+    assert mean_interval(folds) == pytest.approx((folds.mean(), low, high))
+    assert mean_interval(folds[:2]) == (pytest.approx(0.665), None, None)
+
+
+@pytest.mark.parametrize("wrong", [np.array([]), np.array([1.0, np.nan]), np.ones((2, 2))])
+def test_bad_input(wrong):
+    for test in (sign_flip, mean_interval, lambda each: two_sample_permutation(each, np.ones(2))):
+        with pytest.raises((DataError, TypeError)):
+            test(wrong)
+    with pytest.raises(DataError, match="too many to try them all"):
+        two_sample_permutation(np.arange(30.0), np.arange(30.0))
+    with pytest.raises(DataError, match="too many"):
+        sign_flip(np.arange(40.0))
