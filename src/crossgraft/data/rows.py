@@ -11,6 +11,7 @@ import numpy as np
 
 from crossgraft.data._confidential import group_numbers
 from crossgraft.data._image_facts import ImageFacts
+from crossgraft.data.edits import Edit, edited_images
 from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint, training_fingerprint
 from crossgraft.data.inspection import InspectedImages, summarise_kinds
 from crossgraft.errors import DataError, UsageError
@@ -231,6 +232,28 @@ class ImageRows:
             _image_rows=self._image_rows[rows],
             _sealed=None,
         )
+
+    def edited(self: RowsT, edit: Edit, rows: Sequence[int] | np.ndarray | None = None) -> RowsT:
+        """The same rows with other pixels: labels, groups, splits and attributes stay, digests are those of the new pixels.
+
+        So a saved split fits them as before, and features in the cache are those of the pixels that are there.
+
+        Args:
+            edit: Function of (pixels, identity of the image) to pixels of the same shape and type; see ``data.edits``.
+            rows: Row numbers, or a boolean mask, of the images that are edited; by default all.
+
+        Raises:
+            DataError: The edit changed the shape or the type of an image, or made samples without a meaning.
+            UsageError: A row is out of range, or there is none.
+
+        Cost: one edit of each image at once; those that do not fit into a gigabyte are edited again at each reading.
+        """
+        chosen = range(len(self)) if rows is None else (self._row_numbers(rows) % len(self)).tolist()
+        images = edited_images(self._images, self._image_rows, edit, frozenset(chosen))
+        found = replace(self, _images=images, _image_rows=np.arange(len(self)), _sealed=None)
+        if self._sealed is None:
+            return found
+        return replace(found, _sealed=(found.fingerprint, self._sealed[1]))  # names of files stayed in another process
 
     def _row_numbers(self, indices: Sequence[int] | np.ndarray) -> np.ndarray:
         rows = np.asarray(indices)
