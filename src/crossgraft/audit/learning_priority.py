@@ -70,7 +70,7 @@ def learning_priority(
         raise DataError(f"There are {len(images)} images and {len(labels)} labels; they must match.")
     spectra: list[np.ndarray] = []
     saturated = 0
-    for gradients in input_gradients(network, images.split(batch_size), _Objective(network, labels)):
+    for gradients in input_gradients(network, images.split(batch_size), _SummedLoss(network, labels)):
         for gradient in gradients.double().cpu().numpy():
             if np.linalg.norm(gradient) < SATURATED:
                 saturated += 1
@@ -85,7 +85,7 @@ def learning_priority(
     return LearningPriority(rows.mean(axis=0), per_image, saturated)
 
 
-class _Objective:
+class _SummedLoss:
     """Sum over the images of a batch; with a mean, gradients would depend on its size."""
 
     def __init__(self, network: nn.Module | Backbone, labels: np.ndarray | str | None) -> None:

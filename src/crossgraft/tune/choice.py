@@ -7,8 +7,9 @@ without a name.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -18,6 +19,8 @@ from crossgraft.paths import shortened
 from crossgraft.registry import Registry
 
 T = TypeVar("T")
+_COMMAS = re.compile(r",(?![^\[]*\])")
+"""Those between options, and none inside of a list."""
 
 
 def choose(registry: Registry[Any], choice: str | Mapping[str, object] | T) -> T:
@@ -69,12 +72,17 @@ def option_fields(plugin: object) -> list[dataclasses.Field[Any]]:
 def spell(plugin: object) -> str:
     """The text that ``choose`` turns into ``plugin`` again; options at their defaults are left out."""
     said = [
-        f"{field.name}={getattr(plugin, field.name)}"
+        f"{field.name}={_written(getattr(plugin, field.name))}"
         for field in option_fields(plugin)
         if getattr(plugin, field.name) != field.default
     ]
     name = str(getattr(plugin, "name", ""))
     return f"{name}:{','.join(said)}" if said else name
+
+
+def _written(value: object) -> object:
+    """As ``choose`` reads it; several values are a list."""
+    return f"[{','.join(map(str, cast('tuple[object, ...]', value)))}]" if isinstance(value, tuple) else value
 
 
 def _refusal(error: Mapping[str, Any]) -> str:
@@ -91,7 +99,7 @@ def _parse(text: str) -> tuple[str, dict[str, object]]:
     if not colon:
         return name, {}
     options: dict[str, object] = {}
-    for part in rest.split(","):
+    for part in _COMMAS.split(rest):
         option, equals, value = part.partition("=")
         option = option.strip() if equals else ""
         if option in options:

@@ -101,3 +101,9 @@ def test_bad_images():
         confounder(np.zeros((10, 10)), strength=-1.0)
     edited, _ = confounder(np.full((10, 10), 1000, np.int16), value_range=(-1024, 3071))
     assert edited.dtype == np.int16 and (edited == 1000).all()
+
+
+def test_several_numbers_are_written_as_a_list():
+    tag = choose(CONFOUNDERS, "tag:0.1,xy=[0.3,0.4],text=L")
+    assert (tag.size, tag.xy, tag.text) == (0.1, (0.3, 0.4), "L")
+    assert spell(tag) == "tag:size=0.1,xy=[0.3,0.4],text=L" and choose(CONFOUNDERS, spell(tag)) == tag
