@@ -76,6 +76,26 @@ def fewshot_page() -> str:
     return "\n".join(parts)
 
 
+def confounders_page() -> str:
+    """Every edit by its place in MICCAT."""
+    from crossgraft.audit.catalogue import edits_by_place, options_with_units
+
+    parts = [NOTE, "# Confounders and edits", ""]
+    parts += [
+        "What `crossgraft edit --with` takes: a name, `name:value` for its first option, or `name:option=value,option=value`.",
+        "",
+    ]
+    place = ""
+    for row in edits_by_place():
+        if row.place != place:
+            place = row.place
+            parts += [f"## {place[:1].upper()}{place[1:]}", ""]
+            parts += ["| name | title | touches | options, defaults and units | source |\n|---|---|---|---|---|"]
+        cells = [f"`{row.name}`", row.edit.title, row.scope, options_with_units(row.edit) or "none", row.edit.reference]
+        parts.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*parts, ""]).replace("|\n## ", "|\n\n## ")
+
+
 def _linked(title: str, card: str) -> str:
     """The title, with a link to its card where there is one."""
     return f"[{title}](../{card})" if (FOLDER.parent / card).is_file() else title
@@ -119,6 +139,7 @@ def pages() -> Mapping[str, str]:
         "data-sources.md": sources_page(),
         "fine-tuning.md": slots_page(),
         "few-shot.md": fewshot_page(),
+        "confounders.md": confounders_page(),
         "commands.md": commands_page(),
         "../results/published-tables.md": published_page(),
     }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from crossgraft.verbs.check_data import check_data as check_data
     from crossgraft.verbs.compare_fine_tunings import compare_fine_tunings as compare_fine_tunings
     from crossgraft.verbs.distil import distil as distil
+    from crossgraft.verbs.edit_data import edit_data as edit_data
     from crossgraft.verbs.evaluate_published import evaluate_published as evaluate_published
     from crossgraft.verbs.export_model import export_model as export_model
     from crossgraft.verbs.fine_tune import fine_tune as fine_tune
@@ -35,6 +36,7 @@ _HOME = {
     "check_data": "crossgraft.verbs.check_data",
     "compare_fine_tunings": "crossgraft.verbs.compare_fine_tunings",
     "distil": "crossgraft.verbs.distil",
+    "edit_data": "crossgraft.verbs.edit_data",
     "evaluate_published": "crossgraft.verbs.evaluate_published",
     "export_model": "crossgraft.verbs.export_model",
     "fine_tune": "crossgraft.verbs.fine_tune",
@@ -56,6 +58,7 @@ __all__ = [
     "check_data",
     "compare_fine_tunings",
     "distil",
+    "edit_data",
     "evaluate_published",
     "export_model",
     "fine_tune",

@@ -18,6 +18,7 @@ from crossgraft.tune.saving.model_card import model_card
 from crossgraft.words.notebook import facts_table
 from support.comparison_records import comparison_record
 from support.distillation_records import distillation_record
+from support.editing_records import edit_record
 from support.exported import own_classifier, saved
 from support.fewshot_records import fewshot_record
 from support.hostile import PLANTED, RAW, SHOWN, TAGS
@@ -70,12 +71,14 @@ def records():
         "predict": prediction_record,
         "compare": comparison_record,
         "fewshot": lambda: fewshot_record(examples.ranking_record().dataset, examples.ranking_record().models[0]),
+        "edit": lambda: edit_record(examples.ranking_record().dataset),
         "distil": lambda: distillation_record(examples.ranking_record().models[0]),
     }
 
 
 NAMES = (
     "malignant",
+    "tag",
     "breast",
     "BreastMNIST",
     "mobilenetv2_100",
@@ -123,7 +126,7 @@ def published(folder):
     assert main(["rank", "--published", str(table), "--out", str(folder)]) == 0
 
 
-KINDS = ("rank", "demo", "check", "tune", "predict", "compare", "fewshot", "distil", "published")
+KINDS = ("rank", "demo", "check", "tune", "predict", "compare", "fewshot", "distil", "edit", "published")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -13,6 +13,7 @@ from crossgraft.errors import UsageError
 from crossgraft.options import (
     CompareOptions,
     DistilOptions,
+    EditOptions,
     FewshotOptions,
     ListOptions,
     Published,
@@ -103,6 +104,14 @@ def distil(call: Call) -> int:
     runs = call.inputs["runs"]
     about = "-".join(run.name for run in runs)
     return call.do("crossgraft.verbs.distil:distil", DistilOptions, runs, named="distil", about=about)
+
+
+def edit(call: Call) -> int:
+    """``crossgraft edit``, into the folder that was named."""
+    if "out" in call.typed:
+        raise UsageError("edit writes into the folder that is named behind the data. Leave --out away.")
+    asked = {**call.asked(EditOptions), "out": call.inputs["to"]}
+    return call.do("crossgraft.verbs.edit_data:edit_data", EditOptions, call.inputs["data"], named="edit", asked=asked)
 
 
 def report(call: Call) -> int:

@@ -15,6 +15,7 @@ from crossgraft.options import (
     Debug,
     DemoOptions,
     DistilOptions,
+    EditOptions,
     ExportOptions,
     FewshotOptions,
     InterpolateOptions,
@@ -137,6 +138,16 @@ _ALL = (
         "keep more of what the model knew. Rows are those of the run; val picks the mixture.",
     ),
     Command(
+        "edit",
+        "Write a data set again with edited images: an artefact in some, or cues taken away from all.",
+        example="edit digits edited --with low_pass:0.125",
+        inputs=(Input("data", _DATA), Input("to", "Folder that is written.", type=Path)),
+        options=(EditOptions, Terminal),
+        action=actions.edit,
+        notes="labels.csv in the folder is what other commands open; labels, splits, groups and other columns stay. Which images "
+        "are edited is drawn by --seed, the same share of each part, and a larger share has those of a smaller one.",
+    ),
+    Command(
         "export",
         "Write a fine-tuned model so that it works without crossgraft, and check that its outputs agree.",
         example="export runs/tune-breast --format onnx",
@@ -163,7 +174,7 @@ _ALL = (
         options=(ListOptions, Json, Debug),
         action=actions.list_plugins,
         notes="WHAT is scores, models, sources (kinds of data) or results (known ones); of tune: methods, regularizers, "
-        "batch-transforms, augmentations, losses; of fewshot: heads, samplers.",
+        "batch-transforms, augmentations, losses; of fewshot: heads, samplers; of edit: confounders.",
     ),
     Command(
         "completion",

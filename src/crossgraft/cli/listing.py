@@ -21,6 +21,7 @@ Listed = Literal[
     "losses",
     "heads",
     "samplers",
+    "confounders",
 ]
 Rows = list[dict[str, object]]
 _TOO_LONG = ("options", "cost", "reference")
@@ -42,6 +43,7 @@ def rows_of(kind: Listed, *, available: bool, weights_dir: str | Path | None) ->
         "results": _results,
         "heads": _heads,
         "samplers": _samplers,
+        "confounders": _confounders,
     }
     return rows[kind]() if kind in rows else _slot(kind.replace("-", "_"))
 
@@ -139,6 +141,23 @@ def _of_fewshot(registry: Registry[type[Any]]) -> Rows:
             "reference": plugin.reference,
         }
         for name, plugin in registry
+    ]
+
+
+def _confounders() -> Rows:
+    """By their place in MICCAT; then edits that are no confounder."""
+    from crossgraft.audit.catalogue import edits_by_place, options_with_units
+
+    return [
+        {
+            "name": name,
+            "title": edit.title,
+            "place": place,
+            "touches": scope,
+            "options": options_with_units(edit) or "none",
+            "reference": edit.reference,
+        }
+        for place, scope, name, edit in edits_by_place()
     ]
 
 

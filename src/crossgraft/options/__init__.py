@@ -13,6 +13,7 @@ from crossgraft.options.checking import CheckOptions as CheckOptions
 from crossgraft.options.comparing import CompareOptions as CompareOptions
 from crossgraft.options.distilling import DistillationSettings as DistillationSettings
 from crossgraft.options.distilling import DistilOptions as DistilOptions
+from crossgraft.options.editing import EditOptions as EditOptions
 from crossgraft.options.exporting import ExportOptions as ExportOptions
 from crossgraft.options.fewshot import FewshotOptions as FewshotOptions
 from crossgraft.options.fewshot import SupportOptions as SupportOptions

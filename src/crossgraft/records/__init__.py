@@ -27,6 +27,9 @@ from crossgraft.records.demo import (
 from crossgraft.records.distillation import DistillationRecord as DistillationRecord
 from crossgraft.records.distillation import DistilledDomainRecord as DistilledDomainRecord
 from crossgraft.records.distillation import DistilledStepsRecord as DistilledStepsRecord
+from crossgraft.records.editing import EditedClassRow as EditedClassRow
+from crossgraft.records.editing import EditRecord as EditRecord
+from crossgraft.records.editing import EditRow as EditRow
 from crossgraft.records.epochs import EpochRow
 from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
 from crossgraft.records.fewshot import BoundRecord as BoundRecord

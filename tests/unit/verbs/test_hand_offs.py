@@ -101,12 +101,15 @@ def test_every_public_name_takes_what_another_one_gives(data, ranking, tuned, fo
         [full.out, full.out], data=[data, data], names="a,b", model=ranking.best, steps=2, batch_size=4, **FAST
     )
     assert [domain.name for domain in both.record.domains] == ["a", "b"]
+    edited = crossgraft.edit_data(data, edits="low_pass:0.1")
+    assert crossgraft.check_data(edited.dataset, holdout=0).record.dataset.fingerprint == edited.record.fingerprint
     assert [row.name for row in crossgraft.split_data(data).record.splits] == ["train", "val", "test"]
     used |= {
         "run_episodes",
         "predict_from_support",
         "split_data",
         "distil",
+        "edit_data",
         "compare_fine_tunings",
         "FineTuningComparison",
         "evaluate_published",

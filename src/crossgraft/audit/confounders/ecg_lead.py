@@ -60,7 +60,7 @@ def _wire(place: tuple[int, int], rng: np.random.Generator) -> Line:
     """From the centre of the disc over an edge, as shares of height and width; what bends back into the image is cut off.
 
     Args:
-        place: Which lead this is, and of how many.
+        place: Number of the lead, and of all leads.
         rng: Random numbers of this image.
     """
     index, n = place

@@ -44,7 +44,7 @@ class LowPass(Confounder):
     title: ClassVar[str] = "Low-pass denoising"
     leaf: ClassVar[Leaf] = "imaging"
     domain: ClassVar = "fourier"
-    reference: ClassVar[str] = "Thesis, equation 4.1"
+    reference: ClassVar[str] = "Juodelyte, thesis on cross-domain transfer in medical imaging, equation 4.1"
 
     cutoff: float = field(default=500 / 1024, metadata=measured_in("cycles per pixel, or indices", low=0))
     unit: Unit = field(default="cycles", metadata=measured_in("name"))

@@ -14,7 +14,7 @@ from crossgraft.errors import UsageError
 Edge = Literal["left", "right", "top", "bottom"]
 
 THICKNESS = 0.002
-"""Of the lines, as a share of the shorter side."""
+"""Thickness of the lines as a share of the shorter side."""
 TICKS_PER_LONG_TICK = 5
 
 

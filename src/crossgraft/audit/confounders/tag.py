@@ -30,7 +30,7 @@ class Tag(Confounder):
     leaf: ClassVar[Leaf] = "external"
     scope: ClassVar[Scope] = "local"
     modalities: ClassVar[str] = "radiography"
-    reference: ClassVar[str] = "Thesis, chapter 4"
+    reference: ClassVar[str] = "Juodelyte, thesis on cross-domain transfer in medical imaging, chapter 4"
 
     size: float = field(default=0.0625, metadata=measured_in("share of the shorter side", low=0, high=1))
     xy: tuple[float, float] = field(

@@ -5,6 +5,7 @@ from crossgraft.report.sections.data_check import DATA_CHECK
 from crossgraft.report.sections.data_split import DATA_SPLIT
 from crossgraft.report.sections.demo import DEMO
 from crossgraft.report.sections.distillation import DISTILLATION
+from crossgraft.report.sections.editing import EDIT
 from crossgraft.report.sections.export import EXPORT
 from crossgraft.report.sections.fewshot import FEWSHOT
 from crossgraft.report.sections.interpolation import INTERPOLATION
@@ -27,6 +28,7 @@ _ALL = (
     EXPORT,
     FEWSHOT,
     DISTILLATION,
+    EDIT,
 )
 for _kind in _ALL:
     KINDS.add(_kind.record_type.model_fields["kind"].default, _kind)
