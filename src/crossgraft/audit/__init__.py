@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from crossgraft.audit.confounders.low_pass import low_pass as low_pass
+from crossgraft.audit.detectability import Detectability as Detectability
+from crossgraft.audit.detectability import detectability as detectability
+from crossgraft.audit.group_metrics import GroupMetrics as GroupMetrics
+from crossgraft.audit.group_metrics import group_metrics as group_metrics
 from crossgraft.audit.learning_priority import LearningPriority as LearningPriority
 from crossgraft.audit.learning_priority import learning_priority as learning_priority
 from crossgraft.audit.reliance import Curves as Curves

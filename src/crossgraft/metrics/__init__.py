@@ -1,6 +1,7 @@
 """How good predictions are, always with an interval."""
 
 from crossgraft.metrics._intervals import MetricValue as MetricValue
+from crossgraft.metrics._intervals import share_of_images as share_of_images
 from crossgraft.metrics.accuracy import Accuracy as Accuracy
 from crossgraft.metrics.accuracy import accuracy as accuracy
 from crossgraft.metrics.accuracy import accuracy_difference as accuracy_difference

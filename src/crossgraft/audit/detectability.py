@@ -1,0 +1,76 @@
+"""Whether an edit reaches a network at all: a probe that tells edited images from clean ones by their features."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from crossgraft.errors import DataError
+from crossgraft.metrics import MetricValue, auc
+from crossgraft.types import Groups
+
+LEAST_DETECTABILITY = 0.6
+"""AUC of the probe below which nothing can be said of a network that ignores the edit: it may not even arrive."""
+NUM_FOLDS = 5
+
+
+class Detectability(NamedTuple):
+    """How well edited images can be told from clean ones.
+
+    Attributes:
+        auc: Of the probe on images that it was not fitted to, with its interval.
+        is_detectable: Whether it reaches ``LEAST_DETECTABILITY``; where not, an audit is not assessable.
+    """
+
+    auc: MetricValue
+    is_detectable: bool
+
+
+def detectability(
+    clean: Float[np.ndarray, "num_images num_features"],
+    edited: Float[np.ndarray, "num_images num_features"],
+    groups: Groups | None = None,
+) -> Detectability:
+    """AUC of logistic regression that tells the features of edited images from those of the same images without the edit.
+
+    Cross-validated in five folds; both versions of an image, and all images of a patient, are in the same one.
+
+    Args:
+        clean: (n, d) features of the images as they are.
+        edited: (n, d) features of the same images with the edit.
+        groups: Patient of each image; None takes the images as independent.
+
+    Raises:
+        DataError: Shapes differ, values are not finite, or there are fewer than five images or patients.
+
+    Cost: five logistic regressions on 2n features.
+    """
+    before, after = np.asarray(clean, dtype=np.float64), np.asarray(edited, dtype=np.float64)
+    if before.shape != after.shape or before.ndim != 2:
+        raise DataError(f"Clean and edited features must be of the same images, got {before.shape} and {after.shape}.")
+    if not (np.isfinite(before).all() and np.isfinite(after).all()):
+        raise DataError("Features have values that are NaN or infinite.")
+    units = np.arange(len(before)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    if len(units) != len(before):
+        raise DataError(f"There are {len(before)} images and {len(units)} groups; they must match.")
+    if len(np.unique(units)) < NUM_FOLDS:
+        what = "images" if groups is None else "groups"
+        raise DataError(f"A probe needs at least {NUM_FOLDS} {what}, and there are {len(np.unique(units))}.")
+    rows, labels, of_unit = np.r_[before, after], np.repeat([0, 1], len(before)), np.r_[units, units]
+    scores = np.empty(len(rows))
+    for train, test in GroupKFold(NUM_FOLDS).split(rows, labels, of_unit):
+        probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+        scores[test] = _centred(probe.fit(rows[train], labels[train]).decision_function(rows[test]))
+    found = auc(scores, labels, of_unit)
+    return Detectability(found, found.value >= LEAST_DETECTABILITY)
+
+
+def _centred(scores: np.ndarray) -> np.ndarray:
+    """Folds have probes of their own, whose scores are compared with those of others only without their offsets."""
+    return scores - scores.mean()
