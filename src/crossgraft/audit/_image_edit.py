@@ -120,7 +120,7 @@ class ImageEdit(ABC):
         given = np.asarray(image, dtype=np.float64)
         _refuse_values(given, low, high)
         pixels = (_channels_last(given, layout) - low) / (high - low)
-        painted = self.edit(pixels, rng if rng is not None else np.random.default_rng(0))
+        painted = Painted(pixels) if strength == 0 else self.edit(pixels, rng or np.random.default_rng(0))
         change = strength * (high - low) * (painted.pixels - pixels)
         edited = _stored(given + _as_given(change, layout).reshape(given.shape), image.dtype, low, high)
         residual = edited.astype(np.float64) - given

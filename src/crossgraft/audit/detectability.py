@@ -24,7 +24,7 @@ class Detectability(NamedTuple):
     """How well edited images can be told from clean ones.
 
     Attributes:
-        auc: Of the probe on images that it was not fitted to, with its interval.
+        auc: Area under the ROC curve of the probe, on images that it was not fitted to.
         is_detectable: Whether it reaches ``LEAST_DETECTABILITY``; where not, an audit is not assessable.
     """
 

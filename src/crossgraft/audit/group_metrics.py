@@ -17,7 +17,7 @@ FEW = 10
 Flags = Integer[np.ndarray, " num_images"]
 
 
-class Cell(NamedTuple):
+class GroupCell(NamedTuple):
     """Images of one class, with the artefact or without.
 
     Attributes:
@@ -49,9 +49,9 @@ class GroupMetrics(NamedTuple):
         positive_gap: Share decided positive with the artefact minus that without: demographic parity.
     """
 
-    cells: tuple[Cell, ...]
+    cells: tuple[GroupCell, ...]
     empty: tuple[str, ...]
-    worst: Cell
+    worst: GroupCell
     auc_with: MetricValue | None
     auc_without: MetricValue | None
     true_positive_gap: float | None
@@ -86,7 +86,7 @@ def group_metrics(
     truth, carries = _flags(labels, "labels"), _flags(artefact, "artefact")
     _refuse(scores, truth, carries, groups)
     decided = scores >= threshold
-    cells: list[Cell] = []
+    cells: list[GroupCell] = []
     empty: list[str] = []
     for positive in (False, True):
         for with_it in (False, True):
@@ -109,9 +109,9 @@ def group_metrics(
     )
 
 
-def _cell(right: np.ndarray, rows: np.ndarray, groups: Groups | None, *, positive: bool, artefact: bool) -> Cell:
+def _cell(right: np.ndarray, rows: np.ndarray, groups: Groups | None, *, positive: bool, artefact: bool) -> GroupCell:
     found = share_of_images(right[rows].astype(np.float64), None if groups is None else np.asarray(groups)[rows])
-    return Cell(positive, artefact, found.num_images, found, found.num_images < FEW)
+    return GroupCell(positive, artefact, found.num_images, found, found.num_images < FEW)
 
 
 def _auc(scores: np.ndarray, truth: np.ndarray, rows: np.ndarray, groups: Groups | None) -> MetricValue | None:
