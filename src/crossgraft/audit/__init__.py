@@ -24,3 +24,7 @@ from crossgraft.audit.spectral_overlap import spectral_overlap as spectral_overl
 from crossgraft.audit.spectrum import mean_psd as mean_psd
 from crossgraft.audit.spectrum import normalized_psd as normalized_psd
 from crossgraft.audit.spectrum import radial_psd as radial_psd
+from crossgraft.audit.subjects import Subject as Subject
+from crossgraft.audit.subjects import subject_of as subject_of
+from crossgraft.audit.trained import TrainedAudit as TrainedAudit
+from crossgraft.audit.trained import audit_trained as audit_trained

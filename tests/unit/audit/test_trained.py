@@ -1,0 +1,124 @@
+"""A trained model and an artefact: found where it is used, passed where it is not, not assessable where it cannot be told."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+import crossgraft
+from crossgraft.audit import audit_trained, subject_of
+from crossgraft.audit.confounders import LowPass, MotionBlur, Tag
+from crossgraft.data.dataset import dataset_from_arrays
+from crossgraft.errors import DataError
+from crossgraft.models import ModelSpec
+
+TAG = Tag(size=0.4, xy=(0.05, 0.05))
+
+
+@pytest.fixture(scope="module")
+def data():
+    """The disease is brightness of the lower half; two images a patient."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat(rng.integers(0, 2, 200), 2)
+    pixels = rng.integers(60, 110, (400, 32, 32, 1))
+    pixels[:, 16:] += (25 * labels + rng.integers(-15, 15, 400))[:, None, None, None]
+    names = np.array(["healthy", "ill"])[labels]
+    groups = [f"p{number // 2}" for number in range(400)]
+    return dataset_from_arrays(pixels.astype(np.uint8), names, groups=groups, name="some")
+
+
+def logistic(values):
+    return 1 / (1 + np.exp(-values))
+
+
+def sound(images):
+    """Looks at the disease alone."""
+    return np.array([logistic((image[16:].mean() - 97) / 5) for image in images])
+
+
+def leaning(images):
+    """Looks at the corner of the tag, too."""
+    return np.array([logistic((image[16:].mean() - 97) / 5 + (image[:16, :16].mean() - 85) / 3) for image in images])
+
+
+def guessing(images):
+    return np.array([image[3, 3, 0] / 255 for image in images])
+
+
+def subject(function):
+    return subject_of(function, class_names=["healthy", "ill"])
+
+
+def test_a_model_that_uses_the_artefact_is_found(data):
+    found = audit_trained(subject(leaning), data, TAG)
+    assert found.outcome == "relies" and found.drop.low > 0.1
+    assert found.ood.value < found.clean.value < found.aligned.value
+    assert found.flip_effect_negatives > 1 and found.flip_effect_positives > 1
+    assert found.groups.false_positive_gap > 0.3 and found.edit.rms > 5
+    labels = data.targets
+    edited = data.edited(lambda pixels, _: TAG(pixels)[0])
+    before, after = (leaning([rows.read(row) for row in range(400)]) for rows in (data, edited))
+    assert found.ood.value == pytest.approx(roc_auc_score(labels, np.where(labels == 1, before, after)))
+    assert found.both.value == pytest.approx(roc_auc_score(labels, after))
+    assert found.drop.num_groups == 200
+
+
+def test_a_sound_model_passes(data):
+    found = audit_trained(subject(sound), data, TAG)
+    assert found.outcome == "passes" and found.drop.value == 0 and found.flip_effect_negatives == 0
+    assert found.input_rms is None and found.detectability is None  # what can only be asked
+
+
+def test_strength_0_changes_nothing(data):
+    found = audit_trained(subject(leaning), data, TAG, strength=0.0)
+    assert (found.drop.value, found.flip_effect_negatives, found.edit.rms) == (0, 0, 0)
+    assert found.clean.value == found.ood.value == found.both.value and found.outcome == "passes"
+
+
+def test_a_model_that_learned_nothing_is_not_assessable(data):
+    assert audit_trained(subject(guessing), data, TAG).outcome == "untrained"
+
+
+def test_few_images_leave_it_undecided(data):
+    one_of_each = np.r_[np.flatnonzero(data.targets == 0)[:2], np.flatnonzero(data.targets == 1)[:2]]
+    found = audit_trained(subject(leaning), data.take(one_of_each), MotionBlur(length=0.05))
+    assert found.outcome == "undecided" and found.drop.low is None  # a patient of each class has no interval
+    few = [audit_trained(subject(leaning), data.take(np.arange(24)), TAG, strength=each) for each in (0.05, 0.1, 0.2)]
+    assert any(each.outcome == "undecided" and each.drop.low < 0.05 < each.drop.high for each in few)
+    unchanged = audit_trained(subject(sound), data.take(np.arange(60)), TAG)
+    assert (
+        unchanged.drop.value == 0 and unchanged.outcome == "undecided"
+    )  # 3 of about 15 patients of a class are too many
+
+
+def test_the_other_class_may_be_positive(data):
+    ill, healthy = (audit_trained(subject(leaning), data, TAG, positive=name) for name in ("ill", "healthy"))
+    assert healthy.clean.value == pytest.approx(ill.clean.value)
+    assert healthy.flip_effect_negatives == pytest.approx(-ill.flip_effect_positives)
+
+
+@pytest.fixture(scope="module")
+def tuned(data):
+    spec = ModelSpec("small", "test_resnet", weights="random")
+    common = {"workers": 1, "device": "cpu", "ledger": False, "store": False}
+    return crossgraft.fine_tune(data, model=spec, epochs=3, image_size=32, **common)
+
+
+def test_an_edit_that_does_not_reach_the_network_is_not_assessable(tuned, data):
+    found = audit_trained(subject_of(tuned), data, LowPass(cutoff=0.7))
+    assert found.outcome in ("undetectable", "untrained") and not found.detectability.is_detectable
+    seen = audit_trained(subject_of(tuned), data, TAG)
+    assert seen.detectability.is_detectable and seen.input_rms > 10 * found.input_rms
+    assert seen.detectability.auc.num_groups == 200
+
+
+def test_bad_input(data):
+    several = dataset_from_arrays([data.read(row) for row in range(6)], np.eye(2, dtype=int)[[0, 1] * 3], name="x")
+    for images, positive, said in (
+        (several, None, "several labels"),
+        (data.select_classes(["ill"]), None, "of other classes"),
+        (data, "sick", "does not know the class sick"),
+    ):
+        with pytest.raises(DataError, match=said):
+            audit_trained(subject(sound), images, TAG, positive=positive)
+    with pytest.raises(DataError, match="does not know the class"):
+        audit_trained(subject_of(sound, class_names=["a", "ill"]), data, TAG)
