@@ -50,7 +50,7 @@ class TrainedAudit:
         edit: What it changes in the images.
         input_rms: Root mean square of what it changes at the input of the network, in its units; None for what can only be
             asked.
-        detectability: Of the edit in the features of the network; None for what can only be asked.
+        detectability: Detectability of the edit in the features of the network; None for what can only be asked.
     """
 
     outcome: Outcome
