@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 
 import crossgraft as package
+from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.errors import DataError, OtherRunError, UsageError
+from crossgraft.fewshot.universal.held_out import seen_elsewhere
 from crossgraft.models import load_backbone, read_zoo
 from crossgraft.records import DistillationRecord
 from support.tiny import make_images
@@ -21,7 +23,9 @@ DISTIL = ("distil", "first", "second", "--data", "images,others", *FLAGS)
 @pytest.fixture
 def teachers(workspace, run_once, crossgraft):
     """Two finished runs of other images."""
-    make_images(workspace / "others", {"cat": 14, "dog": 12, "fox": 12})
+    make_images(
+        workspace / "others", {"cat": 14, "dog": 12, "fox": 12}, size=20
+    )  # of another size: no image is in both
     run_once("tune", "images", *TUNED, out="first")
     assert crossgraft("tune", "others", *TUNED, "--out", "second").code == 0
     return workspace
@@ -108,12 +112,48 @@ def test_python_gives_the_same_and_takes_open_data(teachers):
         package.distil(["first", "second"], data=["images", "others"], out="one", **{**options, "steps": 7})
 
 
+def test_images_that_the_student_knows_from_another_run_are_left_out(teachers, crossgraft):
+    """Two runs on the same table with other splits: test images of the one trained the other."""
+    make_images(teachers / "pool", {"cat": 60, "dog": 60})
+    for seed in ("0", "1", "2"):
+        assert crossgraft("tune", "pool", *TUNED, "--seed", seed, "--out", f"t{seed}").code == 0
+    flags = ("--data", "pool,pool", "--names", "a,b", *FLAGS)
+    done = crossgraft("distil", "t0", "t1", *flags, "--out", "run")
+    assert done.code == 0, done.err
+    record = record_of(teachers / "run")
+    for domain, run in zip(record.domains, ("t0", "t1"), strict=True):
+        tuned = json.loads((teachers / run / "report.json").read_text())
+        whole = next(row["num_images"] for row in tuned["metrics"] if row["split"] == "test")
+        assert domain.num_left_out > 0 and domain.num_test == domain.student.num_images == whole - domain.num_left_out
+    assert "are training images of another run" in " ".join(done.out.split())
+    steps = crossgraft("distil", "t0", "t0", *flags, "--out", "same")
+    assert steps.code == 0 and record_of(teachers / "same").domains[0].num_left_out == 0
+
+
+def test_patients_that_the_student_knows_are_left_out():
+    images = np.random.default_rng(0).integers(0, 255, (8, 12, 12), dtype=np.uint8)
+    test = dataset_from_arrays(images[:4], [0, 1] * 2, groups=list("abcd"))
+    other = dataset_from_arrays(images[3:], [0, 1, 0, 1, 0], groups=list("xbyzw"))
+    assert seen_elsewhere(test, [other]).tolist() == [False, True, False, True]
+    assert seen_elsewhere(test, []).tolist() == [False] * 4
+    plain = dataset_from_arrays(images[4:], [0, 1] * 2)
+    assert not seen_elsewhere(test, [plain]).any()
+
+
+def test_absolute_paths_stay_behind(teachers, crossgraft):
+    data = f"{teachers / 'images'},{teachers / 'others'}"
+    assert crossgraft("distil", "first", "second", "--data", data, *FLAGS, "--out", "run").code == 0
+    for file in (teachers / "run").glob("*.*"):
+        assert str(teachers).encode() not in file.read_bytes(), file.name
+
+
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
         ({"data": "images"}, UsageError, "data must have one entry per run: 2 runs, 1 entries"),
         ({"names": "one"}, UsageError, "names must have one entry per run"),
         ({"names": "one,one"}, UsageError, "names of their own"),
+        ({"names": ",one"}, UsageError, "names of their own"),
         ({"data": "others,images"}, DataError, "was made for 24 other images than the 38 of others"),
         ({"batch_size": 60}, DataError, "fewer than a batch of 60"),
         ({"learning_rate": -1.0}, UsageError, "learning_rate of a distillation"),

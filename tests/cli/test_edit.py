@@ -156,7 +156,12 @@ def test_a_stopped_command_is_done_again(study, workspace, crossgraft, monkeypat
         ({"edits": "low_pass:cutof=3"}, UnknownNameError, "Did you mean cutoff"),
         ({"edits": "tag:size=big"}, UsageError, "size"),
         ({"share": 1.5}, UsageError, "--share must lie in"),
-        ({"strength": -1.0}, UsageError, "--strength be at least 0"),
+        ({"share": "half"}, UsageError, "--share must lie in .* got 'half'"),
+        ({"strength": -1.0}, UsageError, "--strength must be a number of at least 0"),
+        ({"strength": None}, UsageError, "--strength must be a number"),
+        ({"unit": "Patient"}, UsageError, "--unit must be image or patient"),
+        ({"among": ""}, UsageError, "--among names no class"),
+        ({"classes": "all.csv"}, DataError, "merges all classes into x"),
         ({"among": "bening"}, UnknownNameError, "Did you mean benign"),
         ({"unit": "patient"}, UsageError, "--unit patient draws patients"),
         ({"classes": "nothing.csv"}, DataError, "nothing.csv"),
@@ -169,6 +174,7 @@ def test_a_stopped_command_is_done_again(study, workspace, crossgraft, monkeypat
 def test_bad_input(workspace, options, error, said):
     (workspace / "bad.csv").write_text("a,b\n1,2\n")
     (workspace / "twice.csv").write_text("class,merged\nbenign,x\nbenign,y\n")
+    (workspace / "all.csv").write_text("class,merged\nbenign,x\nmalignant,x\n")
     (workspace / "half.csv").write_text("class,merged\nbenign,x\n")
     with pytest.raises(error, match=said):
         package.edit_data("images", **({"edits": "low_pass:0.1"} | options))
@@ -178,6 +184,68 @@ def test_a_share_of_nothing_is_said(workspace, crossgraft):
     done = crossgraft("edit", "images", "out", "--with", "low_pass:0.1", "--share", "0.01")
     assert done.code == 0 and "No image was edited" in done.out
     assert crossgraft("edit", "images", "out2", "--with", "low_pass", "--out", "x").code == 2
+    assert crossgraft("edit", "images", "--with", "low_pass").code == 2
+    nothing = crossgraft("edit", "images", "out3")
+    assert nothing.code == 2 and "No edit was named" in nothing.err
+    assert crossgraft("edit", "images", "--with", "low_pass", "--out", "named").code == 0
+    line = json.loads((workspace / "named" / "run.json").read_text())["command_line"]
+    assert line == "crossgraft edit images --with low_pass --out named"
+
+
+def test_another_data_set_leaves_no_image_of_the_first(workspace, crossgraft):
+    make_images(workspace / "many", {"cat": 30, "dog": 30})
+    assert crossgraft("edit", "many", "out", "--with", "low_pass:0.1").code == 0
+    (workspace / "out" / "images" / "notes.txt").write_text("mine")
+    assert crossgraft("edit", "images", "out", "--with", "low_pass:0.1", "--overwrite").code == 0
+    left = {path.name for path in (workspace / "out" / "images").iterdir()}
+    assert left == {f"{number + 1:02d}.png" for number in range(24)} | {"notes.txt"}
+
+
+def test_drawn_splits_stay_the_same(workspace):
+    """Groups are numbers that sort as the names do: with more than ten of them, too."""
+    images = np.random.default_rng(0).integers(0, 255, (90, 20, 24), dtype=np.uint8)
+    groups = [f"p{number // 3:03d}" for number in range(90)]
+    data = dataset_from_arrays(images, np.arange(90) // 3 % 2, groups=groups, name="many")
+    package.edit_data(data, edits="low_pass:0.1", out=workspace / "out")
+    again = package.open_dataset(workspace / "out" / "labels.csv", label_column="label", group_column="group")
+    one, other = (package.split_data(each).split for each in (data, again))
+    for part in ("train", "val", "test"):
+        np.testing.assert_array_equal(one.rows(part), other.rows(part))
+
+
+def test_grades_keep_their_order_and_columns_their_values(workspace, crossgraft):
+    make_images(workspace / "scans", {"none": 6, "mild": 6, "severe": 6})
+    rows = ["image,grade,label,group,edited"]
+    rows += [
+        f"{file.relative_to(workspace)},{file.parent.name},l{number},g{number % 2},yes"
+        for number, file in enumerate(sorted((workspace / "scans").rglob("*.png")))
+    ]
+    (workspace / "grades.csv").write_text("\n".join(rows))
+    (workspace / "names.txt").write_text("none\nmild\nsevere\n")
+    flags = ("--label-column", "grade", "--class-names", "names.txt", "--ordinal", "--group-column", "none")
+    done = crossgraft("edit", "grades.csv", "out", "--with", "low_pass:0.1", *flags)
+    assert done.code == 0, done.err
+    assert "--class-names out/classes.txt --ordinal" in " ".join(done.out.split())
+    again = package.open_dataset("out/labels.csv", label_column="label", class_names="out/classes.txt", ordinal=True)
+    assert again.class_names == ("none", "mild", "severe")
+    first = table_of(workspace / "out")[0]
+    assert (first["edited"], first["edited_original"], first["label_original"]) == ("1", "yes", "l0")
+    assert crossgraft("edit", "out/labels.csv", "twice", "--with", "low_pass:0.2", "--label-column", "label").code == 0
+    first = table_of(workspace / "twice")[0]
+    assert (first["edited"], first["edited_original"], first["edited_original_original"]) == ("1", "yes", "1")
+
+
+def test_a_label_called_as_a_column_is_refused(workspace):
+    images = np.random.default_rng(0).integers(0, 255, (6, 20, 24), dtype=np.uint8)
+    data = dataset_from_arrays(images, np.array([[1, 0], [1, 1], [0, 1]] * 2), class_names=["mass", "edited"])
+    with pytest.raises(DataError, match="The label edited is called as a column"):
+        package.edit_data(data, edits="low_pass:0.1", out=workspace / "out")
+
+
+def test_an_image_that_cannot_be_edited_is_named(workspace):
+    make_images(workspace / "images", {"benign": 1}, size=4)
+    with pytest.raises(DataError, match=r"benign/00.png cannot be edited. An image of"):
+        package.edit_data("images", edits="low_pass:0.1")
 
 
 def test_every_edit_is_listed_with_its_units(crossgraft):

@@ -245,6 +245,37 @@ def test_queries_inside_the_backbone_come_a_few_at_a_time(workspace, monkeypatch
         np.testing.assert_allclose(one.probabilities, other.probabilities, atol=1e-6)
 
 
+def test_columns_are_those_of_the_table(drawings, workspace, crossgraft):
+    """A table to learn from, and a folder of new images; and the other way round."""
+    columns = ("--label-column", "character")
+    model = ("--model", "zoo.yaml:narrow", "--code", "tiny_models.py", "--workers", "1", "--head", "ncc")
+    done = crossgraft("fewshot", "--support", "drawings.csv", "--query", "drawn", *columns, *model, "--out", "run")
+    assert done.code == 0, done.err
+    record = PredictionRecord.model_validate_json((workspace / "run" / "report.json").read_bytes())
+    assert len(record.rows) == 24 and record.num_support == 24
+    assert crossgraft("fewshot", "--support", "images", "--query", "drawings.csv", *columns, *model).code == 0
+    both = crossgraft("fewshot", "--support", "images", "--query", "images", *columns, *model)
+    assert both.code == 2 and "--label-column" in both.err
+
+
+def test_the_seed_is_that_of_the_head(workspace, monkeypatch):
+    monkeypatch.chdir(workspace)
+    same = {
+        "model": "zoo.yaml:narrow",
+        "allow_code": "tiny_models.py",
+        "workers": 1,
+        "support": "images",
+        "query": "images",
+    }
+
+    def shares(head, seed):
+        rows = package.predict_from_support(head=head, seed=seed, **same).record.rows
+        return [row.probabilities for row in rows]
+
+    drawn = "copa:init=random,steps=2"
+    assert shares(drawn, 0) != shares(drawn, 1) == shares(f"{drawn},seed=1", 5)
+
+
 def test_what_opens_files_is_refused_where_all_is_open(workspace, monkeypatch):
     monkeypatch.chdir(workspace)
     same = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1, "head": "ncc"}

@@ -64,6 +64,10 @@ def learning_priority(
     """
     if weighting not in ("normalized", "raw"):
         raise UsageError(f"weighting of a learning priority must be normalized or raw, got {weighting!r}.")
+    if isinstance(labels, str) and labels != "predicted":
+        raise UsageError(f"labels of a learning priority are classes, or predicted, not {labels!r}.")
+    if labels is not None and isinstance(network, Backbone) and network.num_source_classes is None:
+        raise UsageError(f"{network.name} has no head, so that labels say nothing of it. Leave them out.")
     if labels is None and not isinstance(network, Backbone):
         raise UsageError("A learning priority needs the class of each image: labels=, or labels='predicted'.")
     if isinstance(labels, np.ndarray) and len(labels) != len(images):

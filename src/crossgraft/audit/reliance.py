@@ -107,7 +107,7 @@ def pair_auc(positives: Scores, negatives: Scores) -> float:
 
 
 def shortcut_reliance_index(shares: Shares, iid: Shares, ood: Shares) -> float:
-    """SRI = ∫₀¹ (gap(p) − gap(0)) dp, gap = iid − ood, by trapezoids over the shares as they are.
+    """SRI = ∫₀¹ (gap(p) − gap(0)) dp, gap = iid − ood, by trapezoids over the shares as they are, up to the largest of them.
 
     0: the model does not use the artefact. A model that uses nothing else has 0.725 on the shares 0, 0.1, 0.2, 0.5, 0.8 and 1.
     A negative value is reported as it is.
@@ -131,7 +131,7 @@ def ood_drop_area(shares: Shares, iid: Shares, ood: Shares) -> float:
 
 
 def flip_share(shares: Shares, ood: Shares) -> float | None:
-    """p_flip: the first share at which the o.o.d. AUC falls to chance, between shares by a line; None: it never does.
+    """p_flip: the first share at which the o.o.d. AUC crosses chance downwards, between shares by a line; None: it never does.
 
     From there on the artefact speaks louder than the disease.
     """
@@ -174,8 +174,8 @@ def flip_effect(clean: Scores, edited: Scores) -> float:
     both = np.stack([before, after])
     if not (np.isfinite(both).all() and both.min() >= 0 and both.max() <= 1):
         raise DataError("A flip effect is of probabilities in [0, 1].")
-    tiny = np.finfo(np.float64).tiny  # a probability of 0 or 1 has no logit
-    inside = np.clip(both, tiny, 1 - np.finfo(np.float64).epsneg)
+    smallest = np.finfo(np.float64).eps  # a probability of 0 or 1 has no logit: it counts as ±36
+    inside = np.clip(both, smallest, 1 - smallest)
     logits = np.log(inside) - np.log1p(-inside)
     return float((logits[1] - logits[0]).mean())
 

@@ -21,7 +21,7 @@ class SpectralOverlap(NamedTuple):
     Attributes:
         overlap: Σ min(a, g), in [0, 1].
         cosine: In [0, 1].
-        spearman: Rank correlation over the rings from 1 on.
+        spearman: Rank correlation over the rings from 1 on; NaN where one of them is flat.
         distance: Earth mover's distance in shares of the band, Σ |cumulated difference| / (K − 1).
         flat: Overlap of the first with a flat spectrum: what broadband alone gives.
     """
@@ -52,6 +52,8 @@ def spectral_overlap(residual_psd: Spectrum, priority: Spectrum) -> SpectralOver
         raise DataError(
             f"Two spectra of the same length, at least 3, are compared; got {len(residual_psd)} and {len(priority)}."
         )
+    if not (np.isfinite(residual_psd).all() and np.isfinite(priority).all()):
+        raise DataError("A spectrum has values that are NaN or infinite.")
     a, g = normalized_psd(np.asarray(residual_psd)), normalized_psd(np.asarray(priority))
     if not (a.any() and g.any()):
         raise DataError("A spectrum is zero everywhere, so that nothing can be compared: the edit changed nothing.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,12 @@ from crossgraft.words.csv_cells import csv_text
 
 TABLE = "labels.csv"
 FOLDER = "images"
+CLASSES = "classes.txt"
+"""Names of the classes in their order, one a line."""
+_OWN_NAME = re.compile(r"\d+\.(png|tif)")
+_OURS = ("path", "label", "split", "group", "edited")
+RENAMED = "_original"
+"""Ending of a column of the data that is called as one of the table."""
 
 
 def write_images(dataset: Dataset, folder: Path, *, told: Callable[[], object]) -> list[str]:
@@ -43,7 +50,15 @@ def write_images(dataset: Dataset, folder: Path, *, told: Callable[[], object]) 
         write_atomically(folder / path, content)
         paths.append(path)
         told()
+    _remove_others(folder / FOLDER, {Path(path).name for path in paths})
     return paths
+
+
+def _remove_others(folder: Path, kept: set[str]) -> None:
+    """Images that were written here before, of a data set that is replaced: whoever gets the folder must not get them."""
+    for file in folder.iterdir():
+        if _OWN_NAME.fullmatch(file.name) and file.name not in kept:
+            file.unlink()
 
 
 def labels_table(dataset: Dataset, paths: list[str], edited: np.ndarray, labels: np.ndarray | None = None) -> str:
@@ -56,22 +71,39 @@ def labels_table(dataset: Dataset, paths: list[str], edited: np.ndarray, labels:
         paths: Path of each image, from the folder of the table.
         edited: (n,) whether the image was edited.
         labels: (n,) other labels; None: those of the data.
+
+    Raises:
+        DataError: A class of several labels per image is called as a column of the table.
     """
     columns: dict[str, list[object]] = {"path": list(paths)}
     if dataset.task.partitions:
         names = [dataset.class_names[int(target)] for target in dataset.targets] if labels is None else labels.tolist()
         columns["label"] = list(names)
     else:
+        if taken := set(_OURS) & set(dataset.class_names):
+            raise DataError(
+                f"The label {min(taken)} is called as a column of the table that is written. Name the labels otherwise: "
+                "--class-names."
+            )
         columns |= {name: dataset.targets[:, place].tolist() for place, name in enumerate(dataset.class_names)}
     if dataset.splits is not None:
         columns["split"] = dataset.splits.tolist()
     numbers = group_numbers(dataset.groups)
     if numbers is not None:
-        columns["group"] = [f"g{number}" for number in numbers.tolist()]
-    taken = {*columns, "edited"}
-    columns |= {name: _as_typed(values) for name, values in dataset.attributes.items() if name not in taken}
+        digits = len(str(numbers.max()))  # in the order of the numbers, so that splits are drawn as before
+        columns["group"] = [f"g{number:0{digits}d}" for number in numbers.tolist()]
     columns["edited"] = np.asarray(edited, dtype=int).tolist()
+    for name, values in dataset.attributes.items():
+        others = {*columns, *_OURS, *(each for each in dataset.attributes if each != name)}
+        columns[_free(name, others)] = _as_typed(values)
     return csv_text(list(columns), zip(*columns.values(), strict=True))
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name of a column, with as many endings as make it different from ours."""
+    while name in taken:
+        name += RENAMED
+    return name
 
 
 def _as_typed(values: np.ndarray) -> list[object]:

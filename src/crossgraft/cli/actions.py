@@ -108,9 +108,10 @@ def distil(call: Call) -> int:
 
 def edit(call: Call) -> int:
     """``crossgraft edit``, into the folder that was named."""
-    if "out" in call.typed:
-        raise UsageError("edit writes into the folder that is named behind the data. Leave --out away.")
-    asked = {**call.asked(EditOptions), "out": call.inputs["to"]}
+    asked, folder = call.asked(EditOptions), call.inputs["to"]
+    if (folder is None) == (asked.get("out") is None):
+        raise UsageError("Name one folder to write, for example: crossgraft edit digits edited --with tag.")
+    asked = {**asked, "out": folder or asked["out"]}
     return call.do("crossgraft.verbs.edit_data:edit_data", EditOptions, call.inputs["data"], named="edit", asked=asked)
 
 

@@ -141,7 +141,7 @@ _ALL = (
         "edit",
         "Write a data set again with edited images: an artefact in some, or cues taken away from all.",
         example="edit digits edited --with low_pass:0.125",
-        inputs=(Input("data", _DATA), Input("to", "Folder that is written.", type=Path)),
+        inputs=(Input("data", _DATA), Input("to", "Folder that is written; or --out.", type=Path, is_required=False)),
         options=(EditOptions, Terminal),
         action=actions.edit,
         notes="labels.csv in the folder is what other commands open; labels, splits, groups and other columns stay. Which images "

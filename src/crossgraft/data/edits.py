@@ -44,7 +44,12 @@ def edited_images(
         pixels = images.read(numbers[place])
         if place not in edited:
             return pixels
-        return _checked(edit(pixels, images.facts[numbers[place]].digest.hex()), pixels, images.names[numbers[place]])
+        name = images.names[numbers[place]]
+        try:
+            edited_pixels = edit(pixels, images.facts[numbers[place]].digest.hex())
+        except DataError as error:
+            raise DataError(f"{name} cannot be edited. {error}") from error
+        return _checked(edited_pixels, pixels, name)
 
     facts, kept, room = [images.facts[row] for row in numbers], dict[int, np.ndarray](), kept_bytes
     for place in sorted(edited):

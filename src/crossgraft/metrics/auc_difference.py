@@ -18,6 +18,7 @@ Scores = Float[np.ndarray, " n"]
 def auc_difference(first: Scores, second: Scores, targets: np.ndarray, groups: Groups | None = None) -> MetricValue:
     """AUC of the first scores minus AUC of the second, with an interval of 95 % that knows that the images are the same.
 
+    Where both models place all images alike, the interval has no width, however few images there are.
     d ± t SE, where the variance is the sum over images, or over patients, of the squared difference of their influences on
     both areas, corrected and with degrees of freedom as of ``auc``.
 

@@ -27,7 +27,9 @@ class Teachers(Options):
     names: str | Sequence[str] | None = option(
         "Names of the domains, in the order of the runs, with commas.", default=None, default_text="those of the data"
     )
-    image_root: str | Path | None = option("Folder that the paths of tables start from.", default=None)
+    image_root: str | Path | None = option(
+        "Folder that paths of tables start from, for runs that were told one.", default=None
+    )
     allow_outside: bool = option("Whether paths of a table may lead out of the folder of the images.", default=False)
 
 

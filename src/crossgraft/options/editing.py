@@ -19,6 +19,7 @@ class Edits(Options):
 
     edits: str | Sequence[Any] = option(
         "Edits in their order, with options: tag, low_pass:0.125, whiten_spectrum …; crossgraft list confounders shows them.",
+        default=(),
         flag="with",
         repeats=True,
         is_common=True,
@@ -28,7 +29,7 @@ class Edits(Options):
         "Classes whose images are edited, with commas.", default=None, default_text="all", is_common=True
     )
     unit: Literal["image", "patient"] = option(
-        "What is drawn: single images, or all images of a patient.", default="image"
+        "What is drawn: single images, or all images of a patient in a part of the data.", default="image"
     )
     strength: float = option("Multiple of what an edit changes; 0 writes the images as they are.", default=1.0)
     classes: str | Path | None = option(

@@ -21,7 +21,10 @@ class DistilledDomainRecord(Record):
         description="All rows of the run of the teacher; the student learned from those of train."
     )
     num_train: Count
-    num_test: Count
+    num_test: Count = Field(description="Test images that the student has not learned from.")
+    num_left_out: Count = Field(
+        default=0, description="Test images that are training images of another domain, or of a patient there."
+    )
     teacher: str = Field(description="Name of the pretrained network that the teacher was fine-tuned from.")
     teacher_fingerprint: str = Field(description="SHA-256 of the fine-tuned weights.")
     weight: float = Field(description="λ: weight of what is distilled beside the cross-entropy, at the first step.")

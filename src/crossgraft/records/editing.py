@@ -44,6 +44,6 @@ class EditRecord(Record):
     strength: float
     unit: str
     seed: int
-    fingerprint: str = Field(description="Of images, labels and groups as they were written.")
+    fingerprint: str = Field(description="Of edited images under the labels and groups that they had.")
     table: str = Field(description="Name of the table of labels in the run directory.")
     references: list[Reference]

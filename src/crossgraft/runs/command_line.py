@@ -123,5 +123,11 @@ def _is_list(value: object) -> bool:
 
 
 def _shown(value: str | Path) -> str:
+    """Without folders of absolute paths, of which several may stand in one text, with commas."""
+    several = [value] if isinstance(value, Path) or Path(value).exists() else value.split(",")
+    return storable(",".join(map(_without_folders, several)))
+
+
+def _without_folders(value: str | Path) -> str:
     path = Path(value)
-    return storable(FOLDERS_LEFT_OUT + path.name if path.is_absolute() else str(value))
+    return FOLDERS_LEFT_OUT + path.name if path.is_absolute() else str(value)

@@ -51,7 +51,8 @@ def two_sample_permutation(first: Values, second: Values) -> ExactTest:
     Raises:
         DataError: A group is empty, a value is not finite, or there are more than ``MOST_WAYS`` ways.
 
-    Source: exact permutation test, as ``scipy.stats.permutation_test`` does it.
+    Source: exact permutation test of |difference of means|. For groups of other sizes the two-sided test of
+    ``scipy.stats.permutation_test``, which doubles the smaller tail, gives another value.
     """
     a, b = _finite(first, "first"), _finite(second, "second")
     pooled, number, size = np.r_[a, b], len(a) + len(b), len(a)
@@ -118,7 +119,7 @@ def _signs(number: int) -> Iterator[np.ndarray]:
 
 def _tolerance(values: np.ndarray) -> float:
     """Equal statistics count as hits whatever the order of the additions."""
-    return _ROUNDING * max(1.0, float(np.abs(values).max()))
+    return _ROUNDING * float(np.abs(values).max())
 
 
 def _finite(values: Values, name: str) -> np.ndarray:

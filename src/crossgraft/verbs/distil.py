@@ -15,7 +15,7 @@ from crossgraft.data import Dataset
 from crossgraft.data.describe import describe_dataset
 from crossgraft.errors import DataError, UsageError
 from crossgraft.fewshot.universal import DistilledStep, Domain, UniversalBackbone, distil_domains
-from crossgraft.fewshot.universal.held_out import metrics_of_student, metrics_of_teacher
+from crossgraft.fewshot.universal.held_out import metrics_of_student, metrics_of_teacher, seen_elsewhere
 from crossgraft.fewshot.universal.history import REFERENCE, history_frame, summarise
 from crossgraft.fewshot.universal.result import Distilled
 from crossgraft.models import Backbone, load_backbone
@@ -66,7 +66,7 @@ def distil(runs: Sequence[str | Path], options: DistilOptions, call: Run) -> Dis
     """Distil fine-tuned networks, each of its own images, into one backbone: URL's universal backbone.
 
     The student learns to classify the training rows of every run, and, fading to nothing, to look at them as their network
-    does. Teacher and student are then measured on the test rows of each run.
+    does. Teacher and student are then measured on the test rows of each run, but for those that another run trained on.
 
     Args:
         runs: Run directories of ``crossgraft tune``, at least two.
@@ -88,6 +88,12 @@ def distil(runs: Sequence[str | Path], options: DistilOptions, call: Run) -> Dis
     """
     reporter, runs = call.reporter, _listed(runs)
     locations, names = _listed(options.data), None if options.names is None else _listed(options.names)
+    if len(runs) < 2:
+        raise UsageError(
+            f"Distilling needs at least two runs, and there is {len(runs)}. One network is what tune gives."
+        )
+    if names is not None and (len(set(names)) < len(names) or not all(names)):
+        raise UsageError(f"Domains need names of their own, got {', '.join(map(repr, names))}.")
     for what, given in (("data", locations), ("names", names)):
         if given is not None and len(given) != len(runs):
             raise UsageError(f"{what} must have one entry per run: {len(runs)} runs, {len(given)} entries.")
@@ -112,6 +118,8 @@ def distil(runs: Sequence[str | Path], options: DistilOptions, call: Run) -> Dis
             _Taught(name, model, _rows(run, location, model, options, reporter))
             for name, run, location, model in zip(names, runs, locations, models, strict=True)
         ]
+        for each in taught:  # before hours of training
+            _unseen(each, [other for other in taught if other is not each])
         if directory:
             directory.describe_machine(reporter, threads=threads, device=device)
         start = load_backbone(
@@ -145,10 +153,10 @@ def _rows(
         DataError: These are not the images of the run, or their classes come in another order.
     """
     config = config_of_run(Path(run))
-    if options.image_root is None:
-        refuse_root_outside(config["image_root"], run)
-    else:
+    if config["image_root"] is not None and options.image_root is not None:
         config = {**config, "image_root": options.image_root}
+    else:
+        refuse_root_outside(config["image_root"], run)
     rows = rows_of_run(location, config, Path(run), reporter, allow_outside=options.allow_outside)
     refuse_other_data(rows.dataset, model, run)
     if list(rows.dataset.class_names) != list(model.facts.class_names):
@@ -157,6 +165,21 @@ def _rows(
             f"{', '.join(model.facts.class_names)}. Give the same data with the same names and order of classes."
         )
     return rows
+
+
+def _unseen(taught: _Taught, others: Sequence[_Taught]) -> np.ndarray:
+    """Test rows of one run that no other run has as training rows, nor the patient of.
+
+    Raises:
+        DataError: There are none.
+    """
+    seen = seen_elsewhere(taught.test, [other.train for other in others])
+    if seen.all():
+        raise DataError(
+            f"All test images of {taught.name} are training images of another run, or of a patient there, so that nothing is "
+            "left to measure on. Use the same split for runs on the same data: --split."
+        )
+    return np.sort(taught.rows.parts[0].test)[~seen]
 
 
 def _train(
@@ -200,7 +223,15 @@ def _record(
     return DistillationRecord(
         model=describe_model(start, "candidate", seconds=0.0, from_cache=False),
         domains=[
-            _domain(each, found, options, reporter, is_largest=len(each.rows.parts[0].train) == most) for each in taught
+            _domain(
+                each,
+                [other for other in taught if other is not each],
+                found,
+                options,
+                reporter,
+                is_largest=len(each.rows.parts[0].train) == most,
+            )
+            for each in taught
         ],
         history=summarise(found.history),
         steps=options.steps,
@@ -214,16 +245,24 @@ def _record(
 
 
 def _domain(
-    taught: _Taught, found: UniversalBackbone, options: DistilOptions, reporter: Reporter, *, is_largest: bool
+    taught: _Taught,
+    others: Sequence[_Taught],
+    found: UniversalBackbone,
+    options: DistilOptions,
+    reporter: Reporter,
+    *,
+    is_largest: bool,
 ) -> DistilledDomainRecord:
-    """What teacher and student are worth on the test rows of one run."""
-    facts, test = taught.model.facts, taught.test
-    dataset, parts = taught.rows.dataset, taught.rows.parts[0]
+    """What teacher and student are worth on the test rows of one run that the student has not learned from."""
+    facts, dataset, parts = taught.model.facts, taught.rows.dataset, taught.rows.parts[0]
+    tested = _unseen(taught, others)
+    test = dataset.take(tested)
     record = DistilledDomainRecord(
         name=taught.name,
         images=describe_dataset(replace(dataset, split_method=taught.rows.split_in_words)),
         num_train=len(parts.train),
-        num_test=len(parts.test),
+        num_test=len(tested),
+        num_left_out=len(parts.test) - len(tested),
         teacher=facts.model.name,
         teacher_fingerprint=facts.weights_fingerprint,
         weight=options.largest_weight if is_largest else 1.0,
@@ -236,7 +275,7 @@ def _domain(
     if not options.ledger:
         return record
     measured = [found.backbone.weights_fingerprint, facts.weights_fingerprint]
-    looks = count_test_look(dataset, parts.test, measured, record.student, command="distil", reporter=reporter)
+    looks = count_test_look(dataset, tested, measured, record.student, command="distil", reporter=reporter)
     return record.model_copy(update={"looks": looks})
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from crossgraft.audit.edits import Editing, choose_edits
 from crossgraft.audit.injection import draw_carriers
 from crossgraft.audit.source_editing import merge_labels
-from crossgraft.audit.writing import TABLE, labels_table, read_merging, write_images
+from crossgraft.audit.writing import CLASSES, TABLE, labels_table, read_merging, write_images
 from crossgraft.data import Dataset, open_dataset
 from crossgraft.data.describe import describe_dataset, thumbnails_of_rows
 from crossgraft.errors import DataError, UnknownNameError, UsageError
@@ -76,14 +76,12 @@ def edit_data(data: str | Path | Dataset, options: EditOptions, run: Run) -> Edi
         UnreadableImageError: An image cannot be decoded, and ``skip_unreadable`` is off.
         StorageError: The folder cannot be written.
 
-    Cost: each image is decoded, edited and written once.
+    Cost: each image is decoded, edited and written once; where edited images take more than a gigabyte, the rest is edited again
+    when it is written.
     """
     edits, reporter = choose_edits(options.edits), run.reporter
+    _refuse_wrong(options)
     editing = Editing(edits, strength=options.strength, seed=options.seed)
-    if not 0 <= options.share <= 1 or not np.isfinite(options.strength) or options.strength < 0:
-        raise UsageError(
-            f"--share must lie in [0, 1] and --strength be at least 0, got {options.share:g} and {options.strength:g}."
-        )
     resolved = {"edits": [spell(edit) for edit in edits]}
     typed = {**configuration(options), **resolved}
     location = data.name if isinstance(data, Dataset) else data
@@ -91,16 +89,34 @@ def edit_data(data: str | Path | Dataset, options: EditOptions, run: Run) -> Edi
         dataset = _open(data, options, reporter)
         merged = None if options.classes is None else _merged(dataset, Path(options.classes))
         carriers = _carriers(dataset, options)
+        shown: set[str] = set()
         with reporter.stage("Editing images", total=int(carriers.sum())) as stage:
 
             def told(pixels: np.ndarray, identity: str) -> np.ndarray:
-                stage.advance()
-                return editing(pixels, identity)
+                edited = editing(pixels, identity)
+                if identity not in shown:
+                    shown.add(identity)
+                    stage.advance()
+                return edited
 
             changed = dataset.edited(told, carriers) if carriers.any() else dataset
         record = _record(dataset, changed, carriers, merged, editing, options)
         found = EditedData(record, dataset=changed, edited=carriers)
         return found if directory is None else _write(found, dataset, merged, directory, reporter, options)
+
+
+def _refuse_wrong(options: EditOptions) -> None:
+    """Raise ``UsageError`` for numbers out of their range, and a unit that is none."""
+    for name, value, most in (("share", options.share, 1.0), ("strength", options.strength, np.inf)):
+        try:
+            number = float(value)
+        except (TypeError, ValueError):  # a program may give anything
+            number = np.nan
+        if not (np.isfinite(number) and 0 <= number <= most):
+            bounds = "lie in [0, 1]" if most == 1 else "be a number of at least 0"
+            raise UsageError(f"--{name} must {bounds}, got {value!r}.")
+    if options.unit not in ("image", "patient"):
+        raise UsageError(f"--unit must be image or patient, got {options.unit!r}.")
 
 
 def _open(data: str | Path | Dataset, options: EditOptions, reporter: Reporter) -> Dataset:
@@ -121,6 +137,8 @@ def _carriers(dataset: Dataset, options: EditOptions) -> np.ndarray:
         UsageError: Patients are to be drawn, and the data have no groups.
     """
     among = options.among.split(",") if isinstance(options.among, str) else options.among
+    if among is not None and not any(map(str.strip, among)):
+        raise UsageError("--among names no class. Leave it out to edit images of all classes.")
     candidates = np.full(len(dataset), among is None)
     for name in map(str.strip, among or ()):
         if name not in dataset.class_names:
@@ -144,7 +162,10 @@ def _merged(dataset: Dataset, table: Path) -> np.ndarray:
     """The coarser class of each image."""
     if not dataset.task.partitions:
         raise DataError("--classes merges classes, and these images have several labels each.")
-    return merge_labels([dataset.class_names[int(target)] for target in dataset.targets], read_merging(table))
+    merged = merge_labels([dataset.class_names[int(target)] for target in dataset.targets], read_merging(table))
+    if len(set(merged.tolist())) < 2:
+        raise DataError(f"{table.name} merges all classes into {merged[0]}, so that nothing is left to tell apart.")
+    return merged
 
 
 def _record(
@@ -207,6 +228,8 @@ def _write(
     with reporter.stage("Writing images", total=len(before)) as stage:
         paths = write_images(found.dataset, directory.path, told=stage.advance)
     directory.write(TABLE, labels_table(found.dataset, paths, found.edited, merged))
+    if merged is None and before.task.partitions:
+        directory.write(CLASSES, "".join(f"{name}\n" for name in before.class_names))
     shown = np.flatnonzero(found.edited)[:SHOWN].tolist()
 
     def pairs() -> list[Thumbnail]:

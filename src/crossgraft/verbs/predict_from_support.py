@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from crossgraft.fewshot.images import EpisodeImages
 from crossgraft.models import Backbone, load_backbone
 from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.options import SupportOptions, configuration, options_of
-from crossgraft.options.data import SourceOptions, Unreadable
+from crossgraft.options.data import SourceOptions, TableOptions, Unreadable
 from crossgraft.options.predicting import Rows
 from crossgraft.progress import Reporter
 from crossgraft.records import PredictionRecord, TunedModelRecord
@@ -145,7 +147,8 @@ def _open_support(options: SupportOptions, reporter: Reporter) -> Dataset:
     """
     opened: Any = options.support
     if not isinstance(opened, Dataset):
-        how = {name: getattr(options, name) for kind in (SourceOptions, Unreadable) for name in options_of(kind)}
+        told = _told_of(options, opened, options.query)
+        how = {name: getattr(told, name) for kind in (SourceOptions, Unreadable) for name in options_of(kind)}
         opened = open_dataset(opened, reporter=reporter, **how)
     if not opened.task.partitions:
         raise UsageError("A head needs one class per image, and the images of --support have several labels.")
@@ -162,7 +165,20 @@ def _open_queries(options: SupportOptions, support: Dataset, reporter: Reporter)
     if is_open(images) and not isinstance(options.support, Dataset):
         refuse_opening(options, Rows)  # all else says how the support set is opened
         return rows_given(images)
-    return open_given(images, options, reporter, known_classes=support.class_names)
+    told = _told_of(options, images, options.support)
+    return open_given(images, told, reporter, known_classes=support.class_names)
+
+
+def _told_of(options: SupportOptions, images: object, others: object) -> SupportOptions:
+    """Without what is said of columns, for a folder beside a table: they are those of the table."""
+    is_folder, has_table = _is_folder(images), not _is_folder(others) and not isinstance(others, Dataset)
+    if not (is_folder and has_table):
+        return options
+    return replace(options, **{name: option.default for name, option in options_of(TableOptions).items()})
+
+
+def _is_folder(images: object) -> bool:
+    return isinstance(images, str | Path) and Path(images).is_dir()
 
 
 def _learn(
@@ -175,8 +191,11 @@ def _learn(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities and their logarithms for the queries; columns in the order of the classes of ``support``."""
     fresh: Any = clone(head)
+    if fresh.get_params().get("seed") == 0:  # not typed with the head
+        fresh.set_params(seed=options.seed)
     if reads_images(fresh):
-        probabilities = _learn_from_images(fresh.set_params(backbone=backbone), support, queries, backbone)
+        fresh.set_params(backbone=backbone)
+        probabilities = _learn_from_images(fresh, support, queries, backbone, at_once=options.batch_size)
     else:
         of_support, of_queries = (
             extract_features(
@@ -189,12 +208,15 @@ def _learn(
     return probabilities, np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
 
 
-def _learn_from_images(head: Any, support: Dataset, queries: ImageRows, backbone: Backbone) -> np.ndarray:
+def _learn_from_images(
+    head: Any, support: Dataset, queries: ImageRows, backbone: Backbone, *, at_once: int | None
+) -> np.ndarray:
     """Probabilities of the queries, of which few are in memory together; all of the support set is."""
     prepared = EpisodeImages(support.read, backbone.preprocessing)
     head.fit(prepared(range(len(support))).numpy(), support.targets)
     of_queries, number = EpisodeImages(queries.read, backbone.preprocessing), len(queries)
-    chunks = (range(first, min(first + QUERIES_AT_ONCE, number)) for first in range(0, number, QUERIES_AT_ONCE))
+    size = at_once or QUERIES_AT_ONCE
+    chunks = (range(first, min(first + size, number)) for first in range(0, number, size))
     return np.concatenate([head.predict_proba(of_queries(chunk).numpy()) for chunk in chunks])
 
 

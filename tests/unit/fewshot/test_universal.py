@@ -1,6 +1,7 @@
 """URL's universal backbone: the loss is the printed one, a stopped training ends as a whole one, and nothing else changes."""
 
 import copy
+import dataclasses
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
-from crossgraft.errors import DataError, OtherRunError, UsageError
+from crossgraft.errors import DataError, DivergedError, OtherRunError, UsageError
 from crossgraft.fewshot import DistillationSettings, Domain, UrlHead, distil_domains
 from crossgraft.fewshot.universal import rbf_cka
 from crossgraft.fewshot.universal.teachers import new_head
@@ -134,6 +135,50 @@ def test_a_stopped_training_ends_as_a_whole_one(domains, tmp_path):
     for student, pair in ((small(1), domains), (small(0), other_teacher)):
         with pytest.raises(OtherRunError):
             distil_domains(student, pair, QUICK, checkpoint_folder=tmp_path)
+
+
+def dropping(seed):
+    """A network that draws random numbers while it is trained."""
+    kwargs = {"drop_path_rate": 0.5, "drop_rate": 0.3}
+    return load_backbone(ModelSpec("vit", "test_vit", weights="random", kwargs=kwargs), image_size=32, seed=seed)
+
+
+def test_dropout_draws_the_same_numbers_resumed_or_not(domains, tmp_path):
+    state = torch.random.get_rng_state()
+    whole = distil_domains(dropping(0), domains, QUICK)
+    assert torch.equal(torch.random.get_rng_state(), state)  # the global stream is nobody's business
+
+    def stop(step):
+        if step.step == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        distil_domains(dropping(0), domains, QUICK, checkpoint_folder=tmp_path, on_step=stop)
+    torch.manual_seed(7)
+    resumed = distil_domains(dropping(0), domains, QUICK, checkpoint_folder=tmp_path)
+    for name, value in resumed.backbone.module.state_dict().items():
+        assert torch.equal(value, whole.backbone.module.state_dict()[name]), name
+    other = distil_domains(dropping(0), domains, dataclasses.replace(QUICK, seed=1))
+    assert other.history != whole.history
+
+
+def test_equal_features_have_no_similarity_and_no_gradient():
+    x = torch.ones(5, 3, requires_grad=True)
+    rbf_cka(x, torch.randn(5, 4)).backward()
+    assert torch.isfinite(x.grad).all()
+
+
+def test_weights_that_are_not_finite_are_not_kept(domains, tmp_path):
+    with pytest.raises(DivergedError):
+        distil_domains(small(0), domains, dataclasses.replace(QUICK, learning_rate=1e30), checkpoint_folder=tmp_path)
+    assert not list(tmp_path.glob("*.safetensors"))
+
+
+def test_another_preprocessing_is_another_run(domains, tmp_path):
+    distil_domains(small(0), domains, QUICK, checkpoint_folder=tmp_path)
+    larger = load_backbone(ModelSpec("small", "test_resnet", weights="random"), image_size=48, seed=0)
+    with pytest.raises(OtherRunError):
+        distil_domains(larger, domains, QUICK, checkpoint_folder=tmp_path)
 
 
 def test_names_of_domains_are_free(domains, tmp_path):

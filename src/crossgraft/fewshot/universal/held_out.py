@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from jaxtyping import Bool
 from torch import nn
 
 from crossgraft.data import Dataset
@@ -20,6 +21,23 @@ from crossgraft.tune.logits import compute_logits
 from crossgraft.tune.measuring.metric_records import metric_records
 from crossgraft.tune.saving.inference import answer, thresholds_of
 from crossgraft.tune.saving.saved_model import SavedModel
+
+
+def seen_elsewhere(test: Dataset, others: Sequence[Dataset]) -> Bool[np.ndarray, " num_images"]:
+    """Which images the student has learned from as those of another domain, or knows the patient of.
+
+    Patients are compared where both data sets have them in a column of the same name.
+
+    Args:
+        test: Test images of one domain.
+        others: Training images of the others.
+    """
+    digests = {digest for other in others for digest in other.image_digests}
+    seen = np.array([digest in digests for digest in test.image_digests])
+    for other in others:
+        if test.groups is not None and other.groups is not None and test.group_column == other.group_column:
+            seen |= np.isin(test.groups, other.groups)
+    return seen
 
 
 def metrics_of_teacher(teacher: SavedModel, images: Dataset, reporter: Reporter) -> list[MetricRecord]:

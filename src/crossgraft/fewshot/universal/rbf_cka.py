@@ -25,8 +25,9 @@ def rbf_cka(x: Rows, y: Float[Tensor, "rows other_width"]) -> Float[Tensor, ""]:
         1.0
     """
     of_x, of_y = (_centred(_kernel(rows)) for rows in (x, y))
-    lengths = (of_x.square().sum() * of_y.square().sum()).sqrt()
-    return (of_x * of_y).sum() / lengths.clamp_min(torch.finfo(x.dtype).tiny)
+    # before the root, whose slope at 0 is infinite: equal rows have no similarity, and no gradient
+    squares = (of_x.square().sum() * of_y.square().sum()).clamp_min(torch.finfo(x.dtype).tiny)
+    return (of_x * of_y).sum() / squares.sqrt()
 
 
 def _kernel(rows: Rows) -> Float[Tensor, "rows rows"]:

@@ -29,6 +29,7 @@ from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune.engine.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.engine.optimizers import NamedOptimizer
 from crossgraft.tune.engine.schedule import Schedule
+from crossgraft.tune.engine.step import step_randomness
 
 OnDistilled = Callable[[DistilledStep], object]
 
@@ -150,13 +151,24 @@ class _Distillation:
             self._step(step)
             done = step + 1
             if self.folder is not None and (done % self.settings.checkpoint_every == 0 or done == self.settings.steps):
+                self._refuse_not_finite(done)
                 write_checkpoint(self.folder, self._checkpoint())
+        self._refuse_not_finite(len(self.history))
         self.network.eval()
         return UniversalBackbone(
             self._as_backbone(),
             {domain.name: cast(nn.Linear, head) for domain, head in zip(self.domains, self.heads, strict=True)},
             self.history,
         )
+
+    def _refuse_not_finite(self, step: int) -> None:
+        """Before weights are kept: a finite loss may have a gradient that is not."""
+        trained = [*self.network.parameters(), *self.heads.parameters(), *self.maps.parameters()]
+        if not all(bool(torch.isfinite(parameter).all()) for parameter in trained):
+            raise DivergedError(
+                f"Weights of the distillation are not finite after step {step}. Lower learning_rate, and look whether a teacher "
+                "gives the same features for all images."
+            )
 
     def _as_backbone(self) -> Backbone:
         """With fingerprints of its own."""
@@ -175,6 +187,14 @@ class _Distillation:
         )
 
     def _step(self, step: int) -> None:
+        # dropout and stochastic depth draw the same numbers in a step, resumed or not
+        with step_randomness(self.settings.seed, step, 0, self._device):
+            terms = self._learn(step)
+        self.history.append(terms)
+        if self.on_step is not None:
+            self.on_step(terms)
+
+    def _learn(self, step: int) -> DistilledStep:
         rows = [self._rows(domain, step) for domain in self.domains]
         images = torch.cat([self._images(domain, chosen) for domain, chosen in zip(self.domains, rows, strict=True)])
         features = self.student.read_out(images.to(self._device)).features.split(self.settings.batch_size)
@@ -191,9 +211,7 @@ class _Distillation:
         total.backward()
         for optimizer in self.optimizers.values():
             optimizer.optimizer.step()
-        self.history.append(terms)
-        if self.on_step is not None:
-            self.on_step(terms)
+        return terms
 
     def _loss(self, place: int, features: Tensor, rows: np.ndarray, falling: float, terms: DistilledStep) -> Tensor:
         """CE_t + w λ_t (1 − CKA + T² KL), and its parts into ``terms``."""
@@ -237,9 +255,14 @@ class _Distillation:
         """What decides the result."""
         return {
             **{name: value for name, value in asdict(self.settings).items() if name != "checkpoint_every"},
-            "student": self.start.weights_fingerprint,
+            "student": [self.start.weights_fingerprint, self.start.preprocessing.describe()],
             "domains": [
-                [domain.name, domain.dataset.fingerprint, weights_fingerprint(domain.teacher)]
+                [
+                    domain.name,
+                    domain.dataset.fingerprint,
+                    weights_fingerprint(domain.teacher),
+                    domain.teacher.preprocessing.describe(),
+                ]
                 for domain in self.domains
             ],
         }

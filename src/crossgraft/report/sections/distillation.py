@@ -170,10 +170,23 @@ def below_teachers(source: Source[DistillationRecord]) -> Caveat | None:
     )
 
 
+def left_out(source: Source[DistillationRecord]) -> Caveat | None:
+    """The student has seen them as images of another domain."""
+    domains = [domain for domain in source.record.domains if domain.num_left_out]
+    if not domains:
+        return None
+    said = joined([f"{counted(domain.num_left_out, 'test image')} of {domain.name}" for domain in domains])
+    return Caveat(
+        f"{said} are training images of another run, or of a patient there, and were left out. Use the same --split for runs on "
+        "the same data."
+    )
+
+
 def looked_at_some_before(source: Source[DistillationRecord]) -> Caveat | None:
     """The same test images were looked at by other commands."""
-    said = [looks_in_words(domain.looks, domain.primary_metric) for domain in source.record.domains]
-    return next((Caveat(text) for text in said if text is not None), None)
+    found = [(domain.name, looks_in_words(domain.looks, domain.primary_metric)) for domain in source.record.domains]
+    said = [f"{name}: {text}" for name, text in found if text is not None]
+    return Caveat(" ".join(said)) if said else None
 
 
 def only_known_domains(_: Source[DistillationRecord]) -> Caveat:
@@ -185,6 +198,7 @@ def only_known_domains(_: Source[DistillationRecord]) -> Caveat:
 
 
 DISTILLATION_CAVEATS: tuple[CaveatOf[DistillationRecord], ...] = (
+    left_out,
     below_teachers,
     looked_at_some_before,
     only_known_domains,

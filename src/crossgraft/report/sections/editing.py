@@ -20,6 +20,8 @@ from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, number, table_of, whole, words
+from crossgraft.runs.typed_command import Flag
+from crossgraft.tasks import recorded_task
 from crossgraft.words.editing_words import answer_in_words, lost_in_rounding
 from crossgraft.words.formatting import NumberFormat, counted, joined, percent
 
@@ -138,14 +140,15 @@ EDIT_CAVEATS: tuple[CaveatOf[EditRecord], ...] = (nothing_edited, cannot_be_seen
 def after_edit(source: Source[EditRecord]) -> Following:
     """To rank models for the edited images."""
     record = source.record
-    grouped = [] if record.dataset.num_groups is None else [("--group-column", "group")]
-    line = source.typed.then(
-        "rank",
-        f"{source.typed.out}/{record.table}",
-        options=RankOptions,
-        flags=[("--models", SOME_MODELS), ("--label-column", "label"), *grouped],
-        carried=[],
-    )
+    has_one_class = recorded_task(record.dataset).partitions
+    labels = "label" if has_one_class else ",".join(record.dataset.class_names)
+    flags: list[Flag] = [("--models", SOME_MODELS), ("--label-column", labels)]
+    if has_one_class and record.classes[0].merged is None:
+        in_order = record.dataset.class_names == sorted(record.dataset.class_names)
+        flags += [] if in_order else [("--class-names", f"{source.typed.out}/classes.txt")]
+        flags += [("--ordinal", None)] if record.dataset.ordinal else []
+    flags += [] if record.dataset.num_groups is None else [("--group-column", "group")]
+    line = source.typed.then("rank", f"{source.typed.out}/{record.table}", options=RankOptions, flags=flags, carried=[])
     return Following(line, "to rank models for the edited images")
 
 
