@@ -21,7 +21,7 @@ from crossgraft.tune.engine.checkpoint import FILE_NAME, Checkpoint, read_checkp
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import load_saved_model
-from crossgraft.verbs.interpolate import _config, _refuse_root_outside
+from crossgraft.verbs._rows_of_run import config_of_run, refuse_root_outside
 from support.tampering import exchange_weights
 from support.training import train_one
 from support.tuning_records import tuning_record
@@ -112,7 +112,7 @@ def made_run(folder, **config):
 
 
 def test_options_of_a_run_are_taken_over_but_no_consent(tmp_path):
-    config = _config(
+    config = config_of_run(
         made_run(tmp_path, limit=20, window="lung", allow_download=True, allow_outside=True, allow_code="x")
     )
     assert (config["limit"], config["window"], config["seed"]) == (20, "lung", 3)
@@ -123,16 +123,16 @@ def test_options_of_a_run_are_taken_over_but_no_consent(tmp_path):
 def test_options_of_another_type_are_named(tmp_path, wrong):
     (name,) = wrong
     with pytest.raises(DataError, match=rf"run\.json is damaged: {name}"):
-        _config(made_run(tmp_path, **wrong))
+        config_of_run(made_run(tmp_path, **wrong))
 
 
 def test_a_run_lets_no_table_read_elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for inside in (None, "scans", "scans/../more"):
-        _refuse_root_outside(inside, "run")
+        refuse_root_outside(inside, "run")
     for outside in ("/", "..", "scans/../.."):
         with pytest.raises(UsageError, match="A file cannot allow that"):
-            _refuse_root_outside(outside, "run")
+            refuse_root_outside(outside, "run")
 
 
 @pytest.mark.parametrize("content", [{"num_images": 10**30, "train": [10**29]}, {"num_images": -1}])

@@ -31,6 +31,7 @@ QUIET = ("--quiet", "--workers", "1")
 TUNED = ("--model", "tiny_models:tiny", "--epochs", "1", "--device", "cpu")
 OWN = ("--code", "tiny_models.py")
 TINY_TASKS = ("--sampler", "n_way_k_shot:ways=2,shots=2,queries=2", "--episodes", "2")
+STUDENT = ("--model", "tiny_models:tiny", "--steps", "2", "--batch-size", "4", "--device", "cpu")
 
 
 def run_offline(folder, *python):
@@ -72,6 +73,8 @@ def test_every_command_stays_at_home(workspace):
             ("tune", "images", *TUNED, "--method", "linear", *QUIET, "--out", "l"),
             ("interpolate", "t", "images", "--linear", "l", "--alphas", "0,1", *OWN, *QUIET, "--out", "i"),
             ("fewshot", "images", *TUNED[:2], *OWN, "--heads", "ncc", *TINY_TASKS, *QUIET, "--out", "e"),
+            ("distil", "t", "l", "--data", "images,images", "--names", "a,b", *STUDENT, *OWN, *QUIET, "--out", "s"),
+            ("edit", "images", "w", "--with", "low_pass:0.1", "--quiet"),
             ("report", "r"),
             *(("list", kind) for kind in ("scores", "models", "methods", "results")),
             ("demo", "--fast", "--quiet", "--out", "d"),

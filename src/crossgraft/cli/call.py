@@ -116,7 +116,7 @@ class Call:
         function = partial(getattr(importlib.import_module(module), name), *inputs, reporter=self.reporter)
         with typed_command():
             if issubclass(kind, Output):
-                result = in_own_directory(named, about or str(inputs[-1]), values, function)
+                result = in_own_directory(named, about or "".join(map(str, inputs[-1:])), values, function)
             else:
                 result = function(**values)
         self.show(result)
