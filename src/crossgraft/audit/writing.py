@@ -21,7 +21,7 @@ from crossgraft.words.csv_cells import csv_text
 TABLE = "labels.csv"
 FOLDER = "images"
 CLASSES = "classes.txt"
-"""Names of the classes in their order, one a line."""
+"""Names of the classes in their order, one per line."""
 _OWN_NAME = re.compile(r"\d+\.(png|tif)")
 _OURS = ("path", "label", "split", "group", "edited")
 RENAMED = "_original"
