@@ -21,7 +21,7 @@ from crossgraft.tune.engine.checkpoint import FILE_NAME, Checkpoint, read_checkp
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import load_saved_model
-from crossgraft.verbs._rows_of_run import config_of_run, refuse_root_outside
+from crossgraft.verbs._rows_of_run import options_of_run, refuse_root_outside
 from support.tampering import exchange_weights
 from support.training import train_one
 from support.tuning_records import tuning_record
@@ -112,18 +112,23 @@ def made_run(folder, **config):
 
 
 def test_options_of_a_run_are_taken_over_but_no_consent(tmp_path):
-    config = config_of_run(
+    asked = options_of_run(
         made_run(tmp_path, limit=20, window="lung", allow_download=True, allow_outside=True, allow_code="x")
     )
-    assert (config["limit"], config["window"], config["seed"]) == (20, "lung", 3)
-    assert not {"allow_download", "allow_outside", "allow_code", "weights_dir"} & set(config)
+    assert (asked.limit, asked.window, asked.seed) == (20, "lung", 3)
+    assert (asked.allow_download, asked.allow_outside, asked.allow_code, asked.weights_dir) == (
+        False,
+        False,
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize("wrong", [{"limit": "abc"}, {"threshold_rule": [5]}, {"image_size": {}}, {"class_names": 5}])
 def test_options_of_another_type_are_named(tmp_path, wrong):
     (name,) = wrong
     with pytest.raises(DataError, match=rf"run\.json is damaged: {name}"):
-        config_of_run(made_run(tmp_path, **wrong))
+        options_of_run(made_run(tmp_path, **wrong))
 
 
 def test_a_run_lets_no_table_read_elsewhere(tmp_path, monkeypatch):

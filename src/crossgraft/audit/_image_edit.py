@@ -133,7 +133,7 @@ class ImageEdit(ABC):
         )
 
 
-def measured_in(unit: str, *, low: float | None = None, high: float | None = None) -> Mapping[str, Any]:
+def measured_in(unit: str, *, low: float | None = None, high: float | None = None) -> Mapping[str, str | float | None]:
     """Metadata of a field: its unit, and its range."""
     return {"unit": unit, "low": low, "high": high}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -137,7 +138,7 @@ def _onnx(path: Path) -> Subject:
         raise DataError(
             f"{path.name} is no graph that crossgraft export wrote. Give a function of images instead."
         ) from error
-    except Exception as error:  # onnxruntime has classes of its own, which share no base
+    except _errors_of_onnxruntime() as error:
         raise DataError(f"{path.name} cannot be read as an ONNX graph: {' '.join(str(error).split())}") from error
     size = Preprocessing(**facts.preprocessing.model_dump(exclude={"description"}))
     plain = replace(size, mean=(0.0,) * size.channels, std=(1.0,) * size.channels)
@@ -152,6 +153,12 @@ def _onnx(path: Path) -> Subject:
         lambda images, reporter: _in_batches(ask, images, reporter, name),
         partitions=recorded_task(facts).partitions,
     )
+
+
+def _errors_of_onnxruntime() -> tuple[type[Exception], ...]:
+    """Its classes of errors, one per status of the C interface; they share no base but ``Exception``."""
+    state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    return tuple(each for each in vars(state).values() if isinstance(each, type) and issubclass(each, Exception))
 
 
 def _in_batches(ask: Callable[[Any], Any], images: ImageRows, reporter: Reporter, name: str) -> np.ndarray:

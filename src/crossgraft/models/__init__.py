@@ -4,6 +4,7 @@
 network that gives penultimate features, source logits and activations of named layers.
 """
 
+from crossgraft.models.as_asked import load_as_asked as load_as_asked
 from crossgraft.models.available import AvailableModel as AvailableModel
 from crossgraft.models.available import list_available_models as list_available_models
 from crossgraft.models.backbone import Backbone as Backbone

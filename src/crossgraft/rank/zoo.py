@@ -14,7 +14,7 @@ from crossgraft.compute import limit_threads
 from crossgraft.data import Dataset
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.features import FeatureSet, extract_features
-from crossgraft.models import Backbone, ModelSpec, load_backbone, random_weights_control
+from crossgraft.models import Backbone, ModelSpec, load_as_asked, random_weights_control
 from crossgraft.models.spec import RANDOM
 from crossgraft.options import RankOptions
 from crossgraft.progress import Reporter, Stage
@@ -81,16 +81,7 @@ class Zoo:
 
     def load(self, spec: ModelSpec) -> Backbone:
         """The network of one member."""
-        options = self.options
-        return load_backbone(
-            spec,
-            seed=options.seed,
-            device=self.device,
-            weights_dir=options.weights_dir,
-            allow_download=options.allow_download,
-            image_size=options.image_size,
-            resize_policy=options.resize_policy,
-        )
+        return load_as_asked(spec, self.options, device=self.device)
 
     def extract(self, backbone: Backbone, position: str, *, quiet: bool = False) -> FeatureSet:
         """Features of all images, from the cache where they are there."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -31,7 +29,7 @@ def run_directory_of(run: Path) -> Path:
     return run if (run / "run.json").is_file() else find_saved_model(run).parent
 
 
-def config_of_run(run: Path) -> Mapping[str, Any]:
+def options_of_run(run: Path) -> TuneOptions:
     """What was asked of the run; its record is data, and may have come with the folder from anywhere."""
     file = run_directory_of(run) / "run.json"
     try:
@@ -48,7 +46,7 @@ def config_of_run(run: Path) -> Mapping[str, Any]:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise DataError(f"{file} is damaged: {where}: {first['msg']}. Restore the file.") from error
-    return options.model_dump()
+    return from_mapping(TuneOptions, {**options.model_dump(), "model": ""})
 
 
 def split_of_run(run: Path) -> Split:
@@ -64,11 +62,11 @@ def refuse_root_outside(image_root: str | Path | None, run: str | Path) -> None:
 
 
 def rows_of_run(
-    data: str | Path | Dataset, config: Mapping[str, Any], run: Path, reporter: Reporter, *, allow_outside: bool
+    data: str | Path | Dataset, asked: TuneOptions, run: Path, reporter: Reporter, *, allow_outside: bool
 ) -> TuningRows:
     """The rows of the run in the parts of its split."""
     names = {"limit", "per_class", "seed"} if isinstance(data, Dataset) else _READING
-    reading = {name: config[name] for name in names if config.get(name) is not None}
+    reading = {name: value for name in names if (value := getattr(asked, name)) is not None}
     options = {**reading, "model": "", "split": run_directory_of(run) / "split.json", "allow_outside": allow_outside}
     return open_rows(data, from_mapping(TuneOptions, options), reporter)
 

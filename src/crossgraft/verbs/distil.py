@@ -18,7 +18,7 @@ from crossgraft.fewshot.universal import DistilledStep, Domain, UniversalBackbon
 from crossgraft.fewshot.universal.held_out import metrics_of_student, metrics_of_teacher, seen_elsewhere
 from crossgraft.fewshot.universal.history import REFERENCE, history_frame, summarise
 from crossgraft.fewshot.universal.result import Distilled
-from crossgraft.models import Backbone, load_backbone
+from crossgraft.models import Backbone, load_as_asked
 from crossgraft.models.trusted_code import trusted_code
 from crossgraft.options import DistillationSettings, DistilOptions, configuration, narrowed, options_of
 from crossgraft.options.distilling import Distilling
@@ -32,7 +32,7 @@ from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
 from crossgraft.verbs._given_images import location_of
 from crossgraft.verbs._one_model import one_model
-from crossgraft.verbs._rows_of_run import config_of_run, refuse_other_data, refuse_root_outside, rows_of_run
+from crossgraft.verbs._rows_of_run import options_of_run, refuse_other_data, refuse_root_outside, rows_of_run
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
 
@@ -122,15 +122,7 @@ def distil(runs: Sequence[str | Path], options: DistilOptions, call: Run) -> Dis
             _unseen(each, [other for other in taught if other is not each])
         if directory:
             directory.describe_machine(reporter, threads=threads, device=device)
-        start = load_backbone(
-            spec,
-            seed=options.seed,
-            device=device,
-            weights_dir=options.weights_dir,
-            allow_download=options.allow_download,
-            image_size=options.image_size,
-            resize_policy=options.resize_policy,
-        )
+        start = load_as_asked(spec, options, device=device)
         began = time.perf_counter()
         found = _train(start, taught, options, directory, reporter)
         record = _record(start, found, taught, options, reporter, seconds=time.perf_counter() - began)
@@ -152,12 +144,12 @@ def _rows(
     Raises:
         DataError: These are not the images of the run, or their classes come in another order.
     """
-    config = config_of_run(Path(run))
-    if config["image_root"] is not None and options.image_root is not None:
-        config = {**config, "image_root": options.image_root}
+    asked = options_of_run(Path(run))
+    if asked.image_root is not None and options.image_root is not None:
+        asked = replace(asked, image_root=options.image_root)
     else:
-        refuse_root_outside(config["image_root"], run)
-    rows = rows_of_run(location, config, Path(run), reporter, allow_outside=options.allow_outside)
+        refuse_root_outside(asked.image_root, run)
+    rows = rows_of_run(location, asked, Path(run), reporter, allow_outside=options.allow_outside)
     refuse_other_data(rows.dataset, model, run)
     if list(rows.dataset.class_names) != list(model.facts.class_names):
         raise DataError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from crossgraft.tune.interpolation import interpolation_curve, read_alphas, with
 from crossgraft.tune.planning.starting_model import find_model, load_start
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
 from crossgraft.verbs._rows_of_run import (
-    config_of_run,
+    options_of_run,
     refuse_other_data,
     refuse_root_outside,
     rows_of_run,
@@ -66,13 +65,14 @@ def interpolate(run: str | Path, data: str | Path | Dataset, options: Interpolat
             typed=_as_typed(options),
             resolved={"model": ends.full.facts.weights_fingerprint, "linear": ends.probe, "alphas": alphas},
             out=options.out,
-            seed=int(ends.config["seed"]),
+            seed=ends.asked.seed,
         ) as directory:
             given = {"image_root": options.image_root, "class_names": options.class_names}
             given = {name: value for name, value in given.items() if value is not None}
             if options.image_root is None:
-                refuse_root_outside(ends.config["image_root"], run)
-            rows = rows_of_run(data, {**ends.config, **given}, Path(run), reporter, allow_outside=options.allow_outside)
+                refuse_root_outside(ends.asked.image_root, run)
+            asked = replace(ends.asked, **given)
+            rows = rows_of_run(data, asked, Path(run), reporter, allow_outside=options.allow_outside)
             refuse_other_data(rows.dataset, ends.full, run)
             record = interpolation_curve(
                 ends.start,
@@ -83,7 +83,7 @@ def interpolate(run: str | Path, data: str | Path | Dataset, options: Interpolat
                 alphas=alphas,
                 batch_norm=options.batch_norm,
                 start_in_words=ends.start_in_words,
-                threshold_rule=ends.config["threshold_rule"],
+                threshold_rule=ends.asked.threshold_rule,
                 device=device,
                 num_threads=threads,
                 reporter=reporter,
@@ -124,7 +124,7 @@ class _Ends:
         pretrained: What features are compared with.
         start_in_words: What ``start`` is.
         probe: Fingerprint of the weights of the linear probe, if that is the start.
-        config: What was asked of the run.
+        asked: Options of the run.
     """
 
     full: SavedModel
@@ -132,7 +132,7 @@ class _Ends:
     pretrained: Classifier
     start_in_words: str
     probe: str | None
-    config: Mapping[str, Any]
+    asked: TuneOptions
 
 
 def _find_ends(run: str | Path, options: InterpolateOptions, reporter: Reporter) -> _Ends:
@@ -140,15 +140,15 @@ def _find_ends(run: str | Path, options: InterpolateOptions, reporter: Reporter)
     code = trusted_code(options.allow_code).and_also(NOTHING if spec is None else spec.code)
     full = load_saved_model(run, allow_code=code)
     _refuse_scratch(full, run)
-    config = config_of_run(Path(run))
+    asked = options_of_run(Path(run))
     if options.linear is None:
-        pretrained = _pretrained(full, spec, options.weights_dir, config, reporter)
+        pretrained = _pretrained(full, spec, options.weights_dir, asked, reporter)
         words = "the pretrained network with the head of the fine-tuned one"
-        return _Ends(full, with_body_of(full.classifier, pretrained), pretrained, words, None, config)
+        return _Ends(full, with_body_of(full.classifier, pretrained), pretrained, words, None, asked)
     linear = load_saved_model(options.linear, allow_code=code)
     _refuse_strangers(full, linear, Path(run), Path(options.linear))
     words = "the pretrained network with the head of the linear probe"
-    return _Ends(full, linear.classifier, linear.classifier, words, linear.facts.weights_fingerprint, config)
+    return _Ends(full, linear.classifier, linear.classifier, words, linear.facts.weights_fingerprint, asked)
 
 
 def _as_typed(options: InterpolateOptions) -> dict[str, object]:
@@ -201,7 +201,7 @@ def _refuse_strangers(full: SavedModel, linear: SavedModel, run_full: Path, run_
         )
     first, second = split_of_run(run_full), split_of_run(run_linear)
     other_rows = any(first.rows(part).tolist() != second.rows(part).tolist() for part in ("train", "val", "test"))
-    if other_rows or config_of_run(run_full)["per_class"] != config_of_run(run_linear)["per_class"]:
+    if other_rows or options_of_run(run_full).per_class != options_of_run(run_linear).per_class:
         raise UsageError(
             f"The runs in {run_full} and {run_linear} have other rows in train, val or test, so one of them saw test rows of "
             "the other. Use the same --seed, --split, --per-class and --limit."
@@ -212,7 +212,7 @@ def _pretrained(
     full: SavedModel,
     spec: ModelSpec | None,
     weights_dir: str | Path | None,
-    config: Mapping[str, Any],
+    asked: TuneOptions,
     reporter: Reporter,
 ) -> Classifier:
     if spec is None:
@@ -222,10 +222,10 @@ def _pretrained(
         )
     options = TuneOptions(
         model=spec,
-        seed=config["seed"],
+        seed=asked.seed,
         weights_dir=weights_dir,
-        image_size=config["image_size"],
-        resize_policy=config["resize_policy"],
+        image_size=asked.image_size,
+        resize_policy=asked.resize_policy,
     )
     backbone = load_start(spec, options, scratch=False, reporter=reporter)
     if backbone.weights_fingerprint != full.classifier.recipe.weights_fingerprint:
@@ -233,4 +233,4 @@ def _pretrained(
             f"{spec.name} has other pretrained weights than the run, which started from {full.classifier.recipe.name}. Give the "
             "model of that run."
         )
-    return make_classifier(backbone, full.classifier.num_outputs, seed=config["seed"])
+    return make_classifier(backbone, full.classifier.num_outputs, seed=asked.seed)

@@ -20,7 +20,7 @@ from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.describe import cite
 from crossgraft.fewshot.heads import reads_images
 from crossgraft.fewshot.images import EpisodeImages
-from crossgraft.models import Backbone, load_backbone
+from crossgraft.models import Backbone, load_as_asked
 from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.options import SupportOptions, configuration, options_of
 from crossgraft.options.data import SourceOptions, TableOptions, Unreadable
@@ -90,15 +90,7 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
         readable = queries.readable()
         if directory:
             directory.describe_machine(reporter, threads=threads, device=device)
-        backbone = load_backbone(
-            spec,
-            seed=options.seed,
-            device=device,
-            weights_dir=options.weights_dir,
-            allow_download=options.allow_download,
-            image_size=options.image_size,
-            resize_policy=options.resize_policy,
-        )
+        backbone = load_as_asked(spec, options, device=device)
         start = time.perf_counter()
         probabilities, logits = _learn(head, support, readable, backbone, options, reporter)
         seconds = time.perf_counter() - start

@@ -29,7 +29,7 @@ from crossgraft.fewshot.images import EpisodeImages
 from crossgraft.fewshot.look import look_at_episode
 from crossgraft.fewshot.parts import EpisodeWork, evaluate_in_parts
 from crossgraft.fewshot.result import FewshotResult
-from crossgraft.models import Backbone, load_backbone
+from crossgraft.models import Backbone, load_as_asked
 from crossgraft.options import FewshotOptions, configuration, narrowed
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
@@ -98,15 +98,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             directory.describe_data(dataset.fingerprint)
             directory.describe_machine(reporter, threads=threads, device=device)
         findings = check_rows(dataset, strict=options.strict, reporter=reporter)
-        backbone = load_backbone(
-            spec,
-            seed=options.seed,
-            device=device,
-            weights_dir=options.weights_dir,
-            allow_download=options.allow_download,
-            image_size=options.image_size,
-            resize_policy=options.resize_policy,
-        )
+        backbone = load_as_asked(spec, options, device=device)
         found = extract_features(
             dataset,
             backbone,

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numpy as np
-
-from crossgraft.audit.confounders._confounder import Confounder, Leaf, Painted, Pixels, Scope, measured_in
-from crossgraft.audit.confounders._drawing import mixed, refuse_blank, text_coverage
+from crossgraft.audit.confounders._confounder import Leaf, Scope, measured_in
+from crossgraft.audit.confounders._lettering import Lettering
 
 
 @dataclass(frozen=True)
-class Tag(Confounder):
+class Tag(Lettering):
     """A letter, as a marker of the side leaves it on a radiograph.
 
     The defaults are those of the thesis, 64 pixels high at (200, 200) of an image of 1024 × 1024. Letters below 6 pixels are
@@ -38,12 +36,3 @@ class Tag(Confounder):
     )
     text: str = field(default="R", metadata=measured_in("text"))
     value: float = field(default=1.0, metadata=measured_in("share of the range", low=0, high=1))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        refuse_blank(self.text, self.name)
-
-    def edit(self, pixels: Pixels, rng: np.random.Generator) -> Painted:
-        """The letters at one place, the same in every image."""
-        shape = pixels.shape[:2]
-        return mixed(pixels, text_coverage(shape, self.text, size=self.size, xy=self.xy, name=self.name), self.value)

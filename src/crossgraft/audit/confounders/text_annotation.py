@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numpy as np
-
-from crossgraft.audit.confounders._confounder import Confounder, Leaf, Painted, Pixels, Scope, measured_in
-from crossgraft.audit.confounders._drawing import mixed, refuse_blank, text_coverage
+from crossgraft.audit.confounders._confounder import Leaf, Scope, measured_in
+from crossgraft.audit.confounders._lettering import Lettering
 
 
 @dataclass(frozen=True)
-class TextAnnotation(Confounder):
+class TextAnnotation(Lettering):
     """A word in a corner, as stations burn in how or where the picture was taken.
 
     Args:
@@ -34,12 +32,3 @@ class TextAnnotation(Confounder):
         default=(0.05, 0.05), metadata=measured_in("shares of width and height", low=0, high=1)
     )
     value: float = field(default=1.0, metadata=measured_in("share of the range", low=0, high=1))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        refuse_blank(self.text, self.name)
-
-    def edit(self, pixels: Pixels, rng: np.random.Generator) -> Painted:
-        """The words at one place, the same in every image."""
-        shape = pixels.shape[:2]
-        return mixed(pixels, text_coverage(shape, self.text, size=self.size, xy=self.xy, name=self.name), self.value)

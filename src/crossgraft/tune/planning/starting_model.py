@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from crossgraft.errors import UsageError
-from crossgraft.models import Backbone, ModelSpec, load_backbone, random_weights_control, read_zoo
+from crossgraft.models import Backbone, ModelSpec, load_as_asked, random_weights_control, read_zoo
 from crossgraft.models.zoo import is_zoo_entry
 from crossgraft.options import TuneOptions
 from crossgraft.progress import Reporter
@@ -42,15 +42,6 @@ def load_start(spec: ModelSpec, options: TuneOptions, *, scratch: bool, reporter
         UsageError: It carries reconstructors of ρSIM, which would be trained and saved with it.
     """
     chosen = replace(random_weights_control(spec), name=spec.name) if scratch else spec
-    backbone = load_backbone(
-        chosen,
-        seed=options.seed,
-        device="cpu",
-        weights_dir=options.weights_dir,
-        allow_download=options.allow_download,
-        image_size=options.image_size,
-        resize_policy=options.resize_policy,
-        reporter=reporter,
-    )
+    backbone = load_as_asked(chosen, options, device="cpu", reporter=reporter)
     refuse_unstripped(backbone.module, f"The network {spec.name}")
     return backbone
