@@ -167,7 +167,7 @@ def test_a_stopped_command_is_done_again(study, workspace, crossgraft, monkeypat
         ({"classes": "nothing.csv"}, DataError, "nothing.csv"),
         ({"classes": "bad.csv"}, DataError, "needs the columns class and merged"),
         ({"classes": "twice.csv"}, DataError, "line 3: the class benign was there before"),
-        ({"classes": "half.csv"}, DataError, "1 classes have no coarser one: malignant"),
+        ({"classes": "half.csv"}, DataError, "1 class has no coarser one: malignant"),
         ({"edits": "tag:0.9"}, DataError, "size"),
     ],
 )
