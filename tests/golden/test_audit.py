@@ -1,8 +1,13 @@
-"""Spectra, edits and summaries of an audit against independent computations (see audit.json)."""
+"""Spectra, edits and summaries of an audit against independent computations (see audit.json).
+
+Noise and projections are in ``test_audit_imaging``; between them the two files look up every array.
+"""
 
 from __future__ import annotations
 
+import ast
 import json
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +16,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from crossgraft.audit import (
+    Curves,
     flip_share,
     learning_priority,
     low_pass,
@@ -24,6 +30,7 @@ from crossgraft.audit import (
 )
 from crossgraft.audit._fourier import ring_numbers, within
 from crossgraft.audit.confounders.low_pass import LowPass
+from crossgraft.audit.learning_priority import _SummedLoss
 from crossgraft.audit.reliance import num_edited, pair_auc
 from crossgraft.features.input_gradients import input_gradients
 from crossgraft.statistics import mean_interval, sign_flip, two_sample_permutation
@@ -40,6 +47,33 @@ def golden():
 
 def agree(found, expected):
     np.testing.assert_allclose(found, expected, **json.loads((HERE / "audit.json").read_text())["tolerance"])
+
+
+def looked_up(file):
+    """Every X of ``golden[X]`` in the tests of a file; an f-string stands for all values that its test is parametrised by."""
+    module = ast.parse(file.read_text())
+    constants = {each.targets[0].id: each.value for each in module.body if isinstance(each, ast.Assign)}
+    for function in module.body:
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        given = [each.args for each in function.decorator_list if isinstance(each, ast.Call) and len(each.args) == 2]
+        choices = {names.value: constants[of.id] if isinstance(of, ast.Name) else of for names, of in given}
+        for node in ast.walk(function):
+            match node:
+                case ast.Subscript(value=ast.Name(id="golden"), slice=ast.Constant(value=name)):
+                    yield name
+                case ast.Subscript(value=ast.Name(id="golden"), slice=ast.JoinedStr(values=parts)):
+                    spelled = (
+                        [part.value]
+                        if isinstance(part, ast.Constant)
+                        else map(str, ast.literal_eval(choices[part.value.id]))
+                        for part in parts
+                    )
+                    yield from map("".join, product(*spelled))
+
+
+def test_every_array_is_looked_up(golden):
+    assert {*looked_up(HERE / "test_audit.py"), *looked_up(HERE / "test_audit_imaging.py")} == set(golden)
 
 
 @pytest.mark.parametrize("name", IMAGES)
@@ -83,8 +117,9 @@ def test_spectral_overlap(golden):
     agree(residual, golden["residual_rand32"])
     agree(normalized_psd(radial_psd(residual)), golden["residual_psd"])
     found = spectral_overlap(golden["residual_psd"], golden["sim_other"])
-    for name, value in (("overlap", found.overlap), ("cosine", found.cosine), ("emd", found.distance)):
-        agree(value, golden[f"sim_{name}"])
+    agree(found.overlap, golden["sim_overlap"])
+    agree(found.cosine, golden["sim_cosine"])
+    agree(found.distance, golden["sim_emd"])
     agree(found.spearman, golden["sim_spearman"])
 
 
@@ -101,14 +136,9 @@ def softmax(golden):
 @pytest.mark.parametrize("batch_size", [2, 6])
 def test_learning_priority(golden, softmax, batch_size):
     images, labels = torch.from_numpy(golden["lp_X"]), golden["lp_y"]
-    targets = torch.from_numpy(labels)
-    losses = torch.nn.functional.cross_entropy(softmax(images), targets, reduction="none")
-    agree(losses.detach().numpy(), golden["lp_loss"])
-
-    def objective(batch, before):
-        own = targets[before : before + len(batch)]
-        return torch.nn.functional.cross_entropy(softmax(batch), own, reduction="sum")
-
+    objective = _SummedLoss(softmax, labels)
+    agree([float(objective(images[i : i + 1], i).detach()) for i in range(6)], golden["lp_loss"])
+    agree(float(objective(images, 0).detach()), golden["lp_loss"].sum())
     gradients = torch.cat(list(input_gradients(softmax, images.split(batch_size), objective))).numpy()
     agree(gradients, golden["lp_grad"])
     found = learning_priority(softmax, images, labels, batch_size=batch_size)
@@ -122,11 +152,12 @@ def test_learning_priority(golden, softmax, batch_size):
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_whitening(golden, name):
-    image, flat = golden[f"img_{name}"], golden[f"wn_In_{name}"]
+    image, deviation = golden[f"img_{name}"], golden[f"wn_sigma_n_{name}"]
     found = whiten_spectrum(image)
     agree(found, golden[f"wn_Iw_{name}"])
-    agree((found - image.mean()) / image.std() * flat.std() + flat.mean(), flat)
-    agree(flat.std(), golden[f"wn_sigma_n_{name}"])
+    # Undone: |F(I_w)| is σ_o / σ_n beside the mean, and the mean of I_n is 1 / (H W).
+    agree(image.std() / np.abs(np.fft.fft2(found)).ravel()[1:], np.full(image.size - 1, deviation))
+    agree((found - image.mean()) / image.std() * deviation + 1 / image.size, golden[f"wn_In_{name}"])
 
 
 def test_whitening_flattens_each_channel(golden):
@@ -138,8 +169,8 @@ def test_whitening_flattens_each_channel(golden):
 
 
 def test_summaries_of_curves(golden):
-    shares, iid, ood = (golden[f"au_{name}"] for name in ("p", "iid", "ood"))
-    agree(iid - ood, golden["au_gap"])
+    shares, iid, ood = golden["au_p"], golden["au_iid"], golden["au_ood"]
+    agree(Curves(shares, iid, ood).gap, golden["au_gap"])
     agree(shortcut_reliance_index(shares, iid, ood), golden["au_SRI"])
     agree(ood_drop_area(shares, iid, ood), golden["au_OOD_drop_area"])
     agree(flip_share(shares, ood), golden["au_p_flip"])
@@ -149,7 +180,7 @@ def test_summaries_of_curves(golden):
 
 
 def test_statistics_of_folds(golden):
-    a, b, c = (golden[f"perm_{name}"] for name in "abc")
+    a, b, c = golden["perm_a"], golden["perm_b"], golden["perm_c"]
     agree(mean_interval(golden["ci_folds"])[1:], golden["ci_t95"])
     agree(two_sample_permutation(a, b).p_value, golden["perm_p_ab"])
     agree(two_sample_permutation(a, c).p_value, golden["perm_p_ac"])
@@ -157,11 +188,20 @@ def test_statistics_of_folds(golden):
     agree(sign_flip(a - c).p_value, golden["signflip_p_ac"])
 
 
-def test_areas_and_counts(golden):
+def micro_auc(labels, scores):
+    """Of one-hot labels and both columns together, as in the released code: not the AUC of this package."""
+    return roc_auc_score(np.eye(2)[labels].ravel(), np.column_stack([1 - scores, scores]).ravel())
+
+
+def test_areas(golden):
     labels, scores = golden["auc_y"], golden["auc_s"]
     agree(pair_auc(scores[labels == 1], scores[labels == 0]), golden["auc_pair"])
-    onehot = np.eye(2)[labels].ravel()
-    agree(roc_auc_score(onehot, np.column_stack([1 - scores, scores]).ravel()), golden["auc_micro_onehot"])
-    shares = golden["au_p"]
-    found = [[num_edited(int(number), float(share)) for share in shares] for number in golden["inj_n_pos"]]
+    agree(micro_auc(labels, scores), golden["auc_micro_onehot"])
+    labels, same = np.repeat([1, 0], [30, 70]), np.full(100, 0.3)
+    assert pair_auc(same[labels == 1], same[labels == 0]) == 0.5
+    agree(micro_auc(labels, same), golden["auc_micro_constant_0.3"])
+
+
+def test_counts(golden):
+    found = [[num_edited(int(number), float(share)) for share in golden["au_p"]] for number in golden["inj_n_pos"]]
     np.testing.assert_array_equal(found, golden["inj_counts"])

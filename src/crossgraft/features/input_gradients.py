@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from crossgraft.features.passes import run_pass
+from crossgraft.features.passes import gradients_on, run_pass
 from crossgraft.models import Backbone
 
 Images = Float[Tensor, "_ channels height width"]  # no name: the last batch is smaller
@@ -22,7 +21,8 @@ def input_gradients(
 ) -> Generator[Images]:
     """∂(Σ_i ℓ_i) / ∂x of each batch: row i is the gradient of image i, because in eval mode no image depends on another.
 
-    The network runs in eval mode, in full precision, and none of its parameters asks for a gradient.
+    The network runs in eval mode, in full precision, and none of its parameters asks for a gradient; whenever a gradient is
+    yielded, all that is as before.
 
     Args:
         network: Any module, or a backbone.
@@ -36,24 +36,11 @@ def input_gradients(
 
     def look(images: Images) -> Images:
         nonlocal before
-        watched = images.detach().clone().requires_grad_(True)
-        (gradient,) = torch.autograd.grad(objective(watched, before), watched)
+        with gradients_on(not_by=module.parameters()):
+            watched = images.detach().clone().requires_grad_(True)
+            (gradient,) = torch.autograd.grad(objective(watched, before), watched)
         before += len(images)
         return gradient
 
     like = next((parameter for parameter in module.parameters() if parameter.is_floating_point()), None)
-    with no_parameter_gradients(module):
-        yield from run_pass(module, batches, read=look, like=like, graph=True, full_precision=True)
-
-
-@contextmanager
-def no_parameter_gradients(module: nn.Module) -> Generator[None]:
-    """Inside the block no parameter asks for a gradient; afterwards the same ones do as before."""
-    asked = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    try:
-        for parameter in asked:
-            parameter.requires_grad_(False)
-        yield
-    finally:
-        for parameter in asked:
-            parameter.requires_grad_(True)
+    return run_pass(module, batches, read=look, like=like, graph=True, full_precision=True)

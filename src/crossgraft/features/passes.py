@@ -13,7 +13,7 @@ torch.Size([7, 5])
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from typing import TypeVar
 
 import torch
@@ -51,7 +51,7 @@ def run_pass(
         read: Runs the network on a batch, as ``classifier.features`` or ``through_taps(…)`` do; by default its call.
         like: A weight, to whose device and number type images are brought; None: they stay. A backbone brings them to its
             device itself.
-        graph: Keep what a backward pass needs.
+        graph: Keep what a backward pass needs; in inference mode torch keeps nothing without ``gradients_on``.
         eval_mode: Otherwise the network runs in the modes that it has.
         full_precision: Switch off an autocast around the pass.
         on_images: Callback that gets the number of images of each forward pass after it.
@@ -84,6 +84,26 @@ def run_pass(
             ends.enter_context(closing(following))
         for images in following:
             yield from _in_pieces(look, images, batches) if isinstance(batches, BatchLoader) else [look(images)]
+
+
+@contextmanager
+def gradients_on(*, by: Iterable[nn.Parameter] = (), not_by: Iterable[nn.Parameter] = ()) -> Generator[None]:
+    """Inside the block torch computes gradients, even if it was in inference mode; afterwards everything is as before.
+
+    Args:
+        by: Parameters that ask for a gradient.
+        not_by: Parameters that ask for none. All others do as they did.
+    """
+    wanted = [*((parameter, True) for parameter in by), *((parameter, False) for parameter in not_by)]
+    before = [(parameter, parameter.requires_grad) for parameter, _ in wanted]
+    try:
+        for parameter, asks in wanted:
+            parameter.requires_grad_(asks)
+        with torch.inference_mode(False), torch.enable_grad():
+            yield
+    finally:
+        for parameter, asked in before:
+            parameter.requires_grad_(asked)
 
 
 def through_taps(

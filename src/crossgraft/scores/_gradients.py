@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -70,20 +69,6 @@ def two_layers(module: nn.Module, first: str | None, second: str | None) -> tupl
     return chosen[0], chosen[1]
 
 
-@contextmanager
-def differentiable(layers: tuple[Layer, Layer]) -> Generator[None]:
-    """Gradients on and asked for by both layers; everything as before afterwards."""
-    asked = [(layer.weight, layer.weight.requires_grad) for layer in layers]
-    try:
-        for layer in layers:
-            layer.weight.requires_grad_(True)
-        with torch.inference_mode(False), torch.enable_grad():
-            yield
-    finally:
-        for weight, requires_grad in asked:
-            weight.requires_grad_(requires_grad)
-
-
 class TripletLoss(NamedTuple):
     """Mean of max(d_ap − d_an + margin, 0) over the triplets of a batch for which it is above 0; 0 where there are none.
 
@@ -114,7 +99,7 @@ def gradient_norms(
     rows: np.ndarray,
     labels: ClassIndices,
 ) -> tuple[float, float, float]:
-    """Loss of one batch, ‖∂L/∂W₁‖ and ‖∂L/∂W₂‖; to be called where gradients are on.
+    """Loss of one batch, ‖∂L/∂W₁‖ and ‖∂L/∂W₂‖; to be called within ``gradients_on`` by both weights.
 
     A batch of more than ``IMAGES_AT_ONCE`` images goes through the network in pieces, first for the embeddings and then
     once more with ∂L/∂embedding of each piece: the chain rule, at the memory of one piece. In eval mode an image does not

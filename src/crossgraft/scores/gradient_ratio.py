@@ -67,7 +67,8 @@ def gradient_ratio(
         UnknownNameError: No such layer.
         UsageError: A setting is out of range, or the network's output is no (n, d) features.
     """
-    from crossgraft.scores import _gradients  # torch, which scores of arrays do without
+    from crossgraft.features.passes import gradients_on  # torch, which scores of arrays do without
+    from crossgraft.scores import _gradients
 
     size = _batch_size(len(labels), batches, batch_size, margin)
     network = _gradients.EmbeddingNetwork.of(model)
@@ -78,7 +79,7 @@ def gradient_ratio(
     all_batches = [rows[start : start + size] for start in range(0, len(rows), size)]
     used = [batch for batch in all_batches if _has_triplets(labels[batch])]
     loss = _gradients.TripletLoss(margin, normalize)
-    with _gradients.differentiable(layers):
+    with gradients_on(by=[layer.weight for layer in layers]):
         norms = [_gradients.gradient_norms(network, layers, loss, images, batch, labels[batch]) for batch in used]
     if not norms:
         raise NotApplicable(

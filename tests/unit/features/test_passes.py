@@ -9,7 +9,7 @@ from torch import nn
 
 from crossgraft.errors import OutOfMemoryError, UnknownNameError, UsageError
 from crossgraft.features.batches import BatchLoader
-from crossgraft.features.passes import Tap, Taps, collect, run_pass, through_taps
+from crossgraft.features.passes import Tap, Taps, collect, gradients_on, run_pass, through_taps
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
 from support.small_classifiers import small_classifier
@@ -152,6 +152,27 @@ def test_full_precision_switches_an_autocast_off():
         found = collect(run_pass(network, BATCHES, full_precision=True))
         assert torch.is_autocast_enabled("cpu")
     assert found.dtype == torch.float32 and torch.equal(found, collect(run_pass(network, BATCHES)))
+
+
+@pytest.mark.parametrize("around", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+def test_gradients_are_on_by_some_parameters_and_not_by_others(around):
+    network = network_of_four()
+    weight, bias, last, other = network.parameters()
+    weight.requires_grad_(False)
+
+    @gradients_on(by=[weight, weight], not_by=iter([last]))
+    def differentiate_and_fail():
+        assert [each.requires_grad for each in (weight, bias, last, other)] == [True, True, False, True]
+        (gradient,) = torch.autograd.grad(network(IMAGES * 1).sum(), weight)
+        assert gradient.any()
+        raise ZeroDivisionError
+
+    with around():
+        with pytest.raises(ZeroDivisionError):
+            differentiate_and_fail()
+        assert torch.is_grad_enabled() == (around is torch.enable_grad)
+        assert torch.is_inference_mode_enabled() == (around is torch.inference_mode)
+    assert [each.requires_grad for each in (weight, bias, last, other)] == [False, True, True, True]
 
 
 def test_it_says_how_many_images_are_done():
