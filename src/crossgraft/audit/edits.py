@@ -11,6 +11,7 @@ import numpy as np
 
 from crossgraft.audit._image_edit import ImageEdit, Painted, Pixels
 from crossgraft.audit.confounders import CONFOUNDERS
+from crossgraft.audit.high_pass import HighPass
 from crossgraft.audit.source_editing import whiten_spectrum
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.registry import Registry
@@ -36,6 +37,7 @@ class WhitenSpectrum(ImageEdit):
 SOURCE_EDITS: Registry[type[Any]] = Registry("edit", group="crossgraft.edits", plugin_type=type)
 """Edits that are no confounder: they take cues away."""
 SOURCE_EDITS.add(WhitenSpectrum.name, WhitenSpectrum)
+SOURCE_EDITS.add(HighPass.name, HighPass)
 
 
 class EditFacts(NamedTuple):

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Integer
+from jaxtyping import Bool, Float, Integer
 
 from crossgraft.errors import DataError
 from crossgraft.metrics import MetricValue, auc, share_of_images
@@ -15,6 +15,7 @@ from crossgraft.types import Groups
 FEW = 10
 """A cell of fewer images is flagged: its accuracy says little."""
 Flags = Integer[np.ndarray, " num_images"]
+Decided = Bool[np.ndarray, " num_images"]
 
 
 class GroupCell(NamedTuple):
@@ -66,6 +67,7 @@ def group_metrics(
     *,
     threshold: float = 0.5,
     groups: Groups | None = None,
+    decided: Decided | None = None,
 ) -> GroupMetrics:
     """Accuracy of the four cells (class, artefact), the worst of them, and the gaps between images with it and without.
 
@@ -75,6 +77,7 @@ def group_metrics(
         artefact: (n,) 1 = carries it (or belongs to the group in question).
         threshold: Probability from which on an image is decided positive, picked elsewhere.
         groups: Patient of each image; None takes the images as independent.
+        decided: (n,) whether an image is decided positive, in place of ``threshold``.
 
     Raises:
         DataError: Lengths differ, there is no image, or a value is no probability or no 0 or 1.
@@ -85,7 +88,7 @@ def group_metrics(
     scores = np.asarray(probabilities, dtype=np.float64)
     truth, carries = _flags(labels, "labels"), _flags(artefact, "artefact")
     _refuse(scores, truth, carries, groups)
-    decided = scores >= threshold
+    decided = scores >= threshold if decided is None else decided
     cells: list[GroupCell] = []
     empty: list[str] = []
     for positive in (False, True):

@@ -80,7 +80,8 @@ class ExactTestScores(NamedTuple):
         """
         number = len(self.positives)
         carrying = num_edited(number, share)
-        return (carrying * self.aligned + (number - carrying) * self.clean) / number
+        # exactly the clean AUC where the artefact changes nothing
+        return self.clean + carrying / number * (self.aligned - self.clean)
 
 
 def num_edited(number: int, share: float) -> int:

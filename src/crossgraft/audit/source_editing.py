@@ -54,7 +54,6 @@ def merge_labels(labels: Sequence[str] | np.ndarray, mapping: Mapping[str, str])
     missing = sorted({str(label) for label in labels} - set(mapping))
     if missing:
         shown = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else "")
-        raise DataError(
-            f"{'1 class has' if len(missing) == 1 else f'{len(missing)} classes have'} no coarser one: {shown}. Add them to the mapping."
-        )
+        which = "1 class has" if len(missing) == 1 else f"{len(missing)} classes have"
+        raise DataError(f"{which} no coarser one: {shown}. Add them to the mapping.")
     return np.array([mapping[str(label)] for label in labels])

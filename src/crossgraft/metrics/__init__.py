@@ -6,6 +6,7 @@ from crossgraft.metrics.accuracy import Accuracy as Accuracy
 from crossgraft.metrics.accuracy import accuracy as accuracy
 from crossgraft.metrics.accuracy import accuracy_difference as accuracy_difference
 from crossgraft.metrics.auc import auc as auc
+from crossgraft.metrics.auc_difference import auc_combination as auc_combination
 from crossgraft.metrics.auc_difference import auc_difference as auc_difference
 from crossgraft.metrics.average_precision import average_precision as average_precision
 from crossgraft.metrics.balanced_accuracy import balanced_accuracy as balanced_accuracy

@@ -1,8 +1,9 @@
-"""The difference of two areas under the ROC curve that were measured on the same images."""
+"""Differences and other sums of areas under the ROC curve that were measured on the same images."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -39,21 +40,47 @@ def auc_difference(first: Scores, second: Scores, targets: np.ndarray, groups: G
     """
     if len(first) != len(second):
         raise DataError(f"Both models need a score of each image; there are {len(first)} and {len(second)}.")
-    units = Units(groups, len(first))
-    columns, of_first = checked_scores(first, targets, None, metric="AUC")
-    _, of_second = checked_scores(second, targets, None, metric="AUC")
-    is_positive = columns.truth[:, 0]
-    one, of_one = auc_influence(of_first[:, 0], is_positive)
-    other, of_other = auc_influence(of_second[:, 0], is_positive)
+    return auc_combination([(1.0, first), (-1.0, second)], targets, groups)
+
+
+def auc_combination(
+    terms: Sequence[tuple[float, Scores]], targets: np.ndarray, groups: Groups | None = None
+) -> MetricValue:
+    """Σ c AUC(scores) over several scores of the same images, with an interval of 95 % that knows that they are the same.
+
+    Influences add up as the areas do; all else as in ``auc_difference``.
+
+    Args:
+        terms: Pairs of a coefficient c and (n,) scores, larger = rather class 1.
+        targets: (n,) class 0 or 1.
+        groups: Patient of each image; None takes the images as independent.
+
+    Raises:
+        DataError: There is no term, shapes do not match, or a score or coefficient is not a number.
+        NotApplicable: All images are of one class.
+
+    Cost: O(n log n) per term.
+    """
+    coefficients = np.array([coefficient for coefficient, _ in terms], dtype=np.float64)
+    if not len(terms) or not np.isfinite(coefficients).all():
+        raise DataError("A combination of areas needs at least one term, and finite coefficients.")
+    units = Units(groups, len(terms[0][1]))
+    value, influence, is_positive = 0.0, np.zeros(len(terms[0][1])), np.zeros(0, dtype=bool)
+    for coefficient, scores in terms:
+        columns, checked = checked_scores(scores, targets, None, metric="AUC")
+        is_positive = columns.truth[:, 0]
+        area, of_area = auc_influence(checked[:, 0], is_positive)
+        value, influence = value + coefficient * area, influence + coefficient * of_area
+    bound = max(float(coefficients[coefficients > 0].sum()), -float(coefficients[coefficients < 0].sum())) or 1.0
     # as a number in [0, 1], which the corrections are written for
     part = smooth_part(
-        (1 + one - other) / 2, (of_one - of_other) / 2, is_positive, units, "difference", interval=_symmetric
+        (1 + value / bound) / 2, influence / (2 * bound), is_positive, units, "combination", interval=_symmetric
     )
     if not part.is_known:
         note = "No interval: images of a class belong to one group, so nothing is known about other groups."
-        return MetricValue(one - other, None, None, units.num_images, units.num_groups, note=note)
-    low, high = (2 * end - 1 for end in (part.low, part.high))
-    return MetricValue(one - other, max(-1.0, low), min(1.0, high), units.num_images, units.num_groups)
+        return MetricValue(value, None, None, units.num_images, units.num_groups, note=note)
+    low, high = (bound * (2 * end - 1) for end in (part.low, part.high))
+    return MetricValue(value, max(-bound, low), min(bound, high), units.num_images, units.num_groups)
 
 
 def _symmetric(value: float, spread: Spread) -> tuple[float, float]:

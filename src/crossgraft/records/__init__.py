@@ -5,6 +5,17 @@ a run directory. ``None`` means "there is no number", and a text field beside it
 field changes its meaning. One file holds the records of one topic; all names are imported from here.
 """
 
+from crossgraft.records.audit import AuditCell as AuditCell
+from crossgraft.records.audit import AuditEntry as AuditEntry
+from crossgraft.records.audit import AuditMetric as AuditMetric
+from crossgraft.records.audit import AuditMode as AuditMode
+from crossgraft.records.audit import AuditOutcome as AuditOutcome
+from crossgraft.records.audit import AuditPoint as AuditPoint
+from crossgraft.records.audit import AuditRecord as AuditRecord
+from crossgraft.records.audit import AuditTrainingRecord as AuditTrainingRecord
+from crossgraft.records.audit import ConfounderRecord as ConfounderRecord
+from crossgraft.records.audit import FileFactRow as FileFactRow
+from crossgraft.records.audit import GateRecord as GateRecord
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference, StageRecord
 from crossgraft.records.checks import (
     CheckRecord,

@@ -1,0 +1,75 @@
+"""One artefact, and the images of an audit without it and with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from crossgraft.audit._image_edit import ImageEdit
+from crossgraft.audit.confounders._lettering import Lettering
+from crossgraft.audit.edits import EditFacts, Editing
+from crossgraft.audit.rows import AuditRows
+from crossgraft.data import Dataset
+from crossgraft.tune.choice import spell
+from crossgraft.types import Preprocessing
+
+LEAST_LETTER_PIXELS = 6.0
+"""Smaller letters are a gray spot."""
+
+
+@dataclass(frozen=True, eq=False)
+class Confounded:
+    """An artefact and where it is.
+
+    Attributes:
+        name: As it was written, with its options.
+        edit: The artefact.
+        editing: What an image that carries it gets.
+        clean: All images as those that do not carry it are.
+        edited: All images; those that a model may see with it have it.
+        facts: What it changes, in grey levels of 8 bits.
+    """
+
+    name: str
+    edit: ImageEdit
+    editing: Editing
+    clean: Dataset
+    edited: Dataset
+    facts: EditFacts
+
+    def too_small(self, preprocessing: Preprocessing) -> str | None:
+        """Why it cannot be seen at the input of a network, in words; None where that is not known beforehand."""
+        if not isinstance(self.edit, Lettering):
+            return None
+        native = float(np.median([min(fact.height, fact.width) for fact in self.clean.facts]))
+        high = self.edit.size * min(native, preprocessing.height_pixels, preprocessing.width_pixels)
+        if high >= LEAST_LETTER_PIXELS:
+            return None
+        return f"Letters are {high:.1f} pixels high at the input of the network; below {LEAST_LETTER_PIXELS:g} they are a spot."
+
+
+def confound(
+    rows: AuditRows, edit: ImageEdit, *, absent: Sequence[ImageEdit], strength: float, negatives: float, seed: int
+) -> Confounded:
+    """Put an artefact into all test images, and into those others that may carry it.
+
+    Args:
+        rows: What each image is for.
+        edit: The artefact.
+        absent: Edits of images that do not carry it; none leaves them as they are.
+        strength: Multiple of what it changes.
+        negatives: Share of the training negatives that carry it.
+        seed: Random seed of the edit; each image has random numbers of its own.
+
+    Raises:
+        DataError: An image cannot be edited, for example because a text does not fit into it.
+    """
+    images = rows.dataset
+    clean = images.edited(Editing(list(absent), seed=seed)) if absent else images
+    needed = np.ones(len(images), dtype=bool) if negatives else rows.is_positive.copy()
+    needed[rows.test] = True
+    editing = Editing([edit], strength=strength, seed=seed)
+    edited = images.edited(editing, needed)
+    return Confounded(spell(edit), edit, editing, clean, edited, editing.facts()[0])

@@ -1,0 +1,161 @@
+"""From what an audit computed to what it records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from crossgraft.audit.confounded import Confounded
+from crossgraft.audit.detectability import Detectability
+from crossgraft.audit.edits import EditFacts
+from crossgraft.audit.group_metrics import GroupMetrics
+from crossgraft.audit.outcomes import Concluded
+from crossgraft.audit.summary import Reliance, SharePoint
+from crossgraft.audit.trained import TrainedAudit
+from crossgraft.metrics import MetricValue
+from crossgraft.records.audit import AuditCell, AuditEntry, AuditMetric, AuditMode, AuditPoint, ConfounderRecord
+from crossgraft.statistics import MeanInterval
+
+_GAPS = ("true_positive_gap", "false_positive_gap", "positive_gap")
+
+
+def confounder_record(found: Confounded) -> ConfounderRecord:
+    """What was put into images."""
+    return edit_record(found.name, found.edit, found.facts)
+
+
+def edit_record(name: str, edit: object, facts: EditFacts | None) -> ConfounderRecord:
+    """What an edit is, and what it changed where it could be done."""
+    first = (type(edit).__doc__ or "").strip().splitlines()
+    return ConfounderRecord(
+        confounder=name,
+        title=str(getattr(edit, "title", name)),
+        leaf=getattr(edit, "leaf", None),
+        scope=getattr(edit, "scope", None),
+        said=first[0] if first else "",
+        rms=None if facts is None else facts.rms,
+        share_changed=None if facts is None else facts.share_changed,
+        psnr=None if facts is None or not np.isfinite(facts.psnr) else facts.psnr,
+    )
+
+
+def sweep_entry(
+    model: str,
+    confounder: str,
+    reliance: Reliance,
+    concluded: Concluded,
+    *,
+    mode: AuditMode,
+    mitigation: str = "erm",
+    reach: Detectability | None = None,
+    input_rms: float | None = None,
+) -> AuditEntry:
+    """One model and one confounder of a sweep."""
+    last = reliance.points[-1]
+    patients = reliance.over_patients
+    metrics = [
+        _over_folds("shortcut_reliance_index", reliance.shortcut_reliance_index, patients),
+        _over_folds("ood_drop_area", reliance.ood_drop_area),
+        _over_folds("early_gap", reliance.early_gap),
+        AuditMetric(name="flip_share", value=reliance.flip_share),
+        _over_folds("clean_auc", reliance.clean),
+        _over_folds("iid_auc", last.iid),
+        _over_folds("ood_auc", last.ood),
+        *([] if last.flip_effect is None else [_over_folds("flip_effect", last.flip_effect)]),
+        _over_folds("worst_group_accuracy", last.worst),
+        *(_mean_gap(name, last.groups) for name in _GAPS),
+    ]
+    return AuditEntry(
+        model=model,
+        confounder=confounder,
+        mitigation=mitigation,
+        mode=mode,
+        outcome=concluded.outcome,
+        reason=concluded.reason,
+        metrics=metrics,
+        points=[_point(point) for point in reliance.points],
+        detectability=None if reach is None else _over_patients("detectability", reach.auc),
+        input_rms=input_rms,
+    )
+
+
+def trained_entry(model: str, confounder: str, found: TrainedAudit, concluded: Concluded) -> AuditEntry:
+    """One trained model and one confounder."""
+    return AuditEntry(
+        model=model,
+        confounder=confounder,
+        mode="trained",
+        outcome=concluded.outcome,
+        reason=concluded.reason,
+        metrics=[
+            _over_patients("auc_drop", found.drop),
+            _over_patients("clean_auc", found.clean),
+            _over_patients("aligned_auc", found.aligned),
+            _over_patients("ood_auc", found.ood),
+            _over_patients("both_auc", found.both),
+            AuditMetric(name="flip_effect_positives", value=found.flip_effect_positives),
+            AuditMetric(name="flip_effect_negatives", value=found.flip_effect_negatives),
+            _over_patients("worst_group_accuracy", found.groups.worst.accuracy),
+            *(_mean_gap(name, [found.groups]) for name in _GAPS),
+        ],
+        points=[AuditPoint(share=1.0, realised=1.0, metrics=[], cells=_cells([found.groups]))],
+        detectability=None if found.detectability is None else _over_patients("detectability", found.detectability.auc),
+        input_rms=found.input_rms,
+    )
+
+
+def impossible_entry(model: str, confounder: str, reason: str, *, mode: AuditMode) -> AuditEntry:
+    """What could not be looked at, and why."""
+    return AuditEntry(model=model, confounder=confounder, mode=mode, outcome="impossible", reason=reason, metrics=[])
+
+
+def _point(point: SharePoint) -> AuditPoint:
+    metrics = [
+        _over_folds("iid", point.iid),
+        _over_folds("ood", point.ood),
+        _over_folds("clean", point.clean),
+        _over_folds("aligned", point.aligned),
+        _over_folds("worst_group_accuracy", point.worst),
+        _over_folds("worst_group_accuracy_by_val", point.worst_by_val),
+        *([] if point.flip_effect is None else [_over_folds("flip_effect", point.flip_effect)]),
+        *([] if point.best_epoch is None else [_over_folds("best_epoch", point.best_epoch)]),
+        *(_mean_gap(name, point.groups) for name in _GAPS),
+    ]
+    return AuditPoint(share=point.share, realised=point.realised, metrics=metrics, cells=_cells(point.groups))
+
+
+def _cells(groups: Sequence[GroupMetrics]) -> list[AuditCell]:
+    """The cells of the first fold, which all folds have, with accuracies that are means over the folds."""
+    return [
+        AuditCell(
+            positive=first.positive,
+            artefact=first.artefact,
+            num_images=first.num_images,
+            accuracy=float(np.mean([each.cells[place].accuracy.value for each in groups])),
+            is_small=first.is_small,
+        )
+        for place, first in enumerate(groups[0].cells)
+    ]
+
+
+def _over_folds(name: str, found: MeanInterval, patients: MetricValue | None = None) -> AuditMetric:
+    return AuditMetric(
+        name=name,
+        value=found.mean,
+        low=found.low,
+        high=found.high,
+        patients_low=None if patients is None else patients.low,
+        patients_high=None if patients is None else patients.high,
+    )
+
+
+def _over_patients(name: str, found: MetricValue) -> AuditMetric:
+    return AuditMetric(
+        name=name, value=found.value, low=found.low, high=found.high, patients_low=found.low, patients_high=found.high
+    )
+
+
+def _mean_gap(name: str, groups: Sequence[GroupMetrics]) -> AuditMetric:
+    values = [float(each) for group in groups if (each := getattr(group, name)) is not None]
+    return AuditMetric(name=name, value=float(np.mean(values)) if values else None)

@@ -1,0 +1,84 @@
+"""What one model of a sweep says of the test images, and how good that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from crossgraft.audit.injection import draw_carriers
+from crossgraft.audit.reliance import ExactTestScores, pair_auc
+from crossgraft.types import Groups
+
+Probabilities = Float64[np.ndarray, " num_test"]
+Flags = Bool[np.ndarray, " num_test"]
+
+
+@dataclass(frozen=True, eq=False)
+class TestedImages:
+    """The test images, which are the same for all models.
+
+    Attributes:
+        is_positive: (n,) whether an image is of the class in question.
+        groups: (n,) patient, or None.
+        identities: What draws depend on.
+        attribute: (n,) who belongs to the group in question, where that is what confounds; None for an artefact, which
+            every image is looked at with and without.
+    """
+
+    __test__ = False  # for pytest
+
+    is_positive: Flags
+    groups: Groups | None
+    identities: list[str]
+    attribute: Flags | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FoldScores:
+    """One model: trained in a fold, at one share.
+
+    Attributes:
+        fold: Number of the fold.
+        share: p_art that was asked for.
+        realised: Share of the training positives that carry the artefact.
+        clean: (n,) probabilities of the class in question, of the test images as they are.
+        edited: (n,) of the same images with the artefact; ``clean`` itself for an attribute.
+        decided: (2, n) whether an image is decided positive at 0.5, without and with the artefact.
+        decided_by_val: (2, n) the same at the threshold that val picks.
+        best_epoch: Epoch that was kept, where a network was trained.
+    """
+
+    fold: int
+    share: float
+    realised: float
+    clean: Probabilities
+    edited: Probabilities
+    decided: Bool[np.ndarray, "2 num_test"]
+    decided_by_val: Bool[np.ndarray, "2 num_test"]
+    best_epoch: int | None = None
+
+    def cells(self, tested: TestedImages) -> ExactTestScores:
+        """Scores of positives and negatives, without and with what confounds."""
+        positive, without, with_it = tested.is_positive, *_sides(tested)
+        return ExactTestScores(
+            self.clean[positive & without],
+            self.edited[positive & with_it],
+            self.clean[~positive & without],
+            self.edited[~positive & with_it],
+        )
+
+    def sampled_iid(self, tested: TestedImages, share: float, seed: int) -> float:
+        """AUC where a drawn share of the test positives carries the artefact, as the released code measures."""
+        carrying = draw_carriers(tested.is_positive, share, tested.identities, seed=seed)
+        scores = np.where(carrying, self.edited, self.clean)
+        return pair_auc(scores[tested.is_positive], scores[~tested.is_positive])
+
+
+def _sides(tested: TestedImages) -> tuple[Flags, Flags]:
+    """Images that are looked at without what confounds, and those with it."""
+    if tested.attribute is None:
+        everyone = np.ones(len(tested.is_positive), dtype=bool)
+        return everyone, everyone
+    return ~tested.attribute, tested.attribute

@@ -1,0 +1,117 @@
+"""Full mode of one model: a fine-tuning for each fold and share; those without any carrier serve all artefacts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from crossgraft.audit.confounded import Confounded
+from crossgraft.audit.sweep import Sweep
+from crossgraft.audit.trainings import AuditTrainings, AuditTurn, audit_turns, fold_scores
+from crossgraft.models import Backbone, ModelSpec
+from crossgraft.options import TuneOptions, from_mapping, options_of
+from crossgraft.records import AuditEntry
+from crossgraft.runs import Publish, RunDirectory
+from crossgraft.runs.jobs import Job, run_jobs
+from crossgraft.runs.names import portable_name
+from crossgraft.tune.planning.request import Request
+
+_TRAINED_BY = (
+    "seed",
+    "method",
+    "epochs",
+    "learning_rate",
+    "image_size",
+    "resize_policy",
+    "weights_dir",
+    "allow_download",
+    "allow_code",
+    "device",
+    "workers",
+)
+"""Options of a fine-tuning that an audit has, too."""
+_DECIDES = frozenset(_TRAINED_BY) - {"weights_dir", "allow_download", "allow_code", "device", "workers"}
+
+
+@dataclass(frozen=True, eq=False)
+class FullSweep:
+    """One model.
+
+    Attributes:
+        sweep: What stays the same from model to model.
+        spec: What is fine-tuned.
+        backbone: The network as it came.
+        run: Run directory, or None: then a run that is stopped begins anew.
+        publish: Ends a fine-tuning.
+    """
+
+    sweep: Sweep
+    spec: ModelSpec
+    backbone: Backbone
+    run: RunDirectory | None
+    publish: Publish
+
+    def entries(self, confounded: Sequence[Confounded]) -> list[AuditEntry]:
+        """One per artefact.
+
+        Cost: (1 + artefacts × (shares − 1)) fine-tunings per fold; finished ones are read back.
+        """
+        if not confounded:
+            return []
+        by_name, rows = {each.name: each for each in confounded}, self.sweep.rows
+        jobs = [self._job(turn) for turn in audit_turns(rows, list(by_name), self.sweep.shares, self.sweep.carriers)]
+        work = AuditTrainings(
+            rows=rows,
+            clean=confounded[0].clean,
+            edits={name: each.editing for name, each in by_name.items()},
+            edited={name: each.edited.take(rows.test) for name, each in by_name.items()},
+            request=Request.of(self._tune_options()),
+            run=self.run,
+            publish=self.publish,
+            show=self._shown({job.name: number for number, job in enumerate(jobs, start=1)}),
+        )
+        outcomes = run_jobs(jobs, work, keep_going=False)
+        done = [(outcome.job.spec, outcome.result) for outcome in outcomes if outcome.result is not None]
+        return [
+            self.sweep.entry(
+                self.spec.name,
+                each,
+                [fold_scores(turn, found, name) for turn, found in done if name in turn.confounders],
+                self.backbone,
+                None,
+            )
+            for name, each in by_name.items()
+        ]
+
+    def _job(self, turn: AuditTurn) -> Job[AuditTurn]:
+        carried = turn.confounders[0] if turn.carrying.any() else "clean"
+        name = portable_name(f"{self.spec.name}-{carried}-fold{turn.fold.number}-share{turn.share:g}")
+        rows, options = self.sweep.rows, self.sweep.options
+        facts: Mapping[str, object] = {
+            "model": self.spec.describe(),
+            "data": rows.dataset.fingerprint,
+            "rows": [hashlib.sha256(each.tobytes()).hexdigest() for each in (*turn.fold[1:], rows.test, turn.carrying)],
+            "confounders": list(turn.confounders),
+            "absent": str(options.absent),
+            "strength": options.strength,
+            "positive": rows.positive,
+            "options": {option: str(getattr(options, option)) for option in sorted(_DECIDES)},
+        }
+        return Job(name, turn, hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest())
+
+    def _shown(self, numbers: Mapping[str, int]) -> Callable[[Job[AuditTurn]], AbstractContextManager[object]]:
+        reporter = self.sweep.reporter
+
+        def show(job: Job[AuditTurn]) -> AbstractContextManager[object]:
+            reporter.say(f"Training {job.name} ({numbers[job.name]} of {len(numbers)}).")
+            return reporter.part(job.name)
+
+        return show
+
+    def _tune_options(self) -> TuneOptions:
+        options = self.sweep.options
+        shared = {name: getattr(options, name) for name in options_of(TuneOptions) if name in _TRAINED_BY}
+        return from_mapping(TuneOptions, {**shared, "model": self.spec, "ledger": False, "store": False})

@@ -1,0 +1,29 @@
+"""Strategies against a shortcut: one file each, a scorer on frozen features that leans less on the artefact.
+
+Objectives over domains (GroupDRO, IRM, VREx) are no strategies on frozen features; they come later, as losses of a training.
+Other packages add strategies through the entry-point group ``crossgraft.mitigations``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crossgraft.audit.mitigation._mitigation import ConfounderKind as ConfounderKind
+from crossgraft.audit.mitigation._mitigation import FittedScorer as FittedScorer
+from crossgraft.audit.mitigation._mitigation import GroupedRows as GroupedRows
+from crossgraft.audit.mitigation._mitigation import Mitigation as Mitigation
+from crossgraft.audit.mitigation._mitigation import refuse_unidentifiable as refuse_unidentifiable
+from crossgraft.audit.mitigation._mitigation import suited as suited
+from crossgraft.audit.mitigation.balanced_sampling import BalancedSampling as BalancedSampling
+from crossgraft.audit.mitigation.dfr import DeepFeatureReweighting as DeepFeatureReweighting
+from crossgraft.audit.mitigation.erm import EmpiricalRisk as EmpiricalRisk
+from crossgraft.audit.mitigation.group_thresholds import GroupThresholds as GroupThresholds
+from crossgraft.audit.mitigation.group_weights import GroupWeights as GroupWeights
+from crossgraft.audit.mitigation.source_editing import SourceEditing as SourceEditing
+from crossgraft.registry import Registry
+
+MITIGATIONS: Registry[type[Any]] = Registry("mitigation", group="crossgraft.mitigations", plugin_type=type)
+"""Every strategy that is installed, the baseline first: the classes, whose fields are their options."""
+_ON_FEATURES = (EmpiricalRisk, BalancedSampling, GroupWeights, DeepFeatureReweighting, GroupThresholds)
+for _mitigation in (*_ON_FEATURES, SourceEditing):
+    MITIGATIONS.add(_mitigation.name, _mitigation)

@@ -1,0 +1,31 @@
+"""Logistic regression on standardised features, which most strategies end with."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float64
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from crossgraft.audit.mitigation._mitigation import FittedScorer, GroupedRows
+
+MAX_ITERATIONS = 1000
+
+
+def logistic_scorer(rows: GroupedRows, weights: Float64[np.ndarray, " num_images"] | None = None) -> FittedScorer:
+    """L2-penalised logistic regression with C = 1; mean and deviation of features are those of all rows, whatever their weights.
+
+    Args:
+        rows: Images of both classes.
+        weights: (n,) weight of each image in the loss; None: 1.
+    """
+    scaler, model = StandardScaler(), LogisticRegression(max_iter=MAX_ITERATIONS)
+    model.fit(scaler.fit_transform(rows.features), rows.labels, sample_weight=weights)
+    return scorer_of(scaler, model.coef_[0], float(np.ravel(model.intercept_)[0]))
+
+
+def scorer_of(
+    scaler: StandardScaler, coefficients: Float64[np.ndarray, " num_features"], intercept: float
+) -> FittedScorer:
+    """A scorer of features as they come, from coefficients of those that ``scaler`` makes of them."""
+    return FittedScorer(np.asarray(scaler.mean_), np.asarray(scaler.scale_), coefficients, intercept)

@@ -1,0 +1,83 @@
+"""What an audit concludes: one of six outcomes, so that silence never looks like a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from crossgraft.audit.detectability import LEAST_DETECTABILITY, Detectability
+from crossgraft.audit.summary import Reliance
+from crossgraft.audit.trained import LARGEST_DROP, LEAST_AUC, TrainedAudit
+from crossgraft.records import AuditOutcome
+
+LARGEST_RELIANCE = 0.1
+"""A model passes where both intervals of its SRI lie below this; one that sees nothing but the artefact has 0.725."""
+
+
+class Concluded(NamedTuple):
+    """An outcome and its reason in a sentence."""
+
+    outcome: AuditOutcome
+    reason: str
+
+
+def conclude(
+    reliance: Reliance, reach: Detectability | None, *, too_small: str | None = None, strength: float = 1.0
+) -> Concluded:
+    """The outcome of a sweep.
+
+    Args:
+        reliance: What the models do.
+        reach: Whether a probe sees the artefact in the features; None where it is no drawn artefact.
+        too_small: Why the artefact cannot be seen at the input of the network, if so.
+        strength: Multiple of what the edit changes; with 0 there is nothing to detect.
+    """
+    if reliance.clean.mean < LEAST_AUC:
+        said = f"Without the artefact the AUC is {reliance.clean.mean:.2f}, below {LEAST_AUC}: a model that learned nothing"
+        return Concluded("untrained", f"{said} looks robust.")
+    if strength and too_small is not None:
+        return Concluded("undetectable", too_small)
+    if strength and reach is not None and not reach.is_detectable:
+        return Concluded(
+            "undetectable",
+            f"A probe tells images with the artefact from those without it with an AUC of {reach.auc.value:.2f}, below "
+            f"{LEAST_DETECTABILITY}: it hardly reaches these features. Fine-tuning may see more: --mode full.",
+        )
+    ends = _ends(reliance)
+    if not ends:
+        return Concluded("undecided", "There are too few folds and patients for an interval.")
+    if all(low > 0 for low, _ in ends):
+        return Concluded("relies", "The intervals of the shortcut reliance index lie above 0.")
+    if all(high < LARGEST_RELIANCE for _, high in ends):
+        return Concluded("passes", f"The intervals of the shortcut reliance index lie below {LARGEST_RELIANCE}.")
+    return Concluded(
+        "undecided", f"The intervals reach from 0 or less to {LARGEST_RELIANCE} or more: more images are needed."
+    )
+
+
+def _ends(reliance: Reliance) -> Sequence[tuple[float, float]]:
+    known = [reliance.shortcut_reliance_index, reliance.over_patients]
+    return [
+        (each.low, each.high) for each in known if each is not None and each.low is not None and each.high is not None
+    ]
+
+
+def conclude_trained(found: TrainedAudit, *, too_small: str | None = None, strength: float = 1.0) -> Concluded:
+    """The outcome of an audit of one trained model, with its reason.
+
+    Args:
+        found: What the model says without the artefact and with it.
+        too_small: Why the artefact cannot be seen at the input of the network, if so.
+        strength: Multiple of what the edit changes.
+    """
+    if found.outcome != "untrained" and strength and too_small is not None:
+        return Concluded("undetectable", too_small)
+    reasons: dict[AuditOutcome, str] = {
+        "untrained": f"Without the artefact the AUC is {found.clean.value:.2f}, below {LEAST_AUC}: a model that learned nothing "
+        "looks robust.",
+        "undetectable": "A probe on the features of the network hardly tells images with the artefact from those without it.",
+        "relies": "The interval of what the AUC loses where the artefact goes against the class lies above 0.",
+        "passes": f"What the AUC loses where the artefact goes against the class is below {LARGEST_DROP}, all of its interval.",
+        "undecided": f"The interval of what the AUC loses is neither above 0 nor below {LARGEST_DROP}: more images are needed.",
+    }
+    return Concluded(found.outcome, reasons[found.outcome])

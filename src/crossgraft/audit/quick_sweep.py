@@ -1,0 +1,146 @@
+"""Quick mode of one model: plain classifiers on frozen features, and mitigations beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from crossgraft.audit.confounded import Confounded
+from crossgraft.audit.describe import impossible_entry
+from crossgraft.audit.detectability import detectability
+from crossgraft.audit.edits import Editing
+from crossgraft.audit.fold_scores import FoldScores
+from crossgraft.audit.mitigated import sweep_mitigated
+from crossgraft.audit.mitigation import EmpiricalRisk, Mitigation, SourceEditing, suited
+from crossgraft.audit.probing import sweep_features
+from crossgraft.audit.sweep import Sweep
+from crossgraft.data import Dataset
+from crossgraft.errors import UsageError
+from crossgraft.features import extract_features
+from crossgraft.models import Backbone
+from crossgraft.records import AuditEntry, AuditMetric
+from crossgraft.tune.choice import spell
+
+
+class BothFeatures(NamedTuple):
+    """Features without the artefact and with it.
+
+    Attributes:
+        clean: (n, d) of all images as they are.
+        edited: (n, d) with the artefact where it is needed, else as they are.
+        needed: (n,) where that is.
+    """
+
+    clean: Float[np.ndarray, "num_images num_features"]
+    edited: Float[np.ndarray, "num_images num_features"]
+    needed: Bool[np.ndarray, " num_images"]
+
+
+@dataclass(frozen=True, eq=False)
+class QuickSweep:
+    """One model.
+
+    Attributes:
+        sweep: What stays the same from model to model.
+        model: Its name.
+        backbone: The network.
+    """
+
+    sweep: Sweep
+    model: str
+    backbone: Backbone
+
+    def entries(self, confounded: Confounded) -> list[AuditEntry]:
+        """Plain training, then every mitigation.
+
+        Cost: one pass over all images and one over those that may carry the artefact, unless their features are in the cache.
+        """
+        sweep, options = self.sweep, self.sweep.options
+        features = self.features(confounded)
+        needed, groups = features.needed, sweep.rows.dataset.groups
+        reach = detectability(
+            features.clean[needed], features.edited[needed], None if groups is None else groups[needed]
+        )
+        models = len(sweep.rows.folds) * len(sweep.shares) * (1 + len(sweep.mitigations))
+        with sweep.reporter.stage(f"Auditing {self.model} with {confounded.name}", total=models) as stage:
+            plain = sweep_features(
+                features.clean,
+                features.edited,
+                sweep.rows,
+                sweep.shares,
+                EmpiricalRisk(),
+                negatives=options.negatives,
+                unit=options.unit,
+                seed=options.seed,
+                told=stage.advance,
+            )
+            found = [sweep.entry(self.model, confounded, plain, self.backbone, reach)]
+            return found + [
+                self.mitigated(confounded, mitigation, plain, features, stage.advance)
+                for mitigation in sweep.mitigations
+            ]
+
+    def features(self, confounded: Confounded, before: Editing | None = None) -> BothFeatures:
+        """Features of all images; ``before`` takes cues away from each of them first."""
+        clean, edited = confounded.clean, confounded.edited
+        if before is not None:
+            clean, edited = clean.edited(before), edited.edited(before)
+        rows = self.sweep.rows
+        needed = np.ones(len(clean), dtype=bool) if self.sweep.options.negatives else rows.is_positive.copy()
+        needed[rows.test] = True
+        found = self._extract(clean)
+        changed = found.copy()
+        changed[needed] = self._extract(edited.take(np.flatnonzero(needed)))
+        return BothFeatures(found, changed, needed)
+
+    def mitigated(
+        self,
+        confounded: Confounded,
+        mitigation: Mitigation,
+        plain: Sequence[FoldScores],
+        features: BothFeatures,
+        told: Callable[[], object],
+    ) -> AuditEntry:
+        """One strategy; a refusal is an answer, too."""
+        sweep, options, title = self.sweep, self.sweep.options, spell(mitigation)
+        try:
+            if not suited([mitigation], getattr(confounded.edit, "scope", "global")):
+                raise UsageError(f"{title} is not for an artefact that touches a part of the image.")
+            if isinstance(mitigation, SourceEditing):
+                features = self.features(confounded, Editing([mitigation.image_edit], seed=options.seed))
+            swept = sweep_mitigated(
+                features.clean,
+                features.edited,
+                sweep.rows,
+                plain,
+                mitigation,
+                negatives=options.negatives,
+                unit=options.unit,
+                seed=options.seed,
+                told=told,
+            )
+        except UsageError as error:
+            refused = impossible_entry(self.model, confounded.name, str(error), mode="quick")
+            return refused.model_copy(update={"mitigation": title})
+        entry = sweep.entry(self.model, confounded, swept.scores, self.backbone, None, mitigation=title)
+        beside = sweep.reliance(swept.plain).shortcut_reliance_index
+        of_erm = AuditMetric(name="shortcut_reliance_index_of_erm", value=beside.mean, low=beside.low, high=beside.high)
+        left = [f"{share:g}" for share in swept.left_out]
+        reason = entry.reason + (f" Refused at the share {', '.join(left)}, which is left out." if left else "")
+        return entry.model_copy(update={"metrics": [*entry.metrics, of_erm], "reason": reason})
+
+    def _extract(self, images: Dataset) -> np.ndarray:
+        options = self.sweep.options
+        found = extract_features(
+            images,
+            self.backbone,
+            cache_dir=options.cache_dir,
+            batch_size=options.batch_size,
+            num_threads=self.sweep.num_threads,
+            reporter=self.sweep.reporter,
+        )
+        return np.asarray(found.features)

@@ -1,0 +1,92 @@
+"""One model after the other with every artefact: what quick and full mode share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crossgraft.audit.confounded import Confounded
+from crossgraft.audit.describe import sweep_entry
+from crossgraft.audit.detectability import Detectability
+from crossgraft.audit.fold_scores import FoldScores, TestedImages
+from crossgraft.audit.mitigation import Mitigation
+from crossgraft.audit.outcomes import conclude
+from crossgraft.audit.reach import input_rms
+from crossgraft.audit.rows import AuditFold, AuditRows, Mask
+from crossgraft.audit.summary import Reliance, reliance_of
+from crossgraft.models import Backbone
+from crossgraft.options import AuditOptions
+from crossgraft.progress import Reporter
+from crossgraft.records import AuditEntry
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """What stays the same from model to model.
+
+    Attributes:
+        rows: What each image is for.
+        shares: p_art, ascending from 0.
+        mitigations: What plain training is compared with.
+        options: Options of ``audit_model``.
+        num_threads: Number of threads that read images and compute.
+        reporter: Reporter of progress.
+    """
+
+    rows: AuditRows
+    shares: Sequence[float]
+    mitigations: Sequence[Mitigation]
+    options: AuditOptions
+    num_threads: int
+    reporter: Reporter
+
+    @property
+    def tested(self) -> TestedImages:
+        """The test images."""
+        rows, test = self.rows, self.rows.test
+        groups = None if rows.dataset.groups is None else rows.dataset.groups[test]
+        return TestedImages(rows.is_positive[test], groups, [rows.identities[row] for row in test.tolist()])
+
+    def carriers(self, fold: AuditFold, share: float) -> Mask:
+        """Which images of a fold carry the artefact."""
+        options = self.options
+        return self.rows.carriers(fold, share, negatives=options.negatives, unit=options.unit, seed=options.seed)
+
+    def reliance(self, scores: Sequence[FoldScores]) -> Reliance:
+        """Curves and their summaries."""
+        return reliance_of(scores, self.tested, test=self.options.test_mode, seed=self.options.seed)
+
+    def entry(
+        self,
+        model: str,
+        confounded: Confounded,
+        scores: Sequence[FoldScores],
+        backbone: Backbone,
+        reach: Detectability | None,
+        *,
+        mitigation: str = "erm",
+    ) -> AuditEntry:
+        """What the report says of one model, one artefact and one way to train.
+
+        Args:
+            model: Name of the model.
+            confounded: The artefact.
+            scores: Every fold at every share.
+            backbone: The network, for its preprocessing.
+            reach: Whether a probe sees the artefact in its features; None where features are trained.
+            mitigation: How it was trained.
+        """
+        reliance, test = self.reliance(scores), self.rows.test
+        concluded = conclude(
+            reliance, reach, too_small=confounded.too_small(backbone.preprocessing), strength=self.options.strength
+        )
+        return sweep_entry(
+            model,
+            confounded.name,
+            reliance,
+            concluded,
+            mode=self.options.mode,
+            mitigation=mitigation,
+            reach=reach,
+            input_rms=input_rms(confounded.clean.take(test), confounded.edited.take(test), backbone.preprocessing),
+        )

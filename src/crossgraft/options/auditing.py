@@ -1,0 +1,132 @@
+"""Options of ``audit_model``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from crossgraft.options._objects import Method
+from crossgraft.options._option import Options, option, options
+from crossgraft.options.data import ClassOptions, SourceOptions, Subsets, Unreadable
+from crossgraft.options.models import CodeOptions, InputSize, Weights
+from crossgraft.options.ranking import Extraction
+from crossgraft.options.running import Cache, Device, Looking, Output, Page, Seed, Strictness, Workers
+
+SHARES = "0,0.1,0.2,0.5,0.8,1"
+
+
+@options
+class Confounding(Options):
+    """What is put into images, and into how many."""
+
+    group: ClassVar[str] = "Audit"
+
+    data: Any = option("Labelled images: folder, table, .npz file …", is_path=True, is_common=True)
+    confounders: str | Sequence[Any] = option(
+        "Artefact that is put into images, with options: tag, low_pass:0.244 …; crossgraft list confounders shows them.",
+        default=(),
+        default_text="tag, where no attribute is named",
+        flag="confounder",
+        repeats=True,
+        is_common=True,
+    )
+    attributes: str | Sequence[str] = option(
+        "Column whose groups confound, perhaps with the value in question: sex:F, age:>60; or a fact of the file: height.",
+        default=(),
+        flag="attribute",
+        repeats=True,
+        is_common=True,
+    )
+    positive: str | None = option(
+        "Class that is told from all others.", default=None, default_text="the last one", is_common=True
+    )
+    mode: Literal["quick", "full"] = option(
+        "quick: classifiers on frozen features, in minutes; full: a fine-tuning for each fold and share. A model that is "
+        "trained already is asked as it is.",
+        default="quick",
+        is_common=True,
+    )
+    shares: str | Sequence[float] = option(
+        "Shares of the training positives that carry the artefact, from 0 on.", default=SHARES
+    )
+    audit_folds: int = option(
+        "Number of folds of the images that train and select; all are measured on the same test images.",
+        default=5,
+        least=1,
+        flag="folds",
+    )
+    negatives: float = option("Share of the training negatives that carry the artefact.", default=0.0)
+    unit: Literal["image", "patient"] = option("What is drawn to carry it: images, or whole patients.", default="image")
+    test_mode: Literal["exact", "sampled"] = option(
+        "exact: mean over all draws of test images that carry it; sampled: one draw per share.", default="exact"
+    )
+    absent: str | None = option(
+        "Edit of images that do not carry the artefact, for example another noise level.", default=None
+    )
+    strength: float = option("Multiple of what an artefact changes; with 0 nothing can be relied on.", default=1.0)
+    mitigate: str | Sequence[Any] = option(
+        "Mitigations that are compared with plain training: balanced_sampling, group_weights, dfr …; quick mode.",
+        default=(),
+        repeats=True,
+    )
+    fail_on: str | Sequence[str] = option(
+        "Condition that ends with exit code 5: 'shortcut_reliance_index>0.1'.", default=(), repeats=True
+    )
+
+
+@options
+class AuditSplit(Options):
+    """The test part."""
+
+    group: ClassVar[str] = "Rows"
+
+    split: str | Path | None = option("JSON file of a saved split.", default=None)
+    holdout: float | None = option(
+        "Share of the images to hold out as test where the data have no split.", default=None, default_text="0.2"
+    )
+
+
+@options
+class FullTraining(Options):
+    """How networks are fine-tuned in full mode; all else as ``tune`` chooses it."""
+
+    group: ClassVar[str] = "Training"
+
+    method: str | Mapping[str, object] | Method = option(
+        "What is trained in full mode: full, linear, scratch, lora …", default="full"
+    )
+    epochs: int | None = option(
+        "Largest number of passes over the training images.",
+        default=None,
+        least=1,
+        default_text="about 600 steps, 10 to 50 epochs",
+    )
+    learning_rate: float | None = option(
+        "Largest learning rate, after warm-up.", default=None, default_text="by method and network"
+    )
+
+
+@options
+class AuditOptions(
+    Output,
+    Cache,
+    Extraction,
+    Workers,
+    Device,
+    Seed,
+    Looking,
+    Page,
+    Strictness,
+    InputSize,
+    CodeOptions,
+    Weights,
+    FullTraining,
+    Subsets,
+    AuditSplit,
+    Unreadable,
+    ClassOptions,
+    SourceOptions,
+    Confounding,
+):
+    """Options of ``audit_model``."""

@@ -1,0 +1,146 @@
+"""What ``crossgraft audit`` finds."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Share
+from crossgraft.records.checks import CheckRecord
+from crossgraft.records.data import DatasetRecord
+from crossgraft.records.looks import LooksRecord
+from crossgraft.records.models import ModelRecord
+
+AuditOutcome = Literal["relies", "passes", "undecided", "undetectable", "untrained", "impossible"]
+AuditMode = Literal["quick", "full", "trained"]
+GateState = Literal["passed", "failed", "not assessable"]
+
+
+class AuditMetric(Record):
+    """One number with its intervals of 95 %."""
+
+    name: str
+    value: float | None
+    low: float | None = Field(default=None, description="Over folds, by Student's t; of a trained model over patients.")
+    high: float | None = None
+    patients_low: float | None = Field(default=None, description="Over the patients of the test part, or its images.")
+    patients_high: float | None = None
+
+
+class AuditCell(Record):
+    """Images of one class, with what confounds or without, mean over folds."""
+
+    positive: bool
+    artefact: bool
+    num_images: Count
+    accuracy: float
+    is_small: bool = Field(description="Fewer than ten images.")
+
+
+class AuditPoint(Record):
+    """All folds at one share."""
+
+    share: Share = Field(description="p_art, share of the training positives that carry the artefact.")
+    realised: Share
+    metrics: list[AuditMetric] = Field(description="iid, ood, clean, aligned, worst group, gaps …")
+    cells: list[AuditCell]
+
+    def metric(self, name: str) -> AuditMetric | None:
+        """The metric of this name."""
+        return next((each for each in self.metrics if each.name == name), None)
+
+
+class AuditEntry(Record):
+    """One model, one confounder, and perhaps one mitigation."""
+
+    model: str
+    confounder: str = Field(description="As it was written, with its options.")
+    mitigation: str = "erm"
+    mode: AuditMode
+    outcome: AuditOutcome
+    reason: str
+    metrics: list[AuditMetric]
+    points: list[AuditPoint] = Field(default_factory=list[AuditPoint], description="By share; of a trained model one.")
+    detectability: AuditMetric | None = None
+    input_rms: float | None = Field(default=None, description="Of what the edit changes at the input, in its units.")
+    overlap: float | None = Field(default=None, description="Of its spectrum with the learning priority of the model.")
+
+    def metric(self, name: str) -> AuditMetric | None:
+        """The metric of this name."""
+        return next((each for each in self.metrics if each.name == name), None)
+
+    @property
+    def is_assessable(self) -> bool:
+        """Whether the numbers say something about the model."""
+        return self.outcome not in ("undetectable", "untrained", "impossible")
+
+
+class ConfounderRecord(Record):
+    """What was put into images, in grey levels of 8 bits; or an attribute of them."""
+
+    confounder: str
+    title: str
+    leaf: str | None = Field(description="Place in MICCAT; None for what is none.")
+    scope: str | None
+    said: str = Field(description="What it is, in words.")
+    rms: float | None = None
+    share_changed: Share | None = None
+    psnr: float | None = Field(default=None, description="Peak signal-to-noise ratio in dB.")
+
+
+class GateRecord(Record):
+    """One condition of ``--fail-on``."""
+
+    condition: str
+    state: GateState
+    said: str
+
+
+class FileFactRow(Record):
+    """How well a fact of the file alone tells the class."""
+
+    fact: str
+    num_values: Count
+    accuracy: float = Field(description="Balanced, cross-validated; 0.5 is chance.")
+    auc: AuditMetric | None = None
+
+
+class AuditRecord(Record):
+    """Whether models lean on what confounds."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["audit"] = "audit"
+    dataset: DatasetRecord
+    positive: str = Field(description="Class that is told from all others.")
+    mode: AuditMode
+    models: list[ModelRecord]
+    confounders: list[ConfounderRecord]
+    entries: list[AuditEntry]
+    shares: list[Share]
+    num_folds: Count
+    num_test: Count
+    num_positive_test: Count
+    test_mode: str
+    unit: str
+    negatives: Share = Field(description="Share of the training negatives that carry the artefact.")
+    strength: float
+    seed: int
+    file_facts: list[FileFactRow] = Field(default_factory=list[FileFactRow])
+    gates: list[GateRecord] = Field(default_factory=list[GateRecord])
+    checks: list[CheckRecord] = Field(default_factory=list[CheckRecord])
+    notes: list[str] = Field(default_factory=list)
+    looks: LooksRecord | None = None
+    references: list[Reference]
+    seconds: float
+
+
+class AuditTrainingRecord(Record):
+    """What one fine-tuning of an audit said, kept so that a stopped run goes on."""
+
+    key: str = Field(description="Hash of everything that decides the numbers.")
+    realised: Share
+    threshold: float
+    best_epoch: Count
+    clean: list[float] = Field(description="Probabilities of the class in question, of the test images as they are.")
+    edited: dict[str, list[float]] = Field(description="Confounder → of the same images with it.")

@@ -1,0 +1,163 @@
+"""An audit of pretrained models: trained where the artefact goes with the class, tested where it goes against it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from crossgraft.audit.confounded import Confounded, confound
+from crossgraft.audit.describe import confounder_record, edit_record, impossible_entry
+from crossgraft.audit.full_sweep import FullSweep
+from crossgraft.audit.quick_sweep import QuickSweep
+from crossgraft.audit.rows import AuditRows, divide_rows
+from crossgraft.audit.sweep import Sweep
+from crossgraft.data import Dataset
+from crossgraft.data.checks import check_rows
+from crossgraft.data.describe import thumbnails_of_rows
+from crossgraft.data.opening import open_divided
+from crossgraft.errors import DataError
+from crossgraft.models import ModelSpec, load_as_asked, read_zoo
+from crossgraft.options import AuditOptions, from_mapping, options_of
+from crossgraft.options.data import DatasetOptions
+from crossgraft.progress import Reporter
+from crossgraft.rank.describe import describe_model
+from crossgraft.records import CheckRecord, Reference, Thumbnail
+from crossgraft.runs import RunDirectory
+from crossgraft.tune.choice import spell
+from crossgraft.verbs._audited import Asked, Audited
+from crossgraft.verbs.publish import publish
+
+_SHOWN = 3
+"""Images of each artefact on the page, without it and with it."""
+
+
+def describe(model: Any, options: AuditOptions, reporter: Reporter) -> dict[str, object]:
+    """What decides the result beside options."""
+    specs = _specs(model, options, reporter)
+    return {"model": getattr(model, "typed", str(model)), "models": [spec.describe() for spec in specs]}
+
+
+def audit(
+    model: Any,
+    asked: Asked,
+    options: AuditOptions,
+    directory: RunDirectory | None,
+    reporter: Reporter,
+    *,
+    device: str,
+    num_threads: int,
+) -> Audited:
+    """Every model with every artefact.
+
+    Raises:
+        DataError: As of the data; or a part has too few images of a class.
+        UsageError: An option has no meaning.
+    """
+    specs = _specs(model, options, reporter)
+    dataset = open_data(options, reporter)
+    checks = list[CheckRecord](check_rows(dataset, strict=options.strict, reporter=reporter))
+    rows = divide_rows(dataset, options.positive, num_folds=options.audit_folds, seed=options.seed)
+    found = Audited(dataset, rows.test, rows.positive, rows.is_positive, options.mode, checks=checks)
+    found.notes += _notes(rows, asked.shares)
+    found.manifest = _manifest(rows, asked.shares, options)
+    confounded = _confounded(rows, asked, options, found, specs, reporter)
+    sweep = Sweep(rows, asked.shares, asked.mitigations, options, num_threads, reporter)
+    for spec in specs:
+        backbone = load_as_asked(spec, options, device=device)
+        found.models.append(describe_model(backbone, "candidate", seconds=0.0, from_cache=False))
+        if options.mode == "quick":
+            of_model = QuickSweep(sweep, spec.name, backbone)
+            found.entries += [entry for each in confounded for entry in of_model.entries(each)]
+        else:
+            found.entries += FullSweep(sweep, spec, backbone, directory, publish).entries(confounded)
+    found.fingerprint = " ".join(each.weights_fingerprint for each in found.models)
+    found.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
+    found.references += [Reference(key=each.title, text=f"{each.reference}.") for each in asked.mitigations]
+    found.pictures = lambda: pictures(confounded, rows)
+    return found
+
+
+def open_data(options: AuditOptions, reporter: Reporter, *, default_split: bool = True) -> Dataset:
+    """All rows with the part of each."""
+    how = {name: getattr(options, name) for name in options_of(DatasetOptions) if hasattr(options, name)}
+    opening = from_mapping(DatasetOptions, how)
+    return open_divided(options.data, opening, use_split=None, default_split=default_split, reporter=reporter)
+
+
+def _specs(model: Any, options: AuditOptions, reporter: Reporter) -> list[ModelSpec]:
+    several = [model] if isinstance(model, ModelSpec) else model
+    return read_zoo(several, weights_dir=options.weights_dir, allow_code=options.allow_code, reporter=reporter)
+
+
+def _notes(rows: AuditRows, shares: Sequence[float]) -> list[str]:
+    names = rows.dataset.class_names
+    notes = [f"{rows.positive} is told from all {len(names) - 1} other classes together."] if len(names) > 2 else []
+    fewest = min(int(rows.is_positive[fold.train].sum()) for fold in rows.folds)
+    empty = [f"{share:g}" for share in shares if share > 0 and round(share * fewest) == 0]
+    if empty:
+        notes.append(f"At the share {', '.join(empty)} no image of {fewest} positives carries the artefact.")
+    return notes
+
+
+def _confounded(
+    rows: AuditRows,
+    asked: Asked,
+    options: AuditOptions,
+    found: Audited,
+    specs: Sequence[ModelSpec],
+    reporter: Reporter,
+) -> list[Confounded]:
+    """The artefacts that can be put into these images; the others become entries with a reason."""
+    done: list[Confounded] = []
+    with reporter.stage("Putting artefacts into images", total=len(asked.edits)) as stage:
+        for edit in asked.edits:
+            try:
+                done.append(
+                    confound(
+                        rows,
+                        edit,
+                        absent=asked.absent,
+                        strength=options.strength,
+                        negatives=options.negatives,
+                        seed=options.seed,
+                    )
+                )
+                found.confounders.append(confounder_record(done[-1]))
+            except DataError as error:
+                found.confounders.append(edit_record(spell(edit), edit, None))
+                found.entries += [
+                    impossible_entry(spec.name, spell(edit), str(error), mode=options.mode) for spec in specs
+                ]
+                reporter.warn(f"{spell(edit)} cannot be put into these images: {error}")
+            stage.advance()
+    return done
+
+
+def _manifest(rows: AuditRows, shares: Sequence[float], options: AuditOptions) -> pd.DataFrame:
+    """Row by row and fold by fold, from which share on an image carries an artefact; no names and no patients."""
+    tables: list[pd.DataFrame] = []
+    identities = np.array([identity[:16] for identity in rows.identities])
+    for fold in rows.folds:
+        first = np.full(len(rows.dataset), np.nan)
+        for share in reversed(shares):
+            carrying = rows.carriers(fold, share, negatives=options.negatives, unit=options.unit, seed=options.seed)
+            first[carrying] = share
+        parts = np.full(len(rows.dataset), "", dtype="<U5")
+        parts[fold.train], parts[fold.val], parts[rows.test] = "train", "val", "test"
+        columns = {"row": np.arange(1, len(first) + 1), "image": identities, "fold": fold.number, "part": parts}
+        tables.append(pd.DataFrame({**columns, "positive": rows.is_positive, "carries_from_share": first}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def pictures(confounded: Sequence[Confounded], rows: AuditRows) -> list[Thumbnail]:
+    """A few positive test images without and with each artefact."""
+    shown = [row for row in rows.test.tolist() if rows.is_positive[row]][:_SHOWN]
+    return [
+        thumbnail.model_copy(update={"class_name": what, "row": None})
+        for each in confounded
+        for what, images in (("without", each.clean), (f"with {each.name}", each.edited))
+        for thumbnail in thumbnails_of_rows(images, [row + 1 for row in shown])
+    ]

@@ -1,0 +1,162 @@
+"""An audit of a model that is trained already: it is asked about test images without an artefact and with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crossgraft.audit._image_edit import ImageEdit
+from crossgraft.audit.confounded import Confounded
+from crossgraft.audit.describe import confounder_record, edit_record, impossible_entry, trained_entry
+from crossgraft.audit.edits import EditFacts, Editing
+from crossgraft.audit.outcomes import conclude_trained
+from crossgraft.audit.rows import AuditRows, positive_class
+from crossgraft.audit.subjects import Subject, subject_of
+from crossgraft.audit.trained import audit_trained
+from crossgraft.data import Dataset
+from crossgraft.data.checks import check_rows
+from crossgraft.errors import DataError, UsageError
+from crossgraft.options import AuditOptions, given
+from crossgraft.progress import Reporter
+from crossgraft.records import CheckRecord, Reference
+from crossgraft.runs import RunDirectory
+from crossgraft.tune.choice import spell
+from crossgraft.tune.saving.saved_model import SavedModel
+from crossgraft.verbs._audit_sweep import open_data, pictures
+from crossgraft.verbs._audited import Asked, Audited
+from crossgraft.verbs._rows_of_run import run_directory_of, split_of_run
+
+_OF_TRAINING = (
+    "mode",
+    "shares",
+    "audit_folds",
+    "negatives",
+    "unit",
+    "test_mode",
+    "absent",
+    "mitigate",
+    "method",
+    "epochs",
+    "learning_rate",
+    "image_size",
+    "resize_policy",
+)
+
+
+def describe(model: Any, options: AuditOptions, reporter: Reporter) -> dict[str, object]:
+    """What decides the result beside options.
+
+    Raises:
+        UsageError: An option is about training, and this model is trained.
+    """
+    surplus = [name for name in _OF_TRAINING if name in given(options)]
+    if surplus:
+        flag = {"audit_folds": "folds"}.get(surplus[0], surplus[0]).replace("_", "-")
+        raise UsageError(f"--{flag} is for models that are trained for the audit, and this one is trained already.")
+    return {"model": str(model) if isinstance(model, str | Path) else type(model).__name__}
+
+
+def audit(
+    model: Any,
+    asked: Asked,
+    options: AuditOptions,
+    directory: RunDirectory | None,
+    reporter: Reporter,
+    *,
+    device: str,
+    num_threads: int,
+) -> Audited:
+    """One model with every artefact.
+
+    Raises:
+        DataError: As of the data; or the model does not know a class.
+        UsageError: An attribute is named that the data do not have.
+    """
+    subject = subject_of(model, device=device, allow_code=options.allow_code, class_names=_class_names(model, options))
+    dataset = open_data(options, reporter, default_split=False)
+    checks = list[CheckRecord](check_rows(dataset, strict=options.strict, reporter=reporter))
+    test, note = _test_rows(model, subject, dataset)
+    positive = positive_class(dataset, options.positive)
+    is_positive = np.array(dataset.class_names)[dataset.targets] == positive
+    found = Audited(dataset, test, positive, is_positive, "trained", checks=checks, notes=[note])
+    others = len(dataset.class_names) - 1
+    found.notes += [f"{positive} is told from all {others} other classes together."] if others > 1 else []
+    images = dataset.take(test)
+    rows = AuditRows(images, positive, is_positive[test], (), np.arange(len(images)))
+    shown: list[Confounded] = []
+    for edit in asked.edits:
+        _one(subject, images, edit, options, found, shown, reporter)
+    found.fingerprint = subject.name if subject.model is None else subject.model.facts.weights_fingerprint
+    found.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
+    found.pictures = lambda: pictures(shown, rows)
+    return found
+
+
+def _one(
+    subject: Subject,
+    images: Dataset,
+    edit: ImageEdit,
+    options: AuditOptions,
+    found: Audited,
+    shown: list[Confounded],
+    reporter: Reporter,
+) -> None:
+    """One artefact: an entry, whatever comes of it."""
+    name = spell(edit)
+    try:
+        result = audit_trained(
+            subject,
+            images,
+            edit,
+            positive=found.positive,
+            strength=options.strength,
+            seed=options.seed,
+            reporter=reporter,
+        )
+    except DataError as error:
+        found.confounders.append(edit_record(name, edit, None))
+        found.entries.append(impossible_entry(subject.name, name, str(error), mode="trained"))
+        reporter.warn(f"{name} cannot be put into these images: {error}")
+        return
+    shown.append(_confounded(images, edit, result.edit, options))
+    too_small = None if subject.model is None else _too_small(subject.model, shown[-1])
+    concluded = conclude_trained(result, too_small=too_small, strength=options.strength)
+    found.confounders.append(confounder_record(shown[-1]))
+    found.entries.append(trained_entry(subject.name, name, result, concluded))
+
+
+def _confounded(images: Dataset, edit: ImageEdit, facts: EditFacts, options: AuditOptions) -> Confounded:
+    editing = Editing([edit], strength=options.strength, seed=options.seed)
+    return Confounded(spell(edit), edit, editing, images, images.edited(editing), facts)
+
+
+def _too_small(model: SavedModel, each: Confounded) -> str | None:
+    return each.too_small(model.classifier.preprocessing)
+
+
+def _class_names(model: object, options: AuditOptions) -> list[str] | None:
+    """Names that were given for a function, which knows none."""
+    names = options.class_names
+    return list(names) if callable(model) and isinstance(names, list | tuple) else None
+
+
+def _test_rows(model: object, subject: Subject, dataset: Dataset) -> tuple[np.ndarray, str]:
+    """Rows that the model has not learned from, as far as that can be known, and which they are in words.
+
+    Raises:
+        DataError: There are none.
+    """
+    facts = None if subject.model is None else subject.model.facts
+    if isinstance(model, str | Path) and facts is not None and facts.trained_on.fingerprint == dataset.fingerprint:
+        split = run_directory_of(Path(model)) / "split.json"
+        if not split.is_file():
+            raise DataError(
+                f"{split} is missing, so the test images of the run are not known. Give the whole run directory."
+            )
+        return np.sort(split_of_run(Path(model)).rows("test")), "Measured on the test part of the run."
+    if dataset.splits is not None and (dataset.splits == "test").any():
+        return np.flatnonzero(dataset.splits == "test"), "Measured on the test part of the data."
+    note = "Measured on all images: whether the model has learned from some of them is not known here."
+    return np.arange(len(dataset)), note

@@ -1,0 +1,73 @@
+"""What is asked of an audit, and what both kinds of audit give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from crossgraft.audit._image_edit import ImageEdit
+from crossgraft.audit.mitigation import Mitigation
+from crossgraft.data import Dataset
+from crossgraft.records import CheckRecord, ModelRecord, Reference, Thumbnail
+from crossgraft.records.audit import AuditEntry, AuditMode, ConfounderRecord, FileFactRow
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What the options name.
+
+    Attributes:
+        edits: Artefacts that are put into images.
+        attributes: Columns whose groups confound, as they were written.
+        absent: Edits of images that do not carry the artefact.
+        mitigations: What plain training is compared with.
+        shares: p_art, ascending from 0.
+    """
+
+    edits: Sequence[ImageEdit]
+    attributes: Sequence[str]
+    absent: Sequence[ImageEdit]
+    mitigations: Sequence[Mitigation]
+    shares: tuple[float, ...]
+
+
+@dataclass(eq=False)
+class Audited:
+    """What was found, before it becomes a record.
+
+    Attributes:
+        dataset: All rows.
+        test: Those that were measured on.
+        positive: Class in question.
+        is_positive: (n,) who is of it.
+        mode: How it was measured.
+        fingerprint: What names the models.
+        models: The models; empty for what can only be asked.
+        confounders: What was put into images.
+        entries: One per model, confounder and mitigation.
+        manifest: Which image carries what from which share on.
+        file_facts: How well facts of the file tell the class.
+        checks: Findings about the rows.
+        notes: What the report says beside the numbers.
+        references: Publications.
+        pictures: Makes the pictures of the report.
+    """
+
+    dataset: Dataset
+    test: np.ndarray
+    positive: str
+    is_positive: np.ndarray
+    mode: AuditMode
+    fingerprint: str = ""
+    models: list[ModelRecord] = field(default_factory=list[ModelRecord])
+    confounders: list[ConfounderRecord] = field(default_factory=list[ConfounderRecord])
+    entries: list[AuditEntry] = field(default_factory=list[AuditEntry])
+    manifest: pd.DataFrame = field(default_factory=pd.DataFrame)
+    file_facts: list[FileFactRow] = field(default_factory=list[FileFactRow])
+    checks: list[CheckRecord] = field(default_factory=list[CheckRecord])
+    notes: list[str] = field(default_factory=list[str])
+    references: list[Reference] = field(default_factory=list[Reference])
+    pictures: Callable[[], list[Thumbnail]] | None = None

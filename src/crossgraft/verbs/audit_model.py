@@ -1,0 +1,257 @@
+"""``audit_model``: do models lean on an artefact, or on who is in the picture?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from crossgraft.audit.edits import choose_edits
+from crossgraft.audit.gates import Gate, judge, read_gates
+from crossgraft.audit.mitigation import MITIGATIONS, Mitigation
+from crossgraft.audit.subjects import Subject
+from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
+from crossgraft.data.describe import describe_dataset, make_thumbnails
+from crossgraft.errors import UsageError
+from crossgraft.options import AuditOptions, configuration
+from crossgraft.records.audit import AuditRecord
+from crossgraft.result import Result
+from crossgraft.runs import RunDirectory
+from crossgraft.tune.choice import choose, spell
+from crossgraft.tune.looks import count_test_look
+from crossgraft.tune.result import FineTuningResult
+from crossgraft.tune.saving.saved_model import SavedModel
+from crossgraft.verbs import _audit_sweep, _audit_trained
+from crossgraft.verbs._audited import Asked, Audited
+from crossgraft.verbs._given_images import location_of
+from crossgraft.verbs._verb import Run, verb
+from crossgraft.verbs.publish import publish
+from crossgraft.words.audit_words import answer_in_words
+
+EXIT_GATE = 5
+"""What the command line ends with where a condition of ``--fail-on`` holds, or nothing could be assessed."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(Result[AuditRecord]):
+    """What models lean on: ``record`` holds every number."""
+
+    def summary(self) -> str:
+        """Which models rely on what."""
+        return answer_in_words(self.record)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per model, confounder and mitigation."""
+        return entries_frame(self.record)
+
+    @property
+    def exit_code(self) -> int:
+        """5 where a condition of ``fail_on`` holds, or could not be looked at anywhere."""
+        return EXIT_GATE if any(gate.state != "passed" for gate in self.record.gates) else 0
+
+
+@verb("audit", AuditOptions)
+def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
+    """Put an artefact into real images under control, and measure how far models rely on it.
+
+    A model that is trained already is asked about test images without the artefact and with it. Of pretrained models,
+    classifiers are trained where a share of the positives carries the artefact, and tested where it goes with the class
+    (i.i.d.) and where it goes against it (o.o.d.); the shortcut reliance index sums up the gap over all shares.
+
+    Args:
+        model: Run directory of ``crossgraft tune``, ``.onnx`` file, classifier or function, which is asked as it is; or names of
+            pretrained models as ``rank`` takes them, which are trained.
+        {options}
+
+    Returns:
+        One of six outcomes for each model and confounder, never silence; with ``out`` also ``report.html``, ``report.json``,
+        ``audit.csv``, ``curves.csv``, ``manifest.csv`` and ``run.json`` there. Its ``exit_code`` is 5 where a
+        condition of ``fail_on`` holds.
+
+    Raises:
+        DataError: Something is wrong with the images or labels, or a part has too few images of a class.
+        UsageError: An argument is wrong or contradicts another.
+        UnknownNameError: A name is not known; the message gives the nearest names.
+        MissingWeightsError: Weights are not on this machine.
+        RunDirectoryError: ``out`` is in use or holds another run.
+
+    Cost: of a trained model four passes over the test images per artefact. In quick mode one pass over all images and one over
+    those that may carry it, per model and artefact, then milliseconds per fold and share; in full mode one fine-tuning each.
+    """
+    reporter, began = run.reporter, time.perf_counter()
+    asked = _asked(options)
+    gates = read_gates(options.fail_on)
+    device, threads = resolve_device(options.device), options.workers or available_cores()
+    trained = _is_trained(model)
+    how = _audit_trained if trained else _audit_sweep
+    described = how.describe(model, options, reporter)
+    resolved = {**described, "confounders": [spell(edit) for edit in asked.edits], "shares": list(asked.shares)}
+    typed = {**configuration(options), **resolved, "data": location_of(options.data)}
+    with (
+        limit_threads(threads),
+        reuse_freed_memory(),
+        run.directory(location_of(options.data), typed=typed, resolved=resolved, out=options.out) as directory,
+    ):
+        if directory:
+            directory.describe_machine(reporter, threads=threads, device=device)
+        found = how.audit(model, asked, options, directory, reporter, device=device, num_threads=threads)
+        record = _record(found, asked, options, gates, seconds=time.perf_counter() - began)
+        if options.ledger:
+            measured = [found.fingerprint, *(f"{each.confounder} {each.mitigation}" for each in found.entries)]
+            looks = count_test_look(found.dataset, found.test, measured, None, command="audit", reporter=reporter)
+            record = record.model_copy(update={"looks": looks})
+        return _finish(Audit(record), found, directory, reporter, options)
+
+
+def _asked(options: AuditOptions) -> Asked:
+    """What the options name, looked up before any image is opened.
+
+    Raises:
+        UnknownNameError: With the nearest names.
+        UsageError: A number is out of its range.
+    """
+    attributes = _texts(options.attributes)
+    named = options.confounders if not isinstance(options.confounders, str) else _split(options.confounders)
+    edits = choose_edits(named or (() if attributes else ("tag",))) if named or not attributes else []
+    absent = [] if options.absent is None else choose_edits(options.absent)
+    mitigations = [_mitigation(each) for each in _texts(options.mitigate)]
+    if mitigations and options.mode == "full":
+        raise UsageError("--mitigate works on frozen features. Leave out --mode full.")
+    for name, value, most in (("strength", options.strength, np.inf), ("negatives", options.negatives, 1.0)):
+        if not (np.isfinite(value) and 0 <= value <= most):
+            raise UsageError(f"--{name} must be at least 0{'' if most > 1 else ' and at most 1'}, got {value!r}.")
+    return Asked(edits, attributes, absent, mitigations, _shares(options.shares))
+
+
+def _shares(given: str | Sequence[float]) -> tuple[float, ...]:
+    texts = given.split(",") if isinstance(given, str) else list(given)
+    try:
+        shares = tuple(float(each) for each in texts)
+    except ValueError:
+        raise UsageError(f"--shares are numbers with commas, for example 0,0.5,1; got {given!r}.") from None
+    if len(shares) < 3 or shares[0] != 0 or list(shares) != sorted(set(shares)) or shares[-1] > 1:
+        raise UsageError(
+            f"--shares must ascend from 0 to at most 1, at least three; got {', '.join(map(str, shares))}."
+        )
+    return shares
+
+
+def _texts(given: str | Sequence[Any]) -> list[Any]:
+    return _split(given) if isinstance(given, str) else [part for each in given for part in _texts_of(each)]
+
+
+def _texts_of(each: Any) -> list[Any]:
+    return _split(each) if isinstance(each, str) else [each]
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _mitigation(each: Any) -> Mitigation:
+    return each if isinstance(each, Mitigation) else choose(MITIGATIONS, each)
+
+
+def _is_trained(model: object) -> bool:
+    """Whether it gives answers already."""
+    if isinstance(model, str | Path):
+        path = Path(model)
+        return path.suffix == ".onnx" or (path / "run.json").is_file() or (path / "model.json").is_file()
+    return (
+        isinstance(model, Subject | SavedModel | FineTuningResult) or callable(model) or hasattr(model, "predict_proba")
+    )
+
+
+def _record(
+    found: Audited, asked: Asked, options: AuditOptions, gates: Sequence[Gate], *, seconds: float
+) -> AuditRecord:
+    return AuditRecord(
+        dataset=describe_dataset(found.dataset, show_names=options.show_names),
+        positive=found.positive,
+        mode=found.mode,
+        models=found.models,
+        confounders=found.confounders,
+        entries=found.entries,
+        shares=list(asked.shares) if found.mode != "trained" else [],
+        num_folds=options.audit_folds if found.mode != "trained" else 1,
+        num_test=len(found.test),
+        num_positive_test=int(found.is_positive[found.test].sum()),
+        test_mode=options.test_mode,
+        unit=options.unit,
+        negatives=options.negatives,
+        strength=options.strength,
+        seed=options.seed,
+        file_facts=found.file_facts,
+        gates=judge(gates, found.entries),
+        checks=found.checks,
+        notes=found.notes,
+        references=found.references,
+        seconds=seconds,
+    )
+
+
+def entries_frame(record: AuditRecord) -> pd.DataFrame:
+    """One row per model, confounder and mitigation."""
+    rows: list[dict[str, object]] = []
+    for entry in record.entries:
+        row: dict[str, object] = {
+            "model": entry.model,
+            "confounder": entry.confounder,
+            "mitigation": entry.mitigation,
+            "outcome": entry.outcome,
+            "reason": entry.reason,
+        }
+        for metric in entry.metrics:
+            row |= {metric.name: metric.value, f"{metric.name} low": metric.low, f"{metric.name} high": metric.high}
+        detected = None if entry.detectability is None else entry.detectability.value
+        rows.append({**row, "detectability": detected, "input_rms": entry.input_rms})
+    return pd.DataFrame(rows)
+
+
+def curves_frame(record: AuditRecord) -> pd.DataFrame:
+    """One row per model, confounder, mitigation and share."""
+    return pd.DataFrame(
+        [
+            {
+                "model": entry.model,
+                "confounder": entry.confounder,
+                "mitigation": entry.mitigation,
+                "share": point.share,
+                "realised": point.realised,
+                **{
+                    name: value
+                    for metric in point.metrics
+                    for name, value in (
+                        (metric.name, metric.value),
+                        (f"{metric.name} low", metric.low),
+                        (f"{metric.name} high", metric.high),
+                    )
+                },
+            }
+            for entry in record.entries
+            for point in entry.points
+            if point.metrics
+        ]
+    )
+
+
+def _finish(result: Audit, found: Audited, run: RunDirectory | None, reporter: Any, options: AuditOptions) -> Audit:
+    if run is None:
+        return result
+    run.describe_data(found.dataset.fingerprint)
+    run.update(weights_fingerprints={model.name: model.weights_fingerprint for model in result.record.models})
+    tables = {"audit.csv": result.to_frame(), "curves.csv": curves_frame(result.record), "manifest.csv": found.manifest}
+    page = publish(
+        run,
+        result.record,
+        reporter,
+        tables={name: table for name, table in tables.items() if len(table)},
+        split=found.dataset.split,
+        thumbnails=None if options.no_images else found.pictures or (lambda: make_thumbnails(found.dataset)),
+    )
+    return replace(result, out=run.path, report=page)

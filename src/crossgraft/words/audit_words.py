@@ -1,0 +1,53 @@
+"""What an audit found, in words."""
+
+from __future__ import annotations
+
+from crossgraft.records import AuditEntry, AuditOutcome, AuditRecord
+from crossgraft.words.formatting import NumberFormat, counted, joined
+
+NUMBERS = NumberFormat(decimals=3)
+OUTCOMES: dict[AuditOutcome, str] = {
+    "relies": "relies on it",
+    "passes": "passes",
+    "undecided": "undecided",
+    "undetectable": "not assessable: not seen by the network",
+    "untrained": "not assessable: the model learned nothing",
+    "impossible": "not measured",
+}
+"""Each outcome in a table."""
+_SAID: dict[AuditOutcome, tuple[str, str]] = {
+    "relies": ("relies on", "rely on"),
+    "passes": ("passes with", "pass with"),
+    "undecided": ("is undecided with", "are undecided with"),
+    "undetectable": (
+        "cannot be assessed (not seen by the network) with",
+        "cannot be assessed (not seen by the network) with",
+    ),
+    "untrained": ("cannot be assessed (learned nothing) with", "cannot be assessed (learned nothing) with"),
+    "impossible": ("could not be measured with", "could not be measured with"),
+}
+
+
+def answer_in_words(record: AuditRecord) -> str:
+    """Which models rely on what, the worst news first."""
+    plain = [entry for entry in record.entries if entry.mitigation == "erm"]
+    said: list[str] = []
+    for outcome in OUTCOMES:
+        of_it = [entry for entry in plain if entry.outcome == outcome]
+        for confounder in dict.fromkeys(entry.confounder for entry in of_it):
+            models = [entry.model for entry in of_it if entry.confounder == confounder]
+            said.append(f"{_models(models)} {_SAID[outcome][len(models) > 1]} {confounder}")
+    gates = [gate for gate in record.gates if gate.state != "passed"]
+    failed = f" {counted(len(gates), 'condition')} of --fail-on not met." if gates else ""
+    return ("; ".join(said)[:1].upper() + "; ".join(said)[1:] if said else "Nothing was asked") + "." + failed
+
+
+def headline(entry: AuditEntry) -> tuple[str, str]:
+    """Name and key of the number that an entry is about."""
+    if entry.mode == "trained":
+        return "AUC drop", "auc_drop"
+    return "SRI", "shortcut_reliance_index"
+
+
+def _models(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else joined(names)
