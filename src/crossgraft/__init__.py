@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from crossgraft.report import write_report as write_report
     from crossgraft.tune import FineTunedClassifier as FineTunedClassifier
     from crossgraft.tune import FineTuningComparison as FineTuningComparison
+    from crossgraft.verbs.audit_model import audit_model as audit_model
     from crossgraft.verbs.check_data import check_data as check_data
     from crossgraft.verbs.compare_fine_tunings import compare_fine_tunings as compare_fine_tunings
     from crossgraft.verbs.distil import distil as distil
@@ -36,6 +37,7 @@ _HOME = {
     "check_data": "crossgraft.verbs.check_data",
     "compare_fine_tunings": "crossgraft.verbs.compare_fine_tunings",
     "distil": "crossgraft.verbs.distil",
+    "audit_model": "crossgraft.verbs.audit_model",
     "edit_data": "crossgraft.verbs.edit_data",
     "evaluate_published": "crossgraft.verbs.evaluate_published",
     "export_model": "crossgraft.verbs.export_model",
@@ -58,6 +60,7 @@ __all__ = [
     "check_data",
     "compare_fine_tunings",
     "distil",
+    "audit_model",
     "edit_data",
     "evaluate_published",
     "export_model",

@@ -6,17 +6,33 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crossgraft.audit.attributes import REMARK
 from crossgraft.audit.confounded import Confounded
 from crossgraft.audit.detectability import Detectability
 from crossgraft.audit.edits import EditFacts
+from crossgraft.audit.file_facts import FactRow
 from crossgraft.audit.group_metrics import GroupMetrics
 from crossgraft.audit.outcomes import Concluded
 from crossgraft.audit.summary import Reliance, SharePoint
 from crossgraft.audit.trained import TrainedAudit
 from crossgraft.metrics import MetricValue
-from crossgraft.records.audit import AuditCell, AuditEntry, AuditMetric, AuditMode, AuditPoint, ConfounderRecord
+from crossgraft.records.audit import (
+    AuditCell,
+    AuditEntry,
+    AuditMetric,
+    AuditMode,
+    AuditPoint,
+    ConfounderRecord,
+    FileFactRow,
+)
 from crossgraft.statistics import MeanInterval
+from crossgraft.words.formatting import counted
 
+_BOUNDED = frozenset(
+    {"clean_auc", "iid_auc", "ood_auc", "iid", "ood", "clean", "aligned", "worst_group_accuracy"}
+    | {"worst_group_accuracy_by_val"}
+)
+"""Student's t knows nothing of 0 and 1."""
 _GAPS = ("true_positive_gap", "false_positive_gap", "positive_gap")
 
 
@@ -90,6 +106,7 @@ def trained_entry(model: str, confounder: str, found: TrainedAudit, concluded: C
         reason=concluded.reason,
         metrics=[
             _over_patients("auc_drop", found.drop),
+            _over_patients("reverse_drop", found.reverse_drop),
             _over_patients("clean_auc", found.clean),
             _over_patients("aligned_auc", found.aligned),
             _over_patients("ood_auc", found.ood),
@@ -102,6 +119,23 @@ def trained_entry(model: str, confounder: str, found: TrainedAudit, concluded: C
         points=[AuditPoint(share=1.0, realised=1.0, metrics=[], cells=_cells([found.groups]))],
         detectability=None if found.detectability is None else _over_patients("detectability", found.detectability.auc),
         input_rms=found.input_rms,
+    )
+
+
+def attribute_record(name: str, in_words: str, num_missing: int) -> ConfounderRecord:
+    """An attribute of the images, which cannot be put into them."""
+    missing = f" Of {counted(num_missing, 'image')} it is not known; they are left out." if num_missing else ""
+    said = f"{in_words}.{missing} {REMARK}"
+    return ConfounderRecord(confounder=name, title=in_words, leaf=None, scope="attribute", said=said)
+
+
+def fact_record(row: FactRow) -> FileFactRow:
+    """How well a fact of the file tells the class."""
+    return FileFactRow(
+        fact=row.fact,
+        num_images=row.num_images,
+        balanced_accuracy=_over_patients("balanced_accuracy", row.balanced_accuracy),
+        auc=_over_patients("auc", row.auc),
     )
 
 
@@ -143,8 +177,8 @@ def _over_folds(name: str, found: MeanInterval, patients: MetricValue | None = N
     return AuditMetric(
         name=name,
         value=found.mean,
-        low=found.low,
-        high=found.high,
+        low=found.low if found.low is None or name not in _BOUNDED else max(found.low, 0.0),
+        high=found.high if found.high is None or name not in _BOUNDED else min(found.high, 1.0),
         patients_low=None if patients is None else patients.low,
         patients_high=None if patients is None else patients.high,
     )

@@ -19,7 +19,7 @@ from crossgraft.metrics import MetricValue, auc, balanced_accuracy
 
 NUM_FOLDS = 5
 RIPPLE = 4 / 255
-"""Of the range of an image, by which a border may vary: compression leaves ripples in black."""
+"""Part of the range of an image by which a border may vary: compression leaves ripples in black."""
 _DEPTH = 2  # up to three cuts: large and small images may be of one class, those between of the other
 _LEAST_IN_LEAF = 5
 _EXTENSIONS = ("", ".jpg", ".jpeg", ".JPG", ".JPEG")  # tables may leave them out
@@ -90,7 +90,7 @@ def border_share(pixels: Shaped[np.ndarray, "height width channels"]) -> float:
     Args:
         pixels: (height, width, channels) samples of any range.
     """
-    planes = np.ascontiguousarray(pixels.transpose(2, 0, 1))  # as they lie, minima take 30 times as long
+    planes = np.ascontiguousarray(pixels.transpose(2, 0, 1))  # as they lie, minima take 20 times as long
     allowed = RIPPLE * float(np.ptp(planes))
     top, bottom = _borders(planes.min(axis=2), planes.max(axis=2), allowed)
     if top + bottom >= planes.shape[1]:

@@ -23,6 +23,7 @@ METRICS = {
     "early_gap": "gap at the smallest share above 0",
     "flip_share": "share at which the o.o.d. AUC crosses chance",
     "auc_drop": "clean minus o.o.d. AUC of a trained model",
+    "reverse_drop": "clean minus aligned AUC of a trained model: above 0 the artefact speaks for the negative class",
     "clean_auc": "AUC without the artefact",
     "iid_auc": "AUC on images like those of training, at the largest share",
     "ood_auc": "AUC where the artefact goes against the class, at the largest share",

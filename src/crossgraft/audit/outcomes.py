@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from crossgraft.audit.detectability import LEAST_DETECTABILITY, Detectability
 from crossgraft.audit.summary import Reliance
-from crossgraft.audit.trained import LARGEST_DROP, LEAST_AUC, TrainedAudit
+from crossgraft.audit.trained import LARGEST_DROP, LEAST_AUC, TrainedAudit, speaks_for_negatives
 from crossgraft.records import AuditOutcome
 
-LARGEST_RELIANCE = 0.1
+LARGEST_RELIANCE = 0.05
 """A model passes where both intervals of its SRI lie below this; one that sees nothing but the artefact has 0.725."""
 
 
@@ -29,7 +29,7 @@ def conclude(
     Args:
         reliance: What the models do.
         reach: Whether a probe sees the artefact in the features; None where it is no drawn artefact.
-        too_small: Why the artefact cannot be seen at the input of the network, if so.
+        too_small: Reason that the artefact cannot be seen at the input of the network; None where it can.
         strength: Multiple of what the edit changes; with 0 there is nothing to detect.
     """
     if reliance.clean.mean < LEAST_AUC:
@@ -46,12 +46,14 @@ def conclude(
     ends = _ends(reliance)
     if not ends:
         return Concluded("undecided", "There are too few folds and patients for an interval.")
+    if all(high < LARGEST_RELIANCE for _, high in ends):
+        small = " It is above 0, but small." if all(low > 0 for low, _ in ends) else ""
+        return Concluded("passes", f"The intervals of the shortcut reliance index lie below {LARGEST_RELIANCE}.{small}")
     if all(low > 0 for low, _ in ends):
         return Concluded("relies", "The intervals of the shortcut reliance index lie above 0.")
-    if all(high < LARGEST_RELIANCE for _, high in ends):
-        return Concluded("passes", f"The intervals of the shortcut reliance index lie below {LARGEST_RELIANCE}.")
     return Concluded(
-        "undecided", f"The intervals reach from 0 or less to {LARGEST_RELIANCE} or more: more images are needed."
+        "undecided",
+        f"The intervals of the SRI reach from 0 or less to {LARGEST_RELIANCE} or more: more images are needed.",
     )
 
 
@@ -67,7 +69,7 @@ def conclude_trained(found: TrainedAudit, *, too_small: str | None = None, stren
 
     Args:
         found: What the model says without the artefact and with it.
-        too_small: Why the artefact cannot be seen at the input of the network, if so.
+        too_small: Reason that the artefact cannot be seen at the input of the network; None where it can.
         strength: Multiple of what the edit changes.
     """
     if found.outcome != "untrained" and strength and too_small is not None:
@@ -80,4 +82,8 @@ def conclude_trained(found: TrainedAudit, *, too_small: str | None = None, stren
         "passes": f"What the AUC loses where the artefact goes against the class is below {LARGEST_DROP}, all of its interval.",
         "undecided": f"The interval of what the AUC loses is neither above 0 nor below {LARGEST_DROP}: more images are needed.",
     }
+    if found.outcome == "relies" and speaks_for_negatives(found.reverse_drop):
+        return Concluded(
+            "relies", f"Positives that carry it are taken for negatives: the AUC falls to {found.aligned.value:.2f}."
+        )
     return Concluded(found.outcome, reasons[found.outcome])

@@ -9,17 +9,21 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
+from crossgraft.audit.attribute_sweep import sweep_attribute
+from crossgraft.audit.attributes import BinaryAttribute
 from crossgraft.audit.confounded import Confounded
-from crossgraft.audit.describe import impossible_entry
+from crossgraft.audit.describe import impossible_entry, sweep_entry
 from crossgraft.audit.detectability import detectability
 from crossgraft.audit.edits import Editing
 from crossgraft.audit.fold_scores import FoldScores
 from crossgraft.audit.mitigated import sweep_mitigated
 from crossgraft.audit.mitigation import EmpiricalRisk, Mitigation, SourceEditing, suited
+from crossgraft.audit.outcomes import conclude
 from crossgraft.audit.probing import sweep_features
+from crossgraft.audit.summary import reliance_of
 from crossgraft.audit.sweep import Sweep
 from crossgraft.data import Dataset
-from crossgraft.errors import UsageError
+from crossgraft.errors import DataError, UsageError
 from crossgraft.features import extract_features
 from crossgraft.models import Backbone
 from crossgraft.records import AuditEntry, AuditMetric
@@ -66,7 +70,9 @@ class QuickSweep:
             features.clean[needed], features.edited[needed], None if groups is None else groups[needed]
         )
         models = len(sweep.rows.folds) * len(sweep.shares) * (1 + len(sweep.mitigations))
-        with sweep.reporter.stage(f"Auditing {self.model} with {confounded.name}", total=models) as stage:
+        with sweep.reporter.stage(
+            f"Auditing {self.model} with {confounded.name}", total=models, unit="models"
+        ) as stage:
             plain = sweep_features(
                 features.clean,
                 features.edited,
@@ -83,6 +89,32 @@ class QuickSweep:
                 self.mitigated(confounded, mitigation, plain, features, stage.advance)
                 for mitigation in sweep.mitigations
             ]
+
+    def attribute_entries(self, name: str, attribute: BinaryAttribute) -> list[AuditEntry]:
+        """Plain training, then every mitigation, with an attribute as what confounds."""
+        return [self._attribute(name, attribute, each) for each in (EmpiricalRisk(), *self.sweep.mitigations)]
+
+    def _attribute(self, name: str, attribute: BinaryAttribute, mitigation: Mitigation) -> AuditEntry:
+        sweep, options, title = self.sweep, self.sweep.options, spell(mitigation)
+        models = len(sweep.rows.folds) * len(sweep.shares)
+        try:
+            if not suited([mitigation], "attribute") or mitigation.applies_to_images:
+                raise UsageError(f"{title} is not for an attribute.")
+            with sweep.reporter.stage(f"Auditing {self.model} with {name}", total=models, unit="models") as stage:
+                swept = sweep_attribute(
+                    self._extract(sweep.rows.dataset),
+                    sweep.rows,
+                    attribute,
+                    sweep.shares,
+                    mitigation,
+                    seed=options.seed,
+                    told=stage.advance,
+                )
+        except (DataError, UsageError) as error:
+            refused = impossible_entry(self.model, name, str(error), mode="quick")
+            return refused.model_copy(update={"mitigation": title})
+        reliance = reliance_of(swept.scores, swept.tested, seed=options.seed)
+        return sweep_entry(self.model, name, reliance, conclude(reliance, None), mode="quick", mitigation=title)
 
     def features(self, confounded: Confounded, before: Editing | None = None) -> BothFeatures:
         """Features of all images; ``before`` takes cues away from each of them first."""

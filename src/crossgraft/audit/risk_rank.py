@@ -13,7 +13,7 @@ from crossgraft.errors import DataError
 from crossgraft.statistics import permutation_p_value, spearman
 
 LEAST_MODELS = 5
-"""Of fewer models a rank correlation says nothing."""
+"""A rank correlation of fewer models says nothing."""
 
 
 class RiskRank(NamedTuple):

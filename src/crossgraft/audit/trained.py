@@ -35,7 +35,8 @@ class TrainedAudit:
     """One artefact and one trained model.
 
     Attributes:
-        outcome: Verdict, one of five. ``relies``: the interval of the drop lies above 0. ``passes``: all of it lies below
+        outcome: Verdict, one of five. ``relies``: the interval of the drop lies above 0, or that of
+            ``reverse_drop`` with a value above ``LARGEST_DROP``. ``passes``: all of it lies below
             ``LARGEST_DROP``, and 3 / n does where no order changed, with n patients of the smaller class. ``undecided``: neither,
             for want of images. ``undetectable``: the edit does not reach the network, so that nothing can be said. ``untrained``:
             nor where the clean AUC is below ``LEAST_AUC``.
@@ -44,6 +45,7 @@ class TrainedAudit:
         ood: AUC where every negative carries it, and no positive.
         both: AUC where everybody carries it.
         drop: Clean minus o.o.d., of the same images.
+        reverse_drop: Clean minus aligned: above 0 the artefact speaks for the negative class.
         flip_effect_positives: Mean change of the logit of positives that get it.
         flip_effect_negatives: The same of negatives: above 0 the artefact speaks for the positive class.
         groups: Accuracy of the four cells and gaps; each image is there without and with it.
@@ -59,6 +61,7 @@ class TrainedAudit:
     ood: MetricValue
     both: MetricValue
     drop: MetricValue
+    reverse_drop: MetricValue
     flip_effect_positives: float
     flip_effect_negatives: float
     groups: GroupMetrics
@@ -106,16 +109,21 @@ def audit_trained(
     labels, patients = is_positive.astype(np.int64), images.groups
     ood = np.where(is_positive, before, after)
     scores = ExactTestScores(before[is_positive], after[is_positive], before[~is_positive], after[~is_positive])
+    with_class = np.where(is_positive, after, before)
     drop = auc_difference(before, ood, labels, patients)
+    reverse = auc_difference(before, with_class, labels, patients)
     clean = auc(before, labels, patients)
     reach = None if subject.model is None else _reach(subject.model, images, edited)
     return TrainedAudit(
-        outcome=_outcome(clean, drop, None if reach is None else reach[1], _fewest(labels, patients), strength),
+        outcome=_outcome(
+            clean, drop, reverse, None if reach is None else reach[1], _fewest(labels, patients), strength
+        ),
         clean=clean,
-        aligned=auc(np.where(is_positive, after, before), labels, patients),
+        aligned=auc(with_class, labels, patients),
         ood=auc(ood, labels, patients),
         both=auc(after, labels, patients),
         drop=drop,
+        reverse_drop=reverse,
         flip_effect_positives=flip_effect(scores.positives, scores.positives_edited),
         flip_effect_negatives=flip_effect(scores.negatives, scores.negatives_edited),
         groups=group_metrics(
@@ -179,8 +187,18 @@ def _fewest(labels: np.ndarray, patients: np.ndarray | None) -> int:
     return min(len(np.unique(units[labels == each])) for each in (0, 1))
 
 
+def speaks_for_negatives(reverse: MetricValue) -> bool:
+    """Whether the artefact is a cue of the negative class: positives that carry it are taken for negatives."""
+    return reverse.low is not None and reverse.low > 0 and reverse.value > LARGEST_DROP
+
+
 def _outcome(
-    clean: MetricValue, drop: MetricValue, reach: Detectability | None, fewest: int, strength: float
+    clean: MetricValue,
+    drop: MetricValue,
+    reverse: MetricValue,
+    reach: Detectability | None,
+    fewest: int,
+    strength: float,
 ) -> Outcome:
     if clean.value < LEAST_AUC:
         return "untrained"
@@ -188,7 +206,7 @@ def _outcome(
         return "undetectable"
     if drop.low is None or drop.high is None:
         return "undecided"
-    if drop.low > 0:
+    if drop.low > 0 or speaks_for_negatives(reverse):
         return "relies"
     # no image of a class changed places: by the rule of three up to 3 / n of all such images may
     high = drop.high if drop.high > drop.low else drop.high + 3 / fewest

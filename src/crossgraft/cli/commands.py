@@ -10,6 +10,7 @@ from crossgraft.cli.command import Command, Input, Shell
 from crossgraft.cli.listing import Listed
 from crossgraft.cli.output import show
 from crossgraft.options import (
+    AuditOptions,
     CheckOptions,
     CompareOptions,
     Debug,
@@ -136,6 +137,22 @@ _ALL = (
         verb="crossgraft.verbs.interpolate:interpolate",
         notes="Quality and similarity to the pretrained features of networks whose weights are mixed (WiSE-FT): a free way to "
         "keep more of what the model knew. Rows are those of the run; val picks the mixture.",
+    ),
+    Command(
+        "audit",
+        "Does a model lean on a shortcut? Put an artefact into real images, and see what it does to the AUC.",
+        example="audit mobilenetv2_100 --data digits --confounder tag",
+        inputs=(
+            Input(
+                "model",
+                "Run directory of crossgraft tune or .onnx file, asked as it is; or models as of rank, which are trained.",
+            ),
+        ),
+        options=(AuditOptions, Terminal),
+        verb="crossgraft.verbs.audit_model:audit_model",
+        notes="A trained model is asked about test images without the artefact and with it. Pretrained models are trained where "
+        "a share of the positives carries it, and tested where it goes with the class and where it goes against it. Exit code 5: "
+        "a condition of --fail-on holds, or nothing could be assessed.",
     ),
     Command(
         "edit",

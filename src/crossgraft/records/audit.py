@@ -101,9 +101,9 @@ class FileFactRow(Record):
     """How well a fact of the file alone tells the class."""
 
     fact: str
-    num_values: Count
-    accuracy: float = Field(description="Balanced, cross-validated; 0.5 is chance.")
-    auc: AuditMetric | None = None
+    num_images: Count = Field(description="Images of which it is known.")
+    balanced_accuracy: AuditMetric = Field(description="Cross-validated; 0.5 is chance.")
+    auc: AuditMetric
 
 
 class AuditRecord(Record):

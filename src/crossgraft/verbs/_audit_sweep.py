@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from crossgraft.audit.attributes import BinaryAttribute, binary_attribute
 from crossgraft.audit.confounded import Confounded, confound
-from crossgraft.audit.describe import confounder_record, edit_record, impossible_entry
+from crossgraft.audit.describe import (
+    attribute_record,
+    confounder_record,
+    edit_record,
+    fact_record,
+    impossible_entry,
+)
+from crossgraft.audit.file_facts import fact_attributes, how_telling
 from crossgraft.audit.full_sweep import FullSweep
 from crossgraft.audit.quick_sweep import QuickSweep
 from crossgraft.audit.rows import AuditRows, divide_rows
@@ -18,18 +27,20 @@ from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.describe import thumbnails_of_rows
 from crossgraft.data.opening import open_divided
-from crossgraft.errors import DataError
+from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, load_as_asked, read_zoo
 from crossgraft.options import AuditOptions, from_mapping, options_of
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
 from crossgraft.rank.describe import describe_model
-from crossgraft.records import CheckRecord, Reference, Thumbnail
+from crossgraft.records import CheckRecord, FileFactRow, Reference, Thumbnail
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.choice import spell
 from crossgraft.verbs._audited import Asked, Audited
 from crossgraft.verbs.publish import publish
 
+_SAY_NOTHING = ("unknown",)
+"""Texts of a column that say nothing."""
 _SHOWN = 3
 """Images of each artefact on the page, without it and with it."""
 
@@ -64,6 +75,9 @@ def audit(
     found.notes += _notes(rows, asked.shares)
     found.manifest = _manifest(rows, asked.shares, options)
     confounded = _confounded(rows, asked, options, found, specs, reporter)
+    attributes = {each: find_attribute(dataset, each, options) for each in asked.attributes}
+    found.confounders += [attribute_record(name, each.in_words, each.num_missing) for name, each in attributes.items()]
+    found.file_facts += file_facts(dataset, rows.positive, options)
     sweep = Sweep(rows, asked.shares, asked.mitigations, options, num_threads, reporter)
     for spec in specs:
         backbone = load_as_asked(spec, options, device=device)
@@ -71,6 +85,8 @@ def audit(
         if options.mode == "quick":
             of_model = QuickSweep(sweep, spec.name, backbone)
             found.entries += [entry for each in confounded for entry in of_model.entries(each)]
+            for name, attribute in attributes.items():
+                found.entries += of_model.attribute_entries(name, attribute)
         else:
             found.entries += FullSweep(sweep, spec, backbone, directory, publish).entries(confounded)
     found.fingerprint = " ".join(each.weights_fingerprint for each in found.models)
@@ -90,6 +106,34 @@ def open_data(options: AuditOptions, reporter: Reporter, *, default_split: bool 
 def _specs(model: Any, options: AuditOptions, reporter: Reporter) -> list[ModelSpec]:
     several = [model] if isinstance(model, ModelSpec) else model
     return read_zoo(several, weights_dir=options.weights_dir, allow_code=options.allow_code, reporter=reporter)
+
+
+def find_attribute(dataset: Dataset, text: str, options: AuditOptions) -> BinaryAttribute:
+    """``sex:F``: a column, or a fact of the file, and perhaps what counts as present.
+
+    Raises:
+        UnknownNameError: There is no such column or fact.
+        UsageError: Networks are to be trained, or the value has no meaning.
+        DataError: It is the same for all images.
+    """
+    if options.mode == "full":
+        raise UsageError("--attribute chooses images for classifiers on frozen features. Leave out --mode full.")
+    name, _, present = text.partition(":")
+    columns = {**fact_attributes(dataset, root=_root(options)), **dataset.attributes}
+    if name not in columns:
+        raise UnknownNameError("column or fact of the file", name, columns)
+    return binary_attribute(columns[name], present or None, name=name, missing=_SAY_NOTHING)
+
+
+def file_facts(dataset: Dataset, positive: str, options: AuditOptions) -> list[FileFactRow]:
+    """How well facts of the file alone tell the class."""
+    return [fact_record(row) for row in how_telling(dataset, positive=positive, root=_root(options), seed=options.seed)]
+
+
+def _root(options: AuditOptions) -> Path | None:
+    """The folder of the images, for what only a file knows."""
+    folder = options.image_root if options.image_root is not None else options.data
+    return Path(folder) if isinstance(folder, str | Path) and Path(folder).is_dir() else None
 
 
 def _notes(rows: AuditRows, shares: Sequence[float]) -> list[str]:
@@ -157,7 +201,9 @@ def pictures(confounded: Sequence[Confounded], rows: AuditRows) -> list[Thumbnai
     shown = [row for row in rows.test.tolist() if rows.is_positive[row]][:_SHOWN]
     return [
         thumbnail.model_copy(update={"class_name": what, "row": None})
-        for each in confounded
-        for what, images in (("without", each.clean), (f"with {each.name}", each.edited))
+        for what, images in (
+            *((("without", confounded[0].clean),) if confounded else ()),
+            *((f"with {each.name}", each.edited) for each in confounded),
+        )
         for thumbnail in thumbnails_of_rows(images, [row + 1 for row in shown])
     ]

@@ -24,7 +24,7 @@ from crossgraft.records import CheckRecord, Reference
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.choice import spell
 from crossgraft.tune.saving.saved_model import SavedModel
-from crossgraft.verbs._audit_sweep import open_data, pictures
+from crossgraft.verbs._audit_sweep import file_facts, open_data, pictures
 from crossgraft.verbs._audited import Asked, Audited
 from crossgraft.verbs._rows_of_run import run_directory_of, split_of_run
 
@@ -74,6 +74,8 @@ def audit(
         DataError: As of the data; or the model does not know a class.
         UsageError: An attribute is named that the data do not have.
     """
+    if asked.attributes:
+        raise UsageError("--attribute chooses images to train classifiers with, and this model is trained already.")
     subject = subject_of(model, device=device, allow_code=options.allow_code, class_names=_class_names(model, options))
     dataset = open_data(options, reporter, default_split=False)
     checks = list[CheckRecord](check_rows(dataset, strict=options.strict, reporter=reporter))
@@ -88,6 +90,7 @@ def audit(
     shown: list[Confounded] = []
     for edit in asked.edits:
         _one(subject, images, edit, options, found, shown, reporter)
+    found.file_facts += file_facts(images, positive, options)
     found.fingerprint = subject.name if subject.model is None else subject.model.facts.weights_fingerprint
     found.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
     found.pictures = lambda: pictures(shown, rows)

@@ -48,7 +48,7 @@ class Audited:
         models: The models; empty for what can only be asked.
         confounders: What was put into images.
         entries: One per model, confounder and mitigation.
-        manifest: Which image carries what from which share on.
+        manifest: One row per image and fold, with the share from which on it carries an artefact.
         file_facts: How well facts of the file tell the class.
         checks: Findings about the rows.
         notes: What the report says beside the numbers.

@@ -1,4 +1,4 @@
-"""``audit_model``: do models lean on an artefact, or on who is in the picture?"""
+"""``audit_model``: how far models lean on an artefact, or on who is in the picture."""
 
 from __future__ import annotations
 

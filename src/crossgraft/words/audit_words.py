@@ -34,12 +34,15 @@ def answer_in_words(record: AuditRecord) -> str:
     said: list[str] = []
     for outcome in OUTCOMES:
         of_it = [entry for entry in plain if entry.outcome == outcome]
-        for confounder in dict.fromkeys(entry.confounder for entry in of_it):
-            models = [entry.model for entry in of_it if entry.confounder == confounder]
-            said.append(f"{_models(models)} {_SAID[outcome][len(models) > 1]} {confounder}")
+        by_model: dict[str, list[str]] = {}
+        for entry in of_it:
+            by_model.setdefault(entry.model, []).append(entry.confounder)
+        for confounders in dict.fromkeys(map(tuple, by_model.values())):
+            models = [model for model, found in by_model.items() if tuple(found) == confounders]
+            said.append(f"{joined(models)} {_SAID[outcome][len(models) > 1]} {joined(confounders)}")
     gates = [gate for gate in record.gates if gate.state != "passed"]
     failed = f" {counted(len(gates), 'condition')} of --fail-on not met." if gates else ""
-    return ("; ".join(said)[:1].upper() + "; ".join(said)[1:] if said else "Nothing was asked") + "." + failed
+    return ("; ".join(said) if said else "Nothing was asked") + "." + failed
 
 
 def headline(entry: AuditEntry) -> tuple[str, str]:
@@ -47,7 +50,3 @@ def headline(entry: AuditEntry) -> tuple[str, str]:
     if entry.mode == "trained":
         return "AUC drop", "auc_drop"
     return "SRI", "shortcut_reliance_index"
-
-
-def _models(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else joined(names)

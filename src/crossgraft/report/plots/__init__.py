@@ -18,6 +18,8 @@ from crossgraft.report.plots.learning_curves import LearningCurve as LearningCur
 from crossgraft.report.plots.learning_curves import learning_curves_figure as learning_curves_figure
 from crossgraft.report.plots.ranking import ranking_figure as ranking_figure
 from crossgraft.report.plots.reliability import reliability_figure as reliability_figure
+from crossgraft.report.plots.reliance import RelianceCurve as RelianceCurve
+from crossgraft.report.plots.reliance import reliance_figure as reliance_figure
 from crossgraft.report.plots.roc import roc_figure as roc_figure
 from crossgraft.report.plots.scatter import Interval as Interval
 from crossgraft.report.plots.scatter import Point as Point
@@ -45,6 +47,8 @@ __all__ = [
     "intervals_figure",
     "learning_curves_figure",
     "reliability_figure",
+    "RelianceCurve",
+    "reliance_figure",
     "roc_figure",
     "class_balance_figure",
     "critical_difference_figure",

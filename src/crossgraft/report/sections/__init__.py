@@ -1,6 +1,7 @@
 """The kinds of reports of this package; each is put together beside its sections."""
 
 from crossgraft.report.kinds import KINDS as KINDS
+from crossgraft.report.sections.audit import AUDIT
 from crossgraft.report.sections.data_check import DATA_CHECK
 from crossgraft.report.sections.data_split import DATA_SPLIT
 from crossgraft.report.sections.demo import DEMO
@@ -28,6 +29,7 @@ _ALL = (
     EXPORT,
     FEWSHOT,
     DISTILLATION,
+    AUDIT,
     EDIT,
 )
 for _kind in _ALL:

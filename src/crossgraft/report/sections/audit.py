@@ -1,0 +1,294 @@
+"""The report of an audit: which model leans on what, and how that was found."""
+
+from __future__ import annotations
+
+from crossgraft.options import EditOptions
+from crossgraft.records import AuditEntry, AuditMetric, AuditPoint, AuditRecord
+from crossgraft.report.blocks import Block, Checks, Facts, Figure, Heading, Items, Section
+from crossgraft.report.kinds import Kind
+from crossgraft.report.plots import Interval, RelianceCurve, reliance_figure
+from crossgraft.report.sections._verdict import Following, caveats_of, in_one_line, verdict_blocks
+from crossgraft.report.sections.audit_caveats import AUDIT_CAVEATS
+from crossgraft.report.sections.data import data_facts, data_gallery
+from crossgraft.report.sections.provenance import provenance_section
+from crossgraft.report.sections.references import references_section
+from crossgraft.report.source import Source
+from crossgraft.report.tables import Cell, Column, Table, interval, number, table_of, whole, words
+from crossgraft.words.audit_words import NUMBERS, OUTCOMES, answer_in_words, headline
+from crossgraft.words.formatting import NumberFormat, counted, percent
+
+_LEVELS = NumberFormat(decimals=2)
+_DECIBELS = NumberFormat(decimals=1)
+_MOST_FIGURES = 12
+_CAPTION = (
+    "AUC on test images like those of training (i.i.d.) and where the artefact goes against the class (o.o.d.), mean over folds "
+    "with intervals of 95 %. Dotted: a model that sees nothing but the artefact."
+)
+
+
+def audit_heading(source: Source[AuditRecord]) -> Heading:
+    """Models, artefacts and images."""
+    record = source.record
+    names = list(dict.fromkeys(entry.model for entry in record.entries))
+    models = names[0] if len(names) == 1 else counted(len(names), "model")
+    facts = [
+        counted(len(record.confounders), "confounder"),
+        f"{record.positive} against the rest",
+        f"{record.num_test} test images ({record.num_positive_test} positive)",
+        *([] if record.mode == "trained" else [f"{record.mode} mode", counted(record.num_folds, "fold")]),
+    ]
+    return Heading(
+        title=f"Audit of {models} on {record.dataset.name}",
+        summary=" · ".join(facts),
+        advice=in_one_line(answer_in_words(record), caveats_of(source, AUDIT_CAVEATS)),
+    )
+
+
+def audit_verdict_section(source: Source[AuditRecord]) -> Section:
+    """Outcomes with their reasons, and the artefacts in the user's images."""
+    record = source.record
+    blocks: list[Block] = [
+        *verdict_blocks(answer_in_words(record), caveats_of(source, AUDIT_CAVEATS), after_audit(source)),
+        *_figures(source),
+        *data_gallery(source.thumbnails),
+    ]
+    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+
+
+def outcomes_section(source: Source[AuditRecord]) -> Section:
+    """One row per model, confounder and mitigation."""
+    record = source.record
+    title = headline(record.entries[0])[0] if record.entries else "SRI"
+    has_mitigation = any(entry.mitigation != "erm" for entry in record.entries)
+    table = Table(
+        caption="Outcomes",
+        columns=[
+            Column("Model"),
+            Column("Confounder"),
+            *([Column("Training")] if has_mitigation else []),
+            Column("Outcome"),
+            Column(title, numeric=True),
+            Column("95 % interval", numeric=True, csv_titles=("low", "high")),
+            Column("Over patients", numeric=True, csv_titles=("patients_low", "patients_high"), page_only=True),
+            Column("Clean AUC", numeric=True),
+            Column("O.o.d. AUC", numeric=True),
+            Column("Worst group", numeric=True, page_only=True),
+            Column("Detectability", numeric=True),
+        ],
+        rows=[_outcome_row(entry, has_mitigation=has_mitigation) for entry in record.entries],
+        file_name="outcomes",
+        notes=[_explained(record)],
+    )
+    reasons = [
+        f"{_named(entry)}: {entry.reason}" for entry in record.entries if entry.outcome not in ("relies", "passes")
+    ]
+    blocks: list[Block] = [table, *([Items(reasons)] if reasons else [])]
+    return Section(name="outcomes", title="Outcomes", part="evidence", blocks=blocks)
+
+
+def cells_section(source: Source[AuditRecord]) -> Section | None:
+    """Accuracy of the four groups, where something was measured."""
+    rows = [(entry, entry.points[-1]) for entry in source.record.entries if entry.points]
+    if not rows:
+        return None
+    table = Table(
+        caption="Accuracy by class and artefact",
+        columns=[
+            Column("Model"),
+            Column("Confounder"),
+            Column("Group"),
+            Column("Images", numeric=True),
+            Column("Accuracy", numeric=True),
+        ],
+        rows=[
+            [
+                words(entry.model),
+                words(_with_mitigation(entry)),
+                words(
+                    f"{'positive' if cell.positive else 'negative'}, {'with' if cell.artefact else 'without'} the artefact"
+                ),
+                whole(cell.num_images, f"{cell.num_images} (few)" if cell.is_small else None),
+                number(cell.accuracy, NUMBERS),
+            ]
+            for entry, point in rows
+            for cell in point.cells
+        ],
+        file_name="groups",
+        notes=["At a threshold of 0.5; of a sweep at the largest share, mean over folds."],
+    )
+    return Section(name="groups", title="Groups", part="evidence", blocks=[table])
+
+
+def confounders_section(source: Source[AuditRecord]) -> Section:
+    """What was put into images."""
+    record = source.record
+    table = table_of(
+        record.confounders,
+        [
+            (Column("Confounder"), lambda row: words(row.confounder)),
+            (Column("What it is"), lambda row: words(row.said)),
+            (Column("Place in MICCAT"), lambda row: words(row.leaf or "")),
+            (Column("rms", numeric=True), lambda row: number(row.rms, _LEVELS)),
+            (Column("Changed", numeric=True), lambda row: words(_share(row.share_changed))),
+            (Column("PSNR, dB", numeric=True), lambda row: number(row.psnr, _DECIBELS)),
+        ],
+        caption="Confounders",
+        file_name="confounders",
+        notes=["rms: root mean square of what changed, in grey levels of 8 bits. Changed: share of the samples."],
+    )
+    blocks: list[Block] = [table]
+    if record.file_facts:
+        facts = table_of(
+            record.file_facts,
+            [
+                (Column("Fact of the file"), lambda row: words(row.fact)),
+                (Column("Images", numeric=True), lambda row: whole(row.num_images)),
+                (Column("Balanced accuracy", numeric=True), lambda row: _value(row.balanced_accuracy)),
+                (
+                    Column("95 % interval", numeric=True, csv_titles=("low", "high")),
+                    lambda row: interval(row.balanced_accuracy.low, row.balanced_accuracy.high, NUMBERS),
+                ),
+            ],
+            caption="How well a fact of the file alone tells the class",
+            file_name="file_facts",
+            notes=["Cross-validated; 0.5 is chance. No pixel of the content is looked at."],
+        )
+        blocks.append(facts)
+    return Section(name="confounders", title="Confounders", part="evidence", blocks=blocks)
+
+
+def audited_data_section(source: Source[AuditRecord]) -> Section:
+    """The images, how carriers were drawn, conditions and checks."""
+    record = source.record
+    drawn = [
+        ("Class in question", record.positive),
+        ("Drawn by", record.unit),
+        ("Strength", f"{record.strength:g}"),
+        ("Seed", str(record.seed)),
+    ]
+    if record.mode != "trained":
+        drawn += [
+            ("Shares", ", ".join(f"{share:g}" for share in record.shares)),
+            ("Negatives that carry it", percent(record.negatives)),
+            ("Test images", "mean over all draws" if record.test_mode == "exact" else "one draw per share"),
+        ]
+    blocks: list[Block] = [Facts(data_facts(record.dataset)), Facts(drawn)]
+    if record.notes:
+        blocks.append(Items(record.notes))
+    if record.gates:
+        blocks.append(Items([f"--fail-on {gate.condition}: {gate.state}. {gate.said}" for gate in record.gates]))
+    if record.checks:
+        blocks.append(Checks(record.checks))
+    return Section(name="data", title="Data and checks", part="checks", blocks=blocks)
+
+
+def after_audit(source: Source[AuditRecord]) -> Following:
+    """To see the artefact, or to look deeper."""
+    record = source.record
+    painted = not any(row.scope == "attribute" for row in record.confounders)
+    if (
+        painted
+        and record.mode == "quick"
+        and any(entry.outcome in ("undetectable", "undecided") for entry in record.entries)
+    ):
+        line = source.typed.again(("--mode", "full"))
+        return Following(line, "to train the networks, which may see more than frozen features")
+    edit = record.confounders[0].confounder if record.confounders else "tag"
+    line = source.typed.then(
+        "edit",
+        source.typed.value("--data") or "DATA",
+        "edited",
+        options=EditOptions,
+        flags=[("--with", edit)],
+        carried=[],
+    )
+    return Following(line, "to write images with the artefact, and look at them")
+
+
+def _outcome_row(entry: AuditEntry, *, has_mitigation: bool) -> list[Cell]:
+    found = entry.metric(headline(entry)[1])
+    detected = entry.detectability
+    return [
+        words(entry.model),
+        words(entry.confounder),
+        *([words(entry.mitigation)] if has_mitigation else []),
+        words(OUTCOMES[entry.outcome], strong=entry.outcome == "relies"),
+        _value(found),
+        interval(None if found is None else found.low, None if found is None else found.high, NUMBERS),
+        interval(
+            None if found is None else found.patients_low, None if found is None else found.patients_high, NUMBERS
+        ),
+        _value(entry.metric("clean_auc")),
+        _value(entry.metric("ood_auc")),
+        _value(entry.metric("worst_group_accuracy")),
+        _value(detected),
+    ]
+
+
+def _value(metric: AuditMetric | None) -> Cell:
+    return number(None if metric is None else metric.value, NUMBERS)
+
+
+def _figures(source: Source[AuditRecord]) -> list[Block]:
+    """Curves of the first entries with a sweep; the others are in curves.csv."""
+    has_several = len({entry.model for entry in source.record.entries}) > 1
+    swept = [entry for entry in source.record.entries if len(entry.points) > 1]
+    drawings = [
+        reliance_figure(
+            RelianceCurve(
+                _named(entry) if has_several else _with_mitigation(entry),
+                [point.share for point in entry.points],
+                [_interval(point, "iid") for point in entry.points],
+                [_interval(point, "ood") for point in entry.points],
+            ),
+            identifier=f"{source.prefix}curve-{place}",
+        )
+        for place, entry in enumerate(swept[:_MOST_FIGURES])
+    ]
+    more = f" {len(swept) - _MOST_FIGURES} more are in curves.csv." if len(swept) > _MOST_FIGURES else ""
+    return [Figure(drawings, caption=_CAPTION + more)] if drawings else []
+
+
+def _interval(point: AuditPoint, name: str) -> Interval:
+    found = point.metric(name)
+    return Interval(None, None, None) if found is None else Interval(found.value, found.low, found.high)
+
+
+def _named(entry: AuditEntry) -> str:
+    return f"{entry.model}, {_with_mitigation(entry)}"
+
+
+def _with_mitigation(entry: AuditEntry) -> str:
+    return entry.confounder if entry.mitigation == "erm" else f"{entry.confounder}, {entry.mitigation}"
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else percent(value)
+
+
+def _explained(record: AuditRecord) -> str:
+    detected = (
+        "Detectability: AUC of a probe that tells images with the artefact from those without it by their features."
+    )
+    if record.mode == "trained":
+        return f"AUC drop: AUC of clean images minus AUC where negatives carry the artefact and positives do not. {detected}"
+    return (
+        "SRI, shortcut reliance index: area between i.i.d. and o.o.d. AUC over the shares, less that at share 0; 0 is no "
+        f"reliance, 0.725 a model that sees nothing else. O.o.d. and worst group at the largest share. {detected}"
+    )
+
+
+AUDIT = Kind(
+    AuditRecord,
+    audit_heading,
+    (
+        audit_verdict_section,
+        outcomes_section,
+        cells_section,
+        confounders_section,
+        audited_data_section,
+        provenance_section,
+        references_section,
+    ),
+    terminal=(outcomes_section, audit_verdict_section),
+)

@@ -1,0 +1,56 @@
+"""What limits an audit, the most severe first, in the order of ``sections._verdict``."""
+
+from __future__ import annotations
+
+from crossgraft.records import AuditRecord
+from crossgraft.report.sections._verdict import Caveat, CaveatOf, unsound_data
+from crossgraft.report.source import Source
+from crossgraft.words.formatting import counted, joined
+from crossgraft.words.looks_words import looks_in_words
+
+
+def nothing_assessable(source: Source[AuditRecord]) -> Caveat | None:
+    """Silence is no pass."""
+    blind = [entry for entry in source.record.entries if not entry.is_assessable]
+    if not blind:
+        return None
+    which = joined(list(dict.fromkeys(entry.confounder for entry in blind)))
+    return Caveat(f"{counted(len(blind), 'combination')} could not be assessed ({which}): that is no pass.")
+
+
+def may_have_seen(source: Source[AuditRecord]) -> Caveat | None:
+    """Images of a trained model, of which nobody knows whether it learned from them."""
+    if source.record.mode != "trained" or not any("not known here" in note for note in source.record.notes):
+        return None
+    return Caveat("The model may have learned from these images. Give images that it has not seen.")
+
+
+def looked_before(source: Source[AuditRecord]) -> Caveat | None:
+    """A choice among models by these images."""
+    text = looks_in_words(source.record.looks, "auc")
+    return None if text is None else Caveat(text)
+
+
+def may_be_clinical(source: Source[AuditRecord]) -> Caveat | None:
+    """An attribute may be a cause."""
+    named = [row.confounder for row in source.record.confounders if row.scope == "attribute"]
+    if not any(entry.outcome == "relies" and entry.confounder in named for entry in source.record.entries):
+        return None
+    return Caveat("An attribute may carry clinical signal: a gap is not proof of a wrong model.")
+
+
+def without_groups(source: Source[AuditRecord]) -> Caveat | None:
+    """Images of one patient count as independent."""
+    if source.record.dataset.num_groups is not None:
+        return None
+    return Caveat("Without a column of patients, intervals take images as independent: --group-column.")
+
+
+AUDIT_CAVEATS: tuple[CaveatOf[AuditRecord], ...] = (
+    unsound_data,
+    may_have_seen,
+    nothing_assessable,
+    may_be_clinical,
+    looked_before,
+    without_groups,
+)
