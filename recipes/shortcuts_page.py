@@ -1,0 +1,82 @@
+"""docs/results/shortcuts.md, from the rows of recipes/shortcuts.py."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+Row = dict[str, str]
+OUTCOMES = ("relies", "passes", "undecided", "undetectable", "untrained", "impossible")
+HEAD = """# Which networks lean on which artefact
+
+Written by `recipes/shortcuts.py`; do not edit. Quick mode: logistic regression on frozen features, trained where a share of the
+positives carries an artefact (0, 0.1, 0.2, 0.5, 0.8, 1), in five folds, and tested on one test part where the artefact goes
+with the class (i.i.d.) and where it goes against it (o.o.d.). SRI is the area between both, less that at share 0: 0 is no
+reliance, 0.725 a model that sees nothing but the artefact. An outcome needs both intervals of 95 %, over folds and over
+patients: *relies* above 0 and not below 0.05, *passes* below 0.05. *Not assessable* is an artefact that a probe does not see
+in the features (AUC below 0.6), letters below six pixels, or a network that learned nothing (clean AUC below 0.55); it is no
+pass.
+
+The class in question is malignant (BUSI; frames that look alike are one group), tumour (brain MRI; slices that look alike
+are one group) or melanoma (HAM10000, by lesion). Every artefact has its options behind its name; those of the thesis come
+first. The rows, with all intervals, are in [shortcuts/](shortcuts/); {count} are there, and what is missing was not measured yet.
+"""
+
+
+def write_page(path: Path, sets: Sequence[tuple[str, Sequence[Row]]]) -> None:
+    """The whole page."""
+    parts = [HEAD.format(count=sum(len(rows) for _, rows in sets))]
+    for title, rows in sets:
+        if rows:
+            parts += [f"\n## {title}\n\n", *_confounders(rows), "\n", *_networks(rows)]
+    parts.append(_findings([row for _, rows in sets for row in rows]))
+    path.write_text("".join(parts), encoding="utf-8")
+
+
+def _confounders(rows: Sequence[Row]) -> list[str]:
+    """One line per artefact and strength, over the networks."""
+    lines = [
+        "| artefact | rms, grey levels | relies | passes | undecided | not assessable | median SRI | largest SRI |\n",
+        "|---|---|---|---|---|---|---|---|\n",
+    ]
+    for name, options in dict.fromkeys((row["confounder"], row["options"]) for row in rows):
+        of_it = [row for row in rows if (row["confounder"], row["options"]) == (name, options)]
+        counts = Counter(row["outcome"] for row in of_it)
+        blind = sum(counts[each] for each in OUTCOMES[3:])
+        values = sorted(float(row["sri"]) for row in _assessed(of_it))
+        shown = ["–", "–"] if not values else [f"{values[len(values) // 2]:.3f}", f"{values[-1]:.3f}"]
+        rms = f"{float(of_it[0]['rms']):.2f}" if of_it[0]["rms"] else "–"
+        told = [f"{name}:{options}", rms, *(str(counts[each]) for each in OUTCOMES[:3]), str(blind), *shown]
+        lines.append(f"| {' | '.join(told)} |\n")
+    return lines
+
+
+def _networks(rows: Sequence[Row]) -> list[str]:
+    """One line per network, over the artefacts that can be assessed."""
+    lines = ["| network | clean AUC | relies on | of | mean SRI |\n", "|---|---|---|---|---|\n"]
+    for network in dict.fromkeys(row["network"] for row in rows):
+        of_it = [row for row in rows if row["network"] == network]
+        known = _assessed(of_it)
+        clean = next((f"{float(row['clean_auc']):.3f}" for row in of_it if row["clean_auc"]), "–")
+        mean = f"{sum(float(row['sri']) for row in known) / len(known):.3f}" if known else "–"
+        relies = sum(row["outcome"] == "relies" for row in known)
+        lines.append(f"| {network} | {clean} | {relies} | {len(known)} | {mean} |\n")
+    return lines
+
+
+def _findings(rows: Sequence[Row]) -> str:
+    known = _assessed(rows)
+    if not known:
+        return ""
+    relies = sum(row["outcome"] == "relies" for row in known)
+    return (
+        f"\n## What this says\n\nOf {len(rows)} combinations {len(known)} can be assessed, and in {relies} of these the classifier "
+        "relies on the artefact. Frozen features are a lower bound of what a network can use: fine-tuning moves features towards "
+        "what tells the classes apart, and may find an artefact that a probe does not see. Full mode and the thesis' comparison "
+        "of sources (natural and medical images) are not measured here yet.\n"
+    )
+
+
+def _assessed(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row["outcome"] in OUTCOMES[:3] and row["sri"]]
