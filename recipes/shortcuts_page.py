@@ -70,12 +70,14 @@ def _findings(rows: Sequence[Row]) -> str:
     if not known:
         return ""
     relies = sum(row["outcome"] == "relies" for row in known)
-    return (
-        f"\n## What this says\n\nOf {len(rows)} combinations {len(known)} can be assessed, and in {relies} of these the classifier "
-        "relies on the artefact. Frozen features are a lower bound of what a network can use: fine-tuning moves features towards "
-        "what tells the classes apart, and may find an artefact that a probe does not see. Full mode and the thesis' comparison "
-        "of sources (natural and medical images) are not measured here yet.\n"
-    )
+    return f"""
+## What this says
+
+Of {len(rows)} combinations {len(known)} can be assessed, and in {relies} of these the classifier relies on the artefact. Frozen
+features are a lower bound of what a network can use: fine-tuning moves features towards what tells the classes apart, and may
+find an artefact that a probe does not see. Full mode and the thesis' comparison of sources (natural and medical images) are not
+measured here yet.
+"""
 
 
 def _assessed(rows: Sequence[Row]) -> list[Row]:

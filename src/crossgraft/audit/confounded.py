@@ -30,6 +30,7 @@ class Confounded:
         clean: All images as those that do not carry it are.
         edited: All images; those that a model may see with it have it.
         facts: What it changes, in grey levels of 8 bits.
+        absent: What an image that does not carry it gets; None: it stays as it is.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Confounded:
     clean: Dataset
     edited: Dataset
     facts: EditFacts
+    absent: Editing | None = None
 
     def too_small(self, preprocessing: Preprocessing) -> str | None:
         """Why it cannot be seen at the input of a network, in words; None where that is not known beforehand."""
@@ -67,9 +69,10 @@ def confound(
         DataError: An image cannot be edited, for example because a text does not fit into it.
     """
     images = rows.dataset
-    clean = images.edited(Editing(list(absent), seed=seed)) if absent else images
+    instead = Editing(list(absent), seed=seed) if absent else None
+    clean = images if instead is None else images.edited(instead)
     needed = np.ones(len(images), dtype=bool) if negatives else rows.is_positive.copy()
     needed[rows.test] = True
     editing = Editing([edit], strength=strength, seed=seed)
     edited = images.edited(editing, needed)
-    return Confounded(spell(edit), edit, editing, clean, edited, editing.facts()[0])
+    return Confounded(spell(edit), edit, editing, clean, edited, editing.facts()[0], instead)

@@ -66,6 +66,7 @@ class FullSweep:
         work = AuditTrainings(
             rows=rows,
             clean=confounded[0].clean,
+            absent=confounded[0].absent,
             edits={name: each.editing for name, each in by_name.items()},
             edited={name: each.edited.take(rows.test) for name, each in by_name.items()},
             request=Request.of(self._tune_options()),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.records.audit import AuditEntry, GateRecord
+from crossgraft.records.audit import AuditEntry, AuditMetric, GateRecord
 
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -88,10 +88,17 @@ def judge(gates: Iterable[Gate], entries: Sequence[AuditEntry]) -> list[GateReco
     return [_judged(gate, plain) for gate in gates]
 
 
+def _value(found: AuditMetric | None) -> float | None:
+    """A curve that never crosses chance would do so beyond every share."""
+    if found is not None and found.name == "flip_share" and found.value is None:
+        return math.inf
+    return None if found is None else found.value
+
+
 def _judged(gate: Gate, entries: Sequence[AuditEntry]) -> GateRecord:
     named = f"{gate.metric} {gate.comparison} {gate.limit:g}"
     values = [(entry, entry.metric(gate.metric)) for entry in entries if entry.is_assessable]
-    known = [(entry, found.value) for entry, found in values if found is not None and found.value is not None]
+    known = [(entry, value) for entry, found in values if (value := _value(found)) is not None]
     failing = [
         f"{entry.model} with {entry.confounder} ({value:.3f})"
         for entry, value in known

@@ -56,6 +56,7 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
     Attributes:
         rows: What each image is for.
         clean: All images as those that do not carry an artefact are.
+        absent: What an image that carries none gets; None: it stays as it is.
         edits: Name → what an image that carries it gets.
         edited: Name → all test images with it, in the order of ``rows.test``.
         request: Fine-tuning that is asked for.
@@ -67,6 +68,7 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
 
     rows: AuditRows
     clean: Dataset
+    absent: Edit | None
     edits: Mapping[str, Edit]
     edited: Mapping[str, Dataset]
     request: Request
@@ -89,7 +91,9 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
         images = self.clean
         if turn.carrying.any():
             (name,) = turn.confounders
-            images = images.edited(self.edits[name], turn.carrying)
+            images = rows.dataset.edited(self.edits[name], turn.carrying)
+            if self.absent is not None:
+                images = images.edited(self.absent, ~turn.carrying)
         parts = FoldRows(turn.fold.train, turn.fold.val, rows.test)
         tuned = self._tune(replace(images, splits=_part_names(len(images), parts), split=None), parts)
         subject = subject_of(tuned)

@@ -30,6 +30,7 @@ EXIT_CODES = {
     "2": "wrong usage: a flag, a name, a configuration, a run directory",
     "3": "a problem in the data or in a checkpoint",
     "4": "a package or a file of weights is missing",
+    "5": "a condition of audit --fail-on holds, or nothing could be assessed",
     "6": "some trainings of several failed, the others are done",
     "128 + signal": "interrupted: 129 by a terminal that was closed, 130 by Ctrl-C, 143 by SIGTERM",
 }

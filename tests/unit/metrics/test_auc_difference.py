@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from crossgraft.errors import DataError
-from crossgraft.metrics import auc, auc_difference
+from crossgraft.errors import DataError, NotApplicable
+from crossgraft.metrics import auc, auc_combination, auc_difference
 
 
 def patients(seed, number=60, images=4, kept=0.8):
@@ -32,8 +33,9 @@ def test_it_is_a_difference_of_the_same_images(seed):
     assert (other.value, other.low, other.high) == pytest.approx((-found.value, -found.high, -found.low))
     same = auc_difference(first, 2 * first + 1, targets, groups)
     assert (same.value, same.low, same.high) == pytest.approx((0, 0, 0), abs=1e-6)
-    apart = auc(first, targets, groups)
-    assert found.high - found.low < 2 * (apart.high - apart.low)
+    alone = [auc_combination([(1.0, scores)], targets, groups) for scores in (first, second)]
+    # standard errors obey the triangle inequality; quantiles of t may differ
+    assert found.high - found.low < 1.5 * sum(each.high - each.low for each in alone)
 
 
 def test_it_agrees_with_a_bootstrap_of_patients():
@@ -68,3 +70,100 @@ def test_bad_input():
         auc_difference.__wrapped__(np.ones(3), np.ones(2), np.array([0, 1, 1]))
     found = auc_difference(np.arange(4.0), np.arange(4.0)[::-1].copy(), np.array([0, 0, 1, 1]), np.array([1, 1, 2, 2]))
     assert found.value == 1 and found.low is None and "No interval" in found.note
+
+
+def combined(terms, targets):
+    return sum(coefficient * roc_auc_score(targets, scores) for coefficient, scores in terms)
+
+
+def several(seed, number=30):
+    first, second, targets, groups = patients(seed, number=number, images=3)
+    third = np.round(first - second, 1)  # ties
+    return [(0.7, first), (-1.5, second), (0.4, third)], targets, groups
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 999))
+def test_a_combination_of_two_is_their_difference(seed):
+    first, second, targets, groups = patients(seed, number=20, images=2)
+    for units in (groups, None):
+        expected = auc_difference(first, second, targets, units)
+        assert auc_combination([(1.0, first), (-1.0, second)], targets, units) == expected
+        turned = auc_combination([(-1.0, second), (1.0, first)], targets, units)
+        assert turned[:3] == pytest.approx(expected[:3])
+        twice = auc_combination([(0.5, first), (-2.0, second), (0.5, first), (1.0, second)], targets, units)
+        assert twice[:3] == pytest.approx(expected[:3])
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 999))
+def test_a_combination_is_the_sum_of_the_areas(seed):
+    terms, targets, groups = several(seed)
+    found = auc_combination(terms, targets, groups)
+    assert found.value == pytest.approx(combined(terms, targets))
+    assert found.low < found.value < found.high
+    opposite = auc_combination([(-coefficient, scores) for coefficient, scores in terms], targets, groups)
+    assert opposite[:3] == pytest.approx((-found.value, -found.high, -found.low))
+    larger = auc_combination([(3 * coefficient, scores) for coefficient, scores in terms], targets, groups)
+    assert larger[:3] == pytest.approx((3 * found.value, 3 * found.low, 3 * found.high))
+
+
+def by_hand(terms, targets):
+    """Influence of each image from all pairs: (its mean of won comparisons − AUC) / number of its class, times c."""
+    influence = np.zeros(len(targets))
+    positive, negative = np.flatnonzero(targets == 1), np.flatnonzero(targets == 0)
+    for coefficient, scores in terms:
+        won = np.array([[(scores[i] > scores[j]) + 0.5 * (scores[i] == scores[j]) for j in negative] for i in positive])
+        influence[positive] += coefficient * (won.mean(axis=1) - won.mean()) / len(positive)
+        influence[negative] += coefficient * (won.mean(axis=0) - won.mean()) / len(negative)
+    return influence
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("grouped", [False, True])
+def test_its_interval_is_that_of_the_influences(seed, grouped):
+    terms, targets, groups = several(seed)
+    found = auc_combination(terms, targets, groups if grouped else None)
+    units = groups if grouped else np.arange(len(targets))
+    corrected, per_side = np.zeros(len(targets)), []
+    for side in (targets == 1, targets == 0):
+        number = len(np.unique(units[side]))
+        own = np.where(side, by_hand(terms, targets) * np.sqrt(number / (number - 1)), 0)
+        corrected += own
+        per_side.append((sum(own[units == each].sum() ** 2 for each in np.unique(units)), number))
+    variance = sum(corrected[units == each].sum() ** 2 for each in np.unique(units))
+    welch = sum(square for square, _ in per_side) ** 2 / sum(square**2 / (number - 1) for square, number in per_side)
+    half = stats.t.ppf(0.975, min(welch, len(np.unique(units)) - 1)) * np.sqrt(variance)
+    assert (found.low, found.high) == pytest.approx((found.value - half, found.value + half))
+    assert found.num_groups == (len(np.unique(groups)) if grouped else None)
+
+
+def test_its_variance_is_that_of_a_jackknife():
+    """Every image left out in turn."""
+    terms, targets, _ = several(1)
+    rows = np.arange(len(targets))
+    left_out = np.array(
+        [combined([(c, scores[rows != row]) for c, scores in terms], targets[rows != row]) for row in rows]
+    )
+    variance = 0.0
+    for side in (targets == 1, targets == 0):
+        number = int(side.sum())
+        variance += (number - 1) / number * np.square(left_out[side] - left_out[side].mean()).sum()
+    found = auc_combination(terms, targets)
+    assert (found.high - found.low) / 2 == pytest.approx(1.99 * np.sqrt(variance), rel=0.03)
+
+
+def test_a_combination_of_nothing():
+    targets = np.array([0, 0, 1, 1])
+    scores = np.arange(4.0)
+    with pytest.raises(DataError, match="at least one term"):
+        auc_combination([], targets)
+    for bad in (np.nan, np.inf):
+        with pytest.raises(DataError, match="finite coefficients"):
+            auc_combination([(1.0, scores), (bad, scores)], targets)
+    with pytest.raises(DataError, match="finite scores"):
+        auc_combination([(1.0, np.array([0, 1, np.nan, 3]))], targets)
+    with pytest.raises(NotApplicable):
+        auc_combination([(1.0, scores)], np.ones(4, dtype=np.int64))
+    zero = auc_combination([(0.0, scores), (0.0, -scores)], targets)
+    assert (zero.value, zero.low, zero.high) == (0, 0, 0)

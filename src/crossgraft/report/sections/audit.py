@@ -19,6 +19,7 @@ from crossgraft.words.formatting import NumberFormat, counted, percent
 
 _LEVELS = NumberFormat(decimals=2)
 _DECIBELS = NumberFormat(decimals=1)
+_OVER_PATIENTS = Column("Over patients", numeric=True, csv_titles=("patients_low", "patients_high"), page_only=True)
 _MOST_FIGURES = 12
 _CAPTION = (
     "AUC on test images like those of training (i.i.d.) and where the artefact goes against the class (o.o.d.), mean over folds "
@@ -69,7 +70,7 @@ def outcomes_section(source: Source[AuditRecord]) -> Section:
             Column("Outcome"),
             Column(title, numeric=True),
             Column("95 % interval", numeric=True, csv_titles=("low", "high")),
-            Column("Over patients", numeric=True, csv_titles=("patients_low", "patients_high"), page_only=True),
+            *([] if record.mode == "trained" else [_OVER_PATIENTS]),
             Column("Clean AUC", numeric=True),
             Column("O.o.d. AUC", numeric=True),
             Column("Worst group", numeric=True, page_only=True),
@@ -215,14 +216,19 @@ def _outcome_row(entry: AuditEntry, *, has_mitigation: bool) -> list[Cell]:
         words(OUTCOMES[entry.outcome], strong=entry.outcome == "relies"),
         _value(found),
         interval(None if found is None else found.low, None if found is None else found.high, NUMBERS),
-        interval(
-            None if found is None else found.patients_low, None if found is None else found.patients_high, NUMBERS
-        ),
+        *([] if entry.mode == "trained" else [_over_patients(found)]),
         _value(entry.metric("clean_auc")),
         _value(entry.metric("ood_auc")),
         _value(entry.metric("worst_group_accuracy")),
         _value(detected),
     ]
+
+
+def _over_patients(found: AuditMetric | None) -> Cell:
+    """Patients give the only interval of a trained model."""
+    return interval(
+        None if found is None else found.patients_low, None if found is None else found.patients_high, NUMBERS
+    )
 
 
 def _value(metric: AuditMetric | None) -> Cell:

@@ -1,0 +1,350 @@
+"""What an audit concludes, records and fails on: one of six outcomes, never silence."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crossgraft.audit.confounded import Confounded
+from crossgraft.audit.confounders import Tag
+from crossgraft.audit.describe import confounder_record, edit_record, impossible_entry, sweep_entry, trained_entry
+from crossgraft.audit.detectability import Detectability
+from crossgraft.audit.edits import EditFacts, Editing
+from crossgraft.audit.fold_scores import FoldScores, TestedImages
+from crossgraft.audit.gates import METRICS, OPERATORS, Gate, judge, read_gates
+from crossgraft.audit.outcomes import LARGEST_RELIANCE, Concluded, conclude, conclude_trained
+from crossgraft.audit.subjects import subject_of
+from crossgraft.audit.summary import reliance_of
+from crossgraft.audit.trained import audit_trained
+from crossgraft.data import dataset_from_arrays
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.metrics import MetricValue
+from crossgraft.records.audit import AuditEntry, AuditMetric
+from crossgraft.statistics import MeanInterval
+
+SMALL = "Letters are 1.8 pixels high."
+
+
+def interval(low, high):
+    return MeanInterval(0.05, low, high)
+
+
+def over_patients(low, high):
+    return MetricValue(0.05, low, high, 80, 40)
+
+
+def reach(value):
+    return Detectability(MetricValue(value, value - 0.1, min(value + 0.1, 1.0), 80, 40), value >= 0.6)
+
+
+def scores(folds=3, effect=0.3, *, epoch=None, seed=0):
+    """A model of which the artefact moves probabilities by ``effect`` times the share."""
+    labels = np.arange(60) % 2 == 0
+    found = []
+    for fold in range(folds):
+        for share in (0.0, 0.5, 1.0):
+            clean = np.clip(np.random.default_rng(seed + fold).random(60) * 0.5 + 0.3 * labels, 0, 1)
+            edited = np.clip(clean + effect * share, 0, 1)
+            decided = np.stack([clean, edited])
+            found.append(FoldScores(fold, share, share, clean, edited, decided >= 0.5, decided >= 0.4, epoch))
+    return found, TestedImages(labels, np.repeat(np.arange(30), 2), [f"image {row}" for row in range(60)])
+
+
+@pytest.fixture(scope="module")
+def reliance():
+    return reliance_of(*scores())
+
+
+@pytest.mark.parametrize(
+    ("folds", "patients", "outcome"),
+    [
+        ((0.1, 2.0), (0.2, 3.0), "relies"),
+        ((0.1, 2.0), (0.2, 0.9), "relies"),
+        ((0.1, 2.0), (-0.2, 3.0), "undecided"),
+        ((-0.1, 2.0), (0.2, 3.0), "undecided"),
+        ((-0.1, 0.9), (-0.5, 0.8), "passes"),
+        ((0.1, 0.9), (0.5, 0.8), "passes"),
+        ((-0.1, 0.9), (-0.5, 1.0), "undecided"),
+        ((-0.1, 1.0), (-0.5, 0.5), "undecided"),
+        ((0.0, 0.0), (0.0, 0.0), "passes"),
+        ((0.0, 2.0), (0.0, 2.0), "undecided"),
+        ((-4.0, -2.0), (-5.0, -1.0), "passes"),
+        ((None, None), (0.2, 3.0), "relies"),
+        ((None, None), (-0.2, 0.5), "passes"),
+        ((0.2, 1.5), (None, None), "relies"),
+        ((None, None), (None, None), "undecided"),
+    ],
+)
+def test_both_intervals_must_agree(reliance, folds, patients, outcome):
+    """Ends in multiples of the largest reliance that passes."""
+    folds, patients = ([None if end is None else end * LARGEST_RELIANCE for end in ends] for ends in (folds, patients))
+    known = reliance._replace(shortcut_reliance_index=interval(*folds), over_patients=over_patients(*patients))
+    found = conclude(known, reach(0.9))
+    assert found.outcome == outcome and found.reason.endswith(".")
+    both_above = all(low is not None and low > 0 for low, _ in (folds, patients))
+    assert ("above 0, but small" in found.reason) == (outcome == "passes" and both_above)
+    assert ("too few" in found.reason) == (folds == patients == [None, None])
+
+
+def test_an_attribute_has_no_interval_over_patients(reliance):
+    known = reliance._replace(shortcut_reliance_index=interval(-0.01, LARGEST_RELIANCE / 2), over_patients=None)
+    assert conclude(known, None).outcome == "passes"
+    few = reliance._replace(shortcut_reliance_index=interval(None, None), over_patients=None)
+    assert conclude(few, None).outcome == "undecided"
+
+
+def test_what_cannot_be_assessed_does_not_pass(reliance):
+    good = reliance._replace(shortcut_reliance_index=interval(0.0, 0.0), over_patients=over_patients(0.0, 0.0))
+    assert conclude(good, reach(0.6)).outcome == "passes"
+    hardly = conclude(good, reach(0.59))
+    assert hardly.outcome == "undetectable" and "0.59, below 0.6" in hardly.reason and "--mode full" in hardly.reason
+    assert conclude(good, reach(0.99), too_small=SMALL) == ("undetectable", SMALL)
+    for how in ({"reach": reach(0.5)}, {"reach": None, "too_small": SMALL}):
+        assert conclude(good, **how, strength=0.0).outcome == "passes"  # there is nothing to detect
+    learned = [good._replace(clean=MeanInterval(auc, None, None)) for auc in (0.549, 0.55)]
+    assert [conclude(each, None).outcome for each in learned] == ["untrained", "passes"]
+    found = conclude(learned[0], reach(0.5), too_small=SMALL)
+    assert found.outcome == "untrained" and "0.55" in found.reason and "looks robust" in found.reason
+    assert conclude(learned[0], None, strength=0.0).outcome == "untrained"
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A function that looks at brightness, which a tag changes."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 120)
+    pixels = rng.integers(60, 110, (120, 32, 32, 1)) + (6 * labels)[:, None, None, None]
+    images = dataset_from_arrays(pixels.astype(np.uint8), np.array(["healthy", "ill"])[labels], name="some")
+
+    def brightness(rows):
+        return np.array([1 / (1 + np.exp(-(row.mean() - 88) / 2)) for row in rows])
+
+    subject = subject_of(brightness, class_names=["healthy", "ill"])
+    return audit_trained(subject, images, Tag(size=0.6, xy=(0.05, 0.05)))
+
+
+def test_a_trained_model_keeps_its_outcome_with_a_reason(trained):
+    outcomes = ("relies", "passes", "undecided", "undetectable", "untrained")
+    assert trained.outcome == "relies" and trained.reverse_drop.value <= 0
+    found = [conclude_trained(replace(trained, outcome=outcome)) for outcome in outcomes]
+    assert [each.outcome for each in found] == list(outcomes) and len({each.reason for each in found}) == 5
+    assert all(each.reason.endswith(".") for each in found)
+    small = [conclude_trained(replace(trained, outcome=outcome), too_small=SMALL) for outcome in outcomes]
+    assert small[:4] == [("undetectable", SMALL)] * 4 and small[4].outcome == "untrained"
+    assert conclude_trained(trained, too_small=SMALL, strength=0.0).outcome == trained.outcome
+
+
+def test_an_artefact_that_speaks_for_the_negatives_is_told_so(trained):
+    reverse = MetricValue(0.3, 0.2, 0.4, 120, None)
+    found = conclude_trained(replace(trained, reverse_drop=reverse))
+    assert found.outcome == "relies" and "taken for negatives" in found.reason
+    assert f"{trained.aligned.value:.2f}" in found.reason
+    little = conclude_trained(replace(trained, reverse_drop=reverse._replace(low=-0.1)))
+    assert "goes against the class" in little.reason
+
+
+# gates
+
+
+@pytest.mark.parametrize(
+    ("text", "gates"),
+    [
+        ("shortcut_reliance_index>0.1", [("shortcut_reliance_index", ">", 0.1)]),
+        (" auc_drop >= 5e-2 ", [("auc_drop", ">=", 0.05)]),
+        ("ood_auc<=.5,early_gap>-1", [("ood_auc", "<=", 0.5), ("early_gap", ">", -1.0)]),
+        (["flip_share<0.5", "clean_auc<0.6, worst_group_accuracy<0.5"],
+         [("flip_share", "<", 0.5), ("clean_auc", "<", 0.6), ("worst_group_accuracy", "<", 0.5)]),
+        ("", []),
+        ((), []),
+    ],
+)  # fmt: skip
+def test_conditions_are_read(text, gates):
+    found = read_gates(text)
+    assert found == [Gate(*each) for each in gates]
+    assert read_gates([str(each) for each in found]) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["auc_drop", "auc_drop>", ">0.1", "auc_drop=0.1", "auc_drop==0.1", "auc_drop>>0.1", "auc_drop>x", "auc_drop>nan",
+     "auc_drop>inf", "auc_drop>0.1<0.2", "auc drop>0.1", "0.1<auc_drop", "auc_drop=>0.1", "auc_drop>0.1 0.2"],
+)  # fmt: skip
+def test_what_is_no_condition(text):
+    with pytest.raises(UsageError, match="is no condition") as error:
+        read_gates(f"clean_auc<0.6,{text}")
+    assert repr(text) in str(error.value) and "METRIC>NUMBER" in str(error.value)
+
+
+def test_an_unknown_metric_has_near_names():
+    with pytest.raises(UnknownNameError, match="auc_drop"):
+        read_gates("auc_drp>0.1")
+
+
+def entry(value, *, outcome="relies", model="a", metric="auc_drop", mitigation="erm", confounder="tag"):
+    metrics = [AuditMetric(name=metric, value=value)]
+    return AuditEntry(
+        model=model,
+        confounder=confounder,
+        mitigation=mitigation,
+        mode="quick",
+        outcome=outcome,
+        reason="",
+        metrics=metrics,
+    )
+
+
+def state(text, entries):
+    (found,) = judge(read_gates(text), entries)
+    return found.state
+
+
+@pytest.mark.parametrize(
+    ("comparison", "states"),
+    [
+        (">", ["passed", "passed", "failed"]),
+        (">=", ["passed", "failed", "failed"]),
+        ("<", ["failed", "passed", "passed"]),
+        ("<=", ["failed", "failed", "passed"]),
+    ],
+)
+def test_a_condition_that_holds_fails(comparison, states):
+    assert comparison in OPERATORS
+    assert [state(f"auc_drop{comparison}0.1", [entry(value)]) for value in (0.05, 0.1, 0.2)] == states
+
+
+@pytest.mark.parametrize("outcome", ["undetectable", "untrained", "impossible"])
+def test_what_could_not_be_assessed_neither_passes_nor_fails(outcome):
+    silent = [entry(value, outcome=outcome) for value in (0.0, 0.9)]
+    (found,) = judge(read_gates("auc_drop>0.1"), silent)
+    assert (found.state, found.condition) == ("not assessable", "auc_drop>0.1")
+    assert "nothing could be assessed" in found.said
+    (found,) = judge(read_gates("auc_drop>0.1"), [*silent, entry(0.0, outcome="passes")])
+    assert found.state == "passed" and "2 of 3 could not be assessed" in found.said
+    (found,) = judge(read_gates("auc_drop>0.1"), [*silent, entry(0.25, model="net", outcome="undecided")])
+    assert found.state == "failed" and "net with tag (0.250)" in found.said and "2 of 3" in found.said
+    assert "0.900" not in found.said
+
+
+def test_all_that_fail_are_named_and_mitigations_are_not_judged():
+    entries = [entry(0.3, model="a"), entry(0.02, model="b"), entry(0.4, model="c", confounder="gamma")]
+    (found,) = judge(read_gates("auc_drop>0.1"), [*entries, entry(0.9, model="d", mitigation="dfr")])
+    assert "a with tag (0.300); c with gamma (0.400)" in found.said
+    assert "b with" not in found.said and "d with" not in found.said and "could not" not in found.said
+    assert state("auc_drop>0.1", [entry(0.9, mitigation="dfr")]) == "not assessable"
+    assert state("clean_auc>0.1", entries) == "not assessable"  # no such number in this mode
+    assert state("auc_drop>0.1", []) == "not assessable"
+    assert judge([], entries) == []
+
+
+def test_every_metric_of_a_gate_is_one_that_is_recorded(reliance, trained):
+    concluded = Concluded("relies", "")
+    swept = sweep_entry("a", "tag", reliance, concluded, mode="quick")
+    asked = trained_entry("a", "tag", trained, concluded)
+    assert set(METRICS) <= {metric.name for each in (swept, asked) for metric in each.metrics}
+
+
+# records
+
+
+def test_a_sweep_is_recorded_with_all_its_numbers(reliance):
+    concluded = Concluded("relies", "Because.")
+    found = sweep_entry("net", "tag", reliance, concluded, mode="quick", reach=reach(0.8), input_rms=0.25)
+    assert (found.model, found.confounder, found.mitigation, found.mode) == ("net", "tag", "erm", "quick")
+    assert (found.outcome, found.reason, found.input_rms) == ("relies", "Because.", 0.25)
+    index = found.metric("shortcut_reliance_index")
+    assert (index.value, index.low, index.high) == tuple(reliance.shortcut_reliance_index)
+    assert (index.patients_low, index.patients_high) == tuple(reliance.over_patients[1:3])
+    assert found.metric("ood_drop_area").value == reliance.ood_drop_area.mean
+    assert found.metric("early_gap").value == reliance.early_gap.mean
+    assert found.metric("flip_share").value == reliance.flip_share
+    assert found.metric("clean_auc").value == reliance.points[0].clean.mean
+    for name, last in (("iid_auc", "iid"), ("ood_auc", "ood"), ("flip_effect", "flip_effect")):
+        assert found.metric(name).value == getattr(reliance.points[-1], last).mean
+    assert found.detectability.value == 0.8 and found.metric("nothing") is None
+    assert [point.share for point in found.points] == [0, 0.5, 1]
+    for point, known in zip(found.points, reliance.points, strict=True):
+        for name, value in (
+            ("iid", known.iid),
+            ("ood", known.ood),
+            ("clean", known.clean),
+            ("aligned", known.aligned),
+            ("worst_group_accuracy", known.worst),
+            ("worst_group_accuracy_by_val", known.worst_by_val),
+        ):
+            assert point.metric(name).value == value.mean
+        assert point.metric("best_epoch") is None
+        for name in ("true_positive_gap", "false_positive_gap", "positive_gap"):
+            expected = np.mean([getattr(group, name) for group in known.groups])
+            assert point.metric(name).value == pytest.approx(expected)
+        assert [(cell.positive, cell.artefact) for cell in point.cells] == [
+            (False, False), (False, True), (True, False), (True, True)
+        ]  # fmt: skip
+        for place, cell in enumerate(point.cells):
+            assert cell.num_images == 30 and not cell.is_small
+            expected = np.mean([group.cells[place].accuracy.value for group in known.groups])
+            assert cell.accuracy == pytest.approx(expected)
+    assert AuditEntry.model_validate_json(found.model_dump_json()) == found
+
+
+def test_epochs_are_told_where_networks_were_trained():
+    found = sweep_entry("net", "tag", reliance_of(*scores(epoch=4)), Concluded("relies", ""), mode="full")
+    assert {point.metric("best_epoch").value for point in found.points} == {4.0}
+
+
+def test_intervals_of_areas_end_at_0_and_1():
+    """Student's t of three folds reaches beyond 1."""
+    swept, of_test = scores(effect=0.3)
+    apart = [replace(each, clean=np.where(of_test.is_positive, 0.9, 0.1 + 0.4 * each.fold)) for each in swept]
+    raw = reliance_of(apart, of_test)
+    assert raw.clean.high > 1 or raw.points[-1].ood.low < 0 or raw.points[-1].worst.high > 1
+    found = sweep_entry("net", "tag", raw, Concluded("relies", ""), mode="quick")
+    bounded = [found.metric(name) for name in ("clean_auc", "iid_auc", "ood_auc", "worst_group_accuracy")]
+    bounded += [metric for point in found.points for metric in point.metrics if metric.name in ("iid", "ood", "clean")]
+    assert all(0 <= metric.low <= metric.value <= metric.high <= 1 for metric in bounded)
+    index = found.metric("shortcut_reliance_index")
+    assert (index.low, index.high) == tuple(raw.shortcut_reliance_index[1:])  # SRI may be negative
+
+
+def test_a_trained_model_is_recorded(trained):
+    found = trained_entry("net", "tag", trained, Concluded("relies", "Because."))
+    assert found.mode == "trained" and found.input_rms is None and found.detectability is None
+    drop = found.metric("auc_drop")
+    assert (
+        (drop.value, drop.low, drop.high)
+        == tuple(trained.drop[:3])
+        == (drop.value, drop.patients_low, drop.patients_high)
+    )
+    for name, known in (("clean_auc", trained.clean), ("ood_auc", trained.ood), ("aligned_auc", trained.aligned)):
+        assert found.metric(name).value == known.value
+    assert found.metric("both_auc").value == trained.both.value
+    assert found.metric("flip_effect_negatives").value == trained.flip_effect_negatives
+    assert found.metric("worst_group_accuracy").value == trained.groups.worst.accuracy.value
+    assert found.metric("false_positive_gap").value == trained.groups.false_positive_gap
+    (point,) = found.points
+    assert [cell.num_images for cell in point.cells] == [cell.num_images for cell in trained.groups.cells]
+
+
+def test_what_is_impossible_has_a_reason_and_no_numbers():
+    found = impossible_entry("net", "tag", "The text does not fit.", mode="full")
+    assert (found.outcome, found.reason, found.metrics, found.points) == (
+        "impossible",
+        "The text does not fit.",
+        [],
+        [],
+    )
+    assert not found.is_assessable and state("auc_drop>0", [found]) == "not assessable"
+
+
+def test_an_edit_is_described_with_what_it_changed():
+    tag = Tag()
+    images = dataset_from_arrays(np.zeros((2, 8, 8, 1), np.uint8), ["a", "b"], name="some")
+    facts = EditFacts(2, 12.5, 0.1, 26.2)
+    found = confounder_record(Confounded("tag", tag, Editing([tag]), images, images, facts))
+    assert (found.confounder, found.title, found.leaf, found.scope) == ("tag", "Tag", "external", "local")
+    assert found.said == "A letter, as a marker of the side leaves it on a radiograph."
+    assert (found.rms, found.share_changed, found.psnr) == (12.5, 0.1, 26.2)
+    assert edit_record("tag", tag, facts._replace(rms=0.0, psnr=np.inf)).psnr is None  # nothing changed
+    nothing = edit_record("tag", tag, None)
+    assert (nothing.rms, nothing.share_changed, nothing.psnr) == (None, None, None) and nothing.title == "Tag"
+    bare = edit_record("sex", object(), None)
+    assert (bare.title, bare.leaf, bare.scope) == ("sex", None, None)

@@ -1,0 +1,552 @@
+"""From images and features to how far a model relies: who carries the artefact, what is trained, and what it sums up to."""
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from crossgraft.audit import detectability
+from crossgraft.audit.confounded import confound
+from crossgraft.audit.confounders import Gamma, Tag
+from crossgraft.audit.edits import Editing
+from crossgraft.audit.fold_scores import FoldScores, TestedImages
+from crossgraft.audit.group_metrics import group_metrics
+from crossgraft.audit.mitigated import sweep_mitigated
+from crossgraft.audit.mitigation import EmpiricalRisk, GroupWeights, Mitigation
+from crossgraft.audit.outcomes import conclude
+from crossgraft.audit.probing import realised_share, sweep_features
+from crossgraft.audit.reach import input_rms
+from crossgraft.audit.rows import divide_rows, positive_class
+from crossgraft.audit.summary import reliance_of
+from crossgraft.audit.thresholds import best_threshold
+from crossgraft.data import dataset_from_arrays
+from crossgraft.data.transforms import prepare_batch
+from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.types import Preprocessing
+
+SHARES = (0.0, 0.5, 1.0)
+THESIS_SHARES = (0.0, 0.1, 0.2, 0.5, 0.8, 1.0)
+
+
+def images(patients=90, *, per_patient=2, classes=("healthy", "ill"), grouped=True, seed=0, side=8):
+    """Noise of patients with one class each; a third of the patients is the test part, a third of the others is val."""
+    rng = np.random.default_rng(seed)
+    number = patients * per_patient
+    owners = np.repeat(np.arange(patients), per_patient)
+    pixels = rng.integers(0, 200, (number, side, side, 1)).astype(np.uint8)
+    names = np.array(classes)[owners % len(classes)]
+    groups = [f"p{owner}" for owner in owners] if grouped else None
+    found = dataset_from_arrays(pixels, names, groups=groups, name="some")
+    part = np.array(["train", "train", "val", "test", "train", "test"])[owners // len(classes) % 6]
+    return replace(found, splits=part)
+
+
+def features_of(rows, *, disease=2.0, artefact=4.0, width=4, seed=0):
+    """The disease in the first feature, the artefact in the second, noise in all."""
+    rng = np.random.default_rng(seed)
+    clean = rng.standard_normal((len(rows.dataset), width))
+    clean[:, 0] += disease * rows.is_positive
+    return clean, clean + artefact * np.eye(width)[1]
+
+
+def part_test(rows):
+    groups = rows.dataset.groups
+    return TestedImages(
+        rows.is_positive[rows.test],
+        None if groups is None else groups[rows.test],
+        [rows.identities[row] for row in rows.test],
+    )
+
+
+@dataclass(frozen=True)
+class Sound(Mitigation):
+    """Logistic regression that does not look at the feature of the artefact."""
+
+    name = "sound"
+    title = "Sound"
+    reference = "None"
+
+    def fit_rows(self, train, val, *, seed):
+        without = train.features.copy()
+        without[:, 1] = 0
+        return EmpiricalRisk().fit_rows(train._replace(features=without), val, seed=seed)
+
+
+# rows
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 99), st.integers(2, 5))
+def test_folds_leave_test_alone_and_patients_together(seed, num_folds):
+    data = images(seed=seed)
+    rows = divide_rows(data, "ill", num_folds=num_folds, seed=seed)
+    assert set(rows.test) == set(np.flatnonzero(data.splits == "test"))
+    assert len(rows.folds) == num_folds
+    others = set(np.flatnonzero(data.splits != "test"))
+    for fold in rows.folds:
+        assert set(fold.train) | set(fold.val) == others and not set(fold.train) & set(fold.val)
+        assert not set(data.groups[fold.train]) & set(data.groups[fold.val])
+    assert sorted(row for fold in rows.folds for row in fold.val) == sorted(others)
+
+
+def test_one_fold_is_the_split_of_the_data():
+    data = images()
+    (fold,) = divide_rows(data, None, num_folds=1, seed=0).folds
+    assert (data.splits[fold.train] == "train").all() and (data.splits[fold.val] == "val").all()
+    assert (len(fold.train), len(fold.val)) == tuple((data.splits == part).sum() for part in ("train", "val"))
+    without = replace(data, splits=np.where(data.splits == "val", "train", data.splits))
+    with pytest.raises(UsageError, match="need a part val"):
+        divide_rows(without, None, num_folds=1, seed=0)
+
+
+def test_one_class_against_all_others():
+    data = images(classes=("a", "b", "c"))
+    rows = divide_rows(data, "b", num_folds=3, seed=0)
+    assert rows.positive == "b" and rows.is_positive.sum() == len(data) / 3
+    assert (rows.is_positive == (data.targets == data.class_names.index("b"))).all()
+    assert positive_class(data, None) == "c"
+    for fold in rows.folds:
+        assert rows.is_positive[fold.val].mean() == pytest.approx(1 / 3, abs=0.1)
+        carrying = rows.carriers(fold, 1.0, seed=0)
+        assert set(data.targets[carrying]) == {1}
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 99), st.floats(0, 1), st.floats(0, 1))
+def test_carriers_are_nested_and_counted_in_each_part(seed, share, other):
+    rows = divide_rows(images(grouped=False), None, num_folds=3, seed=1)
+    low, high = sorted([share, other])
+    for fold in rows.folds:
+        few, many = (rows.carriers(fold, each, seed=seed) for each in (low, high))
+        assert not (few & ~many).any() and not many[~rows.is_positive].any() and not many[rows.test].any()
+        for part in (fold.train, fold.val):
+            assert few[part].sum() == round(low * rows.is_positive[part].sum())
+
+
+def test_the_order_of_the_rows_does_not_matter():
+    data = images()
+    order = np.random.default_rng(0).permutation(len(data))
+    turned = data.take(order)
+    for unit in ("image", "patient"):
+        one, other = (divide_rows(each, None, num_folds=1, seed=0) for each in (data, turned))
+        first = one.carriers(one.folds[0], 0.4, negatives=0.2, unit=unit, seed=3)
+        second = other.carriers(other.folds[0], 0.4, negatives=0.2, unit=unit, seed=3)
+        assert first.any()
+        np.testing.assert_array_equal(second, first[order])
+
+
+def test_negatives_carry_it_too_where_that_is_asked_for():
+    rows = divide_rows(images(grouped=False), None, num_folds=2, seed=0)
+    fold = rows.folds[0]
+    carrying = rows.carriers(fold, 0.5, negatives=0.25, seed=0)
+    for side, share in ((rows.is_positive, 0.5), (~rows.is_positive, 0.25)):
+        assert carrying[fold.train][side[fold.train]].sum() == round(share * side[fold.train].sum())
+
+
+def test_whole_patients_carry_it():
+    rows = divide_rows(images(), None, num_folds=2, seed=0)
+    groups = rows.dataset.groups
+    for fold in rows.folds:
+        by_patient = rows.carriers(fold, 0.5, unit="patient", seed=0)
+        for part in (fold.train, fold.val):
+            of_part = part[rows.is_positive[part]]
+            carried = {group: by_patient[of_part[groups[of_part] == group]] for group in set(groups[of_part])}
+            assert all(len(set(flags)) == 1 for flags in carried.values())
+            assert sum(flags[0] for flags in carried.values()) == round(0.5 * len(carried))
+    by_image = rows.carriers(rows.folds[0], 0.5, unit="image", seed=0)
+    mixed = [set(by_image[groups == group]) for group in set(groups[by_image])]
+    assert any(len(flags) == 2 for flags in mixed)
+
+
+def without_positives(data, part, kept):
+    """All but ``kept`` positives of a part."""
+    of_part = np.flatnonzero((data.splits == part) & (data.targets == 1))
+    return data.take(np.setdiff1d(np.arange(len(data)), of_part[kept:]))
+
+
+@pytest.mark.parametrize(
+    ("part", "said"), [("test", "test has 1"), ("val", "val of fold 0 has 1"), ("train", "train of fold 0 has 1")]
+)
+def test_a_part_with_too_few_positives_is_named(part, said):
+    data = without_positives(images(grouped=False), part, 1)
+    with pytest.raises(DataError, match=f"{said} images of ill, and an audit needs 2"):
+        divide_rows(data, None, num_folds=1, seed=0)
+    divide_rows(without_positives(images(grouped=False), part, 2), None, num_folds=1, seed=0)
+
+
+def test_a_part_with_too_few_negatives_is_named():
+    data = without_positives(images(grouped=False), "test", 1)
+    with pytest.raises(DataError, match="test has 1 images of other classes than healthy"):
+        divide_rows(data, "healthy", num_folds=1, seed=0)
+
+
+def test_data_that_cannot_be_divided():
+    data = images()
+    with pytest.raises(UsageError, match="needs test images"):
+        divide_rows(replace(data, splits=None), None, num_folds=2, seed=0)
+    with pytest.raises(UnknownNameError, match="healhty"):
+        divide_rows(data, "healhty", num_folds=2, seed=0)
+    several = dataset_from_arrays([data.read(row) for row in range(6)], np.eye(2, dtype=int)[[0, 1] * 3], name="x")
+    with pytest.raises(UsageError, match="several labels"):
+        divide_rows(several, None, num_folds=2, seed=0)
+    few = without_positives(without_positives(data, "train", 2), "val", 1)
+    with pytest.raises(DataError, match="ill"):
+        divide_rows(few, None, num_folds=5, seed=0)
+
+
+# scores of one model
+
+
+def two_sided(positives, negatives, seed=0, *, share=0.1, fold=0, effect=0.2):
+    """A model that leans on the artefact a little, with ties."""
+    rng = np.random.default_rng(seed)
+    labels = np.r_[np.ones(positives, bool), np.zeros(negatives, bool)]
+    clean = np.round(np.clip(rng.random(len(labels)) * 0.6 + 0.2 * labels, 0, 1), 2)
+    edited = np.round(np.clip(clean + effect * rng.random(len(labels)), 0, 1), 2)
+    decided = np.stack([clean, edited]) >= 0.5
+    scores = FoldScores(fold, share, share, clean, edited, decided, decided)
+    return scores, TestedImages(labels, None, [f"image {row}" for row in range(len(labels))])
+
+
+def test_every_sampled_draw_together_is_exact_mode():
+    """Fifteen ways to draw 2 of 6; each of them comes up, and their mean is what exact mode says."""
+    scores, of_test = two_sided(6, 9)
+    drawn = {scores.sampled_iid(of_test, 0.35, seed) for seed in range(400)}
+    every = []
+    for chosen in combinations(range(6), 2):
+        mixed = scores.clean.copy()
+        mixed[list(chosen)] = scores.edited[list(chosen)]
+        every.append(roc_auc_score(of_test.is_positive, mixed))
+    assert len(every) == 15
+    assert {round(each, 9) for each in drawn} == {round(each, 9) for each in every}
+    assert scores.cells(of_test).iid(0.35) == pytest.approx(np.mean(every))
+
+
+def test_three_of_31_is_not_a_tenth():
+    scores, of_test = two_sided(31, 52, effect=0.9)
+    cells = scores.cells(of_test)
+    sampled = np.array([scores.sampled_iid(of_test, 0.1, seed) for seed in range(600)])
+    at = {share: cells.clean + share * (cells.aligned - cells.clean) for share in (3 / 31, 0.1)}
+    assert cells.iid(0.1) == pytest.approx(at[3 / 31], abs=1e-12) and abs(at[0.1] - at[3 / 31]) > 1e-4
+    assert sampled.mean() == pytest.approx(cells.iid(0.1), abs=4 * sampled.std() / np.sqrt(600))
+    carrying, positive = np.zeros(40, dtype=bool), np.ones(40, dtype=bool)
+    carrying[:3] = True
+    assert realised_share(carrying, positive, np.arange(31)) == 3 / 31
+
+
+def test_an_attribute_is_in_the_image_or_not():
+    scores, of_test = two_sided(40, 40)
+    who = np.arange(80) % 3 == 0
+    cells = scores.cells(replace(of_test, attribute=who))
+    positive = of_test.is_positive
+    np.testing.assert_array_equal(cells.positives, scores.clean[positive & ~who])
+    np.testing.assert_array_equal(cells.negatives_edited, scores.edited[~positive & who])
+    same = [replace(scores, edited=scores.clean, share=share, fold=fold) for share in SHARES for fold in range(3)]
+    found = reliance_of(same, replace(of_test, attribute=who))
+    assert found.over_patients is None and found.points[0].flip_effect is None
+    assert sum(cell.num_images for cell in found.points[0].groups[0].cells) == 80
+
+
+# thresholds
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 10), st.booleans()), min_size=2, max_size=30))
+def test_no_threshold_is_better_than_the_one_of_val(drawn):
+    values, labels = np.array([value / 10 for value, _ in drawn]), np.array([int(label) for _, label in drawn])
+    if len(set(labels)) < 2:
+        return
+
+    def youden(threshold):
+        decided = values >= threshold
+        return decided[labels == 1].mean() - decided[labels == 0].mean()
+
+    found = best_threshold(values, labels)
+    assert youden(found) == pytest.approx(max(youden(each) for each in [*values, 2.0]))
+    assert not np.isin(found, values) or found == values.min()
+
+
+def test_scores_that_are_upside_down_decide_nobody_positive():
+    values = np.array([0.9, 0.8, 0.2, 0.1])
+    assert best_threshold(values, np.array([0, 0, 1, 1])) > 0.9
+
+
+# features
+
+
+def test_what_is_trained_is_what_carries_the_artefact():
+    """Logistic regression of the mixed rows, written out."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    rows = divide_rows(images(), None, num_folds=2, seed=0)
+    clean, edited = features_of(rows)
+    found = sweep_features(clean, edited, rows, [0.5, 1.0], EmpiricalRisk(), negatives=0.2, seed=4)
+    assert [(each.fold, each.share) for each in found] == [(0, 0.5), (0, 1.0), (1, 0.5), (1, 1.0)]
+    for each in found:
+        fold = rows.folds[each.fold]
+        carrying = rows.carriers(fold, each.share, negatives=0.2, seed=4)
+        mixed = np.where(carrying[:, None], edited, clean)
+        scaler, model = StandardScaler().fit(mixed[fold.train]), LogisticRegression(max_iter=1000)
+        model.fit(scaler.transform(mixed[fold.train]), rows.is_positive[fold.train])
+        for scores, side in ((each.clean, clean), (each.edited, edited)):
+            expected = model.predict_proba(scaler.transform(side[rows.test]))[:, 1]
+            np.testing.assert_allclose(scores, expected, atol=1e-4)
+        threshold = best_threshold(
+            model.predict_proba(scaler.transform(mixed[fold.val]))[:, 1], rows.is_positive[fold.val].astype(np.int64)
+        )
+        assert (each.decided_by_val == (np.stack([each.clean, each.edited]) >= threshold)).mean() > 0.98
+        np.testing.assert_array_equal(each.decided, np.stack([each.clean, each.edited]) >= 0.5)
+        positives = carrying[fold.train][rows.is_positive[fold.train]]
+        assert each.realised == positives.mean()
+
+
+def test_progress_is_told_and_other_features_are_refused():
+    rows, told = divide_rows(images(), None, num_folds=2, seed=0), []
+    clean, edited = features_of(rows)
+    sweep_features(clean, edited, rows, SHARES, EmpiricalRisk(), told=lambda: told.append(1))
+    assert len(told) == 2 * 3
+    for first, second in ((clean, edited[:, :2]), (clean[:-1], edited[:-1])):
+        with pytest.raises(DataError, match="Features are of"):
+            sweep_features(first, second, rows, SHARES, EmpiricalRisk())
+
+
+def concluded(rows, clean, edited, mitigation, *, shares=SHARES, strength=1.0, needed=slice(None)):
+    scores = sweep_features(clean, edited, rows, shares, mitigation)
+    reach = detectability(clean[needed], edited[needed], rows.dataset.groups[needed])
+    reliance = reliance_of(scores, part_test(rows))
+    return reliance, conclude(reliance, reach, strength=strength)
+
+
+def test_a_model_trained_where_the_artefact_is_the_class_is_found():
+    rows = divide_rows(images(), None, num_folds=5, seed=0)
+    found, outcome = concluded(rows, *features_of(rows), EmpiricalRisk(), shares=THESIS_SHARES)
+    assert outcome.outcome == "relies" and found.shortcut_reliance_index.low > 0.1 and found.over_patients.low > 0
+    assert found.points[-1].ood.mean < 0.3 < 0.8 < found.clean.mean < found.points[-1].iid.mean
+    assert found.points[-1].flip_effect.mean > 1 and found.ood_drop_area.mean > 0.1
+    assert 0 < found.flip_share < 1 and found.early_gap.mean > 0
+
+
+def test_a_sound_model_passes_though_the_artefact_is_there_to_be_seen():
+    rows = divide_rows(images(), None, num_folds=5, seed=0)
+    clean, edited = features_of(rows)
+    found, outcome = concluded(rows, clean, edited, Sound())
+    assert outcome.outcome == "passes"
+    # its own column is constant in training, so that the artefact has the coefficient 0
+    assert found.shortcut_reliance_index == (0, 0, 0) and found.flip_share is None
+    noisy = edited + 0.02 * np.random.default_rng(1).standard_normal(edited.shape)
+    found, outcome = concluded(rows, clean, noisy, Sound())
+    assert outcome.outcome == "passes" and abs(found.shortcut_reliance_index.mean) < 0.02
+
+
+def test_features_that_say_nothing_are_not_assessable():
+    rows = divide_rows(images(400), None, num_folds=3, seed=0)
+    rng = np.random.default_rng(2)
+    random = rng.standard_normal((len(rows.dataset), 4))
+    found, outcome = concluded(rows, random, random + 4 * np.eye(4)[1], EmpiricalRisk())
+    assert outcome.outcome == "untrained" and found.shortcut_reliance_index.mean > 0.2
+    constant = np.ones_like(random)
+    assert concluded(rows, constant, constant, EmpiricalRisk())[1].outcome == "untrained"
+
+
+def test_features_without_a_trace_are_not_assessable():
+    rows = divide_rows(images(), None, num_folds=3, seed=0)
+    clean, _ = features_of(rows)
+    found, outcome = concluded(rows, clean, clean, EmpiricalRisk())
+    assert outcome.outcome == "undetectable" and found.shortcut_reliance_index.mean == 0
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 999), st.integers(1, 3), st.sampled_from(["exact", "sampled"]))
+def test_strength_0_is_exactly_0(seed, num_folds, mode):
+    rows = divide_rows(images(seed=seed), None, num_folds=num_folds, seed=seed)
+    clean, _ = features_of(rows, seed=seed)
+    scores = sweep_features(clean, clean.copy(), rows, SHARES, EmpiricalRisk(), seed=seed)
+    found = reliance_of(scores, part_test(rows), test=mode, seed=seed)
+    for each in (found.shortcut_reliance_index, found.early_gap, found.ood_drop_area):
+        assert each.mean == 0.0 and each.low in (None, 0.0) and each.high in (None, 0.0)
+    assert (found.over_patients.value, found.over_patients.low, found.over_patients.high) == (0.0, 0.0, 0.0)
+    assert all(curve.gap.tolist() == [0.0] * 3 for curve in found.curves)
+    assert all(point.flip_effect.mean == 0 for point in found.points)
+    reach = detectability(clean, clean.copy(), rows.dataset.groups)
+    assert conclude(found, reach, strength=0.0).outcome == "passes"
+    assert conclude(found, reach, strength=1.0).outcome == "undetectable"
+
+
+# summary
+
+
+def leaning(folds=4, positives=25, negatives=30, shares=THESIS_SHARES):
+    """Scores that lean the more on the artefact the more often it was there."""
+    scores = []
+    for fold in range(folds):
+        for place, share in enumerate(shares):
+            one, of_test = two_sided(positives, negatives, 10 * fold + place, share=share, fold=fold, effect=share)
+            scores.append(one)
+    return scores, of_test
+
+
+def test_the_index_over_patients_is_the_mean_of_the_folds():
+    scores, of_test = leaning()
+    found = reliance_of(scores, of_test)
+    assert found.over_patients.value == pytest.approx(found.shortcut_reliance_index.mean, abs=1e-12)
+    assert found.over_patients.low < found.over_patients.value < found.over_patients.high
+    assert found.over_patients.num_images == 55
+    patients = np.repeat(np.arange(11), 5)
+    grouped = reliance_of(scores, replace(of_test, groups=patients))
+    assert grouped.over_patients.num_groups == 11
+    assert grouped.over_patients.value == pytest.approx(found.over_patients.value, abs=1e-12)
+
+
+def test_summaries_are_those_of_the_curves_of_each_fold():
+    """One fold by one, from the areas by scikit-learn."""
+    scores, of_test = leaning()
+    labels = of_test.is_positive
+    indices, drops = [], []
+    for fold in range(4):
+        own = sorted((each for each in scores if each.fold == fold), key=lambda each: each.share)
+        clean = [roc_auc_score(labels, each.clean) for each in own]
+        aligned = [roc_auc_score(labels, np.where(labels, each.edited, each.clean)) for each in own]
+        ood = np.array([roc_auc_score(labels, np.where(labels, each.clean, each.edited)) for each in own])
+        carrying = np.array([round(25 * share) / 25 for share in THESIS_SHARES])
+        gap = clean + carrying * (np.array(aligned) - clean) - ood
+        indices.append(np.trapezoid(gap - gap[0], THESIS_SHARES))
+        drops.append(np.trapezoid(ood[0] - ood, THESIS_SHARES))
+    rng = np.random.default_rng(0)
+    found = reliance_of([scores[place] for place in rng.permutation(len(scores))], of_test)  # in any order
+    assert found.shortcut_reliance_index.mean == pytest.approx(np.mean(indices))
+    half = 3.182446 * np.std(indices, ddof=1) / 2  # t of 3 degrees of freedom, 4 folds
+    assert found.shortcut_reliance_index.high - found.shortcut_reliance_index.mean == pytest.approx(half, rel=1e-5)
+    assert found.ood_drop_area.mean == pytest.approx(np.mean(drops))
+    assert [point.share for point in found.points] == list(THESIS_SHARES) and len(found.curves) == 4
+    assert found.points[0].clean.mean == found.clean.mean
+    first = [each for each in scores if each.share == 0.5]
+    cells = group_metrics(
+        np.r_[first[0].clean, first[0].edited],
+        np.r_[labels, labels].astype(int),
+        np.repeat([0, 1], 55),
+        groups=np.tile(np.arange(55), 2),
+    )
+    assert found.points[3].groups[0] == cells
+    worst = np.mean([each.worst.accuracy.value for each in found.points[3].groups])
+    assert found.points[3].worst.mean == pytest.approx(worst)
+
+
+def test_sampled_mode_draws_the_carriers_of_the_test_part():
+    scores, of_test = leaning(folds=2, shares=SHARES)
+    exact, drawn = reliance_of(scores, of_test), reliance_of(scores, of_test, test="sampled", seed=7)
+    for fold, (curve, other) in enumerate(zip(drawn.curves, exact.curves, strict=True)):
+        own = sorted((each for each in scores if each.fold == fold), key=lambda each: each.share)
+        assert curve.iid.tolist() == [each.sampled_iid(of_test, each.share, 7) for each in own]
+        assert curve.iid[1] != other.iid[1]
+        assert curve.iid[[0, 2]] == pytest.approx(other.iid[[0, 2]])  # all or nobody: there is nothing to draw
+        np.testing.assert_array_equal(curve.ood, other.ood)
+    assert drawn.over_patients == exact.over_patients
+    assert drawn.points[1].iid.mean == np.mean([curve.iid[1] for curve in drawn.curves])
+
+
+def test_one_fold_has_no_interval_over_folds():
+    scores, of_test = leaning(folds=1)
+    found = reliance_of(scores, of_test)
+    assert found.shortcut_reliance_index.low is None and found.over_patients.low is not None
+    assert conclude(found, None).outcome in ("relies", "undecided")
+
+
+@pytest.mark.parametrize(("shares", "said"), [((0.1, 0.5, 1.0), "share 0 is missing"), ((0.0, 1.0), "at least 3")])
+def test_curves_without_a_summary(shares, said):
+    with pytest.raises(DataError, match=said):
+        reliance_of(*leaning(shares=shares))
+
+
+# mitigations
+
+
+def test_a_mitigation_stands_beside_plain_training_where_it_can_be_used():
+    rows = divide_rows(images(120), None, num_folds=3, seed=0)
+    clean, edited = features_of(rows)
+    shares, how = (0.0, 0.5, 0.8, 1.0), {"negatives": 0.0, "unit": "image", "seed": 0}
+    plain = sweep_features(clean, edited, rows, shares, EmpiricalRisk())
+    with pytest.raises(UsageError, match="negative with the artefact"):
+        sweep_mitigated(clean, edited, rows, plain, GroupWeights(), **how)
+    how["negatives"] = 0.1
+    plain = sweep_features(clean, edited, rows, shares, EmpiricalRisk(), negatives=0.1)
+    found = sweep_mitigated(clean, edited, rows, plain, GroupWeights(), **how)
+    assert found.left_out == (1.0,)  # no positive is clean
+    assert (
+        sorted({each.share for each in found.scores}) == sorted({each.share for each in found.plain}) == [0, 0.5, 0.8]
+    )
+    assert [each for each in found.scores if each.share == 0] == [each for each in plain if each.share == 0]
+    index = [reliance_of(each, part_test(rows)).shortcut_reliance_index.mean for each in (found.scores, found.plain)]
+    assert index[0] < index[1]
+
+
+# images with the artefact
+
+
+def test_those_that_may_carry_it_are_edited():
+    rows = divide_rows(images(side=24), None, num_folds=2, seed=0)
+    tag = Tag(size=0.5, xy=(0.1, 0.1))
+    found = confound(rows, tag, absent=[], strength=1.0, negatives=0.0, seed=0)
+    changed = np.array(
+        [(found.clean.read(row) != found.edited.read(row)).any() for row in range(len(rows.dataset))], dtype=bool
+    )
+    needed = rows.is_positive.copy()
+    needed[rows.test] = True
+    np.testing.assert_array_equal(changed, needed)
+    assert found.name.startswith("tag:size=0.5") and found.facts.rms > 5 and found.facts.num_images == needed.sum()
+    both = confound(rows, tag, absent=[], strength=1.0, negatives=0.5, seed=0)
+    assert both.facts.num_images == len(rows.dataset)
+    nothing = confound(rows, tag, absent=[], strength=0.0, negatives=0.5, seed=0)
+    assert nothing.facts.rms == 0 and nothing.edited.fingerprint == rows.dataset.fingerprint
+    with pytest.raises(DataError, match="cannot be edited"):
+        confound(rows, Tag(size=0.9, xy=(0.9, 0.9)), absent=[], strength=1.0, negatives=0.0, seed=0)
+
+
+def test_others_may_get_another_edit():
+    rows = divide_rows(images(side=24), None, num_folds=2, seed=0)
+    lighter, darker = Gamma(gamma=0.8), Gamma(gamma=1.5)
+    found = confound(rows, darker, absent=[lighter], strength=1.0, negatives=0.0, seed=0)
+    row = int(rows.test[0])
+    for dataset, edit in ((found.clean, lighter), (found.edited, darker)):
+        expected = rows.dataset.edited(Editing([edit])).read(row)
+        np.testing.assert_array_equal(dataset.read(row), expected)
+
+
+def preprocessing(side):
+    return Preprocessing(side, side, resize_policy="squash")
+
+
+@pytest.mark.parametrize(
+    ("side", "at_input", "small"), [(96, 96, False), (96, 95, True), (28, 224, True), (300, 64, True)]
+)
+def test_a_tag_below_6_pixels_is_too_small(side, at_input, small):
+    """0.0625 of 96 is 6."""
+    rows = divide_rows(images(24, side=side), None, num_folds=1, seed=0)
+    tag = confound(rows, Tag(), absent=[], strength=1.0, negatives=0.0, seed=0)
+    said = tag.too_small(preprocessing(at_input))
+    assert (said is not None) == small
+    if small:
+        assert f"{0.0625 * min(side, at_input):.1f} pixels high" in said
+        one, of_test = leaning()
+        outcome = conclude(reliance_of(one, of_test), None, too_small=said)
+        assert outcome == ("undetectable", said)
+    other = confound(rows, Gamma(), absent=[], strength=1.0, negatives=0.0, seed=0)
+    assert other.too_small(preprocessing(at_input)) is None
+
+
+def test_what_is_left_at_the_input():
+    rows = divide_rows(images(40, side=24), None, num_folds=1, seed=0)
+    found = confound(rows, Tag(size=0.5), absent=[], strength=1.0, negatives=1.0, seed=0)
+    numbers = range(len(rows.dataset))  # more than one batch
+    pair = [
+        prepare_batch([each.read(row) for row in numbers], preprocessing(16)) for each in (found.clean, found.edited)
+    ]
+    expected = float((pair[1] - pair[0]).double().square().mean().sqrt())
+    assert input_rms(found.clean, found.edited, preprocessing(16)) == pytest.approx(expected)
+    assert input_rms(found.clean, found.clean, preprocessing(16)) == 0
+    with pytest.raises(DataError, match="same images are needed"):
+        input_rms(found.clean, found.edited.take(rows.test), preprocessing(16))
