@@ -82,7 +82,8 @@ def confounders_page() -> str:
 
     parts = [NOTE, "# Confounders and edits", ""]
     parts += [
-        "What `crossgraft edit --with` takes: a name, `name:value` for its first option, or `name:option=value,option=value`.",
+        "What `crossgraft edit --with` and `crossgraft audit --confounder` take: a name, `name:value` for its first option, or "
+        "`name:option=value,option=value`.",
         "",
     ]
     place = ""
@@ -94,6 +95,23 @@ def confounders_page() -> str:
         cells = [f"`{row.name}`", row.edit.title, row.scope, options_with_units(row.edit) or "none", row.edit.reference]
         parts.append(f"| {' | '.join(cells)} |")
     return "\n".join([*parts, ""]).replace("|\n## ", "|\n\n## ")
+
+
+def mitigations_page() -> str:
+    """Every strategy that an audit compares with plain training."""
+    from crossgraft.audit.mitigation import MITIGATIONS
+    from crossgraft.tune.slots import options_in_words
+
+    rows = [
+        f"| `{name}` | {each.title} | {options_in_words(each) or 'none'} | {each.reference} |"
+        for name, each in MITIGATIONS
+        if MITIGATIONS.origin(name) == "crossgraft"
+    ]
+    text = (
+        "What `crossgraft audit --mitigate` takes; when each helps or misleads: [mitigation](../audit/mitigation.md)."
+    )
+    head = "| name | title | options and defaults | source |\n|---|---|---|---|"
+    return "\n".join([NOTE, "# Mitigations", "", text, "", head, *rows, ""])
 
 
 def _linked(title: str, card: str) -> str:
@@ -140,6 +158,7 @@ def pages() -> Mapping[str, str]:
         "fine-tuning.md": slots_page(),
         "few-shot.md": fewshot_page(),
         "confounders.md": confounders_page(),
+        "mitigations.md": mitigations_page(),
         "commands.md": commands_page(),
         "../results/published-tables.md": published_page(),
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from crossgraft.cli.main import main
+from crossgraft.verbs.audit_model import EXIT_GATE
 from support.documented import fill_hub_cache, forget_examples, make_documented_workspace
 
 REPOSITORY = Path(__file__).parents[2]
@@ -88,10 +89,14 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
         if arguments[0] == "distil":
             arguments += ["--workers", "1", "--image-size", "32", "--weights-dir", "weights"]
             arguments += ["--steps", "2", "--batch-size", "4"]
+        if arguments[0] == "audit":
+            arguments += ["--workers", "1", "--weights-dir", "weights"]
+            arguments += [] if arguments[1].startswith("runs/") else ["--image-size", "32"]
         if arguments[0] == "demo":
             arguments += ["--fast"]
         code = main(arguments)
-        assert code == FAILS_ON_PURPOSE.get(command, 0), f"{command}\n{capsys.readouterr().err}"
+        expected = {FAILS_ON_PURPOSE.get(command, 0), *([EXIT_GATE] if "--fail-on" in arguments else [])}
+        assert code in expected, f"{command}\n{capsys.readouterr().err}"  # on noise, a condition may hold
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from crossgraft.cli.main import main
 from crossgraft.records import RunRecord
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.words.notebook import facts_table
+from support.audit_records import audit_record
 from support.comparison_records import comparison_record
 from support.distillation_records import distillation_record
 from support.editing_records import edit_record
@@ -72,6 +73,7 @@ def records():
         "compare": comparison_record,
         "fewshot": lambda: fewshot_record(examples.ranking_record().dataset, examples.ranking_record().models[0]),
         "edit": lambda: edit_record(examples.ranking_record().dataset),
+        "audit": lambda: audit_record(examples.ranking_record().dataset, examples.ranking_record().models[0]),
         "distil": lambda: distillation_record(examples.ranking_record().models[0]),
     }
 
@@ -126,7 +128,7 @@ def published(folder):
     assert main(["rank", "--published", str(table), "--out", str(folder)]) == 0
 
 
-KINDS = ("rank", "demo", "check", "tune", "predict", "compare", "fewshot", "distil", "edit", "published")
+KINDS = ("rank", "demo", "check", "tune", "predict", "compare", "fewshot", "distil", "edit", "audit", "published")
 
 
 @pytest.mark.parametrize("kind", KINDS)

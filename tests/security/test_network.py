@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from crossgraft.cli.commands import COMMANDS
+from support.tiny import make_images
 
 SUPPORT = Path(__file__).parents[1] / "support" / "no_network"
 SRC = Path(__file__).parents[2] / "src"
@@ -32,6 +33,7 @@ TUNED = ("--model", "tiny_models:tiny", "--epochs", "1", "--device", "cpu")
 OWN = ("--code", "tiny_models.py")
 TINY_TASKS = ("--sampler", "n_way_k_shot:ways=2,shots=2,queries=2", "--episodes", "2")
 STUDENT = ("--model", "tiny_models:tiny", "--steps", "2", "--batch-size", "4", "--device", "cpu")
+SMALL_AUDIT = ("--confounder", "tag:0.4", "--folds", "2", "--shares", "0,0.5,1", "--device", "cpu")
 
 
 def run_offline(folder, *python):
@@ -60,6 +62,7 @@ def test_every_command_stays_at_home(workspace):
     }.items():
         metadata = {"architecture": "resnet18", "kwargs": json.dumps(kwargs)}
         save_file(state, workspace / f"{name}.safetensors", metadata=metadata)
+    make_images(workspace / "many", {"benign": 30, "malignant": 30})
     commands = {
         0: [
             ("check", "images", *QUIET, "--out", "c"),
@@ -74,6 +77,8 @@ def test_every_command_stays_at_home(workspace):
             ("interpolate", "t", "images", "--linear", "l", "--alphas", "0,1", *OWN, *QUIET, "--out", "i"),
             ("fewshot", "images", *TUNED[:2], *OWN, "--heads", "ncc", *TINY_TASKS, *QUIET, "--out", "e"),
             ("distil", "t", "l", "--data", "images,images", "--names", "a,b", *STUDENT, *OWN, *QUIET, "--out", "s"),
+            ("audit", "t", "--data", "many", "--confounder", "tag:0.4", *OWN, *QUIET, "--out", "a"),
+            ("audit", "tiny_models:tiny", "--data", "images", *SMALL_AUDIT, *OWN, *QUIET, "--out", "m"),
             ("edit", "images", "w", "--with", "low_pass:0.1", "--quiet"),
             ("report", "r"),
             *(("list", kind) for kind in ("scores", "models", "methods", "results")),
@@ -84,6 +89,7 @@ def test_every_command_stays_at_home(workspace):
             ("rank", "images", "--models", "resnet18", *QUIET),
             ("rank", "images", "--models", "torchvision:resnet18", *QUIET),
             ("tune", "images", "--model", "resnet18", *QUIET),
+            ("audit", "resnet18", "--data", "images", *QUIET),
         ],
         2: [
             ("rank", "images", "--models", "url.safetensors", *QUIET),

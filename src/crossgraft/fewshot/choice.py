@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from crossgraft.errors import UsageError
 from crossgraft.fewshot.heads import HEADS, reads_images
-from crossgraft.tune.choice import choose, spell
+from crossgraft.tune.choice import choose, pieces, spell
 
 ALL = "all"
 
@@ -48,11 +48,4 @@ def _pieces(text: str) -> list[str]:
     if text.strip() == ALL:
         # those on features, which take milliseconds; meta_adapter needs classes to learn from
         return [name for name, head in HEADS if name != "meta_adapter" and not reads_images(head)]
-    found: list[str] = []
-    for piece in filter(None, map(str.strip, text.split(","))):
-        is_option = "=" in piece.partition(":")[0]
-        if is_option and found:
-            found[-1] += ("," if ":" in found[-1] else ":") + piece
-        else:
-            found.append(piece)
-    return found
+    return pieces(text)

@@ -63,6 +63,22 @@ def choose(registry: Registry[Any], choice: str | Mapping[str, object] | T) -> T
     return made
 
 
+def pieces(text: str) -> list[str]:
+    """Plug-ins between commas; a piece that is an option (``weight_decay=0``) belongs to the one before it.
+
+    >>> pieces("ncc,copa:learning_rate=0.005,weight_decay=0,tag:0.5,xy=[0.1,0.1]")
+    ['ncc', 'copa:learning_rate=0.005,weight_decay=0', 'tag:0.5,xy=[0.1,0.1]']
+    """
+    found: list[str] = []
+    for piece in filter(None, map(str.strip, _COMMAS.split(text))):
+        is_option = "=" in piece.partition(":")[0]
+        if is_option and found:
+            found[-1] += ("," if ":" in found[-1] else ":") + piece
+        else:
+            found.append(piece)
+    return found
+
+
 def option_fields(plugin: object) -> list[dataclasses.Field[Any]]:
     """Fields that a user writes, the first one first; ``metadata={"is_option": False}`` marks what the caller sets."""
     every = dataclasses.fields(plugin)  # pyright: ignore[reportArgumentType] - every plug-in is a dataclass

@@ -77,7 +77,7 @@ def audit(
     confounded = _confounded(rows, asked, options, found, specs, reporter)
     attributes = {each: find_attribute(dataset, each, options) for each in asked.attributes}
     found.confounders += [attribute_record(name, each.in_words, each.num_missing) for name, each in attributes.items()]
-    found.file_facts += file_facts(dataset, rows.positive, options)
+    found.file_facts += file_facts(dataset, options, found)
     sweep = Sweep(rows, asked.shares, asked.mitigations, options, num_threads, reporter)
     for spec in specs:
         backbone = load_as_asked(spec, options, device=device)
@@ -125,9 +125,14 @@ def find_attribute(dataset: Dataset, text: str, options: AuditOptions) -> Binary
     return binary_attribute(columns[name], present or None, name=name, missing=_SAY_NOTHING)
 
 
-def file_facts(dataset: Dataset, positive: str, options: AuditOptions) -> list[FileFactRow]:
-    """How well facts of the file alone tell the class."""
-    return [fact_record(row) for row in how_telling(dataset, positive=positive, root=_root(options), seed=options.seed)]
+def file_facts(dataset: Dataset, options: AuditOptions, found: Audited) -> list[FileFactRow]:
+    """How well facts of the file alone tell the class; where there are too few images to say, a note says so."""
+    try:
+        rows = how_telling(dataset, positive=found.positive, root=_root(options), seed=options.seed)
+    except DataError as error:
+        found.notes.append(f"Facts of the file were not looked at. {error}")
+        return []
+    return [fact_record(row) for row in rows]
 
 
 def _root(options: AuditOptions) -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord, Reference
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.choice import spell
+from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.verbs._audit_sweep import file_facts, open_data, pictures
 from crossgraft.verbs._audited import Asked, Audited
@@ -77,7 +79,8 @@ def audit(
     if asked.attributes:
         raise UsageError("--attribute chooses images to train classifiers with, and this model is trained already.")
     subject = subject_of(model, device=device, allow_code=options.allow_code, class_names=_class_names(model, options))
-    dataset = open_data(options, reporter, default_split=False)
+    opening = replace(options, class_names=None) if isinstance(options.data, Dataset) else options
+    dataset = open_data(opening, reporter, default_split=False)
     checks = list[CheckRecord](check_rows(dataset, strict=options.strict, reporter=reporter))
     test, note = _test_rows(model, subject, dataset)
     positive = positive_class(dataset, options.positive)
@@ -90,7 +93,7 @@ def audit(
     shown: list[Confounded] = []
     for edit in asked.edits:
         _one(subject, images, edit, options, found, shown, reporter)
-    found.file_facts += file_facts(images, positive, options)
+    found.file_facts += file_facts(images, options, found)
     found.fingerprint = subject.name if subject.model is None else subject.model.facts.weights_fingerprint
     found.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
     found.pictures = lambda: pictures(shown, rows)
@@ -152,14 +155,20 @@ def _test_rows(model: object, subject: Subject, dataset: Dataset) -> tuple[np.nd
         DataError: There are none.
     """
     facts = None if subject.model is None else subject.model.facts
-    if isinstance(model, str | Path) and facts is not None and facts.trained_on.fingerprint == dataset.fingerprint:
-        split = run_directory_of(Path(model)) / "split.json"
+    run = model.out if isinstance(model, FineTuningResult) else model
+    is_its_own = facts is not None and facts.trained_on.fingerprint == dataset.fingerprint
+    if is_its_own and isinstance(run, str | Path):
+        split = run_directory_of(Path(run)) / "split.json"
         if not split.is_file():
             raise DataError(
                 f"{split} is missing, so the test images of the run are not known. Give the whole run directory."
             )
-        return np.sort(split_of_run(Path(model)).rows("test")), "Measured on the test part of the run."
+        return np.sort(split_of_run(Path(run)).rows("test")), "Measured on the test part of the run."
     if dataset.splits is not None and (dataset.splits == "test").any():
         return np.flatnonzero(dataset.splits == "test"), "Measured on the test part of the data."
+    if is_its_own:
+        return np.arange(
+            len(dataset)
+        ), "Measured on all images, those among them that the model was trained on: give its run."
     note = "Measured on all images: whether the model has learned from some of them is not known here."
     return np.arange(len(dataset)), note

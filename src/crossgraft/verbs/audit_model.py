@@ -22,7 +22,7 @@ from crossgraft.options import AuditOptions, configuration
 from crossgraft.records.audit import AuditRecord
 from crossgraft.result import Result
 from crossgraft.runs import RunDirectory
-from crossgraft.tune.choice import choose, spell
+from crossgraft.tune.choice import choose, pieces, spell
 from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.saved_model import SavedModel
@@ -116,7 +116,7 @@ def _asked(options: AuditOptions) -> Asked:
         UsageError: A number is out of its range.
     """
     attributes = _texts(options.attributes)
-    named = options.confounders if not isinstance(options.confounders, str) else _split(options.confounders)
+    named = _texts(options.confounders)
     edits = choose_edits(named or (() if attributes else ("tag",))) if named or not attributes else []
     absent = [] if options.absent is None else choose_edits(options.absent)
     mitigations = [_mitigation(each) for each in _texts(options.mitigate)]
@@ -142,15 +142,12 @@ def _shares(given: str | Sequence[float]) -> tuple[float, ...]:
 
 
 def _texts(given: str | Sequence[Any]) -> list[Any]:
-    return _split(given) if isinstance(given, str) else [part for each in given for part in _texts_of(each)]
+    """Names with options; a piece between commas that is an option belongs to the name before it."""
+    return pieces(given) if isinstance(given, str) else [part for each in given for part in _texts_of(each)]
 
 
 def _texts_of(each: Any) -> list[Any]:
-    return _split(each) if isinstance(each, str) else [each]
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+    return pieces(each) if isinstance(each, str) else [each]
 
 
 def _mitigation(each: Any) -> Mitigation:

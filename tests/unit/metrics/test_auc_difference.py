@@ -8,7 +8,7 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from crossgraft.errors import DataError, NotApplicable
-from crossgraft.metrics import auc, auc_combination, auc_difference
+from crossgraft.metrics import auc_combination, auc_difference
 
 
 def patients(seed, number=60, images=4, kept=0.8):

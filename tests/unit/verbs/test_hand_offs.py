@@ -103,6 +103,11 @@ def test_every_public_name_takes_what_another_one_gives(data, ranking, tuned, fo
     assert [domain.name for domain in both.record.domains] == ["a", "b"]
     edited = crossgraft.edit_data(data, edits="low_pass:0.1")
     assert crossgraft.check_data(edited.dataset, holdout=0).record.dataset.fingerprint == edited.record.fingerprint
+    edits = {"confounders": ["tag:0.4"], "audit_folds": 2, "shares": "0,0.5,1", "ledger": None}
+    swept = crossgraft.audit_model(ranking.best, data=data, **edits, **FAST)
+    assert swept.record.models[0].name == "narrow" and swept.record.mode == "quick"
+    asked = crossgraft.audit_model(full, data=data, confounders=["tag:0.4"], ledger=None, **FAST)
+    assert asked.record.mode == "trained" and len(asked.to_frame()) == 1
     assert [row.name for row in crossgraft.split_data(data).record.splits] == ["train", "val", "test"]
     used |= {
         "run_episodes",
@@ -110,6 +115,7 @@ def test_every_public_name_takes_what_another_one_gives(data, ranking, tuned, fo
         "split_data",
         "distil",
         "edit_data",
+        "audit_model",
         "compare_fine_tunings",
         "FineTuningComparison",
         "evaluate_published",

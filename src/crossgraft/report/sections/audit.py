@@ -201,7 +201,6 @@ def after_audit(source: Source[AuditRecord]) -> Following:
         "edited",
         options=EditOptions,
         flags=[("--with", edit)],
-        carried=[],
     )
     return Following(line, "to write images with the artefact, and look at them")
 

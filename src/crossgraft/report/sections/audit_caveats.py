@@ -8,10 +8,12 @@ from crossgraft.report.source import Source
 from crossgraft.words.formatting import counted, joined
 from crossgraft.words.looks_words import looks_in_words
 
+_ALL = "Measured on all images"
+
 
 def nothing_assessable(source: Source[AuditRecord]) -> Caveat | None:
     """Silence is no pass."""
-    blind = [entry for entry in source.record.entries if not entry.is_assessable]
+    blind = [entry for entry in source.record.entries if not entry.is_assessable and entry.mitigation == "erm"]
     if not blind:
         return None
     which = joined(list(dict.fromkeys(entry.confounder for entry in blind)))
@@ -20,7 +22,7 @@ def nothing_assessable(source: Source[AuditRecord]) -> Caveat | None:
 
 def may_have_seen(source: Source[AuditRecord]) -> Caveat | None:
     """Images of a trained model, of which nobody knows whether it learned from them."""
-    if source.record.mode != "trained" or not any("not known here" in note for note in source.record.notes):
+    if source.record.mode != "trained" or not any(note.startswith(_ALL) for note in source.record.notes):
         return None
     return Caveat("The model may have learned from these images. Give images that it has not seen.")
 

@@ -31,6 +31,7 @@ from crossgraft.report.sections.scores import rankings_section, scores_section
 from crossgraft.report.sections.verdict import ranking_heading, verdict_section
 from crossgraft.report.tables import Table
 from crossgraft.tune.interpolation import REFERENCE
+from support.audit_records import audit_record
 from support.comparison_records import comparison_record
 from support.distillation_records import distillation_record
 from support.editing_records import edit_record
@@ -65,6 +66,7 @@ def test_sections_follow_the_order_of_the_page_and_have_names_of_their_own(kind,
         "tuning-comparison": comparison_record,
         "interpolation": lambda: comparison_record().interpolation[0].model_copy(update={"references": [REFERENCE]}),
         "edit": lambda: edit_record(examples.ranking_record().dataset),
+        "audit": lambda: audit_record(examples.ranking_record().dataset, examples.ranking_record().models[0]),
         "distillation": lambda: distillation_record(examples.ranking_record().models[0]),
         "fewshot": lambda: fewshot_record(examples.ranking_record().dataset, examples.ranking_record().models[0]),
     }[kind]()

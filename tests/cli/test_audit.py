@@ -1,0 +1,304 @@
+"""``crossgraft audit``: whether models lean on an artefact, from a command to a report and an exit code."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+import crossgraft as package
+from crossgraft.data.dataset import dataset_from_arrays
+from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.records.audit import AuditRecord
+
+CODE = ("--code", "tiny_models.py")
+FAST = ("--workers", "1", "--device", "cpu", "--quiet")
+TAG = ("--confounder", "tag:0.5,xy=[0.1,0.1]")
+DATA = ("--data", "study.csv", "--group-column", "patient")
+QUICK = ("tiny_models:tiny", *DATA, *CODE, *FAST, "--folds", "2")
+TUNE = ("tune", "study.csv", "--group-column", "patient", "--model", "tiny_models:tiny", *FAST)
+OPTIONS = {"data": "study.csv", "group_column": "patient", "allow_code": "tiny_models.py", "audit_folds": 2}
+OPTIONS |= {"confounders": ["tag:0.5,xy=[0.1,0.1]"], "workers": 1, "device": "cpu"}
+
+
+@pytest.fixture
+def study(workspace):
+    """120 squares of 60 patients in a table; ill ones are a little brighter, so that a large white letter tells more."""
+    rng = np.random.default_rng(0)
+    rows = ["path,label,patient"]
+    (workspace / "scans").mkdir()
+    for number in range(120):
+        pixels = rng.integers(20, 100, (16, 16, 3)) + 12 * (number % 2) + int(rng.integers(-12, 13))
+        Image.fromarray(pixels.astype(np.uint8)).save(workspace / "scans" / f"Jones{number:03d}.png")
+        rows.append(f"scans/Jones{number:03d}.png,{('healthy', 'ill')[number % 2]},Smith{number // 2}")
+    (workspace / "study.csv").write_text("\n".join(rows))
+    return workspace
+
+
+@pytest.fixture
+def audit(study, crossgraft):
+    return lambda *arguments: crossgraft("audit", *arguments)
+
+
+@pytest.fixture
+def tuned(study, crossgraft):
+    done = crossgraft(*TUNE, "--epochs", "30", "--learning-rate", "0.05", "--no-images", "--out", "tuned")
+    assert done.code == 0, done.err
+    return study / "tuned"
+
+
+def record_of(folder):
+    return AuditRecord.model_validate_json((folder / "report.json").read_bytes())
+
+
+def numbers_of(record):
+    """All that a second run must find again."""
+    return [entry.model_dump() for entry in record.entries]
+
+
+def told_by(folder):
+    """All bytes of a run directory, names of files too."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return (
+        b"".join(path.read_bytes() for path in files)
+        + " ".join(str(path.relative_to(folder)) for path in files).encode()
+    )
+
+
+def test_a_network_that_sees_the_letter_relies_on_it(study, audit):
+    done = audit(*QUICK, *TAG, "--out", "out")
+    assert done.code == 0, done.err
+    assert "tiny relies on tag:size=0.5,xy=[0.1,0.1]." in " ".join(done.out.split())
+    record = record_of(study / "out")
+    (entry,) = record.entries
+    assert (record.positive, record.mode, entry.mode, entry.outcome) == ("ill", "quick", "quick", "relies")
+    assert entry.metric("shortcut_reliance_index").value > 0.1 and entry.detectability.value > 0.6
+    assert [point.share for point in entry.points] == record.shares == [0, 0.1, 0.2, 0.5, 0.8, 1]
+    assert entry.metric("ood_auc").value < entry.metric("clean_auc").value
+    page = (study / "out" / "report.html").read_text(encoding="utf-8")
+    assert "o.o.d." in page and "with tag:size=0.5" in page
+
+
+def test_what_does_not_change_an_image_is_not_relied_on(study, audit):
+    assert audit(*QUICK, *TAG, "--strength", "0", "--out", "sham").code == 0
+    (entry,) = record_of(study / "sham").entries
+    assert entry.metric("shortcut_reliance_index").value == pytest.approx(0, abs=1e-9)
+    assert entry.outcome != "relies"
+    for point in entry.points:
+        assert point.metric("iid").value == pytest.approx(point.metric("ood").value, abs=1e-9)
+
+
+def test_the_tables_hold_the_numbers_of_the_record(study, audit):
+    audit(*QUICK, *TAG, "--out", "out")
+    (entry,) = record_of(study / "out").entries
+    table = pd.read_csv(study / "out" / "audit.csv")
+    assert table["shortcut_reliance_index"].tolist() == [entry.metric("shortcut_reliance_index").value]
+    curves = pd.read_csv(study / "out" / "curves.csv")
+    assert curves["ood"].tolist() == [point.metric("ood").value for point in entry.points]
+
+
+def test_the_manifest_says_who_carries_it_and_more_carry_it_at_a_larger_share(study, audit):
+    audit(*QUICK, *TAG, "--out", "out")
+    manifest = pd.read_csv(study / "out" / "manifest.csv")
+    assert list(manifest.columns) == ["row", "image", "fold", "part", "positive", "carries_from_share"]
+    assert len(manifest) == 2 * 120
+    carrying = manifest[manifest["carries_from_share"].notna()]
+    assert carrying["positive"].all() and not (carrying["carries_from_share"] == 0).any()
+    for _, fold in manifest.groupby("fold"):
+        train = fold[(fold["part"] == "train") & fold["positive"]]["carries_from_share"]
+        for share in (0.2, 0.5, 1):
+            assert (train <= share).sum() == round(share * len(train))
+    tested = [set(fold[fold["part"] == "test"]["row"]) for _, fold in manifest.groupby("fold")]
+    assert tested[0] == tested[1]
+
+
+def test_a_trained_model_is_asked_on_its_test_images(tuned, audit):
+    done = audit("tuned", *DATA, *CODE, *FAST, *TAG, "--out", "asked")
+    assert done.code == 0, done.err
+    record = record_of(tuned.parent / "asked")
+    (entry,) = record.entries
+    assert (record.mode, entry.mode, record.shares, record.num_folds) == ("trained", "trained", [], 1)
+    assert entry.outcome == "relies" and entry.metric("auc_drop").value > 0.05
+    drop = entry.metric("clean_auc").value - entry.metric("ood_auc").value
+    assert entry.metric("auc_drop").value == pytest.approx(drop)
+    assert record.num_test == len(pd.read_csv(tuned / "predictions.csv")) == 24
+    assert "Measured on the test part of the run." in record.notes
+    assert "AUC drop" in done.out and "SRI" not in done.out
+
+
+def test_the_same_command_again_keeps_its_directory_and_another_one_needs_overwrite(study, audit):
+    first = audit(*QUICK, *TAG, "--out", "out")
+    before = numbers_of(record_of(study / "out"))
+    again = audit(*QUICK, *TAG, "--out", "out")
+    assert (first.code, again.code) == (0, 0)
+    assert numbers_of(record_of(study / "out")) == before
+    other = audit(*QUICK, *TAG, "--seed", "7", "--out", "out")
+    assert other.code != 0 and "--overwrite" in other.err
+    assert numbers_of(record_of(study / "out")) == before
+    assert audit(*QUICK, *TAG, "--seed", "7", "--out", "out", "--overwrite").code == 0
+    assert record_of(study / "out").seed == 7
+
+
+def test_two_runs_find_the_same_numbers(study, audit):
+    for out in ("one", "two"):
+        assert audit(*QUICK, *TAG, "--negatives", "0.3", "--mitigate", "dfr:draws=2", "--out", out).code == 0
+    one, two = (record_of(study / out) for out in ("one", "two"))
+    assert numbers_of(one) == numbers_of(two)
+    assert (study / "one" / "manifest.csv").read_bytes() == (study / "two" / "manifest.csv").read_bytes()
+
+
+def test_full_mode_trains_at_every_share_and_a_stopped_run_goes_on(study, audit):
+    flags = (*TAG, "--mode", "full", "--epochs", "1", "--shares", "0,0.5,1", "--no-images", "--out", "full")
+    assert audit(*QUICK, *flags).code == 0
+    record = record_of(study / "full")
+    assert record.mode == "full" and [point.share for point in record.entries[0].points] == [0, 0.5, 1]
+    (study / "full" / "report.json").unlink()
+    document = json.loads((study / "full" / "run.json").read_bytes())
+    (study / "full" / "run.json").write_text(json.dumps(document | {"state": "failed"}))
+    again = audit(*QUICK, *flags)
+    assert again.code == 0, again.err
+    assert numbers_of(record_of(study / "full")) == numbers_of(record)
+
+
+def test_json_is_one_document(study, audit):
+    done = audit(*QUICK, *TAG, "--json", "--no-images", "--out", "out")
+    assert (done.code, done.err) == (0, "")
+    document = json.loads(done.out)
+    assert (document["kind"], document["schema_version"]) == ("audit", 1)
+    assert AuditRecord.model_validate(document).entries == record_of(study / "out").entries
+
+
+def test_a_condition_that_holds_ends_with_5_and_the_report_is_there(study, audit):
+    failed = audit(*QUICK, *TAG, "--fail-on", "shortcut_reliance_index>0.1", "--out", "failed")
+    assert failed.code == 5
+    assert [gate.state for gate in record_of(study / "failed").gates] == ["failed"]
+    assert (study / "failed" / "report.html").is_file()
+    assert json.loads((study / "failed" / "run.json").read_bytes())["state"] == "done"
+    passed = audit(*QUICK, *TAG, "--fail-on", "shortcut_reliance_index>0.9", "--out", "passed")
+    assert passed.code == 0 and [gate.state for gate in record_of(study / "passed").gates] == ["passed"]
+
+
+def test_what_could_not_be_assessed_is_no_pass(study, audit):
+    """A cutoff of 0.49 cycles per pixel takes next to nothing away."""
+    flags = ("--confounder", "low_pass:0.49", "--fail-on", "shortcut_reliance_index>0.1")
+    done = audit(*QUICK, *flags, "--out", "blind")
+    record = record_of(study / "blind")
+    assert [entry.outcome for entry in record.entries] == ["undetectable"]
+    assert (done.code, [gate.state for gate in record.gates]) == (5, ["not assessable"])
+    assert "that is no pass" in " ".join(done.out.split()) and (study / "blind" / "report.html").is_file()
+
+
+def test_an_artefact_that_does_not_fit_is_an_entry_with_its_reason(study, audit):
+    done = audit(*QUICK, *TAG, "--confounder", "tag:0.9,xy=[0.9,0.9]", "--out", "out")
+    assert done.code == 0, done.err
+    fits, outside = sorted(record_of(study / "out").entries, key=lambda entry: entry.outcome == "impossible")
+    assert (fits.outcome, outside.outcome) == ("relies", "impossible")
+    assert outside.reason and "could not be measured with" in " ".join(done.out.split())
+
+
+@pytest.mark.parametrize("of_trained", [False, True])
+def test_nobody_is_named_in_the_run_directory(tuned, audit, of_trained):
+    model = ("tuned", *DATA, *CODE, *FAST) if of_trained else QUICK
+    assert audit(*model, *TAG, "--out", "out").code == 0
+    told = told_by(tuned.parent / "out")
+    assert b"Smith" not in told and b"Jones" not in told
+    assert str(tuned.parent).encode() not in told
+
+
+def test_mitigations_stand_beside_plain_training(study, audit):
+    flags = ("--negatives", "0.3", "--mitigate", "balanced_sampling,dfr:draws=2", "--out", "out")
+    assert audit(*QUICK, *TAG, *flags).code == 0
+    record = record_of(study / "out")
+    assert record.negatives == 0.3
+    assert [entry.mitigation for entry in record.entries] == ["erm", "balanced_sampling", "dfr:draws=2"]
+    plain, *others = (entry.metric("shortcut_reliance_index").value for entry in record.entries)
+    assert min(others) < plain
+    manifest = pd.read_csv(study / "out" / "manifest.csv")
+    assert not manifest[manifest["carries_from_share"].notna()]["positive"].all()
+
+
+def test_a_mitigation_without_negatives_that_carry_it_is_refused_with_a_reason(study, audit):
+    assert audit(*QUICK, *TAG, "--mitigate", "dfr", "--out", "out").code == 0
+    plain, refused = record_of(study / "out").entries
+    assert (plain.outcome, refused.outcome) == ("relies", "impossible")
+    assert "Put the artefact into images of both classes" in refused.reason
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "said"),
+    [
+        (("--confounder", "tagg"), 2, "Unknown edit: tagg. Did you mean tag?"),
+        (("--positive", "il"), 2, "Unknown class: il. Did you mean ill?"),
+        (("--shares", "0.1,0.5,1"), 2, "--shares must ascend from 0"),
+        (("--shares", "0,1"), 2, "at least three"),
+        (("--shares", "0,half,1"), 2, "--shares are numbers with commas"),
+        (("--mitigate", "dfr", "--mode", "full"), 2, "--mitigate works on frozen features"),
+        (("--mitigate", "dfrr"), 2, "Unknown mitigation: dfrr. Did you mean dfr?"),
+        (("--fail-on", "sri>0.1"), 2, "Unknown metric: sri"),
+        (("--fail-on", "auc_drop=0.1"), 2, "is no condition"),
+        (("--strength", "-1"), 2, "--strength must be at least 0"),
+        (("--negatives", "1.5"), 2, "--negatives must be at least 0 and at most 1"),
+        (("--data", "nowhere"), 3, "nowhere"),
+    ],
+)
+def test_mistakes_have_their_exit_codes(study, audit, flags, code, said):
+    done = audit(*QUICK, *flags, "--out", "out")
+    assert (done.code, said in " ".join(done.err.split())) == (code, True), done.err
+    assert not (study / "out" / "report.json").exists()
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--folds", "3"),
+        ("--mode", "full"),
+        ("--shares", "0,0.5,1"),
+        ("--negatives", "0.3"),
+        ("--unit", "patient"),
+        ("--test-mode", "sampled"),
+        ("--absent", "jpeg"),
+        ("--mitigate", "dfr"),
+        ("--epochs", "3"),
+        ("--learning-rate", "0.1"),
+        ("--image-size", "32"),
+    ],
+    ids=lambda flags: flags[0],
+)
+def test_a_trained_model_takes_no_option_of_training(tuned, audit, flags):
+    done = audit("tuned", *DATA, *CODE, *FAST, *flags)
+    assert done.code == 2 and f"{flags[0]} is for models that are trained for the audit" in " ".join(done.err.split())
+
+
+def test_several_labels_per_image_are_refused(study):
+    images = np.random.default_rng(0).integers(0, 255, (24, 16, 16), dtype=np.uint8)
+    data = dataset_from_arrays(images, np.array([[1, 0], [1, 1], [0, 1]] * 8), class_names=["mass", "fluid"])
+    options = {name: value for name, value in OPTIONS.items() if name not in ("data", "group_column")}
+    with pytest.raises((DataError, UsageError), match="several labels"):
+        package.audit_model("tiny_models:tiny", data=data, **options)
+
+
+def test_python_gets_the_numbers_without_a_folder(study):
+    found = package.audit_model("tiny_models:tiny", **OPTIONS, fail_on="shortcut_reliance_index>0.1")
+    assert found.out is None and found.exit_code == 5
+    assert found.to_frame()["outcome"].tolist() == ["relies"]
+    assert found.summary().startswith("tiny relies on tag")
+    with pytest.raises(UnknownNameError, match="Did you mean tag"):
+        package.audit_model("tiny_models:tiny", **OPTIONS | {"confounders": "tagg"})
+
+
+def test_a_function_can_be_asked_and_nobody_knows_what_it_has_seen(study):
+    def brightness(images):
+        return np.array([image.mean() / 255 for image in images])
+
+    found = package.audit_model(
+        brightness,
+        data="study.csv",
+        class_names=["healthy", "ill"],
+        confounders=["tag:0.5,xy=[0.1,0.1]"],
+        workers=1,
+        device="cpu",
+    )
+    (entry,) = found.record.entries
+    assert (found.record.mode, entry.outcome) == ("trained", "relies")
+    assert any("not known here" in note for note in found.record.notes)

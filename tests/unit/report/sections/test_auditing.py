@@ -1,0 +1,189 @@
+"""The page of an audit: who relies on what, what limits that, and what to type next."""
+
+import pytest
+
+from crossgraft.records import CheckRecord
+from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Items, Verdict
+from crossgraft.report.sections import KINDS
+from crossgraft.report.sections.audit import (
+    audit_heading,
+    audited_data_section,
+    cells_section,
+    confounders_section,
+    outcomes_section,
+)
+from crossgraft.report.source import Source
+from support.audit_records import SHARES, audit_entry, audit_record, confounder_record, point, trained_entry
+
+TYPED = "crossgraft audit mobilenetv2_100 --data breast --confounder tag --out runs/audit"
+
+
+@pytest.fixture
+def make(examples):
+    ranking = examples.ranking_record()
+    grouped = ranking.dataset.model_copy(update={"num_groups": 61, "group_column": "patient"})
+
+    def record(**changed):
+        return audit_record(changed.pop("dataset", grouped), ranking.models[0], **changed)
+
+    return record
+
+
+def verdict_of(record, command_line=TYPED):
+    section = KINDS.get("audit").builders[0](Source(record, command_line=command_line))
+    (verdict,) = [block for block in section.blocks if isinstance(block, Verdict)]
+    return verdict, [item for block in section.blocks if isinstance(block, Folded) for item in block.blocks[0].items]
+
+
+def titles(table):
+    return [column.title for column in table.columns]
+
+
+def texts(row):
+    return [cell.text for cell in row]
+
+
+def test_the_answer_puts_the_worst_news_first(make):
+    entries = [audit_entry(outcome="passes", confounder="jpeg"), audit_entry()]
+    verdict, _ = verdict_of(make(entries=entries, gates=[]))
+    assert verdict.answer == "mobilenetv2_100 relies on tag; mobilenetv2_100 passes with jpeg."
+    assert verdict.caveat is None
+    assert "crossgraft edit breast" in verdict.following and "--with tag" in verdict.following
+
+
+def test_models_with_the_same_outcome_share_a_sentence(make):
+    entries = [audit_entry("resnet18"), audit_entry("resnet50")]
+    assert verdict_of(make(entries=entries, gates=[]))[0].answer == "resnet18 and resnet50 rely on tag."
+
+
+def test_a_condition_that_holds_is_in_the_answer_and_in_the_checks(make):
+    verdict, _ = verdict_of(make())
+    assert verdict.answer.endswith("1 condition of --fail-on not met.")
+    items = [block for block in audited_data_section(Source(make())).blocks if isinstance(block, Items)]
+    assert "--fail-on shortcut_reliance_index>0.1: failed. mobilenetv2_100 with tag (0.400)." in items[-1].items
+
+
+@pytest.mark.parametrize("outcome", ["undetectable", "untrained", "impossible"])
+def test_silence_is_no_pass(make, outcome):
+    verdict, _ = verdict_of(make(entries=[audit_entry(outcome=outcome)]))
+    assert verdict.caveat == "1 combination could not be assessed (tag): that is no pass."
+
+
+def test_caveats_come_in_the_order_of_their_weight(make, examples):
+    ungrouped = examples.ranking_record().dataset
+    seen = make(
+        dataset=ungrouped,
+        mode="trained",
+        entries=[trained_entry("undetectable")],
+        notes=["Measured on all images: whether the model has learned from some of them is not known here."],
+    )
+    verdict, others = verdict_of(seen)
+    assert verdict.caveat.startswith("The model may have learned from these images.")
+    assert [item.split(" ")[0] for item in others] == ["1", "Without"]
+    unsound = CheckRecord(title="Identical images", severity="unsound", text="8 are in two parts.")
+    assert "8 are in two parts" in verdict_of(make(checks=[unsound]))[0].caveat
+
+
+@pytest.mark.parametrize("outcome", ["undetectable", "undecided"])
+def test_what_frozen_features_cannot_tell_is_trained_next(make, outcome):
+    following = verdict_of(make(entries=[audit_entry(outcome=outcome)]))[0].following
+    assert following.startswith("crossgraft audit mobilenetv2_100 --data breast") and "--mode full" in following
+
+
+def test_the_heading_counts_what_was_asked(make):
+    heading = audit_heading(Source(make()))
+    assert heading.title.startswith("Audit of mobilenetv2_100 on ")
+    assert heading.summary == (
+        "1 confounder · malignant against the rest · 80 test images (40 positive) · quick mode · 5 folds"
+    )
+    two = [audit_entry("resnet18"), audit_entry("resnet50")]
+    assert audit_heading(Source(make(entries=two))).title.startswith("Audit of 2 models on ")
+    trained = audit_heading(Source(make(mode="trained", entries=[trained_entry()], num_folds=1)))
+    assert "fold" not in trained.summary
+
+
+def test_outcomes_hold_the_numbers_of_the_record(make):
+    (table,) = outcomes_section(Source(make())).blocks
+    assert "SRI" in titles(table) and "Training" not in titles(table)
+    (row,) = [texts(row) for row in table.rows]
+    for shown in ("mobilenetv2_100", "tag", "relies on it", "0.400", "0.875", "0.375", "0.250", "0.900"):
+        assert shown in row
+    assert "0.725" in table.notes[0]
+
+
+def test_a_trained_model_has_a_drop_and_no_index(make):
+    (table,) = outcomes_section(Source(make(mode="trained", entries=[trained_entry()]))).blocks
+    assert "AUC drop" in titles(table) and "SRI" not in titles(table)
+    assert "0.250" in texts(table.rows[0]) and table.notes[0].startswith("AUC drop: ")
+
+
+def test_mitigations_have_a_column_and_no_part_in_the_answer(make):
+    better = audit_entry(mitigation="dfr", outcome="passes", index=0.02)
+    record = make(entries=[audit_entry(), better], gates=[])
+    (table,) = outcomes_section(Source(record)).blocks
+    place = titles(table).index("Training")
+    assert [texts(row)[place] for row in table.rows] == ["erm", "dfr"]
+    assert verdict_of(record)[0].answer == "mobilenetv2_100 relies on tag."
+
+
+def test_what_is_neither_reliance_nor_a_pass_says_why(make):
+    refused = audit_entry(mitigation="dfr", outcome="impossible", reason="A cell is empty.", metrics=[], points=[])
+    _, reasons = outcomes_section(Source(make(entries=[audit_entry(), refused]))).blocks
+    assert reasons.items == ["mobilenetv2_100, tag, dfr: A cell is empty."]
+
+
+def test_what_was_not_measured_is_an_empty_cell(make):
+    blind = audit_entry(outcome="impossible", metrics=[], points=[], detectability=None)
+    table, _ = outcomes_section(Source(make(entries=[blind]))).blocks
+    assert "not measured" in texts(table.rows[0])
+    assert cells_section(Source(make(entries=[blind]))) is None
+
+
+def test_curves_are_drawn_for_the_first_twelve(make):
+    def figures(count):
+        entries = [audit_entry(f"net {number}") for number in range(count)]
+        section = KINDS.get("audit").builders[0](Source(make(entries=entries)))
+        return [block for block in section.blocks if isinstance(block, Figure)]
+
+    (few,) = figures(1)
+    assert len(few.drawings) == 1 and "curves.csv" not in few.caption
+    (many,) = figures(14)
+    assert len(many.drawings) == 12 and many.caption.endswith("2 more are in curves.csv.")
+    assert figures(0) == []
+
+
+def test_groups_are_those_of_the_largest_share_and_few_images_are_marked(make):
+    last = point(1.0, 0.9, 0.4)
+    small = last.cells[0].model_copy(update={"num_images": 3, "is_small": True, "accuracy": 0.5})
+    last = last.model_copy(update={"cells": [small, *last.cells[1:]]})
+    entry = audit_entry(points=[*[point(share, 0.9, 0.9) for share in SHARES[:2]], last])
+    (table,) = cells_section(Source(make(entries=[entry]))).blocks
+    assert len(table.rows) == 4
+    assert texts(table.rows[0])[2:] == ["positive, with the artefact", "3 (few)", "0.500"]
+    assert texts(table.rows[3])[2] == "negative, without the artefact"
+
+
+def test_confounders_with_their_units(make):
+    rows = [confounder_record(), confounder_record("low_pass:0.9", leaf=None, rms=None, share_changed=None, psnr=None)]
+    table = confounders_section(Source(make(confounders=rows))).blocks[0]
+    for shown in ("a letter in the corner", "external", "4.50", "35.0"):
+        assert shown in texts(table.rows[0])
+    assert len(table.rows) == 2
+
+
+def test_the_data_say_how_carriers_were_drawn(make):
+    def facts(record):
+        return dict(
+            entry
+            for block in audited_data_section(Source(record)).blocks
+            if isinstance(block, Facts)
+            for entry in block.rows
+        )
+
+    found = facts(make(negatives=0.25))
+    assert (found["Class in question"], found["Shares"]) == ("malignant", "0, 0.5, 1")
+    assert found["Test images"] == "mean over all draws" and "25" in found["Negatives that carry it"]
+    trained = facts(make(mode="trained", entries=[trained_entry()]))
+    assert "Shares" not in trained and trained["Drawn by"] == "image"
+    checked = make(checks=[CheckRecord(title="Identical images", severity="passed", text="none")])
+    assert any(isinstance(block, Checks) for block in audited_data_section(Source(checked)).blocks)
