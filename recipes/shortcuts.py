@@ -106,7 +106,8 @@ FIELDS = (
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parsed = parse_arguments(arguments)
-    sets, specs = (SMOKE_SETS, smoke_specs()) if parsed.smoke else (SETS, models(parsed.weights_dir))
+    sets = SMOKE_SETS if parsed.smoke else SETS
+    specs: list[ModelSpec] = []
     for each in sets:
         if parsed.only and each.name not in parsed.only:
             continue
@@ -118,6 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 if any((row["confounder"], row["options"]) == (name, options) for row in rows):
                     continue
                 images = images or each.load(parsed.data_dir)
+                specs = specs or (smoke_specs() if parsed.smoke else models(parsed.weights_dir))
                 rows += audit(images, each.positive, specs, name, options)
                 write_rows(parsed.rows, each.name, rows)
                 print(f"{each.name} {name}:{options}: {float(rows[-1]['seconds']) * len(specs):.0f} s", flush=True)
@@ -163,7 +165,7 @@ def models(weights_dir: Path) -> list[ModelSpec]:
 
 def read_rows(folder: Path, name: str) -> list[dict[str, str]]:
     path = folder / f"{name}.csv"
-    return list(csv.DictReader(path.open(encoding="utf-8"))) if path.is_file() else []
+    return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))) if path.is_file() else []
 
 
 def write_rows(folder: Path, name: str, rows: Sequence[dict[str, str]]) -> None:
