@@ -40,13 +40,13 @@ def test_from_scratch_needs_no_weights_and_follows_the_seed():
 
 
 def test_a_network_that_comes_with_reconstructors_is_refused_before_it_is_trained(monkeypatch):
-    spec, right = find_model("test_resnet", None), starting_model.load_backbone
+    spec, right = find_model("test_resnet", None), starting_model.load_as_asked
 
     def decorated(*given, **options):
         backbone = right(*given, **options)
         init_SIM(backbone.module, example=backbone.probe_image(), blocks="layer1.0")
         return backbone
 
-    monkeypatch.setattr(starting_model, "load_backbone", decorated)
+    monkeypatch.setattr(starting_model, "load_as_asked", decorated)
     with pytest.raises(UsageError, match="The network test_resnet carries reconstructors of rho_sim"):
         load_start(spec, OPTIONS, scratch=True, reporter=Reporter(quiet=True))
