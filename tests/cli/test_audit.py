@@ -189,6 +189,15 @@ def test_what_could_not_be_assessed_is_no_pass(study, audit):
     assert "that is no pass" in " ".join(done.out.split()) and (study / "blind" / "report.html").is_file()
 
 
+def test_a_mitigation_does_not_pass_where_nothing_reaches_the_network(study, audit):
+    flags = ("--confounder", "low_pass:0.71", "--negatives", "0.3", "--mitigate", "dfr:draws=2,source_editing:gamma")
+    assert audit(*QUICK, *flags, "--out", "mitigated_blind").code == 0
+    entries = record_of(study / "mitigated_blind").entries
+    assert [entry.mitigation for entry in entries] == ["erm", "dfr:draws=2", "source_editing:edit=gamma"]
+    assert [entry.outcome for entry in entries] == ["undetectable"] * 3
+    assert all(entry.detectability.value < 0.6 and entry.input_rms >= 0 for entry in entries)
+
+
 def test_an_artefact_that_does_not_fit_is_an_entry_with_its_reason(study, audit):
     done = audit(*QUICK, *TAG, "--confounder", "tag:0.9,xy=[0.9,0.9]", "--out", "out")
     assert done.code == 0, done.err

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
+
+from crossgraft.errors import DataError, UsageError
 
 Unit = Literal["cycles", "px"]
 _ROUNDING = 1e-12
@@ -51,3 +54,31 @@ def ring_numbers(height: int, width: int) -> Int64[np.ndarray, "height width"]:
 def spectrum_of(image: Float64[np.ndarray, "height width *channels"]) -> np.ndarray:
     """``fft2`` of each channel."""
     return np.fft.fft2(image, axes=(0, 1))
+
+
+def check_cutoff(name: str, cutoff: float, unit: str) -> None:
+    """Refuse a radius that no unit can mean.
+
+    Raises:
+        UsageError: There is no such unit, or the circle lies outside the spectrum.
+    """
+    if unit not in ("cycles", "px"):
+        raise UsageError(f"unit of {name} must be cycles or px, got {unit!r}.")
+    if unit == "cycles" and cutoff > 1:
+        raise UsageError(
+            f"cutoff of {name} is {cutoff:g} cycles per pixel, above the 0.71 of the corner of the spectrum. For "
+            "indices of the transform add unit=px."
+        )
+
+
+def check_sides(name: str, shape: Sequence[int], unit: Unit) -> None:
+    """Refuse indices of an image whose sides have other ones.
+
+    Raises:
+        DataError: The image is not square.
+    """
+    height, width = shape[:2]
+    if unit == "px" and height != width:
+        raise DataError(
+            f"{name}:unit=px needs square images, got {height} × {width}. Give cutoff in cycles per pixel instead."
+        )

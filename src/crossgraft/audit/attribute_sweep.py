@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from crossgraft.audit.attributes import AttributeProtocol, BinaryAttribute, draw_protocol
-from crossgraft.audit.fold_scores import FoldScores, TestedImages
+from crossgraft.audit.fold_scores import AuditedImages, FoldScores
 from crossgraft.audit.mitigation import GroupedRows, Mitigation
 from crossgraft.audit.rows import AuditRows
 from crossgraft.audit.thresholds import best_threshold
@@ -27,7 +27,7 @@ class AttributeSweep(NamedTuple):
     """
 
     scores: list[FoldScores]
-    tested: TestedImages
+    tested: AuditedImages
     num_train: int
 
 
@@ -88,7 +88,7 @@ def sweep_attribute(
             told()
     groups = None if rows.dataset.groups is None else rows.dataset.groups[test]
     identities = rows.identities
-    tested = TestedImages(
+    tested = AuditedImages(
         rows.is_positive[test], groups, [identities[row] for row in test.tolist()], attribute.flags[test].astype(bool)
     )
     return AttributeSweep(scores, tested, num_train)

@@ -52,15 +52,38 @@ class Confounded:
         return f"Letters are {high:.1f} pixels high at the input of the network; below {LEAST_LETTER_PIXELS:g} they are a spot."
 
 
+def without_artefact(rows: AuditRows, absent: Sequence[ImageEdit], *, seed: int) -> tuple[Dataset, Editing | None]:
+    """All images as those that do not carry an artefact are, and what was done to them; None: nothing.
+
+    Args:
+        rows: What each image is for.
+        absent: Edits of these images; none leaves them as they are.
+        seed: Random seed of the edits.
+
+    Raises:
+        DataError: An image cannot be edited.
+    """
+    if not absent:
+        return rows.dataset, None
+    instead = Editing(list(absent), seed=seed)
+    return rows.dataset.edited(instead), instead
+
+
 def confound(
-    rows: AuditRows, edit: ImageEdit, *, absent: Sequence[ImageEdit], strength: float, negatives: float, seed: int
+    rows: AuditRows,
+    edit: ImageEdit,
+    *,
+    without: tuple[Dataset, Editing | None],
+    strength: float,
+    negatives: float,
+    seed: int,
 ) -> Confounded:
     """Put an artefact into all test images, and into those others that may carry it.
 
     Args:
         rows: What each image is for.
         edit: The artefact.
-        absent: Edits of images that do not carry it; none leaves them as they are.
+        without: From ``without_artefact``.
         strength: Multiple of what it changes.
         negatives: Share of the training negatives that carry it.
         seed: Random seed of the edit; each image has random numbers of its own.
@@ -68,11 +91,7 @@ def confound(
     Raises:
         DataError: An image cannot be edited, for example because a text does not fit into it.
     """
-    images = rows.dataset
-    instead = Editing(list(absent), seed=seed) if absent else None
-    clean = images if instead is None else images.edited(instead)
-    needed = np.ones(len(images), dtype=bool) if negatives else rows.is_positive.copy()
-    needed[rows.test] = True
+    clean, instead = without
     editing = Editing([edit], strength=strength, seed=seed)
-    edited = images.edited(editing, needed)
+    edited = rows.dataset.edited(editing, rows.may_carry(negatives))
     return Confounded(spell(edit), edit, editing, clean, edited, editing.facts()[0], instead)

@@ -8,11 +8,11 @@ import numpy as np
 
 from crossgraft.audit.attributes import REMARK
 from crossgraft.audit.confounded import Confounded
-from crossgraft.audit.detectability import Detectability
 from crossgraft.audit.edits import EditFacts
 from crossgraft.audit.file_facts import FactRow
 from crossgraft.audit.group_metrics import GroupMetrics
 from crossgraft.audit.outcomes import Concluded
+from crossgraft.audit.reach import Reach
 from crossgraft.audit.summary import Reliance, SharePoint
 from crossgraft.audit.trained import TrainedAudit
 from crossgraft.metrics import MetricValue
@@ -64,8 +64,7 @@ def sweep_entry(
     *,
     mode: AuditMode,
     mitigation: str = "erm",
-    reach: Detectability | None = None,
-    input_rms: float | None = None,
+    reach: Reach | None = None,
 ) -> AuditEntry:
     """One model and one confounder of a sweep."""
     last = reliance.points[-1]
@@ -91,8 +90,8 @@ def sweep_entry(
         reason=concluded.reason,
         metrics=metrics,
         points=[_point(point) for point in reliance.points],
-        detectability=None if reach is None else _over_patients("detectability", reach.auc),
-        input_rms=input_rms,
+        detectability=None if reach is None else _over_patients("detectability", reach.detectability.auc),
+        input_rms=None if reach is None else reach.input_rms,
     )
 
 

@@ -16,7 +16,7 @@ Flags = Bool[np.ndarray, " num_test"]
 
 
 @dataclass(frozen=True, eq=False)
-class TestedImages:
+class AuditedImages:
     """The test images, which are the same for all models.
 
     Attributes:
@@ -26,8 +26,6 @@ class TestedImages:
         attribute: (n,) who belongs to the group in question, where that is what confounds; None for an artefact, which
             every image is looked at with and without.
     """
-
-    __test__ = False  # for pytest
 
     is_positive: Flags
     groups: Groups | None
@@ -59,7 +57,7 @@ class FoldScores:
     decided_by_val: Bool[np.ndarray, "2 num_test"]
     best_epoch: int | None = None
 
-    def cells(self, tested: TestedImages) -> ExactTestScores:
+    def cells(self, tested: AuditedImages) -> ExactTestScores:
         """Scores of positives and negatives, without and with what confounds."""
         positive, without, with_it = tested.is_positive, *_sides(tested)
         return ExactTestScores(
@@ -69,14 +67,14 @@ class FoldScores:
             self.edited[~positive & with_it],
         )
 
-    def sampled_iid(self, tested: TestedImages, share: float, seed: int) -> float:
+    def sampled_iid(self, tested: AuditedImages, share: float, seed: int) -> float:
         """AUC where a drawn share of the test positives carries the artefact, as the released code measures."""
         carrying = draw_carriers(tested.is_positive, share, tested.identities, seed=seed)
         scores = np.where(carrying, self.edited, self.clean)
         return pair_auc(scores[tested.is_positive], scores[~tested.is_positive])
 
 
-def _sides(tested: TestedImages) -> tuple[Flags, Flags]:
+def _sides(tested: AuditedImages) -> tuple[Flags, Flags]:
     """Images that are looked at without what confounds, and those with it."""
     if tested.attribute is None:
         everyone = np.ones(len(tested.is_positive), dtype=bool)

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from crossgraft.audit.confounded import Confounded
+from crossgraft.audit.frozen_features import both_features
 from crossgraft.audit.sweep import Sweep
 from crossgraft.audit.trainings import AuditTrainings, AuditTurn, audit_turns, fold_scores
 from crossgraft.models import Backbone, ModelSpec
@@ -57,7 +58,8 @@ class FullSweep:
     def entries(self, confounded: Sequence[Confounded]) -> list[AuditEntry]:
         """One per artefact.
 
-        Cost: (1 + artefacts × (shares − 1)) fine-tunings per fold; finished ones are read back.
+        Cost: (1 + artefacts × (shares − 1)) fine-tunings per fold; finished ones are read back. A pass over all
+        images and one over those that may carry an artefact, for the probe.
         """
         if not confounded:
             return []
@@ -82,7 +84,7 @@ class FullSweep:
                 each,
                 [fold_scores(turn, found, name) for turn, found in done if name in turn.confounders],
                 self.backbone,
-                None,
+                both_features(self.sweep, self.backbone, each).reach,
             )
             for name, each in by_name.items()
         ]

@@ -8,10 +8,9 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float, Float64
 
-from crossgraft.audit._fourier import Unit
+from crossgraft.audit._fourier import Unit, check_cutoff, check_sides
 from crossgraft.audit._image_edit import ImageEdit, Painted, Pixels, measured_in
 from crossgraft.audit.confounders.low_pass import low_pass
-from crossgraft.errors import DataError, UsageError
 
 
 def high_pass(
@@ -52,19 +51,9 @@ class HighPass(ImageEdit):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.unit not in ("cycles", "px"):
-            raise UsageError(f"unit of high_pass must be cycles or px, got {self.unit!r}.")
-        if self.unit == "cycles" and self.cutoff > 1:
-            raise UsageError(
-                f"cutoff of high_pass is {self.cutoff:g} cycles per pixel, above the 0.71 of the corner of the spectrum. For "
-                "indices of the transform add unit=px."
-            )
+        check_cutoff(self.name, self.cutoff, self.unit)
 
     def edit(self, pixels: Pixels, rng: np.random.Generator) -> Painted:
         """Every channel for itself."""
-        height, width = pixels.shape[:2]
-        if self.unit == "px" and height != width:
-            raise DataError(
-                f"high_pass:unit=px needs square images, got {height} × {width}. Give cutoff in cycles per pixel instead."
-            )
+        check_sides(self.name, pixels.shape, self.unit)
         return Painted(high_pass(pixels, self.cutoff, unit=self.unit))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from crossgraft.audit.detectability import LEAST_DETECTABILITY, Detectability
 from crossgraft.audit.summary import Reliance
 from crossgraft.audit.trained import LARGEST_DROP, LEAST_AUC, TrainedAudit, speaks_for_negatives
-from crossgraft.records import AuditOutcome
+from crossgraft.records.audit import AuditMode, AuditOutcome
 
 LARGEST_RELIANCE = 0.05
 """A model passes where both intervals of its SRI lie below this; one that sees nothing but the artefact has 0.725."""
@@ -22,13 +22,19 @@ class Concluded(NamedTuple):
 
 
 def conclude(
-    reliance: Reliance, reach: Detectability | None, *, too_small: str | None = None, strength: float = 1.0
+    reliance: Reliance,
+    reach: Detectability | None,
+    *,
+    mode: AuditMode = "quick",
+    too_small: str | None = None,
+    strength: float = 1.0,
 ) -> Concluded:
     """The outcome of a sweep.
 
     Args:
         reliance: What the models do.
-        reach: Whether a probe sees the artefact in the features; None where it is no drawn artefact.
+        reach: Whether a probe sees the artefact in the features of the frozen network; None where it is no drawn artefact.
+        mode: In full mode networks are trained, and may rely on what the probe does not see; they do not pass for that reason.
         too_small: Reason that the artefact cannot be seen at the input of the network; None where it can.
         strength: Multiple of what the edit changes; with 0 there is nothing to detect.
     """
@@ -37,24 +43,48 @@ def conclude(
         return Concluded("untrained", f"{said} looks robust.")
     if strength and too_small is not None:
         return Concluded("undetectable", too_small)
-    if strength and reach is not None and not reach.is_detectable:
-        return Concluded(
-            "undetectable",
-            f"A probe tells images with the artefact from those without it with an AUC of {reach.auc.value:.2f}, below "
-            f"{LEAST_DETECTABILITY}: it hardly reaches these features. Fine-tuning may see more: --mode full.",
-        )
+    unseen = _unseen(reach, mode) if strength else None
+    if unseen is not None and mode == "quick":
+        return unseen
     ends = _ends(reliance)
+    if ends and all(low > 0 for low, _ in ends) and not all(high < LARGEST_RELIANCE for _, high in ends):
+        return Concluded("relies", f"{_intervals(ends)} of the shortcut reliance index {_lie(ends)} above 0.")
+    return unseen or _sound(ends)
+
+
+def _unseen(reach: Detectability | None, mode: AuditMode) -> Concluded | None:
+    """The outcome of an artefact that hardly reaches the network; None where a probe sees it."""
+    if reach is None or reach.is_detectable:
+        return None
+    said = (
+        f"A probe tells images with the artefact from those without it with an AUC of {reach.auc.value:.2f}, below "
+        f"{LEAST_DETECTABILITY}: it hardly reaches these features."
+    )
+    then = " Fine-tuning may see more: --mode full." if mode == "quick" else " Fine-tuning did not come to rely on it."
+    return Concluded("undetectable", said + then)
+
+
+def _sound(ends: Sequence[tuple[float, float]]) -> Concluded:
+    """``passes``, or too few images to say."""
     if not ends:
         return Concluded("undecided", "There are too few folds and patients for an interval.")
     if all(high < LARGEST_RELIANCE for _, high in ends):
         small = " It is above 0, but small." if all(low > 0 for low, _ in ends) else ""
-        return Concluded("passes", f"The intervals of the shortcut reliance index lie below {LARGEST_RELIANCE}.{small}")
-    if all(low > 0 for low, _ in ends):
-        return Concluded("relies", "The intervals of the shortcut reliance index lie above 0.")
+        said = f"{_intervals(ends)} of the shortcut reliance index {_lie(ends)} below {LARGEST_RELIANCE}.{small}"
+        return Concluded("passes", said)
     return Concluded(
         "undecided",
-        f"The intervals of the SRI reach from 0 or less to {LARGEST_RELIANCE} or more: more images are needed.",
+        f"{_intervals(ends)} of the SRI {'reach' if len(ends) > 1 else 'reaches'} from 0 or less to {LARGEST_RELIANCE} or more: "
+        "more images are needed.",
     )
+
+
+def _intervals(ends: Sequence[tuple[float, float]]) -> str:
+    return "Both intervals" if len(ends) > 1 else "The interval"
+
+
+def _lie(ends: Sequence[tuple[float, float]]) -> str:
+    return "lie" if len(ends) > 1 else "lies"
 
 
 def _ends(reliance: Reliance) -> Sequence[tuple[float, float]]:

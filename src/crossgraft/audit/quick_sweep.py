@@ -4,44 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy as np
-from jaxtyping import Bool, Float
 
 from crossgraft.audit.attribute_sweep import sweep_attribute
 from crossgraft.audit.attributes import BinaryAttribute
 from crossgraft.audit.confounded import Confounded
 from crossgraft.audit.describe import impossible_entry, sweep_entry
-from crossgraft.audit.detectability import detectability
 from crossgraft.audit.edits import Editing
 from crossgraft.audit.fold_scores import FoldScores
+from crossgraft.audit.frozen_features import BothFeatures, both_features, frozen_features
 from crossgraft.audit.mitigated import sweep_mitigated
 from crossgraft.audit.mitigation import EmpiricalRisk, Mitigation, SourceEditing, suited
 from crossgraft.audit.outcomes import conclude
 from crossgraft.audit.probing import sweep_features
 from crossgraft.audit.summary import reliance_of
 from crossgraft.audit.sweep import Sweep
-from crossgraft.data import Dataset
 from crossgraft.errors import DataError, UsageError
-from crossgraft.features import extract_features
 from crossgraft.models import Backbone
 from crossgraft.records import AuditEntry, AuditMetric
 from crossgraft.tune.choice import spell
-
-
-class BothFeatures(NamedTuple):
-    """Features without the artefact and with it.
-
-    Attributes:
-        clean: (n, d) of all images as they are.
-        edited: (n, d) with the artefact where it is needed, else as they are.
-        needed: (n,) where that is.
-    """
-
-    clean: Float[np.ndarray, "num_images num_features"]
-    edited: Float[np.ndarray, "num_images num_features"]
-    needed: Bool[np.ndarray, " num_images"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +44,7 @@ class QuickSweep:
         Cost: one pass over all images and one over those that may carry the artefact, unless their features are in the cache.
         """
         sweep, options = self.sweep, self.sweep.options
-        features = self.features(confounded)
-        needed, groups = features.needed, sweep.rows.dataset.groups
-        reach = detectability(
-            features.clean[needed], features.edited[needed], None if groups is None else groups[needed]
-        )
+        features = both_features(sweep, self.backbone, confounded)
         models = len(sweep.rows.folds) * len(sweep.shares) * (1 + len(sweep.mitigations))
         with sweep.reporter.stage(
             f"Auditing {self.model} with {confounded.name}", total=models, unit="models"
@@ -84,7 +60,7 @@ class QuickSweep:
                 seed=options.seed,
                 told=stage.advance,
             )
-            found = [sweep.entry(self.model, confounded, plain, self.backbone, reach)]
+            found = [sweep.entry(self.model, confounded, plain, self.backbone, features.reach)]
             return found + [
                 self.mitigated(confounded, mitigation, plain, features, stage.advance)
                 for mitigation in sweep.mitigations
@@ -102,7 +78,7 @@ class QuickSweep:
                 raise UsageError(f"{title} is not for an attribute.")
             with sweep.reporter.stage(f"Auditing {self.model} with {name}", total=models, unit="models") as stage:
                 swept = sweep_attribute(
-                    self._extract(sweep.rows.dataset),
+                    frozen_features(sweep, self.backbone, sweep.rows.dataset),
                     sweep.rows,
                     attribute,
                     sweep.shares,
@@ -115,22 +91,6 @@ class QuickSweep:
             return refused.model_copy(update={"mitigation": title})
         reliance = reliance_of(swept.scores, swept.tested, seed=options.seed)
         return sweep_entry(self.model, name, reliance, conclude(reliance, None), mode="quick", mitigation=title)
-
-    def features(self, confounded: Confounded, before: Editing | None = None) -> BothFeatures:
-        """Features of all images; ``before`` takes cues away from each of them first."""
-        clean, edited = confounded.clean, confounded.edited
-        if before is not None:
-            clean, edited = clean.edited(before), edited.edited(before)
-        rows = self.sweep.rows
-        needed = np.ones(len(clean), dtype=bool) if self.sweep.options.negatives else rows.is_positive.copy()
-        needed[rows.test] = True
-        found = self._extract(clean)
-        changed = found.copy()
-        # the same pixels in another batch may give other last digits, and an edit that changes nothing would be seen
-        differ = np.array([one != other for one, other in zip(clean.image_digests, edited.image_digests, strict=True)])
-        if (needed & differ).any():
-            changed[needed & differ] = self._extract(edited.take(np.flatnonzero(needed & differ)))
-        return BothFeatures(found, changed, needed)
 
     def mitigated(
         self,
@@ -146,7 +106,8 @@ class QuickSweep:
             if not suited([mitigation], getattr(confounded.edit, "scope", "global")):
                 raise UsageError(f"{title} is not for an artefact that touches a part of the image.")
             if isinstance(mitigation, SourceEditing):
-                features = self.features(confounded, Editing([mitigation.image_edit], seed=options.seed))
+                editing = Editing([mitigation.image_edit], seed=options.seed)
+                features = both_features(sweep, self.backbone, confounded, editing)
             swept = sweep_mitigated(
                 features.clean,
                 features.edited,
@@ -161,21 +122,9 @@ class QuickSweep:
         except UsageError as error:
             refused = impossible_entry(self.model, confounded.name, str(error), mode="quick")
             return refused.model_copy(update={"mitigation": title})
-        entry = sweep.entry(self.model, confounded, swept.scores, self.backbone, None, mitigation=title)
+        entry = sweep.entry(self.model, confounded, swept.scores, self.backbone, features.reach, mitigation=title)
         beside = sweep.reliance(swept.plain).shortcut_reliance_index
         of_erm = AuditMetric(name="shortcut_reliance_index_of_erm", value=beside.mean, low=beside.low, high=beside.high)
         left = [f"{share:g}" for share in swept.left_out]
         reason = entry.reason + (f" Refused at the share {', '.join(left)}, which is left out." if left else "")
         return entry.model_copy(update={"metrics": [*entry.metrics, of_erm], "reason": reason})
-
-    def _extract(self, images: Dataset) -> np.ndarray:
-        options = self.sweep.options
-        found = extract_features(
-            images,
-            self.backbone,
-            cache_dir=options.cache_dir,
-            batch_size=options.batch_size,
-            num_threads=self.sweep.num_threads,
-            reporter=self.sweep.reporter,
-        )
-        return np.asarray(found.features)

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
+from crossgraft.audit.detectability import Detectability
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import DataError
 from crossgraft.types import Preprocessing
 
 _AT_ONCE = 64
+
+
+class Reach(NamedTuple):
+    """How far an artefact reaches into a network.
+
+    Attributes:
+        detectability: Whether a probe sees it in the features of the frozen network.
+        input_rms: Root mean square of what it changes at the input, in units of the normalised input.
+    """
+
+    detectability: Detectability
+    input_rms: float
 
 
 def input_rms(clean: ImageRows, edited: ImageRows, preprocessing: Preprocessing) -> float:

@@ -62,6 +62,16 @@ class AuditRows:
             found |= draw_carriers(side & (parts != ""), of_side, identities, parts=parts, groups=groups, seed=seed)
         return found
 
+    def may_carry(self, negatives: float) -> Mask:
+        """Images that a model may see with the artefact: all test images, all positives, and negatives where some carry it.
+
+        Args:
+            negatives: Share of the training negatives that carry it.
+        """
+        found = np.ones(len(self.dataset), dtype=bool) if negatives else self.is_positive.copy()
+        found[self.test] = True
+        return found
+
 
 def divide_rows(dataset: Dataset, positive: str | None, *, num_folds: int, seed: int) -> AuditRows:
     """Folds of all rows but those of test; whole groups stay together, and positives keep their share.

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from crossgraft.audit.fold_scores import FoldScores, TestedImages
+from crossgraft.audit.fold_scores import AuditedImages, FoldScores
 from crossgraft.audit.group_metrics import GroupMetrics, group_metrics
 from crossgraft.audit.reliance import (
     Curves,
@@ -79,7 +79,7 @@ class Reliance(NamedTuple):
 
 
 def reliance_of(
-    scores: Sequence[FoldScores], tested: TestedImages, *, test: TestMode = "exact", seed: int = 0
+    scores: Sequence[FoldScores], tested: AuditedImages, *, test: TestMode = "exact", seed: int = 0
 ) -> Reliance:
     """Curves of each fold, and their summaries.
 
@@ -124,7 +124,7 @@ def _over(curves: Sequence[Curves], what: Callable[[np.ndarray, np.ndarray, np.n
     return mean_interval(np.array([what(*curve) for curve in curves]))
 
 
-def _point(of_share: Sequence[FoldScores], tested: TestedImages, test: TestMode, seed: int) -> SharePoint:
+def _point(of_share: Sequence[FoldScores], tested: AuditedImages, test: TestMode, seed: int) -> SharePoint:
     cells = [one.cells(tested) for one in of_share]
     groups = tuple(_groups(one, tested, one.decided) for one in of_share)
     by_val = [_groups(one, tested, one.decided_by_val) for one in of_share]
@@ -149,13 +149,13 @@ def _point(of_share: Sequence[FoldScores], tested: TestedImages, test: TestMode,
     )
 
 
-def _iid(one: FoldScores, tested: TestedImages, test: TestMode, seed: int) -> float:
+def _iid(one: FoldScores, tested: AuditedImages, test: TestMode, seed: int) -> float:
     if test == "sampled" and tested.attribute is None:
         return one.sampled_iid(tested, one.share, seed)
     return one.cells(tested).iid(one.share)
 
 
-def _groups(one: FoldScores, tested: TestedImages, decided: np.ndarray) -> GroupMetrics:
+def _groups(one: FoldScores, tested: AuditedImages, decided: np.ndarray) -> GroupMetrics:
     """Both versions of every image, or for an attribute every image once."""
     labels = tested.is_positive.astype(np.int64)
     if tested.attribute is not None:
@@ -171,7 +171,7 @@ def _groups(one: FoldScores, tested: TestedImages, decided: np.ndarray) -> Group
     )
 
 
-def _over_patients(by_share: dict[float, list[FoldScores]], tested: TestedImages) -> MetricValue:
+def _over_patients(by_share: dict[float, list[FoldScores]], tested: AuditedImages) -> MetricValue:
     """The mean SRI of the folds as a sum of areas, which are all of the same test images.
 
     SRI = Σ_p w_p gap(p) − gap(0) Σ_p w_p with the weights w of the trapezoids, and

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from crossgraft.audit.confounded import Confounded
 from crossgraft.audit.describe import sweep_entry
-from crossgraft.audit.detectability import Detectability
-from crossgraft.audit.fold_scores import FoldScores, TestedImages
+from crossgraft.audit.fold_scores import AuditedImages, FoldScores
 from crossgraft.audit.mitigation import Mitigation
 from crossgraft.audit.outcomes import conclude
-from crossgraft.audit.reach import input_rms
+from crossgraft.audit.reach import Reach
 from crossgraft.audit.rows import AuditFold, AuditRows, Mask
 from crossgraft.audit.summary import Reliance, reliance_of
 from crossgraft.models import Backbone
@@ -41,11 +40,11 @@ class Sweep:
     reporter: Reporter
 
     @property
-    def tested(self) -> TestedImages:
+    def tested(self) -> AuditedImages:
         """The test images."""
         rows, test = self.rows, self.rows.test
         groups = None if rows.dataset.groups is None else rows.dataset.groups[test]
-        return TestedImages(rows.is_positive[test], groups, [rows.identities[row] for row in test.tolist()])
+        return AuditedImages(rows.is_positive[test], groups, [rows.identities[row] for row in test.tolist()])
 
     def carriers(self, fold: AuditFold, share: float) -> Mask:
         """Which images of a fold carry the artefact."""
@@ -62,7 +61,7 @@ class Sweep:
         confounded: Confounded,
         scores: Sequence[FoldScores],
         backbone: Backbone,
-        reach: Detectability | None,
+        reach: Reach,
         *,
         mitigation: str = "erm",
     ) -> AuditEntry:
@@ -73,20 +72,23 @@ class Sweep:
             confounded: The artefact.
             scores: Every fold at every share.
             backbone: The network, for its preprocessing.
-            reach: Whether a probe sees the artefact in its features; None where features are trained.
+            reach: How far the artefact reaches into the network before it is trained.
             mitigation: How it was trained.
         """
-        reliance, test = self.reliance(scores), self.rows.test
+        reliance, options = self.reliance(scores), self.options
         concluded = conclude(
-            reliance, reach, too_small=confounded.too_small(backbone.preprocessing), strength=self.options.strength
+            reliance,
+            reach.detectability,
+            mode=options.mode,
+            too_small=confounded.too_small(backbone.preprocessing),
+            strength=options.strength,
         )
         return sweep_entry(
             model,
             confounded.name,
             reliance,
             concluded,
-            mode=self.options.mode,
+            mode=options.mode,
             mitigation=mitigation,
             reach=reach,
-            input_rms=input_rms(confounded.clean.take(test), confounded.edited.take(test), backbone.preprocessing),
         )

@@ -10,7 +10,9 @@ from crossgraft.records import ModelRecord, Reference, Role, ScoreRecord
 from crossgraft.scores import SCORES, AnyScore
 
 
-def describe_model(backbone: Backbone, role: Role, *, seconds: float, from_cache: bool) -> ModelRecord:
+def describe_model(
+    backbone: Backbone, role: Role, *, seconds: float | None = None, from_cache: bool = False
+) -> ModelRecord:
     """One backbone as the report shows it."""
     return ModelRecord(
         name=backbone.name,

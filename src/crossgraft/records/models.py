@@ -39,5 +39,5 @@ class ModelRecord(Record):
     num_source_classes: int | None
     weights_fingerprint: str
     preprocessing: PreprocessingRecord
-    feature_seconds: float
-    features_from_cache: bool
+    feature_seconds: float | None = Field(default=None, description="None where extraction was not timed by itself.")
+    features_from_cache: bool = False

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from crossgraft.audit.attributes import BinaryAttribute, binary_attribute
-from crossgraft.audit.confounded import Confounded, confound
+from crossgraft.audit.confounded import Confounded, confound, without_artefact
 from crossgraft.audit.describe import (
     attribute_record,
     confounder_record,
@@ -34,9 +34,8 @@ from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
 from crossgraft.rank.describe import describe_model
 from crossgraft.records import CheckRecord, FileFactRow, Reference, Thumbnail
-from crossgraft.runs import RunDirectory
 from crossgraft.tune.choice import spell
-from crossgraft.verbs._audited import Asked, Audited
+from crossgraft.verbs._audited import AuditCall, Audited
 from crossgraft.verbs.publish import publish
 
 _SAY_NOTHING = ("unknown",)
@@ -51,44 +50,36 @@ def describe(model: Any, options: AuditOptions, reporter: Reporter) -> dict[str,
     return {"model": getattr(model, "typed", str(model)), "models": [spec.describe() for spec in specs]}
 
 
-def audit(
-    model: Any,
-    asked: Asked,
-    options: AuditOptions,
-    directory: RunDirectory | None,
-    reporter: Reporter,
-    *,
-    device: str,
-    num_threads: int,
-) -> Audited:
+def audit(call: AuditCall) -> Audited:
     """Every model with every artefact.
 
     Raises:
         DataError: As of the data; or a part has too few images of a class.
         UsageError: An option has no meaning.
     """
-    specs = _specs(model, options, reporter)
+    asked, options, reporter = call.asked, call.options, call.reporter
+    specs = _specs(call.model, options, reporter)
     dataset = open_data(options, reporter)
     checks = list[CheckRecord](check_rows(dataset, strict=options.strict, reporter=reporter))
     rows = divide_rows(dataset, options.positive, num_folds=options.audit_folds, seed=options.seed)
     found = Audited(dataset, rows.test, rows.positive, rows.is_positive, options.mode, checks=checks)
     found.notes += _notes(rows, asked.shares)
     found.manifest = _manifest(rows, asked.shares, options)
-    confounded = _confounded(rows, asked, options, found, specs, reporter)
+    confounded = _confounded(rows, call, found, specs)
     attributes = {each: find_attribute(dataset, each, options) for each in asked.attributes}
     found.confounders += [attribute_record(name, each.in_words, each.num_missing) for name, each in attributes.items()]
     found.file_facts += file_facts(dataset, options, found)
-    sweep = Sweep(rows, asked.shares, asked.mitigations, options, num_threads, reporter)
+    sweep = Sweep(rows, asked.shares, asked.mitigations, options, call.num_threads, reporter)
     for spec in specs:
-        backbone = load_as_asked(spec, options, device=device)
-        found.models.append(describe_model(backbone, "candidate", seconds=0.0, from_cache=False))
+        backbone = load_as_asked(spec, options, device=call.device)
+        found.models.append(describe_model(backbone, "candidate"))
         if options.mode == "quick":
             of_model = QuickSweep(sweep, spec.name, backbone)
             found.entries += [entry for each in confounded for entry in of_model.entries(each)]
             for name, attribute in attributes.items():
                 found.entries += of_model.attribute_entries(name, attribute)
         else:
-            found.entries += FullSweep(sweep, spec, backbone, directory, publish).entries(confounded)
+            found.entries += FullSweep(sweep, spec, backbone, call.directory, publish).entries(confounded)
     found.fingerprint = " ".join(each.weights_fingerprint for each in found.models)
     found.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
     found.references += [Reference(key=each.title, text=f"{each.reference}.") for each in asked.mitigations]
@@ -151,36 +142,21 @@ def _notes(rows: AuditRows, shares: Sequence[float]) -> list[str]:
     return notes
 
 
-def _confounded(
-    rows: AuditRows,
-    asked: Asked,
-    options: AuditOptions,
-    found: Audited,
-    specs: Sequence[ModelSpec],
-    reporter: Reporter,
-) -> list[Confounded]:
+def _confounded(rows: AuditRows, call: AuditCall, found: Audited, specs: Sequence[ModelSpec]) -> list[Confounded]:
     """The artefacts that can be put into these images; the others become entries with a reason."""
-    done: list[Confounded] = []
-    with reporter.stage("Putting artefacts into images", total=len(asked.edits)) as stage:
-        for edit in asked.edits:
+    options, done = call.options, list[Confounded]()
+    without = without_artefact(rows, call.asked.absent, seed=options.seed)
+    how = {"strength": options.strength, "negatives": options.negatives}
+    with call.reporter.stage("Putting artefacts into images", total=len(call.asked.edits)) as stage:
+        for edit in call.asked.edits:
             try:
-                done.append(
-                    confound(
-                        rows,
-                        edit,
-                        absent=asked.absent,
-                        strength=options.strength,
-                        negatives=options.negatives,
-                        seed=options.seed,
-                    )
-                )
+                done.append(confound(rows, edit, without=without, **how, seed=options.seed))
                 found.confounders.append(confounder_record(done[-1]))
             except DataError as error:
-                found.confounders.append(edit_record(spell(edit), edit, None))
-                found.entries += [
-                    impossible_entry(spec.name, spell(edit), str(error), mode=options.mode) for spec in specs
-                ]
-                reporter.warn(f"{spell(edit)} cannot be put into these images: {error}")
+                name = spell(edit)
+                found.confounders.append(edit_record(name, edit, None))
+                found.entries += [impossible_entry(spec.name, name, str(error), mode=options.mode) for spec in specs]
+                call.reporter.warn(f"{name} cannot be put into these images: {error}")
             stage.advance()
     return done
 

@@ -22,12 +22,11 @@ from crossgraft.errors import DataError, UsageError
 from crossgraft.options import AuditOptions, given
 from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord, Reference
-from crossgraft.runs import RunDirectory
 from crossgraft.tune.choice import spell
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.verbs._audit_sweep import file_facts, open_data, pictures
-from crossgraft.verbs._audited import Asked, Audited
+from crossgraft.verbs._audited import AuditCall, Audited
 from crossgraft.verbs._rows_of_run import run_directory_of, split_of_run
 
 _OF_TRAINING = (
@@ -60,25 +59,19 @@ def describe(model: Any, options: AuditOptions, reporter: Reporter) -> dict[str,
     return {"model": str(model) if isinstance(model, str | Path) else type(model).__name__}
 
 
-def audit(
-    model: Any,
-    asked: Asked,
-    options: AuditOptions,
-    directory: RunDirectory | None,
-    reporter: Reporter,
-    *,
-    device: str,
-    num_threads: int,
-) -> Audited:
+def audit(call: AuditCall) -> Audited:
     """One model with every artefact.
 
     Raises:
         DataError: As of the data; or the model does not know a class.
         UsageError: An attribute is named that the data do not have.
     """
+    model, asked, options, reporter = call.model, call.asked, call.options, call.reporter
     if asked.attributes:
         raise UsageError("--attribute chooses images to train classifiers with, and this model is trained already.")
-    subject = subject_of(model, device=device, allow_code=options.allow_code, class_names=_class_names(model, options))
+    subject = subject_of(
+        model, device=call.device, allow_code=options.allow_code, class_names=_class_names(model, options)
+    )
     opening = replace(options, class_names=None) if isinstance(options.data, Dataset) else options
     dataset = open_data(opening, reporter, default_split=False)
     checks = list[CheckRecord](check_rows(dataset, strict=options.strict, reporter=reporter))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,11 @@ import pandas as pd
 from crossgraft.audit._image_edit import ImageEdit
 from crossgraft.audit.mitigation import Mitigation
 from crossgraft.data import Dataset
+from crossgraft.options import AuditOptions
+from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord, ModelRecord, Reference, Thumbnail
 from crossgraft.records.audit import AuditEntry, AuditMode, ConfounderRecord, FileFactRow
+from crossgraft.runs import RunDirectory
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +36,29 @@ class Asked:
     absent: Sequence[ImageEdit]
     mitigations: Sequence[Mitigation]
     shares: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class AuditCall:
+    """One call of ``audit_model``, and where it runs.
+
+    Attributes:
+        model: What is audited.
+        asked: What the options name.
+        options: All options.
+        directory: Run directory, or None.
+        reporter: Reporter of progress.
+        device: ``cpu``, ``cuda`` …
+        num_threads: Number of threads that read images and compute.
+    """
+
+    model: Any
+    asked: Asked
+    options: AuditOptions
+    directory: RunDirectory | None
+    reporter: Reporter
+    device: str
+    num_threads: int
 
 
 @dataclass(eq=False)

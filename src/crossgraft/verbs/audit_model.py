@@ -27,7 +27,7 @@ from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.verbs import _audit_sweep, _audit_trained
-from crossgraft.verbs._audited import Asked, Audited
+from crossgraft.verbs._audited import Asked, AuditCall, Audited
 from crossgraft.verbs._given_images import location_of
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
@@ -99,7 +99,7 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
     ):
         if directory:
             directory.describe_machine(reporter, threads=threads, device=device)
-        found = how.audit(model, asked, options, directory, reporter, device=device, num_threads=threads)
+        found = how.audit(AuditCall(model, asked, options, directory, reporter, device, threads))
         record = _record(found, asked, options, gates, seconds=time.perf_counter() - began)
         if options.ledger:
             measured = [found.fingerprint, *(f"{each.confounder} {each.mitigation}" for each in found.entries)]

@@ -213,7 +213,7 @@ def _record(
     most = max(len(each.rows.parts[0].train) for each in taught)
     settings = {name: getattr(options, name) for name in options_of(Distilling)}
     return DistillationRecord(
-        model=describe_model(start, "candidate", seconds=0.0, from_cache=False),
+        model=describe_model(start, "candidate"),
         domains=[
             _domain(
                 each,

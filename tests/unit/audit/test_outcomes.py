@@ -10,9 +10,10 @@ from crossgraft.audit.confounders import Tag
 from crossgraft.audit.describe import confounder_record, edit_record, impossible_entry, sweep_entry, trained_entry
 from crossgraft.audit.detectability import Detectability
 from crossgraft.audit.edits import EditFacts, Editing
-from crossgraft.audit.fold_scores import FoldScores, TestedImages
+from crossgraft.audit.fold_scores import AuditedImages, FoldScores
 from crossgraft.audit.gates import METRICS, OPERATORS, Gate, judge, read_gates
 from crossgraft.audit.outcomes import LARGEST_RELIANCE, Concluded, conclude, conclude_trained
+from crossgraft.audit.reach import Reach
 from crossgraft.audit.subjects import subject_of
 from crossgraft.audit.summary import reliance_of
 from crossgraft.audit.trained import audit_trained
@@ -47,7 +48,7 @@ def scores(folds=3, effect=0.3, *, epoch=None, seed=0):
             edited = np.clip(clean + effect * share, 0, 1)
             decided = np.stack([clean, edited])
             found.append(FoldScores(fold, share, share, clean, edited, decided >= 0.5, decided >= 0.4, epoch))
-    return found, TestedImages(labels, np.repeat(np.arange(30), 2), [f"image {row}" for row in range(60)])
+    return found, AuditedImages(labels, np.repeat(np.arange(30), 2), [f"image {row}" for row in range(60)])
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +107,22 @@ def test_what_cannot_be_assessed_does_not_pass(reliance):
     found = conclude(learned[0], reach(0.5), too_small=SMALL)
     assert found.outcome == "untrained" and "0.55" in found.reason and "looks robust" in found.reason
     assert conclude(learned[0], None, strength=0.0).outcome == "untrained"
+
+
+def test_full_mode_finds_what_a_probe_does_not_see_and_passes_nothing_for_that(reliance):
+    """Networks that are trained may see more than the frozen ones: reliance is evidence, its absence is none."""
+
+    def concluded(low, high, seen, **how):
+        each = reliance._replace(shortcut_reliance_index=interval(low, high), over_patients=over_patients(low, high))
+        return conclude(each, reach(seen), mode="full", **how)
+
+    assert concluded(0.1, 0.3, 0.5).outcome == "relies"
+    hidden = [concluded(low, high, 0.5) for low, high in ((0.0, 0.0), (0.01, 0.02), (-0.1, 0.2), (None, None))]
+    assert {each.outcome for each in hidden} == {"undetectable"}
+    assert "0.50, below 0.6" in hidden[0].reason and "--mode full" not in hidden[0].reason
+    assert concluded(0.0, 0.0, 0.7).outcome == "passes"
+    assert concluded(0.1, 0.3, 0.7, too_small=SMALL) == ("undetectable", SMALL)
+    assert concluded(0.0, 0.0, 0.5, strength=0.0).outcome == "passes"
 
 
 @pytest.fixture(scope="module")
@@ -248,7 +265,7 @@ def test_every_metric_of_a_gate_is_one_that_is_recorded(reliance, trained):
 
 def test_a_sweep_is_recorded_with_all_its_numbers(reliance):
     concluded = Concluded("relies", "Because.")
-    found = sweep_entry("net", "tag", reliance, concluded, mode="quick", reach=reach(0.8), input_rms=0.25)
+    found = sweep_entry("net", "tag", reliance, concluded, mode="quick", reach=Reach(reach(0.8), 0.25))
     assert (found.model, found.confounder, found.mitigation, found.mode) == ("net", "tag", "erm", "quick")
     assert (found.outcome, found.reason, found.input_rms) == ("relies", "Because.", 0.25)
     index = found.metric("shortcut_reliance_index")

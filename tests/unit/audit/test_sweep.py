@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from crossgraft.audit import detectability
-from crossgraft.audit.confounded import confound
+from crossgraft.audit.confounded import confound, without_artefact
 from crossgraft.audit.confounders import Gamma, Tag
 from crossgraft.audit.edits import Editing
-from crossgraft.audit.fold_scores import FoldScores, TestedImages
+from crossgraft.audit.fold_scores import AuditedImages, FoldScores
 from crossgraft.audit.group_metrics import group_metrics
 from crossgraft.audit.mitigated import sweep_mitigated
 from crossgraft.audit.mitigation import EmpiricalRisk, GroupWeights, Mitigation
@@ -55,7 +55,7 @@ def features_of(rows, *, disease=2.0, artefact=4.0, width=4, seed=0):
 
 def part_test(rows):
     groups = rows.dataset.groups
-    return TestedImages(
+    return AuditedImages(
         rows.is_positive[rows.test],
         None if groups is None else groups[rows.test],
         [rows.identities[row] for row in rows.test],
@@ -209,7 +209,7 @@ def two_sided(positives, negatives, seed=0, *, share=0.1, fold=0, effect=0.2):
     edited = np.round(np.clip(clean + effect * rng.random(len(labels)), 0, 1), 2)
     decided = np.stack([clean, edited]) >= 0.5
     scores = FoldScores(fold, share, share, clean, edited, decided, decided)
-    return scores, TestedImages(labels, None, [f"image {row}" for row in range(len(labels))])
+    return scores, AuditedImages(labels, None, [f"image {row}" for row in range(len(labels))])
 
 
 def test_every_sampled_draw_together_is_exact_mode():
@@ -265,14 +265,17 @@ def test_no_threshold_is_better_than_the_one_of_val(drawn):
         decided = values >= threshold
         return decided[labels == 1].mean() - decided[labels == 0].mean()
 
-    found = best_threshold(values, labels)
-    assert youden(found) == pytest.approx(max(youden(each) for each in [*values, 2.0]))
+    found, best = best_threshold(values, labels), max(youden(each) for each in [*values, 2.0])
+    if best == pytest.approx(0):
+        assert found == 0.5
+        return
+    assert youden(found) == pytest.approx(best)
     assert not np.isin(found, values) or found == values.min()
 
 
-def test_scores_that_are_upside_down_decide_nobody_positive():
+def test_scores_that_are_upside_down_keep_one_half():
     values = np.array([0.9, 0.8, 0.2, 0.1])
-    assert best_threshold(values, np.array([0, 0, 1, 1])) > 0.9
+    assert best_threshold(values, np.array([0, 0, 1, 1])) == 0.5
 
 
 # features
@@ -490,7 +493,7 @@ def test_a_mitigation_stands_beside_plain_training_where_it_can_be_used():
 def test_those_that_may_carry_it_are_edited():
     rows = divide_rows(images(side=24), None, num_folds=2, seed=0)
     tag = Tag(size=0.5, xy=(0.1, 0.1))
-    found = confound(rows, tag, absent=[], strength=1.0, negatives=0.0, seed=0)
+    found = confound(rows, tag, without=(rows.dataset, None), strength=1.0, negatives=0.0, seed=0)
     changed = np.array(
         [(found.clean.read(row) != found.edited.read(row)).any() for row in range(len(rows.dataset))], dtype=bool
     )
@@ -498,18 +501,20 @@ def test_those_that_may_carry_it_are_edited():
     needed[rows.test] = True
     np.testing.assert_array_equal(changed, needed)
     assert found.name.startswith("tag:size=0.5") and found.facts.rms > 5 and found.facts.num_images == needed.sum()
-    both = confound(rows, tag, absent=[], strength=1.0, negatives=0.5, seed=0)
+    both = confound(rows, tag, without=(rows.dataset, None), strength=1.0, negatives=0.5, seed=0)
     assert both.facts.num_images == len(rows.dataset)
-    nothing = confound(rows, tag, absent=[], strength=0.0, negatives=0.5, seed=0)
+    nothing = confound(rows, tag, without=(rows.dataset, None), strength=0.0, negatives=0.5, seed=0)
     assert nothing.facts.rms == 0 and nothing.edited.fingerprint == rows.dataset.fingerprint
     with pytest.raises(DataError, match="cannot be edited"):
-        confound(rows, Tag(size=0.9, xy=(0.9, 0.9)), absent=[], strength=1.0, negatives=0.0, seed=0)
+        confound(rows, Tag(size=0.9, xy=(0.9, 0.9)), without=(rows.dataset, None), strength=1.0, negatives=0.0, seed=0)
 
 
 def test_others_may_get_another_edit():
     rows = divide_rows(images(side=24), None, num_folds=2, seed=0)
     lighter, darker = Gamma(gamma=0.8), Gamma(gamma=1.5)
-    found = confound(rows, darker, absent=[lighter], strength=1.0, negatives=0.0, seed=0)
+    found = confound(
+        rows, darker, without=without_artefact(rows, [lighter], seed=0), strength=1.0, negatives=0.0, seed=0
+    )
     row = int(rows.test[0])
     for dataset, edit in ((found.clean, lighter), (found.edited, darker)):
         expected = rows.dataset.edited(Editing([edit])).read(row)
@@ -526,7 +531,7 @@ def preprocessing(side):
 def test_a_tag_below_6_pixels_is_too_small(side, at_input, small):
     """0.0625 of 96 is 6."""
     rows = divide_rows(images(24, side=side), None, num_folds=1, seed=0)
-    tag = confound(rows, Tag(), absent=[], strength=1.0, negatives=0.0, seed=0)
+    tag = confound(rows, Tag(), without=(rows.dataset, None), strength=1.0, negatives=0.0, seed=0)
     said = tag.too_small(preprocessing(at_input))
     assert (said is not None) == small
     if small:
@@ -534,13 +539,13 @@ def test_a_tag_below_6_pixels_is_too_small(side, at_input, small):
         one, of_test = leaning()
         outcome = conclude(reliance_of(one, of_test), None, too_small=said)
         assert outcome == ("undetectable", said)
-    other = confound(rows, Gamma(), absent=[], strength=1.0, negatives=0.0, seed=0)
+    other = confound(rows, Gamma(), without=(rows.dataset, None), strength=1.0, negatives=0.0, seed=0)
     assert other.too_small(preprocessing(at_input)) is None
 
 
 def test_what_is_left_at_the_input():
     rows = divide_rows(images(40, side=24), None, num_folds=1, seed=0)
-    found = confound(rows, Tag(size=0.5), absent=[], strength=1.0, negatives=1.0, seed=0)
+    found = confound(rows, Tag(size=0.5), without=(rows.dataset, None), strength=1.0, negatives=1.0, seed=0)
     numbers = range(len(rows.dataset))  # more than one batch
     pair = [
         prepare_batch([each.read(row) for row in numbers], preprocessing(16)) for each in (found.clean, found.edited)

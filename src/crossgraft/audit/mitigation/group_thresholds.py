@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
 from crossgraft.audit.mitigation._logistic import logistic_scorer
 from crossgraft.audit.mitigation._mitigation import FittedScorer, GroupedRows, Mitigation, Part
-from crossgraft.tasks import BinaryTask
-from crossgraft.tune.measuring.thresholds import fit_thresholds, threshold_values
+from crossgraft.audit.thresholds import best_threshold
 
 
 @dataclass(frozen=True)
@@ -38,13 +35,6 @@ class GroupThresholds(Mitigation):
         scorer = logistic_scorer(train)
         scores = scorer.probabilities(val.features)
         without, with_it = (
-            _threshold(scores[rows], val.labels[rows]) for rows in (val.artefact == 0, val.artefact == 1)
+            best_threshold(scores[rows], val.labels[rows]) for rows in (val.artefact == 0, val.artefact == 1)
         )
         return replace(scorer, thresholds=(without, with_it))
-
-
-def _threshold(scores: np.ndarray, labels: np.ndarray) -> float:
-    """Youden's J is largest where balanced accuracy, (J + 1) / 2, is."""
-    task, names = BinaryTask(), ("negative", "positive")
-    found = fit_thresholds(np.c_[1 - scores, scores], labels, task=task, class_names=names, rule="youden")
-    return float(threshold_values(found)[0])

@@ -44,7 +44,7 @@ def _identity(models: Sequence[ModelRecord], controls: frozenset[int]) -> Table:
 
 
 def _use(models: Sequence[ModelRecord], controls: frozenset[int]) -> Table:
-    seconds = NumberFormat.for_column([max((model.feature_seconds for model in models), default=0.0)])
+    seconds = NumberFormat.for_column([max((model.feature_seconds or 0.0 for model in models), default=0.0)])
     cached = sum(model.features_from_cache for model in models)
     return table_of(
         models,
