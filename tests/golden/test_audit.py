@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import roc_auc_score
 
 from crossgraft.audit import (
     Curves,
@@ -31,6 +30,7 @@ from crossgraft.audit import (
 from crossgraft.audit._fourier import ring_numbers, within
 from crossgraft.audit.confounders.low_pass import LowPass
 from crossgraft.audit.learning_priority import _SummedLoss
+from crossgraft.audit.micro_auc import micro_auc
 from crossgraft.audit.reliance import num_edited, pair_auc
 from crossgraft.features.input_gradients import input_gradients
 from crossgraft.statistics import mean_interval, sign_flip, two_sample_permutation
@@ -188,18 +188,13 @@ def test_statistics_of_folds(golden):
     agree(sign_flip(a - c).p_value, golden["signflip_p_ac"])
 
 
-def micro_auc(labels, scores):
-    """Of one-hot labels and both columns together, as in the released code: not the AUC of this package."""
-    return roc_auc_score(np.eye(2)[labels].ravel(), np.column_stack([1 - scores, scores]).ravel())
-
-
 def test_areas(golden):
     labels, scores = golden["auc_y"], golden["auc_s"]
     agree(pair_auc(scores[labels == 1], scores[labels == 0]), golden["auc_pair"])
-    agree(micro_auc(labels, scores), golden["auc_micro_onehot"])
+    agree(micro_auc(scores, labels), golden["auc_micro_onehot"])
     labels, same = np.repeat([1, 0], [30, 70]), np.full(100, 0.3)
     assert pair_auc(same[labels == 1], same[labels == 0]) == 0.5
-    agree(micro_auc(labels, same), golden["auc_micro_constant_0.3"])
+    agree(micro_auc(same, labels), golden["auc_micro_constant_0.3"])
 
 
 def test_counts(golden):

@@ -62,10 +62,10 @@ def sweep_attribute(
     """
     test = rows.test[attribute.known[rows.test]]
     scores: list[FoldScores] = []
-    num_train = 0
+    num_train = num_test = 0
     for fold in rows.folds:
         parts = [_protocol(rows, attribute, part, shares, seed) for part in (fold.train, fold.val)]
-        num_train = parts[0].num_dev
+        num_train, num_test = parts[0].num_dev, parts[0].num_test
         for place, share in enumerate(shares):
             taken = [part.draws[place].dev for part in parts]
             train, val = (_grouped(features, rows, attribute, numbers) for numbers in taken)
@@ -89,7 +89,11 @@ def sweep_attribute(
     groups = None if rows.dataset.groups is None else rows.dataset.groups[test]
     identities = rows.identities
     tested = AuditedImages(
-        rows.is_positive[test], groups, [identities[row] for row in test.tolist()], attribute.flags[test].astype(bool)
+        rows.is_positive[test],
+        groups,
+        [identities[row] for row in test.tolist()],
+        attribute.flags[test].astype(bool),
+        num_test,
     )
     return AttributeSweep(scores, tested, num_train)
 

@@ -30,7 +30,7 @@ from crossgraft.words.formatting import counted
 
 _BOUNDED = frozenset(
     {"clean_auc", "iid_auc", "ood_auc", "iid", "ood", "clean", "aligned", "worst_group_accuracy"}
-    | {"worst_group_accuracy_by_val"}
+    | {"worst_group_accuracy_by_val", "iid_micro_auc", "ood_micro_auc"}
 )
 """Student's t knows nothing of 0 and 1."""
 _GAPS = ("true_positive_gap", "false_positive_gap", "positive_gap")
@@ -153,6 +153,10 @@ def _point(point: SharePoint) -> AuditPoint:
         _over_folds("worst_group_accuracy_by_val", point.worst_by_val),
         *([] if point.flip_effect is None else [_over_folds("flip_effect", point.flip_effect)]),
         *([] if point.best_epoch is None else [_over_folds("best_epoch", point.best_epoch)]),
+        *(
+            _over_folds(name, value)
+            for name, value in zip(("iid_micro_auc", "ood_micro_auc"), point.micro_aucs or (), strict=False)
+        ),
         *(_mean_gap(name, point.groups) for name in _GAPS),
     ]
     return AuditPoint(share=point.share, realised=point.realised, metrics=metrics, cells=_cells(point.groups))

@@ -8,7 +8,9 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from crossgraft.audit.injection import draw_carriers
-from crossgraft.audit.reliance import ExactTestScores, pair_auc
+from crossgraft.audit.micro_auc import KERAS_THRESHOLDS, micro_auc
+from crossgraft.audit.reliance import ExactTestScores, num_edited, pair_auc
+from crossgraft.audit.rows import Unit
 from crossgraft.types import Groups
 
 Probabilities = Float64[np.ndarray, " num_test"]
@@ -25,12 +27,19 @@ class AuditedImages:
         identities: What draws depend on.
         attribute: (n,) who belongs to the group in question, where that is what confounds; None for an artefact, which
             every image is looked at with and without.
+        num_drawn: Positives of a draw of i.i.d. test images; None: all of them.
     """
 
     is_positive: Flags
     groups: Groups | None
     identities: list[str]
     attribute: Flags | None = None
+    num_drawn: int | None = None
+
+    def carrying(self, share: float) -> tuple[int, int]:
+        """Positives of an i.i.d. draw that carry what confounds, and all of them."""
+        number = int(self.is_positive.sum()) if self.num_drawn is None else self.num_drawn
+        return num_edited(number, share), number
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +76,24 @@ class FoldScores:
             self.edited[~positive & with_it],
         )
 
-    def sampled_iid(self, tested: AuditedImages, share: float, seed: int) -> float:
+    def sampled_iid(self, tested: AuditedImages, share: float, *, unit: Unit = "image", seed: int) -> float:
         """AUC where a drawn share of the test positives carries the artefact, as the released code measures."""
-        carrying = draw_carriers(tested.is_positive, share, tested.identities, seed=seed)
-        scores = np.where(carrying, self.edited, self.clean)
+        scores = self._sampled(tested, share, unit, seed)
         return pair_auc(scores[tested.is_positive], scores[~tested.is_positive])
+
+    def micro_aucs(
+        self, tested: AuditedImages, share: float, *, unit: Unit = "image", seed: int
+    ) -> tuple[float, float]:
+        """The same, and o.o.d., as the released code computes areas: for comparison with published curves alone."""
+        ood = np.where(tested.is_positive, self.clean, self.edited)
+        both, labels = (self._sampled(tested, share, unit, seed), ood), tested.is_positive.astype(np.int64)
+        iid, against = (micro_auc(scores, labels, num_thresholds=KERAS_THRESHOLDS) for scores in both)
+        return iid, against
+
+    def _sampled(self, tested: AuditedImages, share: float, unit: Unit, seed: int) -> Probabilities:
+        groups = tested.groups if unit == "patient" else None
+        carrying = draw_carriers(tested.is_positive, share, tested.identities, groups=groups, seed=seed)
+        return np.where(carrying, self.edited, self.clean)
 
 
 def _sides(tested: AuditedImages) -> tuple[Flags, Flags]:

@@ -88,10 +88,8 @@ def _lie(ends: Sequence[tuple[float, float]]) -> str:
 
 
 def _ends(reliance: Reliance) -> Sequence[tuple[float, float]]:
-    known = [reliance.shortcut_reliance_index, reliance.over_patients]
-    return [
-        (each.low, each.high) for each in known if each is not None and each.low is not None and each.high is not None
-    ]
+    known = (reliance.shortcut_reliance_index, reliance.over_patients)
+    return [(each.low, each.high) for each in known if each.low is not None and each.high is not None]
 
 
 def conclude_trained(found: TrainedAudit, *, too_small: str | None = None, strength: float = 1.0) -> Concluded:

@@ -89,7 +89,7 @@ class QuickSweep:
         except (DataError, UsageError) as error:
             refused = impossible_entry(self.model, name, str(error), mode="quick")
             return refused.model_copy(update={"mitigation": title})
-        reliance = reliance_of(swept.scores, swept.tested, seed=options.seed)
+        reliance = reliance_of(swept.scores, swept.tested)
         return sweep_entry(self.model, name, reliance, conclude(reliance, None), mode="quick", mitigation=title)
 
     def mitigated(

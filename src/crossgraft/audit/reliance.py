@@ -72,13 +72,14 @@ class ExactTestScores(NamedTuple):
         """A(P1, N1): everybody carries it."""
         return pair_auc(self.positives_edited, self.negatives_edited)
 
-    def iid(self, share: float) -> float:
+    def iid(self, share: float, number: int | None = None) -> float:
         """Mean over all draws of k = round(share · P) positives that carry it: (k A(P1, N0) + (P − k) A(P0, N0)) / P, exactly.
 
         Args:
             share: p_art, in [0, 1]; what counts is the share that can be realised, k / P: 3 of 31 is not 0.1.
+            number: P, positives that are drawn; None: all.
         """
-        number = len(self.positives)
+        number = len(self.positives) if number is None else number
         carrying = num_edited(number, share)
         # exactly the clean AUC where the artefact changes nothing
         return self.clean + carrying / number * (self.aligned - self.clean)

@@ -18,6 +18,7 @@ from crossgraft.audit.reliance import (
     ood_drop_area,
     shortcut_reliance_index,
 )
+from crossgraft.audit.rows import Unit
 from crossgraft.metrics import MetricValue, auc_combination
 from crossgraft.statistics import MeanInterval, mean_interval
 
@@ -39,6 +40,7 @@ class SharePoint(NamedTuple):
         worst: Accuracy of the worst cell at 0.5.
         worst_by_val: The same at the threshold that val picks.
         best_epoch: Mean epoch that was kept, where networks were trained.
+        micro_aucs: I.i.d. and o.o.d. as published curves have them, where that was asked for.
     """
 
     share: float
@@ -52,6 +54,7 @@ class SharePoint(NamedTuple):
     worst: MeanInterval
     worst_by_val: MeanInterval
     best_epoch: MeanInterval | None
+    micro_aucs: tuple[MeanInterval, MeanInterval] | None = None
 
 
 class Reliance(NamedTuple):
@@ -59,7 +62,7 @@ class Reliance(NamedTuple):
 
     Attributes:
         shortcut_reliance_index: SRI over folds.
-        over_patients: The same SRI with the interval of the test images, which all folds share; None for an attribute.
+        over_patients: The same SRI with the interval of the test images, which all folds share.
         ood_drop_area: What is lost out of distribution, over folds.
         early_gap: Gap at the smallest share above 0, less that at 0, over folds.
         flip_share: Share at which the mean o.o.d. curve crosses chance; None: never.
@@ -69,7 +72,7 @@ class Reliance(NamedTuple):
     """
 
     shortcut_reliance_index: MeanInterval
-    over_patients: MetricValue | None
+    over_patients: MetricValue
     ood_drop_area: MeanInterval
     early_gap: MeanInterval
     flip_share: float | None
@@ -78,39 +81,52 @@ class Reliance(NamedTuple):
     curves: tuple[Curves, ...]
 
 
-def reliance_of(
-    scores: Sequence[FoldScores], tested: AuditedImages, *, test: TestMode = "exact", seed: int = 0
-) -> Reliance:
+class IidDraw(NamedTuple):
+    """How i.i.d. test images come about.
+
+    Attributes:
+        mode: ``exact``: means over all draws of carriers among the test positives. ``sampled``: one draw per share, as the
+            released code does.
+        unit: What that draw is of: images, or whole patients.
+        seed: Random seed of the draw.
+        micro: Whether areas are also computed as the released code does.
+    """
+
+    mode: TestMode = "exact"
+    unit: Unit = "image"
+    seed: int = 0
+    micro: bool = False
+
+
+def reliance_of(scores: Sequence[FoldScores], tested: AuditedImages, draw: IidDraw | None = None) -> Reliance:
     """Curves of each fold, and their summaries.
 
     Args:
         scores: Every fold at every share, in any order.
         tested: The test images.
-        test: ``exact``: means over all draws of carriers among the test positives. ``sampled``: one draw per share, as the
-            released code does.
-        seed: Random seed of that draw.
+        draw: How i.i.d. test images come about; None: exact means over all draws.
 
     Raises:
         DataError: The share 0 is missing, or there are fewer than three shares.
 
     Source: SRI and its relatives are this project's; i.i.d. and o.o.d. are those of Juodelyte's thesis, chapter 4.
     """
-    by_share: dict[float, list[FoldScores]] = {}
+    draw, by_share = draw or IidDraw(), dict[float, list[FoldScores]]()
     for each in sorted(scores, key=lambda one: (one.share, one.fold)):
         by_share.setdefault(each.share, []).append(each)
-    points = tuple(_point(of_share, tested, test, seed) for of_share in by_share.values())
+    points = tuple(_point(of_share, tested, draw) for of_share in by_share.values())
     shares = np.array(list(by_share))
     curves = tuple(
         Curves(shares, iid, ood)
         for iid, ood in zip(
-            np.array([[_iid(one, tested, test, seed) for one in of_share] for of_share in by_share.values()]).T,
+            np.array([[_iid(one, tested, draw) for one in of_share] for of_share in by_share.values()]).T,
             np.array([[one.cells(tested).ood for one in of_share] for of_share in by_share.values()]).T,
             strict=True,
         )
     )
     return Reliance(
         shortcut_reliance_index=_over(curves, shortcut_reliance_index),
-        over_patients=None if tested.attribute is not None else _over_patients(by_share, tested),
+        over_patients=_over_patients(by_share, tested),
         ood_drop_area=_over(curves, ood_drop_area),
         early_gap=_over(curves, early_gap),
         flip_share=flip_share(shares, np.mean([curve.ood for curve in curves], axis=0)),
@@ -124,11 +140,12 @@ def _over(curves: Sequence[Curves], what: Callable[[np.ndarray, np.ndarray, np.n
     return mean_interval(np.array([what(*curve) for curve in curves]))
 
 
-def _point(of_share: Sequence[FoldScores], tested: AuditedImages, test: TestMode, seed: int) -> SharePoint:
+def _point(of_share: Sequence[FoldScores], tested: AuditedImages, draw: IidDraw) -> SharePoint:
     cells = [one.cells(tested) for one in of_share]
     groups = tuple(_groups(one, tested, one.decided) for one in of_share)
     by_val = [_groups(one, tested, one.decided_by_val) for one in of_share]
     epochs = [float(one.best_epoch) for one in of_share if one.best_epoch is not None]
+    micro = [one.micro_aucs(tested, one.share, unit=draw.unit, seed=draw.seed) for one in of_share if draw.micro]
     flips = [flip_effect(one.clean, one.edited) for one in of_share] if tested.attribute is None else []
 
     def mean(read: Callable[[ExactTestScores], float]) -> MeanInterval:
@@ -137,7 +154,7 @@ def _point(of_share: Sequence[FoldScores], tested: AuditedImages, test: TestMode
     return SharePoint(
         share=of_share[0].share,
         realised=float(np.mean([one.realised for one in of_share])),
-        iid=mean_interval(np.array([_iid(one, tested, test, seed) for one in of_share])),
+        iid=mean_interval(np.array([_iid(one, tested, draw) for one in of_share])),
         ood=mean(lambda each: each.ood),
         clean=mean(lambda each: each.clean),
         aligned=mean(lambda each: each.aligned),
@@ -146,13 +163,14 @@ def _point(of_share: Sequence[FoldScores], tested: AuditedImages, test: TestMode
         worst=mean_interval(np.array([each.worst.accuracy.value for each in groups])),
         worst_by_val=mean_interval(np.array([each.worst.accuracy.value for each in by_val])),
         best_epoch=mean_interval(np.array(epochs)) if epochs else None,
+        micro_aucs=(mean_interval(np.array(micro)[:, 0]), mean_interval(np.array(micro)[:, 1])) if micro else None,
     )
 
 
-def _iid(one: FoldScores, tested: AuditedImages, test: TestMode, seed: int) -> float:
-    if test == "sampled" and tested.attribute is None:
-        return one.sampled_iid(tested, one.share, seed)
-    return one.cells(tested).iid(one.share)
+def _iid(one: FoldScores, tested: AuditedImages, draw: IidDraw) -> float:
+    if draw.mode == "sampled" and tested.attribute is None:
+        return one.sampled_iid(tested, one.share, unit=draw.unit, seed=draw.seed)
+    return one.cells(tested).iid(one.share, tested.num_drawn)
 
 
 def _groups(one: FoldScores, tested: AuditedImages, decided: np.ndarray) -> GroupMetrics:
@@ -175,22 +193,31 @@ def _over_patients(by_share: dict[float, list[FoldScores]], tested: AuditedImage
     """The mean SRI of the folds as a sum of areas, which are all of the same test images.
 
     SRI = Σ_p w_p gap(p) − gap(0) Σ_p w_p with the weights w of the trapezoids, and
-    gap(p) = π (A(P₁, N₀) − A(P₀, N₀)) + A(P₀, N₀) − A(P₀, N₁) with π = round(p · P) / P.
+    gap(p) = π (A(P₁, N₀) − A(P₀, N₀)) + A(P₀, N₀) − A(P₀, N₁) with π = round(p · P) / P. For an artefact every image is in both
+    of its cells; for an attribute in one, and an area is of the images of its two cells alone.
     """
     shares = np.array(list(by_share))
     widths = np.diff(shares)
     weights = (np.r_[widths, 0] + np.r_[0, widths]) / 2
     weights[0] -= widths.sum()
-    positive, terms = tested.is_positive, list[tuple[float, np.ndarray]]()
+    positive, terms, among = tested.is_positive, list[tuple[float, np.ndarray]](), list[np.ndarray]()
+    everyone = np.ones(len(positive), dtype=bool)
+    with_it = everyone if tested.attribute is None else tested.attribute
+    without = everyone if tested.attribute is None else ~tested.attribute
+    aligned, clean, against = (
+        np.where(positive, of_positives, of_negatives)
+        for of_positives, of_negatives in ((with_it, without), (without, without), (without, with_it))
+    )
     for weight, (share, of_share) in zip(weights.tolist(), by_share.items(), strict=True):
         each = weight / len(of_share)
-        carrying = round(share * int(positive.sum())) / int(positive.sum())
+        carrying, number = tested.carrying(share)
         for one in of_share:
             # as differences, so that an artefact that changes nothing gives exactly 0
             terms += [
-                (each * carrying, np.where(positive, one.edited, one.clean)),
-                (-each * carrying, one.clean),
+                (each * carrying / number, np.where(positive, one.edited, one.clean)),
+                (-each * carrying / number, one.clean),
                 (each, one.clean),
                 (-each, np.where(positive, one.clean, one.edited)),
             ]
-    return auc_combination(terms, positive.astype(np.int64), tested.groups)
+            among += [aligned, clean, clean, against]
+    return auc_combination(terms, positive.astype(np.int64), tested.groups, among=among)

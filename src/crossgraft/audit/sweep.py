@@ -12,7 +12,7 @@ from crossgraft.audit.mitigation import Mitigation
 from crossgraft.audit.outcomes import conclude
 from crossgraft.audit.reach import Reach
 from crossgraft.audit.rows import AuditFold, AuditRows, Mask
-from crossgraft.audit.summary import Reliance, reliance_of
+from crossgraft.audit.summary import IidDraw, Reliance, reliance_of
 from crossgraft.models import Backbone
 from crossgraft.options import AuditOptions
 from crossgraft.progress import Reporter
@@ -46,6 +46,12 @@ class Sweep:
         groups = None if rows.dataset.groups is None else rows.dataset.groups[test]
         return AuditedImages(rows.is_positive[test], groups, [rows.identities[row] for row in test.tolist()])
 
+    @property
+    def draw(self) -> IidDraw:
+        """How i.i.d. test images come about."""
+        options = self.options
+        return IidDraw(options.test_mode, options.unit, options.seed, options.micro_auc)
+
     def carriers(self, fold: AuditFold, share: float) -> Mask:
         """Which images of a fold carry the artefact."""
         options = self.options
@@ -53,7 +59,7 @@ class Sweep:
 
     def reliance(self, scores: Sequence[FoldScores]) -> Reliance:
         """Curves and their summaries."""
-        return reliance_of(scores, self.tested, test=self.options.test_mode, seed=self.options.seed)
+        return reliance_of(scores, self.tested, self.draw)
 
     def entry(
         self,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from crossgraft.errors import DataError
 from crossgraft.metrics._intervals import MetricValue, Spread, Units, smooth_part
@@ -44,7 +44,11 @@ def auc_difference(first: Scores, second: Scores, targets: np.ndarray, groups: G
 
 
 def auc_combination(
-    terms: Sequence[tuple[float, Scores]], targets: np.ndarray, groups: Groups | None = None
+    terms: Sequence[tuple[float, Scores]],
+    targets: np.ndarray,
+    groups: Groups | None = None,
+    *,
+    among: Sequence[Bool[np.ndarray, " n"]] | None = None,
 ) -> MetricValue:
     """Σ c AUC(scores) over several scores of the same images, with an interval of 95 % that knows that they are the same.
 
@@ -54,6 +58,7 @@ def auc_combination(
         terms: Pairs of a coefficient c and (n,) scores, larger = rather class 1.
         targets: (n,) class 0 or 1.
         groups: Patient of each image; None takes the images as independent.
+        among: (n,) per term, the images that its area is of; None: all of them.
 
     Raises:
         DataError: There is no term, shapes do not match, or a score or coefficient is not a number.
@@ -65,12 +70,14 @@ def auc_combination(
     if not len(terms) or not np.isfinite(coefficients).all():
         raise DataError("A combination of areas needs at least one term, and finite coefficients.")
     units = Units(groups, len(terms[0][1]))
-    value, influence, is_positive = 0.0, np.zeros(len(terms[0][1])), np.zeros(0, dtype=bool)
-    for coefficient, scores in terms:
-        columns, checked = checked_scores(scores, targets, None, metric="AUC")
-        is_positive = columns.truth[:, 0]
-        area, of_area = auc_influence(checked[:, 0], is_positive)
-        value, influence = value + coefficient * area, influence + coefficient * of_area
+    everyone = np.ones(len(terms[0][1]), dtype=bool)
+    masks = [everyone] * len(terms) if among is None else [np.asarray(mask, dtype=bool) for mask in among]
+    value, influence, is_positive = 0.0, np.zeros(len(everyone)), np.asarray(targets) == 1
+    for (coefficient, scores), mask in zip(terms, masks, strict=True):
+        columns, checked = checked_scores(scores[mask], targets[mask], None, metric="AUC")
+        area, of_area = auc_influence(checked[:, 0], columns.truth[:, 0])
+        value += coefficient * area
+        influence[mask] += coefficient * of_area
     bound = max(float(coefficients[coefficients > 0].sum()), -float(coefficients[coefficients < 0].sum())) or 1.0
     # as a number in [0, 1], which the corrections are written for
     part = smooth_part(

@@ -61,6 +61,9 @@ class Confounding(Options):
     test_mode: Literal["exact", "sampled"] = option(
         "exact: mean over all draws of test images that carry it; sampled: one draw per share.", default="exact"
     )
+    micro_auc: bool = option(
+        "Also compute areas as the released code of the thesis does, to compare curves with its figures.", default=False
+    )
     absent: str | None = option(
         "Edit of images that do not carry the artefact, for example another noise level.", default=None
     )
@@ -69,6 +72,10 @@ class Confounding(Options):
         "Mitigations that are compared with plain training: balanced_sampling, group_weights, dfr …; quick mode.",
         default=(),
         repeats=True,
+    )
+    frequency: bool = option(
+        "Also compare frequencies: of images, artefacts and gradients; of a trained model AUC under low-pass and high-pass.",
+        default=False,
     )
     fail_on: str | Sequence[str] = option(
         "Condition that ends with exit code 5: 'shortcut_reliance_index>0.1'.", default=(), repeats=True

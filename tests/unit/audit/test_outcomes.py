@@ -87,13 +87,6 @@ def test_both_intervals_must_agree(reliance, folds, patients, outcome):
     assert ("too few" in found.reason) == (folds == patients == [None, None])
 
 
-def test_an_attribute_has_no_interval_over_patients(reliance):
-    known = reliance._replace(shortcut_reliance_index=interval(-0.01, LARGEST_RELIANCE / 2), over_patients=None)
-    assert conclude(known, None).outcome == "passes"
-    few = reliance._replace(shortcut_reliance_index=interval(None, None), over_patients=None)
-    assert conclude(few, None).outcome == "undecided"
-
-
 def test_what_cannot_be_assessed_does_not_pass(reliance):
     good = reliance._replace(shortcut_reliance_index=interval(0.0, 0.0), over_patients=over_patients(0.0, 0.0))
     assert conclude(good, reach(0.6)).outcome == "passes"

@@ -15,13 +15,15 @@ from crossgraft.audit.confounders import Gamma, Tag
 from crossgraft.audit.edits import Editing
 from crossgraft.audit.fold_scores import AuditedImages, FoldScores
 from crossgraft.audit.group_metrics import group_metrics
+from crossgraft.audit.micro_auc import micro_auc
 from crossgraft.audit.mitigated import sweep_mitigated
 from crossgraft.audit.mitigation import EmpiricalRisk, GroupWeights, Mitigation
 from crossgraft.audit.outcomes import conclude
 from crossgraft.audit.probing import realised_share, sweep_features
 from crossgraft.audit.reach import input_rms
+from crossgraft.audit.reliance import num_edited, pair_auc
 from crossgraft.audit.rows import divide_rows, positive_class
-from crossgraft.audit.summary import reliance_of
+from crossgraft.audit.summary import IidDraw, reliance_of
 from crossgraft.audit.thresholds import best_threshold
 from crossgraft.data import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
@@ -215,7 +217,7 @@ def two_sided(positives, negatives, seed=0, *, share=0.1, fold=0, effect=0.2):
 def test_every_sampled_draw_together_is_exact_mode():
     """Fifteen ways to draw 2 of 6; each of them comes up, and their mean is what exact mode says."""
     scores, of_test = two_sided(6, 9)
-    drawn = {scores.sampled_iid(of_test, 0.35, seed) for seed in range(400)}
+    drawn = {scores.sampled_iid(of_test, 0.35, seed=seed) for seed in range(400)}
     every = []
     for chosen in combinations(range(6), 2):
         mixed = scores.clean.copy()
@@ -229,13 +231,38 @@ def test_every_sampled_draw_together_is_exact_mode():
 def test_three_of_31_is_not_a_tenth():
     scores, of_test = two_sided(31, 52, effect=0.9)
     cells = scores.cells(of_test)
-    sampled = np.array([scores.sampled_iid(of_test, 0.1, seed) for seed in range(600)])
+    sampled = np.array([scores.sampled_iid(of_test, 0.1, seed=seed) for seed in range(600)])
     at = {share: cells.clean + share * (cells.aligned - cells.clean) for share in (3 / 31, 0.1)}
     assert cells.iid(0.1) == pytest.approx(at[3 / 31], abs=1e-12) and abs(at[0.1] - at[3 / 31]) > 1e-4
     assert sampled.mean() == pytest.approx(cells.iid(0.1), abs=4 * sampled.std() / np.sqrt(600))
     carrying, positive = np.zeros(40, dtype=bool), np.ones(40, dtype=bool)
     carrying[:3] = True
     assert realised_share(carrying, positive, np.arange(31)) == 3 / 31
+
+
+def test_whole_patients_are_drawn_where_they_are_the_unit():
+    """Two images of each patient: drawn as one, they carry the artefact together."""
+    scores, of_test = two_sided(40, 40)
+    scores, of_test = replace(scores, edited=scores.clean + 1), replace(of_test, groups=np.repeat(np.arange(40), 2))
+    drawn = [scores._sampled(of_test, 0.5, "patient", seed) == scores.edited for seed in range(20)]
+    for carrying in drawn:
+        pairs = carrying[of_test.is_positive].reshape(-1, 2)
+        assert (pairs[:, 0] == pairs[:, 1]).all() and pairs[:, 0].sum() == 10
+    by_image = scores._sampled(of_test, 0.5, "image", 0)
+    assert len({scores.sampled_iid(of_test, 0.5, unit="patient", seed=seed) for seed in range(20)}) > 10
+    assert (by_image == scores.edited)[of_test.is_positive].sum() == 20
+
+
+def test_areas_of_published_curves_are_computed_where_they_are_asked_for():
+    scores, of_test = leaning()
+    found = reliance_of(scores, of_test, IidDraw("sampled", seed=3, micro=True))
+    assert all(point.micro_aucs is None for point in reliance_of(scores, of_test).points)
+    last = [one for one in scores if one.share == 1.0]
+    labels = of_test.is_positive.astype(int)
+    for place, sides in enumerate((("edited", "clean"), ("clean", "edited"))):
+        each = [np.where(of_test.is_positive, getattr(one, sides[0]), getattr(one, sides[1])) for one in last]
+        literal = np.mean([micro_auc(one, labels, num_thresholds=200) for one in each])
+        assert found.points[-1].micro_aucs[place].mean == pytest.approx(literal, abs=1e-12)
 
 
 def test_an_attribute_is_in_the_image_or_not():
@@ -246,8 +273,14 @@ def test_an_attribute_is_in_the_image_or_not():
     np.testing.assert_array_equal(cells.positives, scores.clean[positive & ~who])
     np.testing.assert_array_equal(cells.negatives_edited, scores.edited[~positive & who])
     same = [replace(scores, edited=scores.clean, share=share, fold=fold) for share in SHARES for fold in range(3)]
-    found = reliance_of(same, replace(of_test, attribute=who))
-    assert found.over_patients is None and found.points[0].flip_effect is None
+    of_test = replace(of_test, attribute=who, num_drawn=11)
+    found = reliance_of(same, of_test)
+    assert found.over_patients.value == pytest.approx(found.shortcut_reliance_index.mean, abs=1e-12)
+    assert found.over_patients.low < found.over_patients.value < found.over_patients.high
+    assert found.points[0].flip_effect is None
+    k = num_edited(11, SHARES[1])  # of the positives that are drawn, not of those in a cell
+    iid = cells.clean + k / 11 * (pair_auc(scores.clean[positive & who], scores.clean[~positive & ~who]) - cells.clean)
+    assert found.points[1].iid.mean == pytest.approx(iid, abs=1e-12)
     assert sum(cell.num_images for cell in found.points[0].groups[0].cells) == 80
 
 
@@ -369,12 +402,13 @@ def test_strength_0_is_exactly_0(seed, num_folds, mode):
     rows = divide_rows(images(seed=seed), None, num_folds=num_folds, seed=seed)
     clean, _ = features_of(rows, seed=seed)
     scores = sweep_features(clean, clean.copy(), rows, SHARES, EmpiricalRisk(), seed=seed)
-    found = reliance_of(scores, part_test(rows), test=mode, seed=seed)
+    found = reliance_of(scores, part_test(rows), IidDraw(mode, seed=seed, micro=True))
     for each in (found.shortcut_reliance_index, found.early_gap, found.ood_drop_area):
         assert each.mean == 0.0 and each.low in (None, 0.0) and each.high in (None, 0.0)
     assert (found.over_patients.value, found.over_patients.low, found.over_patients.high) == (0.0, 0.0, 0.0)
     assert all(curve.gap.tolist() == [0.0] * 3 for curve in found.curves)
     assert all(point.flip_effect.mean == 0 for point in found.points)
+    assert all(point.micro_aucs[0] == point.micro_aucs[1] for point in found.points)
     reach = detectability(clean, clean.copy(), rows.dataset.groups)
     assert conclude(found, reach, strength=0.0).outcome == "passes"
     assert conclude(found, reach, strength=1.0).outcome == "undetectable"
@@ -441,10 +475,10 @@ def test_summaries_are_those_of_the_curves_of_each_fold():
 
 def test_sampled_mode_draws_the_carriers_of_the_test_part():
     scores, of_test = leaning(folds=2, shares=SHARES)
-    exact, drawn = reliance_of(scores, of_test), reliance_of(scores, of_test, test="sampled", seed=7)
+    exact, drawn = reliance_of(scores, of_test), reliance_of(scores, of_test, IidDraw("sampled", seed=7))
     for fold, (curve, other) in enumerate(zip(drawn.curves, exact.curves, strict=True)):
         own = sorted((each for each in scores if each.fold == fold), key=lambda each: each.share)
-        assert curve.iid.tolist() == [each.sampled_iid(of_test, each.share, 7) for each in own]
+        assert curve.iid.tolist() == [each.sampled_iid(of_test, each.share, seed=7) for each in own]
         assert curve.iid[1] != other.iid[1]
         assert curve.iid[[0, 2]] == pytest.approx(other.iid[[0, 2]])  # all or nobody: there is nothing to draw
         np.testing.assert_array_equal(curve.ood, other.ood)

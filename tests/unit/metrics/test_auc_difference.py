@@ -167,3 +167,34 @@ def test_a_combination_of_nothing():
         auc_combination([(1.0, scores)], np.ones(4, dtype=np.int64))
     zero = auc_combination([(0.0, scores), (0.0, -scores)], targets)
     assert (zero.value, zero.low, zero.high) == (0, 0, 0)
+
+
+def test_areas_among_some_of_the_images():
+    """An area of two cells is that of their images, and patients in both cells are known."""
+    rng = np.random.default_rng(1)
+    targets, cell, patients = rng.integers(0, 2, 200), rng.integers(0, 2, 200) == 1, np.repeat(np.arange(100), 2)
+    scores = rng.normal(size=200) + targets
+    first, second = np.where(targets == 1, cell, ~cell), np.where(targets == 1, ~cell, cell)
+    found = auc_combination([(1.0, scores), (-1.0, scores)], targets, patients, among=[first, second])
+    areas = [roc_auc_score(targets[mask], scores[mask]) for mask in (first, second)]
+    assert found.value == pytest.approx(areas[0] - areas[1], abs=1e-12)
+    everyone = np.ones(200, dtype=bool)
+    assert auc_combination([(1.0, scores)], targets, patients, among=[everyone]) == auc_combination(
+        [(1.0, scores)], targets, patients
+    )
+    alone = auc_combination([(1.0, scores[first])], targets[first], patients[first])
+    masked = auc_combination([(1.0, scores)], targets, patients, among=[first])
+    assert masked.high - masked.low == pytest.approx(alone.high - alone.low, rel=0.05)
+    with pytest.raises(NotApplicable):
+        auc_combination([(1.0, scores)], targets, among=[targets == 1])
+
+
+def test_the_interval_of_a_difference_of_cells_covers_it():
+    rng, hits = np.random.default_rng(2), 0
+    for _ in range(300):
+        targets, cell = np.repeat([1, 1, 0, 0], 25), np.tile(np.repeat([True, False], 25), 2)
+        scores = rng.normal(size=100) + targets
+        among = [np.where(targets == 1, cell, ~cell), np.where(targets == 1, ~cell, cell)]
+        found = auc_combination([(1.0, scores), (-1.0, scores)], targets, among=among)
+        hits += found.low <= 0 <= found.high
+    assert 0.91 <= hits / 300 <= 0.99
