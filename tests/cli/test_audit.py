@@ -347,4 +347,75 @@ def test_an_attribute_that_no_pixel_shows_is_not_relied_on(study, audit):
     (entry,) = record_of(study / "out").entries
     assert entry.outcome in ("passes", "undecided")
     assert audit(*THREE_FOLDS, "--attribute", "sexx", "--out", "typo").code == 2
-    assert audit(*THREE_FOLDS, "--attribute", "sex", "--mode", "full", "--out", "full").code == 2
+
+
+def test_images_that_are_taken_for_an_attribute_are_written(study, audit):
+    with_sex(study, in_pixels=True)
+    assert audit(*THREE_FOLDS, "--attribute", "sex:F", "--out", "seen", "--shares", "0,0.5,1").code == 0
+    assert not (study / "seen" / "manifest.csv").exists()  # no image carries anything
+    taken = pd.read_csv(study / "seen" / "attribute_rows.csv")
+    assert not taken[~taken["positive"]]["has_attribute"].any()
+    shares = taken[taken["positive"] & (taken["part"] == "train")].groupby(["fold", "share"])["has_attribute"].mean()
+    assert shares.xs(0.0, level="share").eq(0).all() and shares.xs(1.0, level="share").eq(1).all()
+    for _, fold in taken.groupby("fold"):
+        assert fold.groupby("share").size().nunique() == 1  # sizes do not depend on the share
+    assert b"Smith" not in told_by(study / "seen")
+
+
+@pytest.mark.slow
+def test_networks_are_fine_tuned_on_the_images_of_an_attribute(study, audit, monkeypatch):
+    with_sex(study, in_pixels=True)
+    flags = ("--attribute", "sex:F", "--mode", "full", "--epochs", "2", "--shares", "0,0.5,1", "--out", "full")
+    assert audit(*QUICK, *flags).code == 0
+    record = record_of(study / "full")
+    (entry,) = record.entries
+    assert (entry.mode, entry.confounder, len(entry.points)) == ("full", "sex:F", 3)
+    assert entry.points[0].metric("best_epoch").value >= 1
+    assert len(list((study / "full" / "trainings").glob("*.json"))) == 2 * 3
+    monkeypatch.setattr("crossgraft.audit.trainings.train_and_evaluate", None)  # a finished run trains nothing
+    assert audit(*QUICK, *flags).code == 0
+    assert numbers_of(record_of(study / "full")) == numbers_of(record)
+
+
+@pytest.mark.parametrize("in_pixels", [True, False])
+def test_a_trained_model_is_asked_about_an_attribute(study, in_pixels):
+    with_sex(study, in_pixels=in_pixels)
+
+    def brightness(images):
+        return np.array([image.mean() / 255 for image in images])
+
+    asked = {"data": "study.csv", "group_column": "patient", "class_names": ["healthy", "ill"], "attributes": "sex:F"}
+    (entry,) = package.audit_model(brightness, **asked).record.entries
+    drop = entry.metric("auc_drop")
+    if in_pixels:
+        assert entry.outcome == "relies" and drop.low > 0.3 and "positive class" in entry.reason
+    else:
+        assert entry.outcome in ("passes", "undecided") and drop.low < 0 < drop.high
+
+
+def test_a_run_is_asked_about_an_attribute(study, audit, tuned):
+    with_sex(study, in_pixels=False)
+    done = audit("tuned", *DATA, *CODE, *FAST, "--attribute", "sex:F", "--out", "asked")
+    assert done.code == 0, done.err
+    (entry,) = record_of(study / "asked").entries
+    assert entry.metric("overall_auc").value > 0.5 and len(entry.points[0].cells) == 4
+    assert "--with sex" not in " ".join(done.out.split())  # an attribute cannot be painted
+
+
+def test_artefacts_are_put_in_after_resizing_where_that_is_asked_for(study, audit):
+    """Native images of 16 pixels; the network gets 32, where a cutoff in cycles per pixel means half as fine a detail."""
+    flags = ("--confounder", "low_pass:0.25", "--image-size", "32", "--shares", "0,0.5,1")
+    for stage in ("native", "input"):
+        assert audit(*QUICK, *flags, "--stage", stage, "--out", stage).code == 0
+    (native,), (at_input,) = (record_of(study / stage).entries for stage in ("native", "input"))
+    assert native.input_rms > at_input.input_rms > 0
+    function = {"class_names": ["healthy", "ill"], "data": "study.csv", "stage": "input"}
+    with pytest.raises(UsageError, match="can only be asked"):
+        package.audit_model(lambda images: np.full(len(images), 0.5), **function)
+
+
+def test_areas_of_published_curves_are_added_where_they_are_asked_for(study, audit):
+    assert audit(*QUICK, *TAG, "--micro-auc", "--out", "micro").code == 0
+    (entry,) = record_of(study / "micro").entries
+    assert all(0 <= point.metric("ood_micro_auc").value <= 1 for point in entry.points)
+    assert "ood_micro_auc" in pd.read_csv(study / "micro" / "curves.csv").columns

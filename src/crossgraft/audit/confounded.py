@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,7 @@ class Confounded:
         name: As it was written, with its options.
         edit: The artefact.
         editing: What an image that carries it gets.
+        images: All images as it finds them.
         clean: All images as those that do not carry it are.
         edited: All images; those that a model may see with it have it.
         facts: What it changes, in grey levels of 8 bits.
@@ -36,6 +38,7 @@ class Confounded:
     name: str
     edit: ImageEdit
     editing: Editing
+    images: Dataset
     clean: Dataset
     edited: Dataset
     facts: EditFacts
@@ -52,38 +55,46 @@ class Confounded:
         return f"Letters are {high:.1f} pixels high at the input of the network; below {LEAST_LETTER_PIXELS:g} they are a spot."
 
 
-def without_artefact(rows: AuditRows, absent: Sequence[ImageEdit], *, seed: int) -> tuple[Dataset, Editing | None]:
-    """All images as those that do not carry an artefact are, and what was done to them; None: nothing.
+class Without(NamedTuple):
+    """Images that no artefact was put into.
+
+    Attributes:
+        images: All of them, as artefacts find them.
+        clean: As those that do not carry an artefact are.
+        instead: What was done to these; None: nothing.
+    """
+
+    images: Dataset
+    clean: Dataset
+    instead: Editing | None
+
+
+def without_artefact(images: Dataset, absent: Sequence[ImageEdit], *, seed: int) -> Without:
+    """What artefacts are put into, and what is done to images that do not carry one.
 
     Args:
-        rows: What each image is for.
-        absent: Edits of these images; none leaves them as they are.
+        images: All of them, as they are or as a network gets them.
+        absent: Edits of images that carry none; without any they stay as they are.
         seed: Random seed of the edits.
 
     Raises:
         DataError: An image cannot be edited.
     """
     if not absent:
-        return rows.dataset, None
+        return Without(images, images, None)
     instead = Editing(list(absent), seed=seed)
-    return rows.dataset.edited(instead), instead
+    return Without(images, images.edited(instead), instead)
 
 
 def confound(
-    rows: AuditRows,
-    edit: ImageEdit,
-    *,
-    without: tuple[Dataset, Editing | None],
-    strength: float,
-    negatives: float,
-    seed: int,
+    rows: AuditRows, edit: ImageEdit, without: Without, *, strength: float, negatives: float, seed: int
 ) -> Confounded:
     """Put an artefact into all test images, and into those others that may carry it.
 
     Args:
         rows: What each image is for.
         edit: The artefact.
-        without: From ``without_artefact``.
+        without: What it is put into.
         strength: Multiple of what it changes.
         negatives: Share of the training negatives that carry it.
         seed: Random seed of the edit; each image has random numbers of its own.
@@ -91,7 +102,7 @@ def confound(
     Raises:
         DataError: An image cannot be edited, for example because a text does not fit into it.
     """
-    clean, instead = without
     editing = Editing([edit], strength=strength, seed=seed)
-    edited = rows.dataset.edited(editing, rows.may_carry(negatives))
-    return Confounded(spell(edit), edit, editing, clean, edited, editing.facts()[0], instead)
+    edited = without.images.edited(editing, rows.may_carry(negatives))
+    facts = editing.facts()[0]
+    return Confounded(spell(edit), edit, editing, without.images, without.clean, edited, facts, without.instead)

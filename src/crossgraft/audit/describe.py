@@ -15,6 +15,7 @@ from crossgraft.audit.outcomes import Concluded
 from crossgraft.audit.reach import Reach
 from crossgraft.audit.summary import Reliance, SharePoint
 from crossgraft.audit.trained import TrainedAudit
+from crossgraft.audit.trained_attribute import TrainedAttributeAudit
 from crossgraft.metrics import MetricValue
 from crossgraft.records.audit import (
     AuditCell,
@@ -118,6 +119,30 @@ def trained_entry(model: str, confounder: str, found: TrainedAudit, concluded: C
         points=[AuditPoint(share=1.0, realised=1.0, metrics=[], cells=_cells([found.groups]))],
         detectability=None if found.detectability is None else _over_patients("detectability", found.detectability.auc),
         input_rms=found.input_rms,
+    )
+
+
+def trained_attribute_entry(
+    model: str, attribute: str, found: TrainedAttributeAudit, concluded: Concluded
+) -> AuditEntry:
+    """One trained model and one attribute."""
+    return AuditEntry(
+        model=model,
+        confounder=attribute,
+        mode="trained",
+        outcome=concluded.outcome,
+        reason=concluded.reason,
+        metrics=[
+            _over_patients("auc_drop", found.drop),
+            _over_patients("overall_auc", found.overall),
+            _over_patients("clean_auc", found.clean),
+            _over_patients("aligned_auc", found.aligned),
+            _over_patients("ood_auc", found.ood),
+            _over_patients("both_auc", found.both),
+            _over_patients("worst_group_accuracy", found.groups.worst.accuracy),
+            *(_mean_gap(name, [found.groups]) for name in _GAPS),
+        ],
+        points=[AuditPoint(share=1.0, realised=1.0, metrics=[], cells=_cells([found.groups]))],
     )
 
 

@@ -8,13 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from crossgraft.audit.confounded import Confounded
+import numpy as np
+
+from crossgraft.audit.attribute_sweep import AttributeDesign, scores_of_turn
+from crossgraft.audit.confounded import Confounded, Without
+from crossgraft.audit.fold_scores import FoldScores
 from crossgraft.audit.frozen_features import both_features
-from crossgraft.audit.sweep import Sweep
+from crossgraft.audit.rows import AuditFold
+from crossgraft.audit.sweep import Sweep, attribute_entry
 from crossgraft.audit.trainings import AuditTrainings, AuditTurn, audit_turns, fold_scores
 from crossgraft.models import Backbone, ModelSpec
 from crossgraft.options import TuneOptions, from_mapping, options_of
-from crossgraft.records import AuditEntry
+from crossgraft.records.audit import AuditEntry, AuditTrainingRecord
 from crossgraft.runs import Publish, RunDirectory
 from crossgraft.runs.jobs import Job, run_jobs
 from crossgraft.runs.names import portable_name
@@ -63,21 +68,9 @@ class FullSweep:
         """
         if not confounded:
             return []
-        by_name, rows = {each.name: each for each in confounded}, self.sweep.rows
-        jobs = [self._job(turn) for turn in audit_turns(rows, list(by_name), self.sweep.shares, self.sweep.carriers)]
-        work = AuditTrainings(
-            rows=rows,
-            clean=confounded[0].clean,
-            absent=confounded[0].absent,
-            edits={name: each.editing for name, each in by_name.items()},
-            edited={name: each.edited.take(rows.test) for name, each in by_name.items()},
-            request=Request.of(self._tune_options()),
-            run=self.run,
-            publish=self.publish,
-            show=self._shown({job.name: number for number, job in enumerate(jobs, start=1)}),
-        )
-        outcomes = run_jobs(jobs, work, keep_going=False)
-        done = [(outcome.job.spec, outcome.result) for outcome in outcomes if outcome.result is not None]
+        by_name, first = {each.name: each for each in confounded}, confounded[0]
+        turns = audit_turns(self.sweep.rows, list(by_name), self.sweep.shares, self.sweep.carriers)
+        done = self._trained(turns, Without(first.images, first.clean, first.absent), by_name)
         return [
             self.sweep.entry(
                 self.spec.name,
@@ -89,9 +82,47 @@ class FullSweep:
             for name, each in by_name.items()
         ]
 
+    def attribute_entries(self, design: AttributeDesign) -> list[AuditEntry]:
+        """One entry, of fine-tunings on the images that are chosen for each share.
+
+        Cost: a fine-tuning per fold and share; finished ones are read back.
+        """
+        rows = self.sweep.rows
+        nobody = np.zeros(len(rows.dataset), dtype=bool)
+        turns = [
+            AuditTurn(AuditFold(each.fold, each.train, each.val), each.share, nobody, (), each.realised, design.name)
+            for each in design.turns
+        ]
+        done = self._trained(turns, Without(rows.dataset, rows.dataset, None), {})
+        known = np.isin(rows.test, design.test)
+        scores: list[FoldScores] = []
+        for turn, (_, found) in zip(design.turns, done, strict=True):
+            said = np.array(found.clean)[known]
+            scores.append(scores_of_turn(turn, said, said >= 0.5, said >= found.threshold, found.best_epoch))
+        return [attribute_entry(self.spec.name, design, scores, mode="full")]
+
+    def _trained(
+        self, turns: Sequence[AuditTurn], without: Without, confounded: Mapping[str, Confounded]
+    ) -> list[tuple[AuditTurn, AuditTrainingRecord]]:
+        """What every fine-tuning says, in the order of the turns."""
+        jobs, rows = [self._job(turn) for turn in turns], self.sweep.rows
+        work = AuditTrainings(
+            rows=rows,
+            images=without.images,
+            clean=without.clean,
+            absent=without.instead,
+            edits={name: each.editing for name, each in confounded.items()},
+            edited={name: each.edited.take(rows.test) for name, each in confounded.items()},
+            request=Request.of(self._tune_options()),
+            run=self.run,
+            publish=self.publish,
+            show=self._shown({job.name: number for number, job in enumerate(jobs, start=1)}),
+        )
+        outcomes = run_jobs(jobs, work, keep_going=False)
+        return [(outcome.job.spec, outcome.result) for outcome in outcomes if outcome.result is not None]
+
     def _job(self, turn: AuditTurn) -> Job[AuditTurn]:
-        carried = turn.confounders[0] if turn.carrying.any() else "clean"
-        name = portable_name(f"{self.spec.name}-{carried}-fold{turn.fold.number}-share{turn.share:g}")
+        name = portable_name(f"{self.spec.name}-{turn.name}-fold{turn.fold.number}-share{turn.share:.12g}")
         rows, options = self.sweep.rows, self.sweep.options
         facts: Mapping[str, object] = {
             "model": self.spec.describe(),
@@ -100,6 +131,7 @@ class FullSweep:
             "confounders": list(turn.confounders),
             "absent": str(options.absent),
             "strength": options.strength,
+            "stage": options.stage,
             "positive": rows.positive,
             "options": {option: str(getattr(options, option)) for option in sorted(_DECIDES)},
         }

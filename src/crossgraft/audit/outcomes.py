@@ -8,6 +8,7 @@ from typing import NamedTuple
 from crossgraft.audit.detectability import LEAST_DETECTABILITY, Detectability
 from crossgraft.audit.summary import Reliance
 from crossgraft.audit.trained import LARGEST_DROP, LEAST_AUC, TrainedAudit, speaks_for_negatives
+from crossgraft.audit.trained_attribute import TrainedAttributeAudit
 from crossgraft.records.audit import AuditMode, AuditOutcome
 
 LARGEST_RELIANCE = 0.05
@@ -114,4 +115,20 @@ def conclude_trained(found: TrainedAudit, *, too_small: str | None = None, stren
         return Concluded(
             "relies", f"Positives that carry it are taken for negatives: the AUC falls to {found.aligned.value:.2f}."
         )
+    return Concluded(found.outcome, reasons[found.outcome])
+
+
+def conclude_attribute(found: TrainedAttributeAudit) -> Concluded:
+    """The outcome of an audit of one trained model and one attribute, with its reason."""
+    side = "positive" if found.drop.value > 0 else "negative"
+    reasons: dict[AuditOutcome, str] = {
+        "untrained": f"The AUC of all images is {found.overall.value:.2f}, below {LEAST_AUC}: a model that learned nothing looks "
+        "robust.",
+        "relies": f"The attribute speaks for the {side} class: the AUC is {found.aligned.value:.2f} where it goes with the class "
+        f"and {found.ood.value:.2f} where it goes against it. It may be clinical signal.",
+        "passes": f"Half the difference of the AUC where the attribute goes with the class and against it is within "
+        f"±{LARGEST_DROP}, all of its interval.",
+        "undecided": f"The interval of half the difference of both AUCs reaches beyond ±{LARGEST_DROP}, or the difference is "
+        "small: more images are needed.",
+    }
     return Concluded(found.outcome, reasons[found.outcome])

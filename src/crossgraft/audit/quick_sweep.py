@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from crossgraft.audit.attribute_sweep import sweep_attribute
-from crossgraft.audit.attributes import BinaryAttribute
+from crossgraft.audit.attribute_sweep import AttributeDesign, sweep_attribute
 from crossgraft.audit.confounded import Confounded
-from crossgraft.audit.describe import impossible_entry, sweep_entry
+from crossgraft.audit.describe import impossible_entry
 from crossgraft.audit.edits import Editing
 from crossgraft.audit.fold_scores import FoldScores
 from crossgraft.audit.frozen_features import BothFeatures, both_features, frozen_features
 from crossgraft.audit.mitigated import sweep_mitigated
 from crossgraft.audit.mitigation import EmpiricalRisk, Mitigation, SourceEditing, suited
-from crossgraft.audit.outcomes import conclude
 from crossgraft.audit.probing import sweep_features
-from crossgraft.audit.summary import reliance_of
-from crossgraft.audit.sweep import Sweep
-from crossgraft.errors import DataError, UsageError
+from crossgraft.audit.sweep import Sweep, attribute_entry
+from crossgraft.errors import UsageError
 from crossgraft.models import Backbone
 from crossgraft.records import AuditEntry, AuditMetric
 from crossgraft.tune.choice import spell
@@ -38,8 +35,12 @@ class QuickSweep:
     model: str
     backbone: Backbone
 
-    def entries(self, confounded: Confounded) -> list[AuditEntry]:
-        """Plain training, then every mitigation.
+    def entries(self, confounded: Sequence[Confounded]) -> list[AuditEntry]:
+        """Plain training, then every mitigation, artefact by artefact."""
+        return [entry for each in confounded for entry in self._entries(each)]
+
+    def _entries(self, confounded: Confounded) -> list[AuditEntry]:
+        """Of one artefact.
 
         Cost: one pass over all images and one over those that may carry the artefact, unless their features are in the cache.
         """
@@ -66,31 +67,26 @@ class QuickSweep:
                 for mitigation in sweep.mitigations
             ]
 
-    def attribute_entries(self, name: str, attribute: BinaryAttribute) -> list[AuditEntry]:
+    def attribute_entries(self, design: AttributeDesign) -> list[AuditEntry]:
         """Plain training, then every mitigation, with an attribute as what confounds."""
-        return [self._attribute(name, attribute, each) for each in (EmpiricalRisk(), *self.sweep.mitigations)]
+        return [self._attribute(design, each) for each in (EmpiricalRisk(), *self.sweep.mitigations)]
 
-    def _attribute(self, name: str, attribute: BinaryAttribute, mitigation: Mitigation) -> AuditEntry:
-        sweep, options, title = self.sweep, self.sweep.options, spell(mitigation)
-        models = len(sweep.rows.folds) * len(sweep.shares)
+    def _attribute(self, design: AttributeDesign, mitigation: Mitigation) -> AuditEntry:
+        sweep, title = self.sweep, spell(mitigation)
         try:
             if not suited([mitigation], "attribute") or mitigation.applies_to_images:
                 raise UsageError(f"{title} is not for an attribute.")
-            with sweep.reporter.stage(f"Auditing {self.model} with {name}", total=models, unit="models") as stage:
-                swept = sweep_attribute(
-                    frozen_features(sweep, self.backbone, sweep.rows.dataset),
-                    sweep.rows,
-                    attribute,
-                    sweep.shares,
-                    mitigation,
-                    seed=options.seed,
-                    told=stage.advance,
+            features = frozen_features(sweep, self.backbone, sweep.rows.dataset)
+            with sweep.reporter.stage(
+                f"Auditing {self.model} with {design.name}", total=len(design.turns), unit="models"
+            ) as stage:
+                scores = sweep_attribute(
+                    features, sweep.rows, design, mitigation, seed=sweep.options.seed, told=stage.advance
                 )
-        except (DataError, UsageError) as error:
-            refused = impossible_entry(self.model, name, str(error), mode="quick")
+        except UsageError as error:
+            refused = impossible_entry(self.model, design.name, str(error), mode="quick")
             return refused.model_copy(update={"mitigation": title})
-        reliance = reliance_of(swept.scores, swept.tested)
-        return sweep_entry(self.model, name, reliance, conclude(reliance, None), mode="quick", mitigation=title)
+        return attribute_entry(self.model, design, scores, mode="quick", mitigation=title)
 
     def mitigated(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from crossgraft.audit.attribute_sweep import AttributeDesign
 from crossgraft.audit.confounded import Confounded
 from crossgraft.audit.describe import sweep_entry
 from crossgraft.audit.fold_scores import AuditedImages, FoldScores
@@ -16,7 +17,7 @@ from crossgraft.audit.summary import IidDraw, Reliance, reliance_of
 from crossgraft.models import Backbone
 from crossgraft.options import AuditOptions
 from crossgraft.progress import Reporter
-from crossgraft.records import AuditEntry
+from crossgraft.records.audit import AuditEntry, AuditMode
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,3 +99,11 @@ class Sweep:
             mitigation=mitigation,
             reach=reach,
         )
+
+
+def attribute_entry(
+    model: str, design: AttributeDesign, scores: Sequence[FoldScores], *, mode: AuditMode, mitigation: str = "erm"
+) -> AuditEntry:
+    """What the report says of one model, one attribute and one way to train; there is nothing to detect."""
+    reliance = reliance_of(scores, design.tested)
+    return sweep_entry(model, design.name, reliance, conclude(reliance, None), mode=mode, mitigation=mitigation)

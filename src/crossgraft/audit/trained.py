@@ -102,7 +102,7 @@ def audit_trained(
     Source: the exact test mode of this project; the o.o.d. protocol is that of Juodelyte's thesis, chapter 4.
     """
     reporter = reporter or Reporter(quiet=True)
-    is_positive, column = _positives(subject, images, positive)
+    is_positive, column = positives_of(subject, images, positive)
     editing = Editing([edit], strength=strength, seed=seed)
     edited = images.edited(editing)
     before, after = (subject.probabilities(rows, reporter)[:, column] for rows in (images, edited))
@@ -139,7 +139,7 @@ def audit_trained(
     )
 
 
-def _positives(subject: Subject, images: Dataset, positive: str | None) -> tuple[Bool[np.ndarray, " _"], int]:
+def positives_of(subject: Subject, images: Dataset, positive: str | None) -> tuple[Bool[np.ndarray, " _"], int]:
     """Which images are positive, and the column of their class.
 
     Raises:

@@ -40,13 +40,18 @@ class AuditTurn:
         fold: Rows that train and select.
         share: p_art.
         carrying: Images that carry the artefact.
-        confounders: Names of the artefacts; several where no image carries any, so that one training serves them all.
+        confounders: Names of the artefacts; several where no image carries any, so that one training serves them all, and none
+            where an attribute chooses the images.
+        realised: Share of the training positives that carry it, or have the attribute.
+        name: What confounds, or ``clean``.
     """
 
     fold: AuditFold
     share: float
     carrying: Mask
     confounders: tuple[str, ...]
+    realised: float
+    name: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +60,7 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
 
     Attributes:
         rows: What each image is for.
+        images: All images as artefacts find them.
         clean: All images as those that do not carry an artefact are.
         absent: What an image that carries none gets; None: it stays as it is.
         edits: Name → what an image that carries it gets.
@@ -67,6 +73,7 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
     """
 
     rows: AuditRows
+    images: Dataset
     clean: Dataset
     absent: Edit | None
     edits: Mapping[str, Edit]
@@ -91,7 +98,7 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
         images = self.clean
         if turn.carrying.any():
             (name,) = turn.confounders
-            images = rows.dataset.edited(self.edits[name], turn.carrying)
+            images = self.images.edited(self.edits[name], turn.carrying)
             if self.absent is not None:
                 images = images.edited(self.absent, ~turn.carrying)
         parts = FoldRows(turn.fold.train, turn.fold.val, rows.test)
@@ -106,7 +113,7 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
         picked = next(point for point in tuned.record.grid if point.picked)
         found = AuditTrainingRecord(
             key=job.key,
-            realised=realised_share(turn.carrying, rows.is_positive, turn.fold.train),
+            realised=turn.realised,
             threshold=best_threshold(of_val, rows.is_positive[turn.fold.val].astype(np.int64)),
             best_epoch=picked.best_epoch or 0,
             clean=ask(self.clean.take(rows.test)),
@@ -133,8 +140,9 @@ def audit_turns(
     for fold in rows.folds:
         for share in shares:
             carrying = carriers(fold, share)
-            together = [tuple(names)] if not carrying.any() else [(name,) for name in names]
-            turns += [AuditTurn(fold, share, carrying, each) for each in together]
+            together = [("clean", tuple(names))] if not carrying.any() else [(name, (name,)) for name in names]
+            realised = realised_share(carrying, rows.is_positive, fold.train)
+            turns += [AuditTurn(fold, share, carrying, each, realised, name) for name, each in together]
     return turns
 
 

@@ -22,6 +22,7 @@ def edited_images(
     edit: Edit,
     rows: Collection[int],
     *,
+    reshapes: bool = False,
     kept_bytes: int = KEPT_BYTES,
 ) -> InspectedImages:
     """The images of each row, edited in ``rows``, with facts and digests of the pixels that they have then.
@@ -31,6 +32,7 @@ def edited_images(
         image_rows: Image of each row.
         edit: What is done.
         rows: Rows that it is done to; unreadable ones stay as they are.
+        reshapes: Whether images may have another height and width afterwards.
         kept_bytes: Edited images are kept in memory up to this many bytes; the others are edited at each reading.
 
     Raises:
@@ -49,7 +51,7 @@ def edited_images(
             edited_pixels = edit(pixels, images.facts[numbers[place]].digest.hex())
         except DataError as error:
             raise DataError(f"{name} cannot be edited. {error}") from error
-        return _checked(edited_pixels, pixels, name)
+        return _checked(edited_pixels, pixels, name, reshapes=reshapes)
 
     facts, kept, room = [images.facts[row] for row in numbers], dict[int, np.ndarray](), kept_bytes
     for place in sorted(edited):
@@ -61,8 +63,9 @@ def edited_images(
     return InspectedImages([images.names[row] for row in numbers], facts, unreadable, read, kept)
 
 
-def _checked(edited: np.ndarray, pixels: np.ndarray, name: str) -> np.ndarray:
-    if edited.shape != pixels.shape or edited.dtype != pixels.dtype:
+def _checked(edited: np.ndarray, pixels: np.ndarray, name: str, *, reshapes: bool) -> np.ndarray:
+    kept = slice(2, None) if reshapes else slice(None)
+    if edited.shape[kept] != pixels.shape[kept] or edited.dtype != pixels.dtype:
         raise DataError(
             f"The edit of {name} made {edited.shape} {edited.dtype} of {pixels.shape} {pixels.dtype}. An edit keeps shape and "
             "type."

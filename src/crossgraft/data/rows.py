@@ -14,9 +14,11 @@ from crossgraft.data._image_facts import ImageFacts
 from crossgraft.data.edits import Edit, edited_images
 from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint, training_fingerprint
 from crossgraft.data.inspection import InspectedImages, summarise_kinds
+from crossgraft.data.transforms import resize_alone
 from crossgraft.errors import DataError, UsageError
 from crossgraft.records import Record
 from crossgraft.tasks import Task, task_of
+from crossgraft.types import Preprocessing
 
 RowsT = TypeVar("RowsT", bound="ImageRows")
 OtherRowsT = TypeVar("OtherRowsT", bound="ImageRows")
@@ -249,7 +251,24 @@ class ImageRows:
         Cost: one edit of each image at once; those that do not fit into a gigabyte are edited again at each reading.
         """
         chosen = range(len(self)) if rows is None else (self._row_numbers(rows) % len(self)).tolist()
-        images = edited_images(self._images, self._image_rows, edit, frozenset(chosen))
+        return self._with_images(edited_images(self._images, self._image_rows, edit, frozenset(chosen)))
+
+    def resized(self: RowsT, preprocessing: Preprocessing) -> RowsT:
+        """The same rows at the size that a resize policy gives them, before they are cut or padded; all else as ``edited``.
+
+        Args:
+            preprocessing: Size, resize policy and interpolation; preparing the images by it resizes them no more.
+
+        Cost: one resize of each image.
+        """
+
+        def resize(pixels: np.ndarray, identity: str) -> np.ndarray:
+            return resize_alone(pixels, preprocessing)
+
+        everything = frozenset(range(len(self)))
+        return self._with_images(edited_images(self._images, self._image_rows, resize, everything, reshapes=True))
+
+    def _with_images(self: RowsT, images: InspectedImages) -> RowsT:
         found = replace(self, _images=images, _image_rows=np.arange(len(self)), _sealed=None)
         if self._sealed is None:
             return found

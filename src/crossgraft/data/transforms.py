@@ -85,6 +85,27 @@ def resize_images(
     return batch
 
 
+def resize_alone(image: np.ndarray, preprocessing: Preprocessing) -> np.ndarray:
+    """An image as its resize policy makes it, before it is cut, padded and normalised; preparing it resizes no more.
+
+    Args:
+        image: (height, width, 1 or 3) of uint8, uint16, or float32 in [0, 1].
+        preprocessing: Size, resize policy and interpolation.
+
+    Returns:
+        (new height, new width, channels) of the same type.
+    """
+    placement, resampling = (
+        _place(image.shape[0], image.shape[1], preprocessing),
+        _RESAMPLING[preprocessing.interpolation],
+    )
+    if image.dtype == np.uint8:
+        return _resize_8_bits(image, placement, resampling, to_grey=False)
+    resized = _resize_float(image, placement, resampling, to_grey=False)
+    full_range = _FULL_RANGE[image.dtype.name]
+    return resized if full_range == 1 else np.round(resized * full_range).astype(image.dtype)
+
+
 def normalise_images(
     images: Shaped[Tensor, "num_images samples height width"], preprocessing: Preprocessing, *, full_range: int
 ) -> Float32[Tensor, "num_images channels height width"]:

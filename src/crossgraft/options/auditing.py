@@ -57,6 +57,10 @@ class Confounding(Options):
         flag="folds",
     )
     negatives: float = option("Share of the training negatives that carry the artefact.", default=0.0)
+    stage: Literal["native", "input"] = option(
+        "native: artefacts are put into images as they are; input: into images that are resized for the network.",
+        default="native",
+    )
     unit: Literal["image", "patient"] = option("What is drawn to carry it: images, or whole patients.", default="image")
     test_mode: Literal["exact", "sampled"] = option(
         "exact: mean over all draws of test images that carry it; sampled: one draw per share.", default="exact"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from crossgraft.audit.attribute_sweep import AttributeDesign, design_attribute
 from crossgraft.audit.attributes import BinaryAttribute, binary_attribute
 from crossgraft.audit.confounded import Confounded, confound, without_artefact
 from crossgraft.audit.describe import (
@@ -27,7 +28,7 @@ from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.describe import thumbnails_of_rows
 from crossgraft.data.opening import open_divided
-from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.errors import DataError, UnknownNameError
 from crossgraft.models import ModelSpec, load_as_asked, read_zoo
 from crossgraft.options import AuditOptions, from_mapping, options_of
 from crossgraft.options.data import DatasetOptions
@@ -64,26 +65,31 @@ def audit(call: AuditCall) -> Audited:
     rows = divide_rows(dataset, options.positive, num_folds=options.audit_folds, seed=options.seed)
     found = Audited(dataset, rows.test, rows.positive, rows.is_positive, options.mode, checks=checks)
     found.notes += _notes(rows, asked.shares)
-    found.manifest = _manifest(rows, asked.shares, options)
-    confounded = _confounded(rows, call, found, specs)
-    attributes = {each: find_attribute(dataset, each, options) for each in asked.attributes}
-    found.confounders += [attribute_record(name, each.in_words, each.num_missing) for name, each in attributes.items()]
+    found.manifest = _manifest(rows, asked.shares, options) if asked.edits else pd.DataFrame()
+    native = _confounded(rows, call, found, specs, dataset) if options.stage == "native" else []
+    designs = _designs(rows, call, found, specs)
+    found.attribute_rows = _attribute_rows(rows, designs)
     found.file_facts += file_facts(dataset, options, found)
     sweep = Sweep(rows, asked.shares, asked.mitigations, options, call.num_threads, reporter)
+    shown: list[Confounded] = [*native]
     for spec in specs:
         backbone = load_as_asked(spec, options, device=call.device)
         found.models.append(describe_model(backbone, "candidate"))
-        if options.mode == "quick":
-            of_model = QuickSweep(sweep, spec.name, backbone)
-            found.entries += [entry for each in confounded for entry in of_model.entries(each)]
-            for name, attribute in attributes.items():
-                found.entries += of_model.attribute_entries(name, attribute)
-        else:
-            found.entries += FullSweep(sweep, spec, backbone, call.directory, publish).entries(confounded)
+        confounded = native
+        if options.stage == "input" and asked.edits:
+            confounded = _confounded(rows, call, found, [spec], dataset.resized(backbone.preprocessing))
+            shown = shown or confounded
+        of_model: QuickSweep | FullSweep = (
+            QuickSweep(sweep, spec.name, backbone)
+            if options.mode == "quick"
+            else FullSweep(sweep, spec, backbone, call.directory, publish)
+        )
+        found.entries += of_model.entries(confounded)
+        found.entries += [entry for design in designs for entry in of_model.attribute_entries(design)]
     found.fingerprint = " ".join(each.weights_fingerprint for each in found.models)
     found.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
     found.references += [Reference(key=each.title, text=f"{each.reference}.") for each in asked.mitigations]
-    found.pictures = lambda: pictures(confounded, rows)
+    found.pictures = lambda: pictures(shown, rows)
     return found
 
 
@@ -104,11 +110,9 @@ def find_attribute(dataset: Dataset, text: str, options: AuditOptions) -> Binary
 
     Raises:
         UnknownNameError: There is no such column or fact.
-        UsageError: Networks are to be trained, or the value has no meaning.
+        UsageError: The value has no meaning.
         DataError: It is the same for all images.
     """
-    if options.mode == "full":
-        raise UsageError("--attribute chooses images for classifiers on frozen features. Leave out --mode full.")
     name, _, present = text.partition(":")
     columns = {**fact_attributes(dataset, root=_root(options)), **dataset.attributes}
     if name not in columns:
@@ -142,22 +146,44 @@ def _notes(rows: AuditRows, shares: Sequence[float]) -> list[str]:
     return notes
 
 
-def _confounded(rows: AuditRows, call: AuditCall, found: Audited, specs: Sequence[ModelSpec]) -> list[Confounded]:
+def _confounded(
+    rows: AuditRows, call: AuditCall, found: Audited, specs: Sequence[ModelSpec], images: Dataset
+) -> list[Confounded]:
     """The artefacts that can be put into these images; the others become entries with a reason."""
     options, done = call.options, list[Confounded]()
-    without = without_artefact(rows, call.asked.absent, seed=options.seed)
-    how = {"strength": options.strength, "negatives": options.negatives}
+    without = without_artefact(images, call.asked.absent, seed=options.seed)
+    recorded = {each.confounder for each in found.confounders}
     with call.reporter.stage("Putting artefacts into images", total=len(call.asked.edits)) as stage:
         for edit in call.asked.edits:
+            name = spell(edit)
             try:
-                done.append(confound(rows, edit, without=without, **how, seed=options.seed))
-                found.confounders.append(confounder_record(done[-1]))
+                done.append(
+                    confound(
+                        rows, edit, without, strength=options.strength, negatives=options.negatives, seed=options.seed
+                    )
+                )
+                described = confounder_record(done[-1])
             except DataError as error:
-                name = spell(edit)
-                found.confounders.append(edit_record(name, edit, None))
+                described = edit_record(name, edit, None)
                 found.entries += [impossible_entry(spec.name, name, str(error), mode=options.mode) for spec in specs]
                 call.reporter.warn(f"{name} cannot be put into these images: {error}")
+            if name not in recorded:
+                found.confounders.append(described)
             stage.advance()
+    return done
+
+
+def _designs(rows: AuditRows, call: AuditCall, found: Audited, specs: Sequence[ModelSpec]) -> list[AttributeDesign]:
+    """The attributes that enough images of each cell are there for; the others become entries with a reason."""
+    options, done = call.options, list[AttributeDesign]()
+    for name in call.asked.attributes:
+        attribute = find_attribute(rows.dataset, name, options)
+        found.confounders.append(attribute_record(name, attribute.in_words, attribute.num_missing))
+        try:
+            done.append(design_attribute(name, attribute, rows, call.asked.shares, seed=options.seed))
+        except DataError as error:
+            found.entries += [impossible_entry(spec.name, name, str(error), mode=options.mode) for spec in specs]
+            call.reporter.warn(f"{name} cannot be audited with these images: {error}")
     return done
 
 
@@ -175,6 +201,29 @@ def _manifest(rows: AuditRows, shares: Sequence[float], options: AuditOptions) -
         columns = {"row": np.arange(1, len(first) + 1), "image": identities, "fold": fold.number, "part": parts}
         tables.append(pd.DataFrame({**columns, "positive": rows.is_positive, "carries_from_share": first}))
     return pd.concat(tables, ignore_index=True)
+
+
+def _attribute_rows(rows: AuditRows, designs: Sequence[AttributeDesign]) -> pd.DataFrame:
+    """Which images train and select for each share of an attribute; no names and no patients."""
+    identities = np.array([identity[:16] for identity in rows.identities])
+    tables = [
+        pd.DataFrame(
+            {
+                "attribute": design.name,
+                "fold": turn.fold,
+                "share": turn.share,
+                "part": part,
+                "row": numbers + 1,
+                "image": identities[numbers],
+                "positive": rows.is_positive[numbers],
+                "has_attribute": design.attribute.flags[numbers].astype(bool),
+            }
+        )
+        for design in designs
+        for turn in design.turns
+        for part, numbers in (("train", turn.train), ("val", turn.val))
+    ]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def pictures(confounded: Sequence[Confounded], rows: AuditRows) -> list[Thumbnail]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,22 +11,31 @@ import numpy as np
 
 from crossgraft.audit._image_edit import ImageEdit
 from crossgraft.audit.confounded import Confounded
-from crossgraft.audit.describe import confounder_record, edit_record, impossible_entry, trained_entry
+from crossgraft.audit.describe import (
+    attribute_record,
+    confounder_record,
+    edit_record,
+    impossible_entry,
+    trained_attribute_entry,
+    trained_entry,
+)
 from crossgraft.audit.edits import EditFacts, Editing
-from crossgraft.audit.outcomes import conclude_trained
+from crossgraft.audit.outcomes import conclude_attribute, conclude_trained
 from crossgraft.audit.rows import AuditRows, positive_class
 from crossgraft.audit.subjects import Subject, subject_of
 from crossgraft.audit.trained import audit_trained
+from crossgraft.audit.trained_attribute import audit_trained_attribute
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options import AuditOptions, given
 from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord, Reference
+from crossgraft.tasks import DEFAULT_THRESHOLD
 from crossgraft.tune.choice import spell
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.saved_model import SavedModel
-from crossgraft.verbs._audit_sweep import file_facts, open_data, pictures
+from crossgraft.verbs._audit_sweep import file_facts, find_attribute, open_data, pictures
 from crossgraft.verbs._audited import AuditCall, Audited
 from crossgraft.verbs._rows_of_run import run_directory_of, split_of_run
 
@@ -64,11 +74,9 @@ def audit(call: AuditCall) -> Audited:
 
     Raises:
         DataError: As of the data; or the model does not know a class.
-        UsageError: An attribute is named that the data do not have.
+        UnknownNameError: An attribute is named that the data do not have.
     """
     model, asked, options, reporter = call.model, call.asked, call.options, call.reporter
-    if asked.attributes:
-        raise UsageError("--attribute chooses images to train classifiers with, and this model is trained already.")
     subject = subject_of(
         model, device=call.device, allow_code=options.allow_code, class_names=_class_names(model, options)
     )
@@ -84,10 +92,13 @@ def audit(call: AuditCall) -> Audited:
     images = dataset.take(test)
     rows = AuditRows(images, positive, is_positive[test], (), np.arange(len(images)))
     shown: list[Confounded] = []
+    seen = _as_seen(subject, images, options)
     for edit in asked.edits:
-        _one(subject, images, edit, options, found, shown, reporter)
+        _one(subject, seen, edit, options, found, shown, reporter)
+    for name in asked.attributes:
+        _attribute(subject, images, name, options, found, reporter)
     found.file_facts += file_facts(images, options, found)
-    found.fingerprint = subject.name if subject.model is None else subject.model.facts.weights_fingerprint
+    found.fingerprint = _fingerprint(subject, found)
     found.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
     found.pictures = lambda: pictures(shown, rows)
     return found
@@ -111,6 +122,7 @@ def _one(
             edit,
             positive=found.positive,
             strength=options.strength,
+            threshold=_threshold(subject, found.positive),
             seed=options.seed,
             reporter=reporter,
         )
@@ -128,7 +140,59 @@ def _one(
 
 def _confounded(images: Dataset, edit: ImageEdit, facts: EditFacts, options: AuditOptions) -> Confounded:
     editing = Editing([edit], strength=options.strength, seed=options.seed)
-    return Confounded(spell(edit), edit, editing, images, images.edited(editing), facts)
+    return Confounded(spell(edit), edit, editing, images, images, images.edited(editing), facts)
+
+
+def _fingerprint(subject: Subject, found: Audited) -> str:
+    """What names the model: its weights; of what can only be asked its name and how well it does."""
+    if subject.model is not None:
+        return subject.model.facts.weights_fingerprint
+    clean = [metric.value for entry in found.entries if (metric := entry.metric("clean_auc")) is not None]
+    return f"{subject.name} {clean[:1]}"
+
+
+def _as_seen(subject: Subject, images: Dataset, options: AuditOptions) -> Dataset:
+    """What artefacts are put into: images as they are, or resized for the network.
+
+    Raises:
+        UsageError: There is no network whose input is known.
+    """
+    if options.stage == "native":
+        return images
+    if subject.model is None:
+        raise UsageError(
+            f"--stage input needs a network whose input is known, and {subject.name} can only be asked. Leave it out."
+        )
+    return images.resized(subject.model.classifier.preprocessing)
+
+
+def _attribute(
+    subject: Subject, images: Dataset, name: str, options: AuditOptions, found: Audited, reporter: Reporter
+) -> None:
+    """One attribute: an entry, whatever comes of it."""
+    attribute = find_attribute(images, name, options)
+    found.confounders.append(attribute_record(name, attribute.in_words, attribute.num_missing))
+    threshold = _threshold(subject, found.positive)
+    try:
+        result = audit_trained_attribute(
+            subject, images, attribute, positive=found.positive, threshold=threshold, reporter=reporter
+        )
+    except DataError as error:
+        found.entries.append(impossible_entry(subject.name, name, str(error), mode="trained"))
+        reporter.warn(f"{name} cannot be audited with these images: {error}")
+        return
+    found.entries.append(trained_attribute_entry(subject.name, name, result, conclude_attribute(result)))
+
+
+def _threshold(subject: Subject, positive: str) -> float:
+    """From which probability of the class on the model decides for it: its own threshold, where it has one."""
+    facts = None if subject.model is None else subject.model.facts
+    known = {} if facts is None else {row.class_name: row.threshold for row in facts.thresholds}
+    found = known.get(positive)
+    if found is None and facts is not None and len(facts.class_names) == 2:  # the threshold is that of the other class
+        of_other = next((value for value in known.values() if value is not None), None)
+        found = None if of_other is None else math.nextafter(1 - of_other, math.inf)
+    return DEFAULT_THRESHOLD if found is None else found
 
 
 def _too_small(model: SavedModel, each: Confounded) -> str | None:

@@ -76,6 +76,7 @@ class Audited:
         confounders: What was put into images.
         entries: One per model, confounder and mitigation.
         manifest: One row per image and fold, with the share from which on it carries an artefact.
+        attribute_rows: One row per image that is taken for an attribute, by share and fold.
         file_facts: How well facts of the file tell the class.
         checks: Findings about the rows.
         notes: What the report says beside the numbers.
@@ -93,6 +94,7 @@ class Audited:
     confounders: list[ConfounderRecord] = field(default_factory=list[ConfounderRecord])
     entries: list[AuditEntry] = field(default_factory=list[AuditEntry])
     manifest: pd.DataFrame = field(default_factory=pd.DataFrame)
+    attribute_rows: pd.DataFrame = field(default_factory=pd.DataFrame)
     file_facts: list[FileFactRow] = field(default_factory=list[FileFactRow])
     checks: list[CheckRecord] = field(default_factory=list[CheckRecord])
     notes: list[str] = field(default_factory=list[str])

@@ -242,7 +242,12 @@ def _finish(result: Audit, found: Audited, run: RunDirectory | None, reporter: A
         return result
     run.describe_data(found.dataset.fingerprint)
     run.update(weights_fingerprints={model.name: model.weights_fingerprint for model in result.record.models})
-    tables = {"audit.csv": result.to_frame(), "curves.csv": curves_frame(result.record), "manifest.csv": found.manifest}
+    tables = {
+        "audit.csv": result.to_frame(),
+        "curves.csv": curves_frame(result.record),
+        "manifest.csv": found.manifest,
+        "attribute_rows.csv": found.attribute_rows,
+    }
     page = publish(
         run,
         result.record,

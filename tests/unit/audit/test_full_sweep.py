@@ -47,7 +47,7 @@ def options(**changes):
 
 
 def confounded(edit, absent=()):
-    return confound(ROWS, edit, without=without_artefact(ROWS, absent, seed=0), strength=1.0, negatives=0.0, seed=0)
+    return confound(ROWS, edit, without_artefact(ROWS.dataset, absent, seed=0), strength=1.0, negatives=0.0, seed=0)
 
 
 def sweep_in(run, given=None):
@@ -111,7 +111,7 @@ def test_a_run_that_was_stopped_goes_on(counted, tmp_path):
 
 @pytest.mark.slow
 def test_strength_0_is_exactly_0(tmp_path):
-    nothing = confound(ROWS, TAG, without=(ROWS.dataset, None), strength=0.0, negatives=0.0, seed=0)
+    nothing = confound(ROWS, TAG, without_artefact(ROWS.dataset, [], seed=0), strength=0.0, negatives=0.0, seed=0)
     (entry,) = sweep_in(None, options(strength=0.0)).entries([nothing])
     index = entry.metric("shortcut_reliance_index")
     assert (index.value, index.patients_low, index.patients_high) == (0, 0, 0)
@@ -163,7 +163,7 @@ def test_one_training_without_carriers_serves_all_artefacts():
 
 def test_what_a_training_said_becomes_scores():
     carrying = ROWS.carriers(ROWS.folds[0], 0.5, seed=0)
-    turn = AuditTurn(ROWS.folds[0], 0.5, carrying, ("tag", "gamma"))
+    turn = AuditTurn(ROWS.folds[0], 0.5, carrying, ("tag", "gamma"), 0.5, "tag")
     record = AuditTrainingRecord(
         key="k",
         realised=realised_share(carrying, ROWS.is_positive, ROWS.folds[0].train),

@@ -527,7 +527,7 @@ def test_a_mitigation_stands_beside_plain_training_where_it_can_be_used():
 def test_those_that_may_carry_it_are_edited():
     rows = divide_rows(images(side=24), None, num_folds=2, seed=0)
     tag = Tag(size=0.5, xy=(0.1, 0.1))
-    found = confound(rows, tag, without=(rows.dataset, None), strength=1.0, negatives=0.0, seed=0)
+    found = confound(rows, tag, without_artefact(rows.dataset, [], seed=0), strength=1.0, negatives=0.0, seed=0)
     changed = np.array(
         [(found.clean.read(row) != found.edited.read(row)).any() for row in range(len(rows.dataset))], dtype=bool
     )
@@ -535,19 +535,26 @@ def test_those_that_may_carry_it_are_edited():
     needed[rows.test] = True
     np.testing.assert_array_equal(changed, needed)
     assert found.name.startswith("tag:size=0.5") and found.facts.rms > 5 and found.facts.num_images == needed.sum()
-    both = confound(rows, tag, without=(rows.dataset, None), strength=1.0, negatives=0.5, seed=0)
+    both = confound(rows, tag, without_artefact(rows.dataset, [], seed=0), strength=1.0, negatives=0.5, seed=0)
     assert both.facts.num_images == len(rows.dataset)
-    nothing = confound(rows, tag, without=(rows.dataset, None), strength=0.0, negatives=0.5, seed=0)
+    nothing = confound(rows, tag, without_artefact(rows.dataset, [], seed=0), strength=0.0, negatives=0.5, seed=0)
     assert nothing.facts.rms == 0 and nothing.edited.fingerprint == rows.dataset.fingerprint
     with pytest.raises(DataError, match="cannot be edited"):
-        confound(rows, Tag(size=0.9, xy=(0.9, 0.9)), without=(rows.dataset, None), strength=1.0, negatives=0.0, seed=0)
+        confound(
+            rows,
+            Tag(size=0.9, xy=(0.9, 0.9)),
+            without_artefact(rows.dataset, [], seed=0),
+            strength=1.0,
+            negatives=0.0,
+            seed=0,
+        )
 
 
 def test_others_may_get_another_edit():
     rows = divide_rows(images(side=24), None, num_folds=2, seed=0)
     lighter, darker = Gamma(gamma=0.8), Gamma(gamma=1.5)
     found = confound(
-        rows, darker, without=without_artefact(rows, [lighter], seed=0), strength=1.0, negatives=0.0, seed=0
+        rows, darker, without_artefact(rows.dataset, [lighter], seed=0), strength=1.0, negatives=0.0, seed=0
     )
     row = int(rows.test[0])
     for dataset, edit in ((found.clean, lighter), (found.edited, darker)):
@@ -565,7 +572,7 @@ def preprocessing(side):
 def test_a_tag_below_6_pixels_is_too_small(side, at_input, small):
     """0.0625 of 96 is 6."""
     rows = divide_rows(images(24, side=side), None, num_folds=1, seed=0)
-    tag = confound(rows, Tag(), without=(rows.dataset, None), strength=1.0, negatives=0.0, seed=0)
+    tag = confound(rows, Tag(), without_artefact(rows.dataset, [], seed=0), strength=1.0, negatives=0.0, seed=0)
     said = tag.too_small(preprocessing(at_input))
     assert (said is not None) == small
     if small:
@@ -573,13 +580,15 @@ def test_a_tag_below_6_pixels_is_too_small(side, at_input, small):
         one, of_test = leaning()
         outcome = conclude(reliance_of(one, of_test), None, too_small=said)
         assert outcome == ("undetectable", said)
-    other = confound(rows, Gamma(), without=(rows.dataset, None), strength=1.0, negatives=0.0, seed=0)
+    other = confound(rows, Gamma(), without_artefact(rows.dataset, [], seed=0), strength=1.0, negatives=0.0, seed=0)
     assert other.too_small(preprocessing(at_input)) is None
 
 
 def test_what_is_left_at_the_input():
     rows = divide_rows(images(40, side=24), None, num_folds=1, seed=0)
-    found = confound(rows, Tag(size=0.5), without=(rows.dataset, None), strength=1.0, negatives=1.0, seed=0)
+    found = confound(
+        rows, Tag(size=0.5), without_artefact(rows.dataset, [], seed=0), strength=1.0, negatives=1.0, seed=0
+    )
     numbers = range(len(rows.dataset))  # more than one batch
     pair = [
         prepare_batch([each.read(row) for row in numbers], preprocessing(16)) for each in (found.clean, found.edited)
