@@ -1,4 +1,4 @@
-"""Options of ``edit_data``."""
+"""Options of ``edit_data``, and of ``fine_tune`` about the same edits."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ from crossgraft.options._option import Options, option, options
 from crossgraft.options.data import ClassOptions, SourceOptions, Unreadable
 from crossgraft.options.running import Output, Seed, Thumbnails
 
+EDITED_PARTS = "train,val,test"
+_NAMED = "tag, low_pass:0.125, whiten_spectrum …; crossgraft list confounders shows them."
+_SHARE = "Share of these images that is edited."
+_AMONG = "Classes whose images are edited, with commas."
+_UNIT = "What is drawn: single images, or all images of a patient in a part of the data."
+_STRENGTH = "Multiple of what an edit changes; 0 leaves the images as they are."
+
 
 @options
 class Edits(Options):
@@ -18,20 +25,12 @@ class Edits(Options):
     group: ClassVar[str] = "Edits"
 
     edits: str | Sequence[Any] = option(
-        "Edits in their order, with options: tag, low_pass:0.125, whiten_spectrum …; crossgraft list confounders shows them.",
-        default=(),
-        flag="with",
-        repeats=True,
-        is_common=True,
+        f"Edits in their order, with options: {_NAMED}", default=(), flag="with", repeats=True, is_common=True
     )
-    share: float = option("Share of these images that is edited.", default=1.0, is_common=True)
-    among: str | Sequence[str] | None = option(
-        "Classes whose images are edited, with commas.", default=None, default_text="all", is_common=True
-    )
-    unit: Literal["image", "patient"] = option(
-        "What is drawn: single images, or all images of a patient in a part of the data.", default="image"
-    )
-    strength: float = option("Multiple of what an edit changes; 0 writes the images as they are.", default=1.0)
+    share: float = option(_SHARE, default=1.0, is_common=True)
+    among: str | Sequence[str] | None = option(_AMONG, default=None, default_text="all", is_common=True)
+    unit: Literal["image", "patient"] = option(_UNIT, default="image")
+    strength: float = option(_STRENGTH, default=1.0)
     classes: str | Path | None = option(
         "Table with the columns class and merged, that gives every class a coarser one.", default=None, is_path=True
     )
@@ -40,3 +39,25 @@ class Edits(Options):
 @options
 class EditOptions(Output, Thumbnails, Seed, Unreadable, ClassOptions, SourceOptions, Edits):
     """Options of ``edit_data``."""
+
+
+@options
+class EditsBefore(Options):
+    """The same edits on the fly, before anything else sees the images."""
+
+    group: ClassVar[str] = "Edits"
+
+    edits: str | Sequence[Any] = option(
+        f"What is done to images before anything else, in this order: {_NAMED}",
+        default=(),
+        flag="with",
+        repeats=True,
+        only_if_given=True,
+    )
+    edit_parts: str | Sequence[str] = option(
+        "Parts of the data whose images are edited, with commas.", default=EDITED_PARTS, only_if_given=True
+    )
+    edit_share: float = option(_SHARE, default=1.0, only_if_given=True)
+    edit_among: str | Sequence[str] | None = option(_AMONG, default=None, default_text="all", only_if_given=True)
+    edit_unit: Literal["image", "patient"] = option(_UNIT, default="image", only_if_given=True)
+    edit_strength: float = option(_STRENGTH, default=1.0, only_if_given=True)

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from crossgraft.options._objects import Augmentation, BatchTransform, Loss, Method, ModelSpec, Regularizer
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.data import VAL_SHARE, ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
+from crossgraft.options.editing import EditsBefore
 from crossgraft.options.models import CodeOptions, Download, InputSize, Weights
 from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Workers
 
@@ -279,6 +280,7 @@ class TuneOptions(
     Download,
     Weights,
     Unreadable,
+    EditsBefore,
     Subsets,
     Splits,
     Volumes,

@@ -16,6 +16,14 @@ from crossgraft.records.audit import AuditTrainingRecord as AuditTrainingRecord
 from crossgraft.records.audit import ConfounderRecord as ConfounderRecord
 from crossgraft.records.audit import FileFactRow as FileFactRow
 from crossgraft.records.audit import GateRecord as GateRecord
+from crossgraft.records.audit_frequency import ArtefactFrequencies as ArtefactFrequencies
+from crossgraft.records.audit_frequency import AuditFrequencies as AuditFrequencies
+from crossgraft.records.audit_frequency import BandPoint as BandPoint
+from crossgraft.records.audit_frequency import BandRecord as BandRecord
+from crossgraft.records.audit_frequency import ModelFrequencies as ModelFrequencies
+from crossgraft.records.audit_frequency import PriorityRecord as PriorityRecord
+from crossgraft.records.audit_frequency import RiskPoint as RiskPoint
+from crossgraft.records.audit_frequency import RiskRankRecord as RiskRankRecord
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference, StageRecord
 from crossgraft.records.checks import (
     CheckRecord,
@@ -25,6 +33,9 @@ from crossgraft.records.checks import (
     Severity,
     SplitDifferenceRecord,
 )
+from crossgraft.records.contact_sheets import ContactSheetRow as ContactSheetRow
+from crossgraft.records.contact_sheets import ContactSheetsRecord as ContactSheetsRecord
+from crossgraft.records.contact_sheets import ShownImageRow as ShownImageRow
 from crossgraft.records.data import DatasetRecord, Thumbnail
 from crossgraft.records.data_split import DataSplitRecord
 from crossgraft.records.demo import (
@@ -39,6 +50,8 @@ from crossgraft.records.distillation import DistillationRecord as DistillationRe
 from crossgraft.records.distillation import DistilledDomainRecord as DistilledDomainRecord
 from crossgraft.records.distillation import DistilledStepsRecord as DistilledStepsRecord
 from crossgraft.records.editing import EditedClassRow as EditedClassRow
+from crossgraft.records.editing import EditedImagesRecord as EditedImagesRecord
+from crossgraft.records.editing import EditedPartRow as EditedPartRow
 from crossgraft.records.editing import EditRecord as EditRecord
 from crossgraft.records.editing import EditRow as EditRow
 from crossgraft.records.epochs import EpochRow

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from crossgraft.records.audit_frequency import AuditFrequencies
 from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Share
 from crossgraft.records.checks import CheckRecord
 from crossgraft.records.data import DatasetRecord
@@ -129,6 +130,7 @@ class AuditRecord(Record):
     file_facts: list[FileFactRow] = Field(default_factory=list[FileFactRow])
     gates: list[GateRecord] = Field(default_factory=list[GateRecord])
     checks: list[CheckRecord] = Field(default_factory=list[CheckRecord])
+    frequency: AuditFrequencies | None = Field(default=None, description="None: it was not asked for.")
     notes: list[str] = Field(default_factory=list)
     looks: LooksRecord | None = None
     references: list[Reference]

@@ -7,13 +7,14 @@ from typing import Literal
 from pydantic import Field
 
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
+from crossgraft.records.editing import MayBeEdited
 from crossgraft.records.keeping import BatchNormRecord, KeepRecord
 from crossgraft.records.plugins import PluginRecord
 from crossgraft.records.tuning import MetricRecord, SplitRow, ThresholdRecord, TunedModelRecord
 from crossgraft.types import RecordedTask
 
 
-class TrainingDataRecord(Record):
+class TrainingDataRecord(MayBeEdited):
     """The images that a model was fine-tuned on; names only, no path and no patient."""
 
     name: str
@@ -28,6 +29,11 @@ class TrainingDataRecord(Record):
     reading: list[str] = Field(default=[], description="How files of scanners were read, in words.")
     window: str | None = Field(default=None, description="As --window took it; predictions use the same.")
     slices: str | None = Field(default=None, description="As --slices took it; predictions use the same.")
+
+    @property
+    def fingerprints(self) -> tuple[str, ...]:
+        """Fingerprint of these images as the model saw them, and the one before they were edited."""
+        return (self.fingerprint,) if self.edits is None else (self.fingerprint, self.edits.unedited_fingerprint)
 
 
 class SavedModelRecord(Record):

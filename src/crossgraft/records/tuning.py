@@ -9,6 +9,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Share
 from crossgraft.records.checks import CheckRecord
 from crossgraft.records.data import DatasetRecord
+from crossgraft.records.editing import MayBeEdited
 from crossgraft.records.epochs import EpochRow
 from crossgraft.records.gradients import GradientNormsRecord
 from crossgraft.records.keeping import BatchNormRecord, KeepRecord
@@ -227,7 +228,7 @@ class RocRecord(Record):
         return self
 
 
-class TuningRecord(Record):
+class TuningRecord(MayBeEdited):
     """Everything that ``crossgraft tune`` found; ``report.json`` is this record."""
 
     schema_version: int = SCHEMA_VERSION

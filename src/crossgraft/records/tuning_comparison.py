@@ -9,6 +9,7 @@ from pydantic import Field
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
 from crossgraft.records.checks import CheckRecord
 from crossgraft.records.data import DatasetRecord
+from crossgraft.records.editing import MayBeEdited
 from crossgraft.records.interpolation import InterpolationRecord
 from crossgraft.records.keeping import BatchNormMode
 from crossgraft.records.layer_pca import LayerPcaRecord
@@ -117,7 +118,7 @@ class ComparedVariantRecord(Record):
     not_separable_from: list[str] = Field(default=[], description="Variants whose difference to it may be 0.")
 
 
-class FineTuningComparisonRecord(Record):
+class FineTuningComparisonRecord(MayBeEdited):
     """Everything that ``crossgraft tune --compare`` found; ``report.json`` is this record."""
 
     schema_version: int = SCHEMA_VERSION

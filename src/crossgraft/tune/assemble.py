@@ -103,7 +103,8 @@ def assemble_record(
             *([] if keep is None or keep.is_reached else [missed_in_words(keep, _batch_norm(prepared))]),
         ],
         notes=plan.notes,
-        references=references_of(plugins),
+        references=[*references_of(plugins), *([] if rows.edits is None else rows.edits.references)],
+        edits=rows.edits,
     )
 
 

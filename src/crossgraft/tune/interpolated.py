@@ -80,6 +80,6 @@ def with_look(
     """
     primary = None if record.picked is None else record.picked.metric(record.primary_metric)
     looks = count_test_look(
-        rows.dataset, rows.parts[0].test, measured, primary, command="interpolate", reporter=reporter
+        rows.as_they_came, rows.parts[0].test, measured, primary, command="interpolate", reporter=reporter
     )
     return record.model_copy(update={"looks": looks})

@@ -63,7 +63,7 @@ def true_classes(images: ImageRows, facts: Answering, reporter: Reporter, *, see
 def seen_in_training(images: ImageRows, model: SavedModel) -> str | None:
     """How many of the images were seen; of the whole data set where the model was passed on without its run."""
     if model.known_images is None:
-        same = images.fingerprint == model.facts.trained_on.fingerprint
+        same = images.fingerprint in model.facts.trained_on.fingerprints
         return "These are the images that the model was fine-tuned on" if same else None
     number = sum(digest.hex() in model.known_images for digest in images.image_digests)
     return (

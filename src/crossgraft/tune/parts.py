@@ -10,7 +10,7 @@ from jaxtyping import Int64
 from crossgraft.data import Dataset, Split
 from crossgraft.data.leakage import count_shared_groups, leakage_in_words
 from crossgraft.data.splits import PARTS, Part
-from crossgraft.records import SplitRow
+from crossgraft.records import EditedImagesRecord, SplitRow
 from crossgraft.words.formatting import joined
 
 Rows = Int64[np.ndarray, " _"]
@@ -51,12 +51,21 @@ class TuningRows:
         parts: One, or one per fold.
         origins: Part → where its rows come from, in words.
         num_folds: None without folds.
+        edits: Edits of the images of ``dataset``; None: they are as they came.
+        unedited: The same rows before them.
     """
 
     dataset: Dataset
     parts: tuple[FoldRows, ...]
     origins: dict[str, str]
     num_folds: int | None = None
+    edits: EditedImagesRecord | None = None
+    unedited: Dataset | None = None
+
+    @property
+    def as_they_came(self) -> Dataset:
+        """The rows without edits: what is in two parts, and what was looked at, is told by these."""
+        return self.dataset if self.unedited is None else self.unedited
 
     @property
     def ranked_fingerprint(self) -> str:

@@ -40,13 +40,15 @@ def keep_known_result(
 def known_result(record: TuningRecord, spec: ModelSpec, rows: TuningRows, options: TuneOptions) -> KnownResult | None:
     """The primary metric on unseen rows; None where it has no value, or training did not begin with the pretrained weights.
 
+    Nor is there one of edited images, which say little of the model on others.
+
     Only equal protocols are compared, so the protocol says everything that differs between two ways to tune one model, and
     nothing that differs between models.
     """
     found = record.metric(record.primary_metric)
     if found is None or found.value is None or record.model.from_scratch:
         return None
-    if options.adapter is not None:
+    if options.adapter is not None or record.edits is not None:
         return None
     model, _, source = (spec.known_as or "").partition("/")
     return KnownResult(

@@ -205,7 +205,7 @@ def _count_look(
 ) -> LooksRecord | None:
     """Add this look at the test rows to the ledger; the same training is the same look."""
     return count_test_look(
-        prepared.rows.dataset,
+        prepared.rows.as_they_came,  # an edit shows nobody new
         np.concatenate([fold.predictions.parts.test for fold in finished]),
         sorted(fold.trained.record.key for fold in finished),
         record.metric(record.primary_metric),
@@ -294,6 +294,7 @@ def _facts(prepared: Preparation, record: TuningRecord, fold: _Finished) -> Save
 
 
 def _known_images(prepared: Preparation, parts: FoldRows) -> set[str]:
-    """Digests of the images that had a part in the fine-tuning."""
-    digests = prepared.rows.dataset.image_digests
-    return {digests[row].hex() for row in (*parts.train, *parts.val)}
+    """Digests of the images that had a part in the fine-tuning; of edited ones also as they came."""
+    rows = prepared.rows
+    of_both = [rows.dataset.image_digests, *([] if rows.unedited is None else [rows.unedited.image_digests])]
+    return {digests[row].hex() for digests in of_both for row in (*parts.train, *parts.val)}

@@ -17,7 +17,8 @@ from crossgraft.progress import Reporter
 from crossgraft.records import RunRecord
 from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.rows import open_rows
-from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model
+from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model, read_facts
+from crossgraft.verbs._edited import edited_again
 
 _READING = {*DATA_OPTIONS} - {*CONSENTS, *options_of(Download), *options_of(Splits)}
 _FOLLOWED = _READING | {"image_size", "resize_policy", "threshold_rule"}
@@ -64,11 +65,12 @@ def refuse_root_outside(image_root: str | Path | None, run: str | Path) -> None:
 def rows_of_run(
     data: str | Path | Dataset, asked: TuneOptions, run: Path, reporter: Reporter, *, allow_outside: bool
 ) -> TuningRows:
-    """The rows of the run in the parts of its split."""
+    """The rows of the run in the parts of its split, with the edits of their images."""
     names = {"limit", "per_class", "seed"} if isinstance(data, Dataset) else _READING
     reading = {name: value for name in names if (value := getattr(asked, name)) is not None}
     options = {**reading, "model": "", "split": run_directory_of(run) / "split.json", "allow_outside": allow_outside}
-    return open_rows(data, from_mapping(TuneOptions, options), reporter)
+    rows = open_rows(data, from_mapping(TuneOptions, options), reporter)
+    return edited_again(rows, read_facts(find_saved_model(run)).trained_on.edits, reporter)
 
 
 def refuse_other_data(dataset: Dataset, full: SavedModel, run: str | Path) -> None:

@@ -37,6 +37,7 @@ from crossgraft.tune.variants.summary import (
 from crossgraft.tune.variants.trainings import DoneTraining, train_all
 from crossgraft.tune.variants.variant import Entry, Variant, read_variants
 from crossgraft.verbs._data_first import data_errors_first
+from crossgraft.verbs._edited import edit_rows, read_edits
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
 
@@ -89,6 +90,7 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
         That of all trainings, and with ``full`` eleven forward passes of val and test a seed; ``plan=True`` says how long.
     """
     _refuse_what_variants_say(options)
+    options, edits = read_edits(options)
     variants = read_variants(options.compare)
     if options.seeds < 1:
         raise UsageError(f"--seeds must be at least 1, not {options.seeds}.")
@@ -101,7 +103,7 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
         look_at_known_results(run.reporter)
     location = data.name if isinstance(data, Dataset) else data
     with _directory(run, request, options, variants, location) as directory:
-        rows = open_rows(data, options, run.reporter)
+        rows = edit_rows(open_rows(data, options, run.reporter), edits, options, run.reporter)
         if directory is not None:
             directory.describe_data(rows.dataset.fingerprint)
         checks = checks_of_rows(rows, strict=options.strict, reporter=run.reporter)
@@ -215,6 +217,7 @@ def _record(
         ],
         notes=notes_on(study, curves),
         references=[*references.values(), _JACKKNIFE],
+        edits=rows.edits,
     )
 
 

@@ -10,20 +10,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from crossgraft.audit.edits import Editing, choose_edits
-from crossgraft.audit.injection import draw_carriers
 from crossgraft.audit.source_editing import merge_labels
 from crossgraft.audit.writing import CLASSES, TABLE, labels_table, read_merging, write_images
 from crossgraft.data import Dataset, open_dataset
 from crossgraft.data.describe import describe_dataset, thumbnails_of_rows
-from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.errors import DataError
 from crossgraft.options import EditOptions, configuration, options_of
 from crossgraft.options.data import ClassOptions, SourceOptions, Unreadable
 from crossgraft.progress import Reporter
-from crossgraft.records import EditedClassRow, EditRecord, EditRow, Reference, Thumbnail
+from crossgraft.records import EditedClassRow, EditRecord, Thumbnail
 from crossgraft.result import Result
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.choice import spell
+from crossgraft.verbs._edited import AskedEdits, EditedImages
 from crossgraft.verbs._given_images import refuse_opening
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
@@ -79,44 +78,29 @@ def edit_data(data: str | Path | Dataset, options: EditOptions, run: Run) -> Edi
     Cost: each image is decoded, edited and written once; where edited images take more than a gigabyte, the rest is edited again
     when it is written.
     """
-    edits, reporter = choose_edits(options.edits), run.reporter
-    _refuse_wrong(options)
-    editing = Editing(edits, strength=options.strength, seed=options.seed)
-    resolved = {"edits": [spell(edit) for edit in edits]}
+    asked, reporter = _asked(options), run.reporter
+    resolved = {"edits": [spell(edit) for edit in asked.edits]}
     typed = {**configuration(options), **resolved}
     location = data.name if isinstance(data, Dataset) else data
     with run.directory(location, typed=typed, resolved=resolved, out=options.out) as directory:
         dataset = _open(data, options, reporter)
         merged = None if options.classes is None else _merged(dataset, Path(options.classes))
-        carriers = _carriers(dataset, options)
-        shown: set[str] = set()
-        with reporter.stage("Editing images", total=int(carriers.sum())) as stage:
-
-            def told(pixels: np.ndarray, identity: str) -> np.ndarray:
-                edited = editing(pixels, identity)
-                if identity not in shown:
-                    shown.add(identity)
-                    stage.advance()
-                return edited
-
-            changed = dataset.edited(told, carriers) if carriers.any() else dataset
-        record = _record(dataset, changed, carriers, merged, editing, options)
-        found = EditedData(record, dataset=changed, edited=carriers)
+        carriers = asked.carriers(dataset, dataset.splits)
+        edited = asked.apply(dataset, carriers, reporter)
+        record = _record(dataset, edited, carriers, merged, options)
+        found = EditedData(record, dataset=edited.dataset, edited=carriers)
         return found if directory is None else _write(found, dataset, merged, directory, reporter, options)
 
 
-def _refuse_wrong(options: EditOptions) -> None:
-    """Raise ``UsageError`` for numbers out of their range, and a unit that is none."""
-    for name, value, most in (("share", options.share, 1.0), ("strength", options.strength, np.inf)):
-        try:
-            number = float(value)
-        except (TypeError, ValueError):  # a program may give anything
-            number = np.nan
-        if not (np.isfinite(number) and 0 <= number <= most):
-            bounds = "lie in [0, 1]" if most == 1 else "be a number of at least 0"
-            raise UsageError(f"--{name} must {bounds}, got {value!r}.")
-    if options.unit not in ("image", "patient"):
-        raise UsageError(f"--unit must be image or patient, got {options.unit!r}.")
+def _asked(options: EditOptions) -> AskedEdits:
+    return AskedEdits.of(
+        options.edits,
+        share=options.share,
+        among=options.among,
+        unit=options.unit,
+        strength=options.strength,
+        seed=options.seed,
+    )
 
 
 def _open(data: str | Path | Dataset, options: EditOptions, reporter: Reporter) -> Dataset:
@@ -127,35 +111,6 @@ def _open(data: str | Path | Dataset, options: EditOptions, reporter: Reporter) 
         name: getattr(options, name) for kind in (SourceOptions, ClassOptions, Unreadable) for name in options_of(kind)
     }
     return open_dataset(data, use_split=None, reporter=reporter, **how)
-
-
-def _carriers(dataset: Dataset, options: EditOptions) -> np.ndarray:
-    """Which images are edited: the share of each part of the data.
-
-    Raises:
-        UnknownNameError: There is no such class.
-        UsageError: Patients are to be drawn, and the data have no groups.
-    """
-    among = options.among.split(",") if isinstance(options.among, str) else options.among
-    if among is not None and not any(map(str.strip, among)):
-        raise UsageError("--among names no class. Leave it out to edit images of all classes.")
-    candidates = np.full(len(dataset), among is None)
-    for name in map(str.strip, among or ()):
-        if name not in dataset.class_names:
-            raise UnknownNameError("class", name, dataset.class_names)
-        candidates |= dataset.members(dataset.class_names.index(name))
-    if options.unit == "patient" and dataset.groups is None:
-        raise UsageError(
-            "--unit patient draws patients, and these images have none. Name their column: --group-column."
-        )
-    return draw_carriers(
-        candidates,
-        options.share,
-        [digest.hex() for digest in dataset.image_digests],
-        parts=dataset.splits,
-        groups=dataset.groups if options.unit == "patient" else None,
-        seed=options.seed,
-    )
 
 
 def _merged(dataset: Dataset, table: Path) -> np.ndarray:
@@ -170,33 +125,23 @@ def _merged(dataset: Dataset, table: Path) -> np.ndarray:
 
 def _record(
     dataset: Dataset,
-    changed: Dataset,
+    edited: EditedImages,
     carriers: np.ndarray,
     merged: np.ndarray | None,
-    editing: Editing,
     options: EditOptions,
 ) -> EditRecord:
-    rows = [
-        EditRow(
-            edit=spell(edit),
-            title=edit.title,
-            leaf=getattr(edit, "leaf", None),
-            **facts._asdict(),
-        )
-        for edit, facts in zip(editing.edits, editing.facts(), strict=True)
-    ]
     return EditRecord(
         dataset=describe_dataset(dataset),
-        edits=rows,
+        edits=edited.rows(),
         classes=_classes(dataset, carriers, merged),
         num_edited=int(carriers.sum()),
         share=options.share,
         strength=options.strength,
         unit=options.unit,
         seed=options.seed,
-        fingerprint=changed.fingerprint,
+        fingerprint=edited.dataset.fingerprint,
         table=TABLE,
-        references=[Reference(key=edit.title, text=f"{edit.reference}.") for edit in editing.edits],
+        references=edited.references(),
     )
 
 

@@ -16,6 +16,7 @@ from crossgraft.tune.result_rows import look_at_known_results
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.tune.trainings import train_and_evaluate
 from crossgraft.verbs._data_first import data_errors_first
+from crossgraft.verbs._edited import edit_rows, read_edits
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.predict import predict
 from crossgraft.verbs.publish import publish
@@ -32,6 +33,8 @@ def fine_tune(data: str | Path | Dataset, options: TuneOptions, run: Run) -> Fin
     What is left open follows from method, network and number of images, see ``tune.planning.defaults.choose_settings``: AdamW, a
     cosine after 5 warm-up epochs (at most a tenth), weight decay 0.05, about 600 steps in 10 to 50 epochs, batches of 8 to
     128 images, and a learning rate between 1e-4 and 3e-3. ``plan=True`` shows the choices without a step.
+
+    With ``edits``, images are edited before anything else sees them, as ``edit_data`` would; ``predict`` edits nothing.
 
     Args:
         data: Folder, table, ``.npz`` file, ``digits``, or an open ``Dataset``.
@@ -53,6 +56,7 @@ def fine_tune(data: str | Path | Dataset, options: TuneOptions, run: Run) -> Fin
     Cost:
         Each step is about three forward passes of its images; the plan says how long all of it takes.
     """
+    options, edits = read_edits(options)
     request = Request.of(options, around_model=data_errors_first(data, options))
     tracking = open_tracking(options.track, run.reporter)
     if options.store and not options.plan:
@@ -60,7 +64,7 @@ def fine_tune(data: str | Path | Dataset, options: TuneOptions, run: Run) -> Fin
     location = data.name if isinstance(data, Dataset) else data
     out = None if options.plan else options.out
     with run.directory(location, typed=request.typed(), resolved=request.resolved(), out=out) as directory:
-        rows = open_rows(data, options, run.reporter)
+        rows = edit_rows(open_rows(data, options, run.reporter), edits, options, run.reporter)
         prepared = prepare(rows, request, run=directory, reporter=run.reporter)
         plan = make_plan(prepared, run=directory, reporter=run.reporter)
         if options.plan:

@@ -12,7 +12,7 @@ from crossgraft.data.rows import ImageRows
 from crossgraft.errors import UsageError
 from crossgraft.options import PredictOptions, configuration
 from crossgraft.progress import Reporter
-from crossgraft.records import PredictionRecord, PredictionRow
+from crossgraft.records import PredictionRecord, PredictionRow, SavedModelRecord
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import KnownTargets, measure, seen_in_training, true_classes
 from crossgraft.tune.logits import BATCH_SIZE, compute_logits, foresee_logits
@@ -23,6 +23,7 @@ from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
 from crossgraft.verbs._given_images import location_of, open_given
 from crossgraft.verbs._predicted import PredictionTotals, finish, rows_of
 from crossgraft.verbs._verb import Run, verb
+from crossgraft.words.editing_words import predicted_unedited
 
 if TYPE_CHECKING:
     from crossgraft.verbs._given_images import Images
@@ -76,6 +77,7 @@ def predict(
             opened = _open(images, model, options, num_threads=threads, reporter=reporter)
             readable = opened.readable()
             known = true_classes(readable, model.facts, reporter, seen_before=seen_in_training(readable, model))
+            known = _with_edits(known, model.facts, reporter)
             foresee_logits(model.classifier, readable, batch_size=size, reporter=reporter)
             start = time.perf_counter()
             logits = compute_logits(model.classifier, readable, batch_size=size, reporter=reporter)
@@ -102,6 +104,15 @@ def _open(
         default_slices=facts.trained_on.slices,
         num_threads=num_threads,
     )
+
+
+def _with_edits(known: KnownTargets, facts: SavedModelRecord, reporter: Reporter) -> KnownTargets:
+    """With a warning where the model learned from edited images: nothing is edited here."""
+    text = predicted_unedited(facts.trained_on.edits)
+    if text is None:
+        return known
+    reporter.warn(text)
+    return known._replace(warnings=(*known.warnings, text))
 
 
 def _record(

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from crossgraft.options import PredictOptions
 from crossgraft.options.models import CodeOptions
 from crossgraft.records import FineTuningComparisonRecord
+from crossgraft.report.sections._edits import edited_caveat
 from crossgraft.report.sections._verdict import (
     PREDICT_IMAGES,
     Caveat,
@@ -64,6 +65,11 @@ def best_of_many(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
     return Caveat(f"The best of {ways} was found on these test images, so its value is a little too high.")
 
 
+def edited_images(source: Source[FineTuningComparisonRecord]) -> Caveat | None:
+    """Images were edited."""
+    return edited_caveat(source.record.edits)
+
+
 COMPARISON_CAVEATS: tuple[CaveatOf[FineTuningComparisonRecord], ...] = (
     unsound_data,
     may_be_guessing,
@@ -72,6 +78,7 @@ COMPARISON_CAVEATS: tuple[CaveatOf[FineTuningComparisonRecord], ...] = (
     looked_at_before,
     best_of_many,
     batch_norm_differs,
+    edited_images,
     leakage_not_checked,
 )
 """The most severe first, in the order of ``sections._verdict``."""

@@ -6,6 +6,7 @@ from crossgraft.options import RankOptions
 from crossgraft.records import EditRecord
 from crossgraft.report.blocks import Block, Facts, Heading, Section
 from crossgraft.report.kinds import Kind
+from crossgraft.report.sections._edits import edits_table
 from crossgraft.report.sections._verdict import (
     SOME_MODELS,
     Caveat,
@@ -19,14 +20,12 @@ from crossgraft.report.sections.data import data_facts, data_gallery
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Column, number, table_of, whole, words
+from crossgraft.report.tables import Column, table_of, whole, words
 from crossgraft.runs.typed_command import Flag
 from crossgraft.tasks import recorded_task
 from crossgraft.words.editing_words import answer_in_words, lost_in_rounding
-from crossgraft.words.formatting import NumberFormat, counted, joined, percent
+from crossgraft.words.formatting import counted, joined
 
-_LEVELS = NumberFormat(decimals=2)
-_DECIBELS = NumberFormat(decimals=1)
 VISIBLE_DECIBELS = 40.0
 """Below this a person sees the edit."""
 
@@ -55,23 +54,6 @@ def edit_verdict_section(source: Source[EditRecord]) -> Section:
 def edits_section(source: Source[EditRecord]) -> Section:
     """Each edit with what it changed, and the classes."""
     record = source.record
-    edits = table_of(
-        record.edits,
-        [
-            (Column("Edit"), lambda row: words(row.edit)),
-            (Column("Kind"), lambda row: words("takes cues away" if row.leaf is None else row.leaf)),
-            (Column("Images", numeric=True), lambda row: whole(row.num_images)),
-            (Column("rms", numeric=True), lambda row: number(row.rms, _LEVELS)),
-            (Column("Changed", numeric=True), lambda row: words(percent(row.share_changed))),
-            (Column("PSNR, dB", numeric=True), lambda row: number(row.psnr, _DECIBELS)),
-        ],
-        caption="Edits",
-        file_name="edits",
-        notes=[
-            "rms: root mean square of what changed, in grey levels of 8 bits. Changed: share of the samples. PSNR: below 40 dB a "
-            "person sees it."
-        ],
-    )
     classes = table_of(
         record.classes,
         [
@@ -83,7 +65,7 @@ def edits_section(source: Source[EditRecord]) -> Section:
         caption="Classes",
         file_name="classes",
     )
-    return Section(name="edits", title="Edits", part="evidence", blocks=[edits, classes])
+    return Section(name="edits", title="Edits", part="evidence", blocks=[edits_table(record.edits), classes])
 
 
 def edited_data_section(source: Source[EditRecord]) -> Section:
@@ -111,11 +93,8 @@ def nothing_edited(source: Source[EditRecord]) -> Caveat | None:
 
 def cannot_be_seen(source: Source[EditRecord]) -> Caveat | None:
     """Rounding hides it."""
-    names = lost_in_rounding(source.record)
-    if not names:
-        return None
-    verb = "changes" if len(names) == 1 else "change"
-    return Caveat(f"{joined(names)} {verb} less than 0.3 grey levels: that is lost where images are rounded to 8 bits.")
+    lost = lost_in_rounding(source.record.edits)
+    return None if lost is None else Caveat(lost)
 
 
 def can_be_seen(source: Source[EditRecord]) -> Caveat | None:

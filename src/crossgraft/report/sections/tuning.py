@@ -8,6 +8,7 @@ from crossgraft.records import MetricRecord, TuningRecord
 from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import MOST_CONFUSED_CLASSES, IntervalRow, confusion_figure, roc_figure
+from crossgraft.report.sections._edits import edited_with
 from crossgraft.report.sections._metrics import (
     interval_of,
     metrics_by_class,
@@ -43,7 +44,8 @@ def tuning_heading(source: Source[TuningRecord]) -> Heading:
     record = source.record
     data = record.dataset
     images = f"{counted(data.num_images, 'image')} ({parts_in_words(record)})"
-    summary = " · ".join([images, *known_split(data), describe_classes(data), describe_groups(data), _method(record)])
+    about = [*known_split(data), describe_classes(data), describe_groups(data), _method(record)]
+    summary = " · ".join([images, *about, *edited_with(record.edits)])
     return Heading(
         title=f"{record.model.name} on {data.name}",
         summary=summary,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from crossgraft.options import PredictOptions
 from crossgraft.options.models import CodeOptions
 from crossgraft.records import MetricRecord, TuningRecord
+from crossgraft.report.sections._edits import edited_caveat
 from crossgraft.report.sections._verdict import (
     PREDICT_IMAGES,
     Caveat,
@@ -28,6 +29,7 @@ WIDEST_TOLD = 0.5
 
 _SHARE = NumberFormat(decimals=2)
 _ENOUGH_FOLDS = "5"
+_NOT_WITH_FOLDS = ("--compare", "--split", "--edit-parts")
 _GIVEN = "given"  # begins the origin of a part that came with the data
 
 
@@ -68,7 +70,7 @@ def _more_test_images(source: Source[TuningRecord]) -> Following | None:
     """Folds, which test every image once, where the split is not one that came with the data."""
     typed = source.typed
     is_given = any(split.origin.startswith(_GIVEN) for split in source.record.splits if split.name == "test")
-    if typed.verb != "tune" or source.record.folds or is_given or typed.has("--compare") or typed.has("--split"):
+    if typed.verb != "tune" or source.record.folds or is_given or any(map(typed.has, _NOT_WITH_FOLDS)):
         return None
     return Following(
         typed.again(("--folds", _ENOUGH_FOLDS), without=("--holdout",)), "to test on every image once, with five models"
@@ -185,6 +187,11 @@ def few_images_of_a_class(source: Source[TuningRecord]) -> Caveat | None:
     )
 
 
+def edited_images(source: Source[TuningRecord]) -> Caveat | None:
+    """Images were edited."""
+    return edited_caveat(source.record.edits)
+
+
 TUNING_CAVEATS: tuple[CaveatOf[TuningRecord], ...] = (
     unsound_data,
     seen_images,
@@ -192,6 +199,7 @@ TUNING_CAVEATS: tuple[CaveatOf[TuningRecord], ...] = (
     missed_class,
     looked_at_before,
     val_above_test,
+    edited_images,
     few_images_of_a_class,
     leakage_not_checked,
 )

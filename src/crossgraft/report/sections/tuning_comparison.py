@@ -15,6 +15,7 @@ from crossgraft.records import (
 )
 from crossgraft.report.blocks import Block, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
+from crossgraft.report.sections._edits import edited_with
 from crossgraft.report.sections._trade_off import curve_of, trade_off
 from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.comparison_caveats import COMPARISON_CAVEATS, after_comparison
@@ -46,7 +47,8 @@ def comparison_heading(source: Source[FineTuningComparisonRecord]) -> Heading:
     data = record.dataset
     many = f"{counted(len(record.variants), 'way', 'ways')} to fine-tune, {counted(len(record.seeds), 'seed')}"
     images = f"{counted(data.num_images, 'image')} ({parts_in_words(record)})"
-    summary = " · ".join([images, *known_split(data), describe_classes(data), describe_groups(data), many])
+    about = [*known_split(data), describe_classes(data), describe_groups(data), many]
+    summary = " · ".join([images, *about, *edited_with(record.edits)])
     return Heading(
         title=f"{record.model.name} on {data.name}",
         summary=summary,

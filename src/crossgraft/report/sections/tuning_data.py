@@ -5,6 +5,7 @@ from __future__ import annotations
 from crossgraft.records import CheckRecord, FineTuningComparisonRecord, TuningRecord
 from crossgraft.report.blocks import Block, Facts, Figure, Items, Paragraph, Section
 from crossgraft.report.plots import split_counts_figure
+from crossgraft.report.sections._edits import edited_blocks
 from crossgraft.report.sections.checks import checks_section
 from crossgraft.report.sections.data import data_facts, data_gallery
 from crossgraft.report.sections.data_split import parts_table
@@ -60,5 +61,5 @@ def tuning_data_section(source: Source[Either]) -> Section:
             ),
             parts_table(record.splits),
         ]
-    blocks += [Facts(data_facts(data)), *data_gallery(source.thumbnails)]
+    blocks += [*edited_blocks(record.edits), Facts(data_facts(data)), *data_gallery(source.thumbnails)]
     return Section(name="data", title="Data and split", part="checks", blocks=blocks)

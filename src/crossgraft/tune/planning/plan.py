@@ -24,6 +24,7 @@ from crossgraft.tune.planning.fold_data import make_feed
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.step_cost import StepCost, measure_step
 from crossgraft.tune.regularizers._regularizer import SaysWhatItFound, attach
+from crossgraft.words.editing_words import named
 from crossgraft.words.formatting import count, counted, duration
 from crossgraft.words.plan_words import adapters_in_words, memory_in_words, own_in_words
 from crossgraft.words.visible import visible
@@ -155,7 +156,8 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
         steps_per_epoch=steps_per_epoch(num_train, settings.batch_size),
         num_steps=steps * num_folds * most,
         batch_size=settings.batch_size,
-        settings=settings_in_words(prepared.plugins, settings, prepared.rule, prepared.batch_norm, prepared.keep),
+        settings=_edits(prepared)
+        | settings_in_words(prepared.plugins, settings, prepared.rule, prepared.batch_norm, prepared.keep),
         seconds_per_step=cost.seconds_of_head_step if cost.features_once else per_step,
         expected_seconds=seconds * num_folds * most if is_known else None,
         expected_reason=cost.time_reason,
@@ -165,6 +167,11 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
         added_bytes=cost.added_bytes,
         notes=[*notes, *findings],
     )
+
+
+def _edits(prepared: Preparation) -> dict[str, str]:
+    edits = prepared.rows.edits
+    return {} if edits is None else {"edited with": named(edits.edits)}
 
 
 def plan_rows(classifier: Classifier, selection: Selection) -> list[PlanRow]:

@@ -37,6 +37,7 @@ from crossgraft.tune.planning.grid import GridPoint
 from crossgraft.tune.planning.request import Request
 from crossgraft.tune.planning.situation import TrainingSituation
 from crossgraft.tune.planning.starting_model import load_start
+from crossgraft.words.editing_words import edits_and_advice
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +185,12 @@ def prepare(
         rule=choose_rule(options.select_by, val_targets, len(dataset.class_names)),
         keep=None if options.keep is None else Keep.of(options.keep, adapted=batch_norm.mode == "adapt"),
         num_threads=options.workers or available_cores(),
-        notes=[*notes, *about_norms, *batch_norm.notes(len(train))],
+        notes=[
+            *([] if rows.edits is None else [edits_and_advice(rows.edits)]),
+            *notes,
+            *about_norms,
+            *batch_norm.notes(len(train)),
+        ],
     )
     for point in request.points:  # what has no meaning comes to light before the first training
         refuse_contradictions(prepared.situation(point))
@@ -195,8 +201,8 @@ def prepare(
 
 
 def checks_of_rows(rows: TuningRows, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:
-    """Findings about the training rows alone, and about images that are in two parts."""
-    dataset = rows.dataset
+    """Findings about the training rows alone, and about images that are in two parts: as they came, since edits hide copies."""
+    dataset = rows.as_they_came
     if rows.num_folds is not None:
         return check_rows(replace(dataset, splits=None), strict=strict, reporter=reporter)
     train = replace(dataset.take(rows.parts[0].train), splits=None)

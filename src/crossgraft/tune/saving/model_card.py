@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from crossgraft.records import MetricRecord, TunedModelRecord
 from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
 from crossgraft.tasks import recorded_task
+from crossgraft.words.editing_words import edited_images_in_words, predicted_unedited
 from crossgraft.words.formatting import MISSING, NumberFormat, count, counted, short_fingerprint
 from crossgraft.words.keep_words import kept_in_words
 from crossgraft.words.plan_words import kind_in_words
@@ -103,6 +104,7 @@ def _data(data: TrainingDataRecord) -> str:
             *([("Parts", "; ".join(parts))] if parts else []),
             ("Leakage", _text(data.leakage)),
             *([("How files were read", _text(" ".join(data.reading)))] if data.reading else []),
+            *([] if data.edits is None else [("Edits", _text(edited_images_in_words(data.edits)))]),
             ("Fingerprint", _text(short_fingerprint(data.fingerprint))),
         ]
     )
@@ -211,7 +213,12 @@ def _limits(facts: SavedModelRecord) -> str:
         limits[1] = "It answers for every picture, also for one of a kind that it has never seen."
     if facts.trained_on.num_groups is None:
         limits.append("Without a column of patients it is not known whether one patient is in training and test.")
-    limits = [*(f"Unsound data. {_text(text)}" for text in facts.unsound), *limits]
+    edited = predicted_unedited(facts.trained_on.edits)
+    limits = [
+        *(f"Unsound data. {_text(text)}" for text in facts.unsound),
+        *([_text(edited)] if edited else []),
+        *limits,
+    ]
     return "\n".join(f"- {limit}" for limit in limits)
 
 

@@ -60,6 +60,7 @@ def describe_saved_model(
             reading=data.reading,
             window=window,
             slices=slices,
+            edits=record.edits,
         ),
         plugins=record.plugins,
         selection_rule=record.selection_rule,

@@ -116,7 +116,7 @@ def load_saved_model(
     Cost: beside reading, a forward pass of one image.
     """
     folder = find_saved_model(Path(run))
-    facts = _read_facts(folder / FACTS_FILE)
+    facts = read_facts(folder)
     state = _read_weights(folder / WEIGHTS_FILE, facts)
     recipe = read_recipe(facts.recipe)
     _refuse_contradictions(facts, recipe, folder / FACTS_FILE)
@@ -168,7 +168,16 @@ def _why_no_model(run: Path) -> str:
     return f"{reason or 'none was asked for'}."
 
 
-def _read_facts(path: Path) -> SavedModelRecord:
+def read_facts(folder: Path) -> SavedModelRecord:
+    """What ``model.json`` says, without the network.
+
+    Args:
+        folder: Folder of the model, from ``find_saved_model``.
+
+    Raises:
+        DataError: The file is damaged, was changed, or is from a newer version.
+    """
+    path = folder / FACTS_FILE
     try:
         text = path.read_bytes()
         facts = SavedModelRecord.model_validate_json(text)
