@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from crossgraft.verbs.predict_from_support import predict_from_support as predict_from_support
     from crossgraft.verbs.rank_models import rank_models as rank_models
     from crossgraft.verbs.run_episodes import run_episodes as run_episodes
+    from crossgraft.verbs.show_confounders import show_confounders as show_confounders
     from crossgraft.verbs.split_data import split_data as split_data
 
 _HOME = {
@@ -49,6 +50,7 @@ _HOME = {
     "predict_from_support": "crossgraft.verbs.predict_from_support",
     "rank_models": "crossgraft.verbs.rank_models",
     "run_episodes": "crossgraft.verbs.run_episodes",
+    "show_confounders": "crossgraft.verbs.show_confounders",
     "split_data": "crossgraft.verbs.split_data",
     "write_report": "crossgraft.report",
 }
@@ -71,6 +73,7 @@ __all__ = [
     "predict_from_support",
     "rank_models",
     "run_episodes",
+    "show_confounders",
     "split_data",
     "write_report",
 ]

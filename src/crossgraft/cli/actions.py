@@ -20,6 +20,7 @@ from crossgraft.options import (
     PublishedOptions,
     RankOptions,
     ReportOptions,
+    SheetOptions,
     SplitOptions,
     SupportOptions,
     TuneOptions,
@@ -126,14 +127,28 @@ def report(call: Call) -> int:
 
 
 def list_plugins(call: Call) -> int:
-    """``crossgraft list``."""
+    """``crossgraft list``, as a table or, of confounders, on images."""
     from crossgraft.cli.listing import rows_as_text, rows_of
     from crossgraft.records import SCHEMA_VERSION
 
     kind = call.inputs["what"]
+    if asked := {*call.typed} & {*options_of(SheetOptions)}:
+        return _contact_sheets(call, kind, asked)
     rows = rows_of(kind, **call.values(ListOptions))
     if call.typed.get("json", False):
         print_json(json.dumps({"schema_version": SCHEMA_VERSION, kind.replace("-", "_"): rows}))
     else:
         show(rows_as_text(rows))
     return 0
+
+
+def _contact_sheets(call: Call, kind: str, asked: set[str]) -> int:
+    """``crossgraft list confounders --data``."""
+    flags, example = options_of(SheetOptions), "crossgraft list confounders --data digits --out sheets"
+    if kind != "confounders":
+        raise UsageError(f"{flags[min(asked)].flag} is for confounders, which can be shown on images: {example}.")
+    if "data" not in asked:
+        raise UsageError(f"Name the images that confounders are shown on, for example: {example}.")
+    if "out" not in asked:
+        raise UsageError(f"Name the folder that contact sheets are written to, for example: {example}.")
+    return call.do("crossgraft.verbs.show_confounders:show_confounders", SheetOptions, named="list")

@@ -27,6 +27,7 @@ from crossgraft.options import (
     Quiet,
     RankOptions,
     ReportOptions,
+    SheetOptions,
     SplitOptions,
     SupportOptions,
     Terminal,
@@ -188,10 +189,11 @@ _ALL = (
         "Show what there is; other packages may add to all but models and results.",
         example="list scores",
         inputs=(Input("what", "What to list.", type=Listed),),
-        options=(ListOptions, Json, Debug),
+        options=(ListOptions, SheetOptions, Json, Quiet, Debug),
         action=actions.list_plugins,
         notes="WHAT is scores, models, sources (kinds of data) or results (known ones); of tune: methods, regularizers, "
-        "batch-transforms, augmentations, losses; of fewshot: heads, samplers; of edit: confounders.",
+        "batch-transforms, augmentations, losses; of fewshot: heads, samplers; of edit: confounders. Confounders are also shown "
+        "on your images: --data and --out give a picture per confounder, without it, with it, and what it changed.",
     ),
     Command(
         "completion",

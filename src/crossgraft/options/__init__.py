@@ -29,6 +29,7 @@ from crossgraft.options.showing import Json as Json
 from crossgraft.options.showing import ListOptions as ListOptions
 from crossgraft.options.showing import Quiet as Quiet
 from crossgraft.options.showing import ReportOptions as ReportOptions
+from crossgraft.options.showing import SheetOptions as SheetOptions
 from crossgraft.options.showing import Terminal as Terminal
 from crossgraft.options.splitting import SplitOptions as SplitOptions
 from crossgraft.options.tuning import FitOptions as FitOptions

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from crossgraft.options._option import Options, option, options
+from crossgraft.options.data import ClassOptions, SourceOptions, Unreadable
 from crossgraft.options.models import Weights
 from crossgraft.options.running import Cache, Output, Seed, Thumbnails
 
@@ -38,6 +39,35 @@ class ListOptions(Weights):
     group: ClassVar[str] = "Model"
 
     available: bool = option("List only models whose weights are on this machine.", default=False, is_common=True)
+
+
+@options
+class Sheets(Options):
+    """Images that confounders are shown on."""
+
+    group: ClassVar[str] = "Contact sheets of confounders"
+
+    data: Any = option(
+        "Labelled images that every confounder is shown on: folder, table, .npz file …", is_path=True, is_common=True
+    )
+    num_images: int = option(
+        "Number of images on each sheet, spread over the classes.", default=4, flag="images", least=1, is_common=True
+    )
+
+
+@options
+class SheetOptions(Output, Seed, Unreadable, ClassOptions, SourceOptions, Sheets):
+    """Options of ``show_confounders``."""
+
+    group: ClassVar[str] = "Output"
+
+    out: str | Path | None = option(
+        "Folder of the contact sheets and their report.",
+        default=None,
+        decides=False,
+        is_common=True,
+        default_text="nothing is written from Python; the command needs one with --data",
+    )
 
 
 @options

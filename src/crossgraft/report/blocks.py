@@ -84,13 +84,31 @@ class Figure:
 class Gallery:
     """Small images under a name each: of a class, or another ``noun``; name → PNG files in base64.
 
-    ``in_columns`` lines up many names with one image each.
+    ``in_columns`` lines up many names with one image each, ``in_rows`` the images of every name below one another; an empty text
+    is an image that is not there.
     """
 
     template: ClassVar[str] = "block_gallery.html"
     images: Mapping[str, Sequence[str]]
     noun: str = "class"
     in_columns: bool = False
+    in_rows: bool = False
+
+
+@dataclass(frozen=True)
+class Subheading:
+    """A heading inside of a section, that links lead to.
+
+    Args:
+        anchor: Unique on the page, so it begins with ``source.prefix``.
+        text: The heading.
+        href: Where it leads, if anywhere.
+    """
+
+    template: ClassVar[str] = "block_subheading.html"
+    anchor: str
+    text: str
+    href: str | None = None
 
 
 @dataclass(frozen=True)
@@ -119,7 +137,9 @@ class Folded:
     page_only: bool = True
 
 
-Block = Verdict | Paragraph | Items | Facts | Code | Figure | Gallery | Checks | Literature | Folded | Table
+Block = (
+    Verdict | Paragraph | Items | Facts | Code | Figure | Gallery | Subheading | Checks | Literature | Folded | Table
+)
 
 
 @dataclass(frozen=True)

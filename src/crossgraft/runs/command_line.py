@@ -40,7 +40,7 @@ def said_again(
     Of an absolute path only the last part is said, behind ``…/``.
 
     Args:
-        verb: Name on the command line.
+        verb: Name on the command line, with the words that choose it: ``list confounders``.
         function: Name of the function in ``crossgraft``.
         inputs: What is given without a name.
         values: All options; of those that differ from their defaults, all that do more than to replace a run are said.
@@ -55,7 +55,7 @@ def said_again(
     if _IS_TYPED.get():
         words = [word for option, value in said.values() for word in _words(option, value)]
         places = [_word(each) if isinstance(each, str | Path) else DATA for given in inputs for each in _each(given)]
-        return shlex.join(["crossgraft", verb, *places, *words, "--out", _word(out)])
+        return shlex.join(["crossgraft", *verb.split(), *places, *words, "--out", _word(out)])
     given = [f"{name}={_in_python(value)}" for name, (_, value) in said.items()]
     return f"crossgraft.{function}({', '.join([*map(_in_python, inputs), *given, f'out={_in_python(str(out))}'])})"
 

@@ -2,6 +2,7 @@
 
 from crossgraft.report.kinds import KINDS as KINDS
 from crossgraft.report.sections.audit import AUDIT
+from crossgraft.report.sections.contact_sheets import CONTACT_SHEETS
 from crossgraft.report.sections.data_check import DATA_CHECK
 from crossgraft.report.sections.data_split import DATA_SPLIT
 from crossgraft.report.sections.demo import DEMO
@@ -31,6 +32,7 @@ _ALL = (
     DISTILLATION,
     AUDIT,
     EDIT,
+    CONTACT_SHEETS,
 )
 for _kind in _ALL:
     KINDS.add(_kind.record_type.model_fields["kind"].default, _kind)
