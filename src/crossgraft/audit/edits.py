@@ -96,7 +96,7 @@ class Editing:
         return found
 
 
-def choose_edits(edits: str | ImageEdit | Sequence[str | ImageEdit]) -> list[ImageEdit]:
+def choose_edits(edits: str | ImageEdit | Sequence[Any]) -> list[ImageEdit]:
     """The edits that are asked for, in their order.
 
     Args:
@@ -109,6 +109,9 @@ def choose_edits(edits: str | ImageEdit | Sequence[str | ImageEdit]) -> list[Ima
     several = [edits] if isinstance(edits, str | ImageEdit) else list(edits)
     if not several:
         raise UsageError("No edit was named, for example: --with tag.")
+    for each in several:
+        if not isinstance(each, str | ImageEdit):
+            raise UsageError(f"An edit is a name with options, such as low_pass:0.125, not {each!r}.")
     return [_one(each) for each in several]
 
 

@@ -40,7 +40,7 @@ class QuickSweep:
         return [entry for each in confounded for entry in self._entries(each)]
 
     def _entries(self, confounded: Confounded) -> list[AuditEntry]:
-        """Of one artefact.
+        """Entries of one artefact.
 
         Cost: one pass over all images and one over those that may carry the artefact, unless their features are in the cache.
         """

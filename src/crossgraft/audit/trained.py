@@ -26,7 +26,7 @@ Outcome = Literal["relies", "passes", "undecided", "undetectable", "untrained"]
 LEAST_AUC = 0.55
 """Below this clean AUC a model has learned nothing that an artefact could spoil."""
 LARGEST_DROP = 0.05
-"""A model passes where the whole interval of its drop lies below this, and relies where all of it lies above 0."""
+"""A model passes where the whole interval of its drop lies below this, and relies where not, and all of it lies above 0."""
 _AT_ONCE = 64
 
 
@@ -35,11 +35,11 @@ class TrainedAudit:
     """One artefact and one trained model.
 
     Attributes:
-        outcome: Verdict, one of five. ``relies``: the interval of the drop lies above 0, or that of
-            ``reverse_drop`` with a value above ``LARGEST_DROP``. ``passes``: all of it lies below
-            ``LARGEST_DROP``, and 3 / n does where no order changed, with n patients of the smaller class. ``undecided``: neither,
-            for want of images. ``undetectable``: the edit does not reach the network, so that nothing can be said. ``untrained``:
-            nor where the clean AUC is below ``LEAST_AUC``.
+        outcome: Verdict, one of five. ``passes``: the interval of the drop lies below ``LARGEST_DROP``, and 3 / n does where no
+            order changed, with n patients of the smaller class. ``relies``: not so, and it lies above 0; or that of
+            ``reverse_drop`` does, with a value above ``LARGEST_DROP``. ``undecided``: neither, for want of images.
+            ``undetectable``: the edit does not reach the network, so that nothing can be said. ``untrained``: nor where the clean
+            AUC is below ``LEAST_AUC``.
         clean: AUC where nobody carries the artefact, with its interval.
         aligned: AUC where every positive carries it, and no negative.
         ood: AUC where every negative carries it, and no positive.
@@ -206,8 +206,10 @@ def _outcome(
         return "undetectable"
     if drop.low is None or drop.high is None:
         return "undecided"
-    if drop.low > 0 or speaks_for_negatives(reverse):
+    if speaks_for_negatives(reverse):
         return "relies"
     # no image of a class changed places: by the rule of three up to 3 / n of all such images may
     high = drop.high if drop.high > drop.low else drop.high + 3 / fewest
-    return "passes" if high < LARGEST_DROP else "undecided"
+    if high < LARGEST_DROP:
+        return "passes"
+    return "relies" if drop.low > 0 else "undecided"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from crossgraft.compute import limit_threads
 from crossgraft.data import open_dataset
+from crossgraft.demo.audited import audit_best_model
 from crossgraft.demo.best_model import BestModelOptions, best_candidate, best_of_others, tune_best_model
 from crossgraft.demo.fine_tuning import FINE_TUNING
 from crossgraft.demo.honest_check import NUM_SEEDS, check_zoo
@@ -61,7 +62,7 @@ def run_demo(
     """Compare two ways to split, pretrain a toy zoo, fine-tune all of it, and see whether a ranking agrees.
 
     All models are fine-tuned by a short loop in worker processes, three times each; the best-ranked one then goes through
-    ``fine_tune`` and ``predict``.
+    ``fine_tune``, ``predict`` and ``audit_model``.
 
     Args:
         out: Folder for ``fine_tuned.csv``, the accuracy of each model, and for all that the best one needs and gives (see
@@ -122,6 +123,7 @@ def run_demo(
         first = best_candidate(ranking, specs)
         other = best_of_others(ranking, specs, first)
         best = tune_best_model(first, data, options, other=other, folder=folder, reporter=reporter)
+        best = audit_best_model(best, folder, no_images=no_images, reporter=reporter)
     return DemoRecord(
         split_comparison=comparison,
         fine_tuned=check.rows,

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from crossgraft.records.audit import AuditRecord
 from crossgraft.records.base import SCHEMA_VERSION, Record
 from crossgraft.records.ranking import RankingRecord
 from crossgraft.records.tuning import MetricRecord, SplitRow
@@ -58,6 +59,14 @@ class ComparedModelRecord(Record):
     comparison: FineTuningComparisonRecord
 
 
+class AuditedModelRecord(Record):
+    """What artefacts do to one way to fine-tune the best-ranked model."""
+
+    variant: str
+    audit_folder: str = Field(description="Run directory, which starts at that of the demo.")
+    audit: AuditRecord
+
+
 class BestModelRecord(Record):
     """The best-ranked model after ``crossgraft tune``. All paths start at the run directory of the demo."""
 
@@ -82,13 +91,16 @@ class BestModelRecord(Record):
     other: ComparedModelRecord | None = Field(
         default=None, description="The best-ranked model of another architecture; None: there is none."
     )
+    audits: list[AuditedModelRecord] = Field(
+        default=[], description="Each way to fine-tune it with artefacts; empty: written by an earlier version."
+    )
 
     def commands(self, run_directory: str | PurePath) -> list[str]:
-        """What to type to fine-tune, to predict and to compare, where ``run_directory`` is how the demo's folder is reached.
+        """What to type to fine-tune, predict, compare and audit, where ``run_directory`` is how the demo's folder is reached.
 
         >>> best = BestModelRecord.model_construct(
         ...     data_file="digits.npz", model_file="best.yaml", unseen_folder="new", tune_folder="tune", tune_options=[],
-        ...     compared=None,
+        ...     compared=None, audits=[],
         ... )
         >>> best.commands("runs/demo")[1]
         'crossgraft predict runs/demo/tune runs/demo/new'
@@ -103,7 +115,20 @@ class BestModelRecord(Record):
         tune += self.tune_options
         predict = ["crossgraft", "predict", inside(self.tune_folder), inside(self.unseen_folder), *code]
         compare = [] if self.compared is None else [[*tune, "--compare", self.compared]]
-        return [shlex.join(words) for words in (tune, predict, *compare)]
+        painted = [row.confounder for each in self.audits[:1] for row in each.audit.confounders]
+        artefacts = [word for name in painted for word in ("--confounder", name)]
+        columns = self.tune_options[:2]  # --group-column writer
+        audit = [
+            "crossgraft",
+            "audit",
+            inside(self.tune_folder),
+            "--data",
+            inside(self.data_file),
+            *columns,
+            *code,
+            *artefacts,
+        ]
+        return [shlex.join(words) for words in (tune, predict, *compare, *([audit] if artefacts else []))]
 
 
 class DemoRecord(Record):

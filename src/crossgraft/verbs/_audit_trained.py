@@ -38,6 +38,7 @@ from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.verbs._audit_sweep import file_facts, find_attribute, open_data, pictures
 from crossgraft.verbs._audited import AuditCall, Audited
 from crossgraft.verbs._rows_of_run import run_directory_of, split_of_run
+from crossgraft.words.editing_words import predicted_unedited
 
 _OF_TRAINING = (
     "mode",
@@ -87,6 +88,8 @@ def audit(call: AuditCall) -> Audited:
     positive = positive_class(dataset, options.positive)
     is_positive = np.array(dataset.class_names)[dataset.targets] == positive
     found = Audited(dataset, test, positive, is_positive, "trained", checks=checks, notes=[note])
+    edited = None if subject.model is None else predicted_unedited(subject.model.facts.trained_on.edits)
+    found.notes += [] if edited is None else [edited]
     others = len(dataset.class_names) - 1
     found.notes += [f"{positive} is told from all {others} other classes together."] if others > 1 else []
     images = dataset.take(test)
@@ -213,7 +216,7 @@ def _test_rows(model: object, subject: Subject, dataset: Dataset) -> tuple[np.nd
     """
     facts = None if subject.model is None else subject.model.facts
     run = model.out if isinstance(model, FineTuningResult) else model
-    is_its_own = facts is not None and facts.trained_on.fingerprint == dataset.fingerprint
+    is_its_own = facts is not None and dataset.fingerprint in facts.trained_on.fingerprints
     if is_its_own and isinstance(run, str | Path):
         split = run_directory_of(Path(run)) / "split.json"
         if not split.is_file():

@@ -68,11 +68,7 @@ class AskedEdits:
             UnknownNameError: There is no such edit; the message gives the nearest names.
             UsageError: No edit is named, a number is out of its range, or a unit is none.
         """
-        several = [edits] if isinstance(edits, str | ImageEdit) else edits
-        for each in several:
-            if not isinstance(each, str | ImageEdit):
-                raise UsageError(f"An edit is a name with options, such as low_pass:0.125, not {each!r}.")
-        chosen = choose_edits(list(several))
+        chosen = choose_edits(edits)
         for name, value, most in (("share", share, 1.0), ("strength", strength, np.inf)):
             _refuse_number(f"{flags}{name}", value, most)
         if unit not in ("image", "patient"):

@@ -267,7 +267,8 @@ def _domain(
     if not options.ledger:
         return record
     measured = [found.backbone.weights_fingerprint, facts.weights_fingerprint]
-    looks = count_test_look(dataset, tested, measured, record.student, command="distil", reporter=reporter)
+    came = taught.rows.as_they_came  # an edit shows nobody new
+    looks = count_test_look(came, tested, measured, record.student, command="distil", reporter=reporter)
     return record.model_copy(update={"looks": looks})
 
 

@@ -349,7 +349,7 @@ def test_an_edit_is_described_with_what_it_changed():
     tag = Tag()
     images = dataset_from_arrays(np.zeros((2, 8, 8, 1), np.uint8), ["a", "b"], name="some")
     facts = EditFacts(2, 12.5, 0.1, 26.2)
-    found = confounder_record(Confounded("tag", tag, Editing([tag]), images, images, facts))
+    found = confounder_record(Confounded("tag", tag, Editing([tag]), images, images, images, facts))
     assert (found.confounder, found.title, found.leaf, found.scope) == ("tag", "Tag", "external", "local")
     assert found.said == "A letter, as a marker of the side leaves it on a radiograph."
     assert (found.rms, found.share_changed, found.psnr) == (12.5, 0.1, 26.2)

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from safetensors.torch import save_file
 
 from crossgraft.cli.main import main
 from crossgraft.data import open_dataset
+from crossgraft.demo.audited import CONFOUNDERS, audit_best_model
 from crossgraft.demo.best_model import BestModelOptions, best_candidate, best_of_others, tune_best_model
 from crossgraft.demo.toy_models import toy_cnn
 from crossgraft.demo.training import seeded_initialisation
@@ -36,6 +36,7 @@ def made(tmp_path_factory, demo_data):
         spec = ModelSpec("toy · test", "crossgraft.demo.toy_models:toy_cnn", str(weights), {"num_classes": 2}, "toy")
         folder = tmp_path_factory.mktemp("demo")
         record = tune_best_model(spec, demo_data, OPTIONS, folder=folder, reporter=Reporter(quiet=True))
+        record = audit_best_model(record, folder, no_images=True, reporter=Reporter(quiet=True))
         assert not known_results_file().exists(), "a toy is no known result"
         weights.unlink()  # the folder holds all that the commands need
     return folder, record
@@ -122,7 +123,6 @@ def test_the_printed_commands_run_and_give_the_same_numbers(made, tmp_path, monk
     folder, record = made
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(curves, "ALPHAS", FEW_ALPHAS)
-    monkeypatch.setattr(torch, "set_num_threads", lambda _: None)  # the last digit may depend on it
     moved = tmp_path / "my demo"
     folder.rename(moved)
     try:
@@ -136,6 +136,8 @@ def test_the_printed_commands_run_and_give_the_same_numbers(made, tmp_path, monk
     assert again == rows_of(folder / record.tune_folder / "metrics.csv")
     again = rows_of(tmp_path / "runs" / "predict-unseen_digits" / "predictions.csv")
     assert again == rows_of(folder / "predict" / "predictions.csv")
+    (again,) = (tmp_path / "runs").glob("audit-*")
+    assert rows_of(again / "audit.csv") == rows_of(folder / "audit" / "full" / "audit.csv")
     again = FineTuningComparisonRecord.model_validate_json(
         (tmp_path / "runs" / "compare-digits_5_to_9" / "report.json").read_bytes()
     )
@@ -155,3 +157,14 @@ def test_three_ways_to_fine_tune_are_compared_on_the_unseen_writers(made):
 def test_what_is_typed_says_only_what_is_not_the_default():
     assert BestModelOptions(None, 0, no_images=False).typed() == ["--group-column", "writer", "--no-flip", "--no-store"]
     assert replace(OPTIONS, no_images=True).typed()[3:] == ["--epochs", "2", "--seed", "3", "--no-store"]
+
+
+def test_every_way_to_fine_tune_is_audited(made):
+    folder, record = made[:2]
+    assert [each.variant for each in record.audits] == ["full", "linear", "repsim"]
+    for each in record.audits:
+        assert [entry.confounder.partition(":")[0] for entry in each.audit.entries] == [
+            name.partition(":")[0] for name in CONFOUNDERS
+        ]
+        assert each.audit.mode == "trained" and each.audit.looks is None
+        assert (folder / each.audit_folder / "report.html").is_file()

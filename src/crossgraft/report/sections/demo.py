@@ -14,6 +14,7 @@ from crossgraft.report.sections._metrics import metrics_table
 from crossgraft.report.sections._points import against_primary
 from crossgraft.report.sections._trade_off import trade_off
 from crossgraft.report.sections._verdict import SOME_MODELS
+from crossgraft.report.sections.demo_audits import audited_section
 from crossgraft.report.sections.ranking import BELOW_THE_VERDICT
 from crossgraft.report.sections.scores import rankings_section
 from crossgraft.report.sections.tuning_comparison import variants_table
@@ -269,6 +270,7 @@ DEMO = Kind(
         fine_tuned_section,
         best_model_section,
         compared_section,
+        audited_section,
         limits_section,
         *(of_its_ranking(builder) for builder in BELOW_THE_VERDICT),
     ),
@@ -278,6 +280,7 @@ DEMO = Kind(
         fine_tuned_section,
         best_model_section,
         compared_section,
+        audited_section,
         limits_section,
         demo_verdict_section,
     ),
