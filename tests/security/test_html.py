@@ -18,6 +18,7 @@ from crossgraft.tune.saving.model_card import model_card
 from crossgraft.words.notebook import facts_table
 from support.audit_records import audit_record
 from support.comparison_records import comparison_record
+from support.contact_sheet_records import sheets_record
 from support.distillation_records import distillation_record
 from support.editing_records import edit_record
 from support.exported import own_classifier, saved
@@ -73,6 +74,7 @@ def records():
         "compare": comparison_record,
         "fewshot": lambda: fewshot_record(examples.ranking_record().dataset, examples.ranking_record().models[0]),
         "edit": lambda: edit_record(examples.ranking_record().dataset),
+        "list confounders": lambda: sheets_record(examples.ranking_record().dataset),
         "audit": lambda: audit_record(examples.ranking_record().dataset, examples.ranking_record().models[0]),
         "distil": lambda: distillation_record(examples.ranking_record().models[0]),
     }
@@ -128,7 +130,10 @@ def published(folder):
     assert main(["rank", "--published", str(table), "--out", str(folder)]) == 0
 
 
-KINDS = ("rank", "demo", "check", "tune", "predict", "compare", "fewshot", "distil", "edit", "audit", "published")
+KINDS = (
+    *("rank", "demo", "check", "tune", "predict", "compare", "fewshot", "distil", "edit", "audit"),
+    *("list confounders", "published"),
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)

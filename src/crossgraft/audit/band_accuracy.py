@@ -91,7 +91,6 @@ def band_accuracy(
     Source: accuracy by frequency band after Yin, Gontijo Lopes, Shlens, Cubuk and Gilmer, A Fourier Perspective on Model
     Robustness in Computer Vision, NeurIPS 2019.
     """
-    reporter = reporter or Reporter(quiet=True)
     _refuse(subject, cutoffs, metric, positive)
     filters: list[tuple[Band, LowPass | HighPass]] = [
         (kind, _filter(kind, float(cutoff))) for kind in _BANDS for cutoff in cutoffs
@@ -100,19 +99,24 @@ def band_accuracy(
     column = _positive_column(subject, truth, positive) if metric == "auc" else None
 
     def measured(rows: Dataset) -> MetricValue:
-        probabilities = subject.probabilities(rows, reporter)
+        probabilities = subject.probabilities(rows)
         if column is None:
             return balanced_accuracy(
                 probabilities.argmax(axis=1), truth, images.groups, class_names=subject.class_names
             )
         return auc(probabilities[:, column], (truth == column).astype(np.int64), images.groups)
 
-    clean = measured(images)
     found: list[BandRow] = []
-    for kind, each in filters:
-        editing = Editing([each])
-        value = measured(images.edited(editing))
-        found.append(BandRow(kind, each.cutoff, value, editing.facts()[0]))
+    with (reporter or Reporter(quiet=True)).stage(
+        f"Taking frequencies away from {len(images)} images", total=1 + len(filters), unit="passes"
+    ) as stage:
+        clean = measured(images)
+        stage.advance()
+        for kind, each in filters:
+            editing = Editing([each])
+            value = measured(images.edited(editing))
+            found.append(BandRow(kind, each.cutoff, value, editing.facts()[0]))
+            stage.advance()
     return BandAccuracy(
         metric=metric,
         positive=None if column is None else subject.class_names[column],

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Generator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Integer
 
 from crossgraft.audit._image_edit import ImageEdit
+from crossgraft.audit._network_inputs import network_inputs, prepared_batches, shorter_side
 from crossgraft.audit._network_priority import NetworkPriority as NetworkPriority
-from crossgraft.audit._network_priority import (
-    Objective,
-    Outputs,
-    Prepared,
-    exceeds_rounding,
-    fitting_objective,
-    network_priority,
-)
+from crossgraft.audit._network_priority import Objective, Outputs, fitting_objective, network_priority
+from crossgraft.audit.edit_spectrum import EditSpectrum, Scope, edit_spectrum
 from crossgraft.audit.edits import Editing
 from crossgraft.audit.spectral_overlap import SpectralOverlap, spectral_overlap
 from crossgraft.audit.spectrum import normalized_psd, radial_psd
 from crossgraft.data import Dataset
 from crossgraft.data.sampling import limit_rows
-from crossgraft.data.transforms import prepare_batch
-from crossgraft.errors import DataError, UsageError
+from crossgraft.errors import UsageError
 from crossgraft.models import Backbone
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
@@ -36,10 +29,8 @@ from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.types import Preprocessing
 
 Spectrum = Float64[np.ndarray, " rings"]
-LEAST_SIDE_PIXELS = 6
-"""An input of a shorter side has fewer than three rings, of which nothing can be compared."""
-AT_ONCE = 32
-"""Images that are prepared together, and that a network looks at."""
+MOST_IMAGES = 256
+"""Images that are looked at by default; of more, a draw."""
 
 
 class EditFrequencies(NamedTuple):
@@ -56,7 +47,7 @@ class EditFrequencies(NamedTuple):
     """
 
     edit: str
-    scope: Literal["local", "global"]
+    scope: Scope
     psd: Spectrum | None
     num_changed: int
     rms: float
@@ -99,10 +90,10 @@ def frequency_audit(
     model: Backbone | SavedModel | Classifier,
     images: Dataset,
     *,
-    edits: Sequence[ImageEdit] = (),
+    edits: Sequence[ImageEdit | EditSpectrum] = (),
     before: Backbone | None = None,
     objective: Objective | None = None,
-    max_images: int = 256,
+    max_images: int = MOST_IMAGES,
     seed: int = 0,
     reporter: Reporter | None = None,
 ) -> FrequencyAudit:
@@ -112,7 +103,7 @@ def frequency_audit(
         model: The network. A ``Classifier``, which has no names of classes, is taken to have those of the images, in their order,
             where they are as many.
         images: Images that it has not learned from.
-        edits: Edits that are compared with what it looks at.
+        edits: Edits that are compared with what it looks at; or their spectra at this input, where they are known already.
         before: The pretrained network that it was tuned from, with the same preprocessing.
         objective: What gradients are of; by default ``true labels`` for a classifier that has the classes of the images, and
             ``features`` otherwise, the only one of a backbone. The result says which.
@@ -132,35 +123,42 @@ def frequency_audit(
     """
     network = model.classifier if isinstance(model, SavedModel) else model
     preprocessing = network.preprocessing
+    side = shorter_side(preprocessing)
     _refuse(preprocessing, before, max_images)
-    kept = images.take(_draw(images, max_images, seed))
+    kept = images.take(draw_rows(images, max_images, seed=seed))
     targets = _outputs_of(model, kept)
     objective = fitting_objective(network, objective, targets)
     twice = before is not None and objective != "features"
-    total = len(kept) * (2 + (before is not None) + twice + len(edits))
+    unknown = [edit for edit in edits if not isinstance(edit, EditSpectrum)]
+    total = len(kept) * (2 + (before is not None) + twice + len(unknown))
     with (reporter or Reporter(quiet=True)).stage("Comparing frequencies", total=total) as stage:
 
         def priority_of(which: Backbone | Classifier, of: Objective) -> NetworkPriority:
-            return network_priority(which, _batches(kept, which.preprocessing), of, targets, stage)
+            return network_priority(which, prepared_batches(kept, which.preprocessing), of, targets, stage)
 
         mean, std = _spectrum_of_inputs(kept, preprocessing, stage)
         priority = priority_of(network, objective)
         first = None if before is None else priority_of(before, "features")
         after = priority_of(network, "features") if twice else priority
-        found = tuple(_edit_frequencies(each, kept, preprocessing, priority, seed, stage) for each in edits)
+        spectra = [
+            each if isinstance(each, EditSpectrum) else _spectrum_of_edit(each, kept, preprocessing, seed, stage)
+            for each in edits
+        ]
     rings = np.arange(len(mean))
-    side = min(preprocessing.height_pixels, preprocessing.width_pixels)
     return FrequencyAudit(
-        rings, rings / side, mean, std, len(kept), priority, first, None if first is None else after, found
+        rings,
+        rings / side,
+        mean,
+        std,
+        len(kept),
+        priority,
+        first,
+        None if first is None else after,
+        tuple(_beside(each, priority) for each in spectra),
     )
 
 
 def _refuse(preprocessing: Preprocessing, before: Backbone | None, max_images: int) -> None:
-    side = min(preprocessing.height_pixels, preprocessing.width_pixels)
-    if side < LEAST_SIDE_PIXELS:
-        raise DataError(
-            f"The input of the network has a side of {side} pixels; frequencies can be compared from {LEAST_SIDE_PIXELS} on."
-        )
     if before is not None and before.preprocessing != preprocessing:
         raise UsageError(
             f"{before.name} gets other inputs ({before.preprocessing.describe()}) than the network that is compared with it "
@@ -170,8 +168,17 @@ def _refuse(preprocessing: Preprocessing, before: Backbone | None, max_images: i
         raise UsageError(f"max_images must be at least 1, got {max_images!r}.")
 
 
-def _draw(images: Dataset, max_images: int, seed: int) -> np.ndarray:
-    """Rows to look at."""
+def draw_rows(images: Dataset, max_images: int, *, seed: int) -> np.ndarray:
+    """Rows that ``frequency_audit`` looks at: all of them, or a draw in which classes keep their shares.
+
+    Args:
+        images: Labelled images.
+        max_images: Most images to look at.
+        seed: Random seed of the draw.
+
+    Raises:
+        UsageError: ``max_images`` is below the number of classes.
+    """
     if len(images) <= max_images:
         return np.arange(len(images))
     if not images.task.partitions:
@@ -194,23 +201,10 @@ def _outputs_of(model: Backbone | SavedModel | Classifier, images: Dataset) -> O
     return np.array([names.index(name) for name in images.class_names])[images.targets]
 
 
-def _batches(images: Dataset, preprocessing: Preprocessing) -> Generator[Prepared]:
-    for first in range(0, len(images), AT_ONCE):
-        yield prepare_batch(
-            [images.read(row) for row in range(first, min(first + AT_ONCE, len(images)))], preprocessing
-        )
-
-
-def _inputs(images: Dataset, preprocessing: Preprocessing) -> Generator[Float64[np.ndarray, "height width channels"]]:
-    """Each image as the network gets it."""
-    for batch in _batches(images, preprocessing):
-        yield from np.moveaxis(batch.double().numpy(), 1, 3)
-
-
 def _spectrum_of_inputs(images: Dataset, preprocessing: Preprocessing, stage: Stage) -> tuple[Spectrum, Spectrum]:
     """Mean over images of their spectra, scaled to a sum of 1, and the standard deviation in the same unit."""
     spectra: list[np.ndarray] = []
-    for image in _inputs(images, preprocessing):
+    for image in network_inputs(images, preprocessing):
         spectra.append(radial_psd(image))
         stage.advance()
     mean, std = np.mean(spectra, axis=0), np.std(spectra, axis=0)
@@ -218,30 +212,23 @@ def _spectrum_of_inputs(images: Dataset, preprocessing: Preprocessing, stage: St
     return normalized_psd(mean), std / (mean[1:].sum() or 1.0)
 
 
-def _edit_frequencies(
-    edit: ImageEdit, images: Dataset, preprocessing: Preprocessing, priority: NetworkPriority, seed: int, stage: Stage
-) -> EditFrequencies:
+def _spectrum_of_edit(
+    edit: ImageEdit, images: Dataset, preprocessing: Preprocessing, seed: int, stage: Stage
+) -> EditSpectrum:
     edited = images.edited(Editing([edit], seed=seed))
-    spectra: list[np.ndarray] = []
-    squares: list[float] = []
-    for before, after in zip(_inputs(images, preprocessing), _inputs(edited, preprocessing), strict=True):
-        residual = after - before
-        squares.append(float(np.mean(residual**2)))
-        psd = radial_psd(residual)
-        if exceeds_rounding(psd, max(np.abs(before).max(), np.abs(after).max()), residual[:, :, 0].size):
-            spectra.append(normalized_psd(psd))
-        stage.advance()
-    scope: Literal["local", "global"] = getattr(edit, "scope", "global")
-    mean = np.mean(spectra, axis=0) if spectra else None
+    scope: Scope = getattr(edit, "scope", "global")
+    return edit_spectrum(images, edited, preprocessing, edit=spell(edit), scope=scope, told=stage.advance)
+
+
+def _beside(found: EditSpectrum, priority: NetworkPriority) -> EditFrequencies:
+    """An edit beside what the network looks at."""
     overlap = reason = None
-    if mean is None:
+    if found.psd is None:
         reason = "nothing of it is left at the input of the network, at the frequencies of these rings"
     elif priority.psd is None:
         reason = "the network has no gradient by any image that says something of frequencies"
     else:
-        overlap = spectral_overlap(mean, priority.psd)
-        if scope == "local":
+        overlap = spectral_overlap(found.psd, priority.psd)
+        if found.scope == "local":
             reason = "it touches a part of the image and is broadband, so that every network overlaps with it"
-    return EditFrequencies(
-        spell(edit), scope, mean, len(spectra), math.sqrt(math.fsum(squares) / len(squares)), overlap, reason
-    )
+    return EditFrequencies(*found, overlap, reason)

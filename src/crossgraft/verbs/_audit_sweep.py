@@ -36,6 +36,7 @@ from crossgraft.progress import Reporter
 from crossgraft.rank.describe import describe_model
 from crossgraft.records import CheckRecord, FileFactRow, Reference, Thumbnail
 from crossgraft.tune.choice import spell
+from crossgraft.verbs._audit_frequency import FrequencySweep
 from crossgraft.verbs._audited import AuditCall, Audited
 from crossgraft.verbs.publish import publish
 
@@ -71,6 +72,7 @@ def audit(call: AuditCall) -> Audited:
     found.attribute_rows = _attribute_rows(rows, designs)
     found.file_facts += file_facts(dataset, options, found)
     sweep = Sweep(rows, asked.shares, asked.mitigations, options, call.num_threads, reporter)
+    frequencies = FrequencySweep.of(dataset, rows.test, call) if options.frequency else None
     shown: list[Confounded] = [*native]
     for spec in specs:
         backbone = load_as_asked(spec, options, device=call.device)
@@ -86,6 +88,9 @@ def audit(call: AuditCall) -> Audited:
         )
         found.entries += of_model.entries(confounded)
         found.entries += [entry for design in designs for entry in of_model.attribute_entries(design)]
+        if frequencies is not None:
+            frequencies.of_backbone(spec.name, backbone, confounded)
+    found.frequency = None if frequencies is None else frequencies.record(found.entries)
     found.fingerprint = " ".join(each.weights_fingerprint for each in found.models)
     found.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
     found.references += [Reference(key=each.title, text=f"{each.reference}.") for each in asked.mitigations]

@@ -35,6 +35,7 @@ from crossgraft.tasks import DEFAULT_THRESHOLD
 from crossgraft.tune.choice import spell
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.saved_model import SavedModel
+from crossgraft.verbs._audit_frequency import of_trained
 from crossgraft.verbs._audit_sweep import file_facts, find_attribute, open_data, pictures
 from crossgraft.verbs._audited import AuditCall, Audited
 from crossgraft.verbs._rows_of_run import run_directory_of, split_of_run
@@ -100,6 +101,8 @@ def audit(call: AuditCall) -> Audited:
         _one(subject, seen, edit, options, found, shown, reporter)
     for name in asked.attributes:
         _attribute(subject, images, name, options, found, reporter)
+    if options.frequency:
+        found.frequency = of_trained(call, subject, images, shown, positive)
     found.file_facts += file_facts(images, options, found)
     found.fingerprint = _fingerprint(subject, found)
     found.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]

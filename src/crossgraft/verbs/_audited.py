@@ -14,7 +14,7 @@ from crossgraft.audit.mitigation import Mitigation
 from crossgraft.data import Dataset
 from crossgraft.options import AuditOptions
 from crossgraft.progress import Reporter
-from crossgraft.records import CheckRecord, ModelRecord, Reference, Thumbnail
+from crossgraft.records import AuditFrequencies, CheckRecord, ModelRecord, Reference, Thumbnail
 from crossgraft.records.audit import AuditEntry, AuditMode, ConfounderRecord, FileFactRow
 from crossgraft.runs import RunDirectory
 
@@ -77,6 +77,7 @@ class Audited:
         entries: One per model, confounder and mitigation.
         manifest: One row per image and fold, with the share from which on it carries an artefact.
         attribute_rows: One row per image that is taken for an attribute, by share and fold.
+        frequency: Frequencies of images, artefacts and networks; None: they were not asked for.
         file_facts: How well facts of the file tell the class.
         checks: Findings about the rows.
         notes: What the report says beside the numbers.
@@ -95,6 +96,7 @@ class Audited:
     entries: list[AuditEntry] = field(default_factory=list[AuditEntry])
     manifest: pd.DataFrame = field(default_factory=pd.DataFrame)
     attribute_rows: pd.DataFrame = field(default_factory=pd.DataFrame)
+    frequency: AuditFrequencies | None = None
     file_facts: list[FileFactRow] = field(default_factory=list[FileFactRow])
     checks: list[CheckRecord] = field(default_factory=list[CheckRecord])
     notes: list[str] = field(default_factory=list[str])

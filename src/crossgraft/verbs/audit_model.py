@@ -27,6 +27,7 @@ from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.verbs import _audit_sweep, _audit_trained
+from crossgraft.verbs._audit_frequency import frequency_frame
 from crossgraft.verbs._audited import Asked, AuditCall, Audited
 from crossgraft.verbs._given_images import location_of
 from crossgraft.verbs._verb import Run, verb
@@ -183,6 +184,7 @@ def _record(
         negatives=options.negatives,
         strength=options.strength,
         seed=options.seed,
+        frequency=found.frequency,
         file_facts=found.file_facts,
         gates=judge(gates, found.entries),
         checks=found.checks,
@@ -247,6 +249,7 @@ def _finish(result: Audit, found: Audited, run: RunDirectory | None, reporter: A
         "curves.csv": curves_frame(result.record),
         "manifest.csv": found.manifest,
         "attribute_rows.csv": found.attribute_rows,
+        "frequency.csv": frequency_frame(result.record),
     }
     page = publish(
         run,

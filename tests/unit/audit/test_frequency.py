@@ -296,7 +296,7 @@ def test_a_draw_keeps_the_shares_of_classes_and_repeats(looking_at_4, images, mo
 
 def test_batches_make_no_difference(looking_at_4, images, monkeypatch):
     whole = frequency_audit(looking_at_4, images, edits=[PoissonImage()])
-    monkeypatch.setattr("crossgraft.audit.frequency.AT_ONCE", 7)
+    monkeypatch.setattr("crossgraft.audit._network_inputs.AT_ONCE", 7)
     parts = frequency_audit(looking_at_4, images, edits=[PoissonImage()])
     np.testing.assert_allclose(parts.priority.psd, whole.priority.psd, atol=1e-6)
     np.testing.assert_array_equal(parts.psd, whole.psd)

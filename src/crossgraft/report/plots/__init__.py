@@ -25,6 +25,11 @@ from crossgraft.report.plots.scatter import Interval as Interval
 from crossgraft.report.plots.scatter import Point as Point
 from crossgraft.report.plots.scatter import is_drawable as is_drawable
 from crossgraft.report.plots.scatter import scatter_figure as scatter_figure
+from crossgraft.report.plots.spectra import MOST_ARTEFACTS as MOST_DRAWN_ARTEFACTS
+from crossgraft.report.plots.spectra import BandCurve as BandCurve
+from crossgraft.report.plots.spectra import SpectrumCurve as SpectrumCurve
+from crossgraft.report.plots.spectra import bands_figure as bands_figure
+from crossgraft.report.plots.spectra import spectra_figure as spectra_figure
 from crossgraft.report.plots.split_comparison import split_figure as split_figure
 from crossgraft.report.plots.split_counts import split_counts_figure as split_counts_figure
 from crossgraft.report.plots.style import family_marks as family_marks
@@ -32,7 +37,12 @@ from crossgraft.report.plots.trade_off import TradeOff as TradeOff
 from crossgraft.report.plots.trade_off import trade_off_figure as trade_off_figure
 
 __all__ = [
+    "BandCurve",
     "MOST_CONFUSED_CLASSES",
+    "MOST_DRAWN_ARTEFACTS",
+    "SpectrumCurve",
+    "bands_figure",
+    "spectra_figure",
     "MOST_NAMED_BLOCKS",
     "MOST_NAMED_CLASSES",
     "Panel",

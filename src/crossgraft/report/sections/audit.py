@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from crossgraft.options import EditOptions
 from crossgraft.records import AuditEntry, AuditMetric, AuditPoint, AuditRecord
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Heading, Items, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import Interval, RelianceCurve, reliance_figure
-from crossgraft.report.sections._verdict import Following, caveats_of, in_one_line, verdict_blocks
-from crossgraft.report.sections.audit_caveats import AUDIT_CAVEATS
+from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
+from crossgraft.report.sections.audit_caveats import AUDIT_CAVEATS, after_audit
+from crossgraft.report.sections.audit_frequency import frequency_section, frequency_text_section
 from crossgraft.report.sections.data import data_facts, data_gallery
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
@@ -183,28 +183,6 @@ def audited_data_section(source: Source[AuditRecord]) -> Section:
     return Section(name="data", title="Data and checks", part="checks", blocks=blocks)
 
 
-def after_audit(source: Source[AuditRecord]) -> Following:
-    """To see the artefact, or to look deeper."""
-    record = source.record
-    painted = not any(row.scope == "attribute" for row in record.confounders)
-    if (
-        painted
-        and record.mode == "quick"
-        and any(entry.outcome in ("undetectable", "undecided") for entry in record.entries)
-    ):
-        line = source.typed.again(("--mode", "full"))
-        return Following(line, "to train the networks, which may see more than frozen features")
-    edit = record.confounders[0].confounder if record.confounders else "tag"
-    line = source.typed.then(
-        "edit",
-        source.typed.value("--data") or "DATA",
-        "edited",
-        options=EditOptions,
-        flags=[("--with", edit)],
-    )
-    return Following(line, "to write images with the artefact, and look at them")
-
-
 def _outcome_row(entry: AuditEntry, *, has_mitigation: bool) -> list[Cell]:
     found = entry.metric(headline(entry)[1])
     detected = entry.detectability
@@ -290,10 +268,11 @@ AUDIT = Kind(
         audit_verdict_section,
         outcomes_section,
         cells_section,
+        frequency_section,
         confounders_section,
         audited_data_section,
         provenance_section,
         references_section,
     ),
-    terminal=(outcomes_section, audit_verdict_section),
+    terminal=(outcomes_section, frequency_text_section, audit_verdict_section),
 )

@@ -1,9 +1,10 @@
-"""What limits an audit, the most severe first, in the order of ``sections._verdict``."""
+"""What limits an audit, the most severe first, in the order of ``sections._verdict``; and what to type next."""
 
 from __future__ import annotations
 
+from crossgraft.options import EditOptions
 from crossgraft.records import AuditRecord
-from crossgraft.report.sections._verdict import Caveat, CaveatOf, unsound_data
+from crossgraft.report.sections._verdict import Caveat, CaveatOf, Following, unsound_data
 from crossgraft.report.source import Source
 from crossgraft.words.formatting import counted, joined
 from crossgraft.words.looks_words import looks_in_words
@@ -46,6 +47,26 @@ def without_groups(source: Source[AuditRecord]) -> Caveat | None:
     if source.record.dataset.num_groups is not None:
         return None
     return Caveat("Without a column of patients, intervals take images as independent: --group-column.")
+
+
+def after_audit(source: Source[AuditRecord]) -> Following:
+    """To see the artefact, or to look deeper."""
+    record = source.record
+    if record.mode == "quick" and any(entry.outcome in ("undetectable", "undecided") for entry in record.entries):
+        line = source.typed.again(("--mode", "full"))
+        return Following(line, "to train the networks, which may see more than frozen features")
+    painted = [row.confounder for row in record.confounders if row.scope != "attribute"]
+    if record.confounders and not painted:
+        line = source.typed.again(("--confounder", "tag"))
+        return Following(line, "to put an artefact into the images, and see whether it is relied on")
+    line = source.typed.then(
+        "edit",
+        source.typed.value("--data") or "DATA",
+        "edited",
+        options=EditOptions,
+        flags=[("--with", painted[0] if painted else "tag")],
+    )
+    return Following(line, "to write images with the artefact, and look at them")
 
 
 AUDIT_CAVEATS: tuple[CaveatOf[AuditRecord], ...] = (

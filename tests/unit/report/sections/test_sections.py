@@ -33,6 +33,7 @@ from crossgraft.report.tables import Table
 from crossgraft.tune.interpolation import REFERENCE
 from support.audit_records import audit_record
 from support.comparison_records import comparison_record
+from support.contact_sheet_records import sheets_record
 from support.distillation_records import distillation_record
 from support.editing_records import edit_record
 from support.fewshot_records import fewshot_record
@@ -66,6 +67,7 @@ def test_sections_follow_the_order_of_the_page_and_have_names_of_their_own(kind,
         "tuning-comparison": comparison_record,
         "interpolation": lambda: comparison_record().interpolation[0].model_copy(update={"references": [REFERENCE]}),
         "edit": lambda: edit_record(examples.ranking_record().dataset),
+        "contact_sheets": lambda: sheets_record(examples.ranking_record().dataset),
         "audit": lambda: audit_record(examples.ranking_record().dataset, examples.ranking_record().models[0]),
         "distillation": lambda: distillation_record(examples.ranking_record().models[0]),
         "fewshot": lambda: fewshot_record(examples.ranking_record().dataset, examples.ranking_record().models[0]),

@@ -1,0 +1,94 @@
+"""The pretrained network that a saved model was fine-tuned from, where its weights are on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import cast
+
+from pydantic import ValidationError
+
+from crossgraft.errors import CrossgraftError, RunDirectoryError
+from crossgraft.models import Backbone, ModelSpec, load_backbone
+from crossgraft.models.spec import PRETRAINED, spec_from_entry
+from crossgraft.models.trusted_code import NOTHING, trusted_code
+from crossgraft.options import AuditOptions
+from crossgraft.paths import read_whole
+from crossgraft.progress import Reporter
+from crossgraft.records import RunRecord
+from crossgraft.tune.result import FineTuningResult
+from crossgraft.tune.saving.saved_model import SavedModel
+from crossgraft.verbs._rows_of_run import run_directory_of
+
+_LIBRARIES = ("timm", "torchvision")
+
+
+def pretrained_start(model: object, saved: SavedModel, options: AuditOptions, reporter: Reporter) -> Backbone | str:
+    """The network with its pretrained weights, prepared as the tuned one; or the reason why there is none, as a sentence.
+
+    Args:
+        model: What was given: a run directory, a saved model, what ``fine_tune`` returned.
+        saved: The tuned model.
+        options: Where weights are looked up, and what code may run.
+        reporter: Reporter of downloads.
+    """
+    facts = saved.facts
+    if facts.model.from_scratch:
+        return "It started from random weights, so that there is no pretrained network to compare with."
+    found = _spec(model, saved, options)
+    if isinstance(found, str):
+        return found
+    wanted = saved.classifier.preprocessing
+    try:
+        backbone = load_backbone(
+            found,
+            seed=facts.seed,
+            device=saved.device,
+            weights_dir=options.weights_dir,
+            allow_download=options.allow_download,
+            image_size=wanted.height_pixels if wanted.height_pixels == wanted.width_pixels else None,
+            resize_policy=wanted.resize_policy,
+            reporter=reporter,
+        )
+    except CrossgraftError as error:
+        return f"The pretrained network cannot be loaded: {error}"
+    if backbone.weights_fingerprint != facts.model.weights_fingerprint:
+        return f"The weights of {found.name} on this machine are others than those that it was tuned from."
+    if backbone.preprocessing != wanted:
+        return f"{found.name} prepares images in another way than the tuned network ({wanted.describe()})."
+    return backbone
+
+
+def _spec(model: object, saved: SavedModel, options: AuditOptions) -> ModelSpec | str:
+    """As the record of the run names the network; without a run, the own weights of a library are all that is known."""
+    run = model.out if isinstance(model, FineTuningResult) else model
+    entry = _entry_of_run(Path(run)) if isinstance(run, str | Path) else None
+    if entry is None:
+        network = saved.classifier.recipe.network
+        if network is None or saved.facts.model.source not in _LIBRARIES:
+            return "Which file its pretrained weights came from is not known here. Give the whole run directory."
+        return ModelSpec(saved.facts.model.name, network.source, PRETRAINED, network.kwargs, trusted=NOTHING)
+    try:
+        found = spec_from_entry(entry, folder=Path.cwd(), trusted=trusted_code(options.allow_code), where="run.json")
+    except CrossgraftError as error:
+        return f"The pretrained network cannot be told from its record: {error}"
+    return replace(found, weights=_file_name(found.weights))
+
+
+def _entry_of_run(run: Path) -> Mapping[str, object] | None:
+    """What ``run.json`` says about the network; it is data, and may have come with the folder from anywhere."""
+    try:
+        record = RunRecord.model_validate_json(read_whole(run_directory_of(run) / "run.json"))
+    except (OSError, ValidationError, RunDirectoryError):
+        return None
+    entry = record.config.get("model")
+    if not isinstance(entry, Mapping):
+        return None
+    said = cast("Mapping[str, object]", entry)
+    return {key: value for key, value in said.items() if key != "source_features"}
+
+
+def _file_name(weights: str | None) -> str | None:
+    """Without any folder: a record says what a file is called, and the user where it is."""
+    return None if weights is None else PureWindowsPath(PurePosixPath(weights).name).name
