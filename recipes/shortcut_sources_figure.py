@@ -44,6 +44,6 @@ def write_figure(path: Path, audits: Sequence[Mapping[str, str]], titles: Mappin
         axes.set_ylabel("Shortcut reliance index")
         axes.grid(axis="y", color="#E5E5E5", linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
-        figure.legend(loc="outside lower center", ncols=len(LOOKS), frameon=False)
+        figure.legend(loc="outside lower center", ncols=3, frameon=False)
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, metadata={"Date": None, "Creator": None})

@@ -124,6 +124,9 @@ class AuditRecord(Record):
     num_positive_test: Count
     test_mode: str
     unit: str
+    stage: Literal["native", "input"] = Field(
+        default="native", description="Whether artefacts are in images as they are, or resized for the network."
+    )
     negatives: Share = Field(description="Share of the training negatives that carry the artefact.")
     strength: float
     seed: int

@@ -29,7 +29,7 @@ from crossgraft.data.checks import check_rows
 from crossgraft.data.describe import thumbnails_of_rows
 from crossgraft.data.opening import open_divided
 from crossgraft.errors import DataError, UnknownNameError
-from crossgraft.models import ModelSpec, load_as_asked, read_zoo
+from crossgraft.models import Backbone, ModelSpec, load_as_asked, read_zoo
 from crossgraft.options import AuditOptions, from_mapping, options_of
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
@@ -74,6 +74,10 @@ def audit(call: AuditCall) -> Audited:
     sweep = Sweep(rows, asked.shares, asked.mitigations, options, call.num_threads, reporter)
     frequencies = FrequencySweep.of(dataset, rows.test, call) if options.frequency else None
     shown: list[Confounded] = [*native]
+    if options.stage == "input" and len(specs) > 1 and asked.edits:
+        found.notes.append(
+            f"What artefacts change is given for the inputs of {specs[0].name}; pictures show these, too."
+        )
     for spec in specs:
         backbone = load_as_asked(spec, options, device=call.device)
         found.models.append(describe_model(backbone, "candidate"))
@@ -81,11 +85,7 @@ def audit(call: AuditCall) -> Audited:
         if options.stage == "input" and asked.edits:
             confounded = _confounded(rows, call, found, [spec], dataset.resized(backbone.preprocessing))
             shown = shown or confounded
-        of_model: QuickSweep | FullSweep = (
-            QuickSweep(sweep, spec.name, backbone)
-            if options.mode == "quick"
-            else FullSweep(sweep, spec, backbone, call.directory, publish)
-        )
+        of_model = _sweep_of(spec, backbone, sweep, call)
         found.entries += of_model.entries(confounded)
         found.entries += [entry for design in designs for entry in of_model.attribute_entries(design)]
         if frequencies is not None:
@@ -96,6 +96,12 @@ def audit(call: AuditCall) -> Audited:
     found.references += [Reference(key=each.title, text=f"{each.reference}.") for each in asked.mitigations]
     found.pictures = lambda: pictures(shown, rows)
     return found
+
+
+def _sweep_of(spec: ModelSpec, backbone: Backbone, sweep: Sweep, call: AuditCall) -> QuickSweep | FullSweep:
+    if call.options.mode == "quick":
+        return QuickSweep(sweep, spec.name, backbone)
+    return FullSweep(sweep, spec, backbone, call.directory, publish)
 
 
 def open_data(options: AuditOptions, reporter: Reporter, *, default_split: bool = True) -> Dataset:

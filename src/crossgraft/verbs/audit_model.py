@@ -181,6 +181,7 @@ def _record(
         num_positive_test=int(found.is_positive[found.test].sum()),
         test_mode=options.test_mode,
         unit=options.unit,
+        stage=options.stage,
         negatives=options.negatives,
         strength=options.strength,
         seed=options.seed,

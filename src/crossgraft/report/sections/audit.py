@@ -164,6 +164,7 @@ def audited_data_section(source: Source[AuditRecord]) -> Section:
     drawn = [
         ("Class in question", record.positive),
         ("Drawn by", record.unit),
+        ("Artefacts in", "images as they are" if record.stage == "native" else "images resized for the network"),
         ("Strength", f"{record.strength:g}"),
         ("Seed", str(record.seed)),
     ]
