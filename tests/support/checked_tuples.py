@@ -3,8 +3,9 @@
 from types import ModuleType
 from typing import Any, get_type_hints
 
-from beartype import beartype
 from jaxtyping import _import_hook, jaxtyped
+
+from support.type_checking import typechecked  # also what --jaxtyping-packages names
 
 
 def check_named_tuples() -> None:
@@ -29,4 +30,4 @@ def check_fields(named_tuple: type) -> None:
     """Types and shapes of all fields together, where it is called; ``_make`` and ``_replace`` do not call it."""
     make: Any = named_tuple.__new__
     make.__annotations__ = get_type_hints(named_tuple)
-    named_tuple.__new__ = jaxtyped(make, typechecker=beartype)
+    named_tuple.__new__ = jaxtyped(make, typechecker=typechecked)

@@ -66,3 +66,12 @@ def test_a_slow_test_goes_without():
 def test_real_data_are_looked_at_closely():
     with pytest.raises(TypeCheckError):
         dataset_fingerprint([b"1"], [0], None)
+
+
+def test_an_audit_is_checked_too_and_an_int_is_a_float():
+    from crossgraft.audit.confounders import Gamma
+    from crossgraft.audit.micro_auc import micro_auc
+
+    with pytest.raises(jaxtyping.TypeCheckError):
+        micro_auc(np.ones(1), np.ones(2, dtype=np.int64))
+    assert Gamma(2).gamma == 2

@@ -165,12 +165,12 @@ def _picture(pixels: np.ndarray, low: float, high: float, side: int) -> Picture:
     return small.reshape(height, width, samples.shape[2])
 
 
-def shrink_picture(picture: Picture, side: int) -> Picture:
+def shrink_picture(picture: Picture, side: int) -> UInt8[np.ndarray, "_ _ channels"]:
     """A picture whose longer side is at most ``side``."""
     return _picture(picture, 0.0, 255.0, side)
 
 
-def shrink_change(change: Change, side: int) -> Change:
+def shrink_change(change: Change, side: int) -> Float32[np.ndarray, "_ _"]:
     """The strongest of the changes that become one; their mean would lose what changes from pixel to pixel."""
     return _strongest(change[:, :, None], side)
 
@@ -193,6 +193,6 @@ def _largest(values: np.ndarray, side: int) -> np.ndarray:
     return values
 
 
-def _limit(changes: Sequence[Change]) -> float:
+def _limit(changes: Sequence[Float32[np.ndarray, "_ _"]]) -> float:
     sizes = np.abs(np.concatenate([change.ravel() for change in changes]))
     return float(f"{np.quantile(sizes[sizes > 0], _SHOWN_QUANTILE):.2g}") if sizes.any() else 0.0

@@ -36,7 +36,7 @@ class SpectralOverlap(NamedTuple):
 def spectral_overlap(residual_psd: Spectrum, priority: Spectrum) -> SpectralOverlap:
     """The spectrum of what an artefact changes beside the learning priority of a network.
 
-    It orders networks for one artefact. Between artefacts it says nothing, and for one that touches a small part of the image
+    It compares networks for one artefact. Between artefacts it says nothing, and for one that touches a small part of the image
     neither, because that is broadband.
 
     Args:

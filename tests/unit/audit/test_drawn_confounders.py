@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -181,7 +182,8 @@ def test_ticks_stay_apart_in_a_small_image(side):
     assert info.mask[:, 2].any() and set(np.unique(edited)) == {0.25, 1.0}
 
 
-def test_a_ruler_needs_an_edge():
+def test_a_ruler_needs_an_edge(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(UsageError, match="edge of ruler must be left, right, top, bottom"):
         Ruler(edge="middle")
 

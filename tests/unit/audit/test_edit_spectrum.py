@@ -1,5 +1,6 @@
 """The spectrum of an edit at the input of a network: the mean over images of equation 5.1, each with a sum of 1."""
 
+import jaxtyping
 import numpy as np
 import pytest
 
@@ -61,7 +62,8 @@ def test_an_edit_and_its_spectrum_are_the_same_to_an_audit(images):
     assert one._replace(psd=None) == other._replace(psd=None) and one.overlap is not None
 
 
-def test_a_spectrum_of_another_input_is_refused(images):
+def test_a_spectrum_of_another_input_is_refused(images, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     other = EditSpectrum("low", "global", np.full(5, 0.2), 12, 0.1)
     with pytest.raises(DataError, match="same length"):
         frequency_audit(small_classifier("cnn"), images, edits=[other])

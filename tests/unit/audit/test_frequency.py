@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from typing import ClassVar
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -113,7 +114,7 @@ def test_a_frequency_on_the_circle_goes():
     np.testing.assert_allclose(high_pass(on + outside, 5 / 24), outside, atol=1e-12)
 
 
-def test_high_pass_is_an_edit():
+def test_high_pass_is_an_edit(monkeypatch):
     (edit,) = choose_edits("high_pass:0.2")
     assert edit == HighPass(cutoff=0.2) and choose_edits("high_pass")[0].cutoff == 0.125
     image = np.random.default_rng(0).integers(80, 170, (24, 20, 3)).astype(np.uint8)
@@ -122,6 +123,7 @@ def test_high_pass_is_an_edit():
     np.testing.assert_array_equal(edited, np.rint(np.clip(high_pass(image / 255, 0.2) * 255, 0, 255)))
     np.testing.assert_array_equal(edit(image, strength=0.0)[0], image)
     np.testing.assert_array_equal(HighPass(cutoff=0)(image)[0], image)
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     for wrong, said in (
         ({"cutoff": 6}, "add unit=px"),
         ({"unit": "pixels"}, "cycles or px"),

@@ -1,5 +1,6 @@
 """Low-pass denoising: a circle of whole frequencies, on any shape."""
 
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -47,7 +48,8 @@ def test_its_ends():
     assert LowPass().cutoff == 500 / 1024
 
 
-def test_what_it_refuses():
+def test_what_it_refuses(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(UsageError, match="add unit=px"):
         LowPass(cutoff=6)
     with pytest.raises(UsageError, match="cycles or px"):

@@ -1,5 +1,6 @@
 """Photons that are counted, on the picture and on projections, against the definitions written out and exact variances."""
 
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -214,7 +215,8 @@ class TestPoissonProjection:
         with pytest.warns(CrossgraftWarning, match="no photon comes through on"):
             starving(plane, rng())
 
-    def test_what_it_refuses(self):
+    def test_what_it_refuses(self, monkeypatch):
+        monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
         for options, said in (
             ({"mode": "full"}, "Add method=full_projection"),
             ({"mode": "both"}, "must be residual or full"),

@@ -1,5 +1,6 @@
 """How far a model relies on an artefact: the summaries are the integrals, and exact mode is the mean of the sampled one."""
 
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -109,7 +110,8 @@ def test_curves_without_a_summary(shares, said):
         shortcut_reliance_index(np.array(shares), ones, ones)
 
 
-def test_values_that_are_missing():
+def test_values_that_are_missing(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(DataError, match="not finite"):
         shortcut_reliance_index(SHARES, np.full(6, np.nan), np.ones(6))
     with pytest.raises(DataError, match="as many"):

@@ -1,5 +1,6 @@
 """Radial spectra against sums written out, and what they must not depend on."""
 
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -97,7 +98,8 @@ def test_labels_are_merged_or_refused():
         merge_labels(["cat", "dog", "fox"], {"cat": "living"})
 
 
-def test_bad_input():
+def test_bad_input(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     for call, error, said in (
         (lambda: radial_psd(np.zeros(4)), DataError, "an image"),
         (lambda: radial_psd(np.full((4, 4), np.inf)), DataError, "NaN or infinite"),
@@ -108,5 +110,5 @@ def test_bad_input():
         (lambda: spectral_overlap(np.zeros(4), np.ones(4)), DataError, "zero everywhere"),
         (lambda: whiten_spectrum(np.full((4, 4), np.nan)), DataError, "NaN or infinite"),
     ):
-        with pytest.raises((error, TypeError), match=said if error is DataError else None):
+        with pytest.raises(error, match=said):
             call()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -341,11 +342,12 @@ def test_what_is_trained_is_what_carries_the_artefact():
         assert each.realised == positives.mean()
 
 
-def test_progress_is_told_and_other_features_are_refused():
+def test_progress_is_told_and_other_features_are_refused(monkeypatch):
     rows, told = divide_rows(images(), None, num_folds=2, seed=0), []
     clean, edited = features_of(rows)
     sweep_features(clean, edited, rows, SHARES, EmpiricalRisk(), told=lambda: told.append(1))
     assert len(told) == 2 * 3
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     for first, second in ((clean, edited[:, :2]), (clean[:-1], edited[:-1])):
         with pytest.raises(DataError, match="Features are of"):
             sweep_features(first, second, rows, SHARES, EmpiricalRisk())

@@ -19,7 +19,7 @@ from crossgraft.errors import DataError, UsageError
 
 Coverage = Float64[np.ndarray, "height width"]
 """Share of each pixel that a drawing covers, 0 to 1."""
-Line = Float64[np.ndarray, "points 2"]
+Line = Float64[np.ndarray, "_ 2"]
 """Corners of a line, (row, column) in pixels."""
 
 SHARP_TEXT_PIXELS = 16

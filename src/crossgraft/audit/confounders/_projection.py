@@ -135,7 +135,7 @@ def _projected(image: Plane, degrees: Float64[np.ndarray, " angles"]) -> Sinogra
     return radon(image, degrees, circle=False, preserve_range=True)
 
 
-def _block_means(image: Plane, factor: int) -> Plane:
+def _block_means(image: Plane, factor: int) -> Float[np.ndarray, "side side"]:
     """Means of blocks of ``factor``² pixels, on a square; what the image lacks of it is 0."""
     height, width = image.shape
     side = -(-max(height, width) // factor)

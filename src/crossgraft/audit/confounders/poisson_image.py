@@ -25,7 +25,7 @@ def noise_in_grey_levels(
     mu_air: float = MU_AIR,
     path_cm: float = 1.0,
     window_hu: float = 2000.0,
-) -> Float64[np.ndarray, "*shape"]:
+) -> Float64[np.ndarray, "*shape"] | float:
     """Standard deviation of the noise in grey levels of an 8-bit picture, √(e^p / N₀) · 1000 / (μ_w − μ_a) · 255 / window.
 
     Below about 0.3 the noise is lost when the picture is rounded.
