@@ -46,7 +46,7 @@ class FrequencySweep:
 
     @classmethod
     def of(cls, dataset: Dataset, test: np.ndarray, call: AuditCall) -> FrequencySweep:
-        """Of the test images, or of a draw of them in which classes keep their shares.
+        """A sweep over the test images, or over a draw of them in which classes keep their shares.
 
         Args:
             dataset: All rows.

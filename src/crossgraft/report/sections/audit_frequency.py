@@ -44,8 +44,8 @@ _BANDS = (
 _RISKS = "Overlap against SRI with its interval over folds, one dot per model that can be assessed."
 _OVERLAP = (
     "Overlap: share of the spectrum of the artefact that lies where the learning priority does, between 0 and 1; flat: the same "
-    "with a network that looks at all frequencies alike. It orders models for one artefact, not artefacts, and knows nothing of "
-    "amplitudes."
+    "with a network that looks at all frequencies alike. It compares models for one artefact, not artefacts, knows nothing of "
+    "amplitudes, and is no measurement of reliance."
 )
 _RANKS = (
     "ρ: Spearman's rank correlation of overlap and SRI; p: one-sided, over permutations of the models, which it takes as "
