@@ -67,3 +67,9 @@ def shorten(monkeypatch, pool):
 def short(monkeypatch, pool):
     """As ``shorten`` says, with the pool of the test."""
     shorten(monkeypatch, pool)
+
+
+def skip_best_model(monkeypatch, best=None):
+    """Fine-tune and audit no best model, to save seconds; ``best`` stands in the record instead."""
+    monkeypatch.setattr(steps, "tune_best_model", lambda *_, **__: best)
+    monkeypatch.setattr(steps, "audit_best_model", lambda best, *_, **__: best)

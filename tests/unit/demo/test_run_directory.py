@@ -14,6 +14,7 @@ OF_BEST_MODEL = {
     "unseen_digits",
     "compare",
     "predict",
+    "audit",
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 from crossgraft.demo import run_demo, steps
 from crossgraft.demo.toy_zoo import FAMILIES
 
-from .conftest import InProcessPool, shorten
+from .conftest import InProcessPool, shorten, skip_best_model
 
 
 def numbers(record):
@@ -55,7 +55,7 @@ def test_a_demo_is_a_record_and_files_in_its_folder_alone(first, demo_data):
 
 def test_a_second_run_gives_the_same_numbers_and_pretrains_nothing(first, short, pool, tmp_path, monkeypatch):
     """Of the best model, the commands that are printed for it show this, in its own tests."""
-    monkeypatch.setattr(steps, "tune_best_model", lambda *_, **__: first.record.best_model)
+    skip_best_model(monkeypatch, first.record.best_model)
     monkeypatch.chdir(tmp_path)
     second = run_demo(fast=True, cache_dir=first.folder / "cache")
     assert numbers(first.record) == numbers(second)
@@ -91,7 +91,7 @@ def check_files(folder, record):
 
 
 def test_another_seed_is_another_demo(first, short, tmp_path, monkeypatch):
-    monkeypatch.setattr(steps, "tune_best_model", lambda *_, **__: None)  # to save seconds
+    skip_best_model(monkeypatch)
     other = run_demo(fast=True, cache_dir=tmp_path, seed=1)
     assert first.record.ranking.dataset.fingerprint != other.ranking.dataset.fingerprint
     assert first.record.fine_tuned != other.fine_tuned
@@ -99,7 +99,7 @@ def test_another_seed_is_another_demo(first, short, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_fast_leaves_out_an_architecture_and_full_does_not(short, tmp_path, monkeypatch):
-    monkeypatch.setattr(steps, "tune_best_model", lambda *_, **__: None)  # to save seconds
+    skip_best_model(monkeypatch)
     assert {model.family for model in run_demo(cache_dir=tmp_path).ranking.models} == {
         family.name for family in FAMILIES
     }
@@ -117,6 +117,7 @@ steps.FAST = replace(  # the whole of it is run by the tests of the documentatio
     tune_epochs=1,
 )
 steps.tune_best_model = lambda *_, **__: None
+steps.audit_best_model = lambda best, *_, **__: best
 print(len(run_demo(fast=True, cache_dir={cache!r}).limits))
 """
 
