@@ -10,8 +10,17 @@ from crossgraft.errors import DataError, UnknownNameError
 from crossgraft.models import ModelSpec
 from crossgraft.models.spec import PRETRAINED, TORCHVISION_PREFIX
 from crossgraft.progress import Reporter
+from crossgraft.rank.known_names import full_name
 from crossgraft.rank.published.sources import TARGETS, shipped
-from crossgraft.rank.results_store import KnownModel, KnownTable, known_results, published_results, results_of
+from crossgraft.rank.results_store import (
+    PUBLISHED_WEIGHTS,
+    KnownModel,
+    KnownTable,
+    known_results,
+    one_metric,
+    published_results,
+    results_of,
+)
 from crossgraft.records import CheckRecord, KnownResult, ModelRecord
 
 _TORCHVISION_TAG = "tv_in1k"
@@ -28,10 +37,18 @@ def find_history(
     """
     by_name = {spec.name: spec for spec in specs}
     wanted = [
-        KnownModel(by_name[model.name].known_as or published_identity(by_name[model.name]), model.weights_fingerprint)
+        KnownModel(
+            by_name[model.name].known_as or published_identity(by_name[model.name]),
+            model.weights_fingerprint,
+            published_name(by_name[model.name]),
+        )
         for model in models
     ]
-    return results_of(wanted, rows, without_target=group_of_target(dataset.name, rows), fingerprint=dataset.fingerprint)
+    own = [row for row in rows if row.weights != PUBLISHED_WEIGHTS]
+    shipped = one_metric([row for row in rows if row.weights == PUBLISHED_WEIGHTS])
+    return results_of(
+        wanted, [*own, *shipped], without_target=group_of_target(dataset.name, rows), fingerprint=dataset.fingerprint
+    )
 
 
 def look_up_known_results(
@@ -82,6 +99,18 @@ def published_identity(spec: ModelSpec) -> str | None:
     else:
         column = _torchvision_columns().get(name) if tag == _TORCHVISION_TAG else None
     return None if column is None else f"{column}/imagenet"
+
+
+def published_name(spec: ModelSpec) -> str | None:
+    """The full name of a spec's weights, by which published tables are found; None for weights from a file.
+
+    >>> published_name(ModelSpec("a", "torchvision:resnet18")), published_name(ModelSpec("a", "convnext_tiny.fb_in1k"))
+    ('resnet18.tv_in1k', 'convnext_tiny.fb_in1k')
+    >>> published_name(ModelSpec("a", "resnet18", weights="mine.safetensors"))
+    """
+    if spec.weights not in (None, PRETRAINED) or spec.is_factory:
+        return None
+    return full_name(spec.source)
 
 
 def group_of_target(name: str, rows: Sequence[KnownResult]) -> str | None:
