@@ -84,7 +84,7 @@ def kind_model(kind: str, without_group: str | None = None) -> KindModel:
     positions = np.log([each for each, _ in sizes])
     rows = np.array([model[:3] for _, model in sizes])
     between = [float(np.interp(np.log(share), positions, rows[:, column])) for column in range(3)]
-    return KindModel(*between, sizes[0][1].num_groups)
+    return KindModel(between[0], between[1], between[2], sizes[0][1].num_groups)
 
 
 def score_correlation() -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from crossgraft.data import Dataset
 from crossgraft.errors import DataError, UnknownNameError
@@ -12,6 +13,7 @@ from crossgraft.models.spec import PRETRAINED, TORCHVISION_PREFIX
 from crossgraft.progress import Reporter
 from crossgraft.rank.known_names import full_name
 from crossgraft.rank.published.sources import TARGETS, shipped
+from crossgraft.rank.published.tables import COMPRESSED, compressed
 from crossgraft.rank.results_store import (
     PUBLISHED_WEIGHTS,
     KnownModel,
@@ -23,6 +25,8 @@ from crossgraft.rank.results_store import (
 )
 from crossgraft.records import CheckRecord, KnownResult, ModelRecord
 
+_PREFIXES: Mapping[str, str] = {**TARGETS, "chestmnist": "Chest"}
+"""How names of data begin that are of a target of MedMNIST (``bloodmnist_64``)."""
 _TORCHVISION_TAG = "tv_in1k"
 """timm's tag of the weights that torchvision calls IMAGENET1K_V1."""
 
@@ -123,10 +127,22 @@ def group_of_target(name: str, rows: Sequence[KnownResult]) -> str | None:
     """
     wanted = _plain(name)
     for row in rows:
-        aliases = [_plain(alias) for alias, target in TARGETS.items() if target == row.target]
-        if wanted == _plain(row.target) or any(wanted.startswith(alias) for alias in aliases):
+        aliases = [_plain(alias) for alias, target in _PREFIXES.items() if target == row.target]
+        same = wanted in (_plain(row.target), *printed_names().get(row.target, ()))
+        if same or any(wanted.startswith(alias) for alias in aliases):
             return row.target_group or row.target
     return None
+
+
+@cache
+def printed_names() -> Mapping[str, tuple[str, ...]]:
+    """A target of the shipped tables → how publications write it (``oxford_flowers102``), in plain letters."""
+    found: dict[str, dict[str, None]] = {}
+    for name in COMPRESSED:
+        document = compressed(name)
+        for target, printed in zip(document["targets"], document["names_in_source"], strict=True):
+            found.setdefault(target, {})[_plain(printed)] = None
+    return {target: tuple(names) for target, names in found.items()}
 
 
 def _torchvision_columns() -> Mapping[str, str]:

@@ -142,7 +142,7 @@ def _rows(
             probability_best=float(posterior.probability_best[model]),
             rank_low=int(np.searchsorted(cumulative[model], _TAIL)) + 1,
             rank_high=int(np.searchsorted(cumulative[model], 1 - _TAIL)) + 1,
-            origins=history.spoke[model],
+            origins=[*history.spoke[model]] if history.spoke else [],
         )
         for place, model in enumerate(order, start=1)
     ]

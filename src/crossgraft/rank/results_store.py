@@ -49,7 +49,7 @@ class KnownTable(NamedTuple):
     groups: list[str]
     results: History
     origins: list[str]
-    spoke: list[list[str]]
+    spoke: Sequence[list[str]] = ()
     """Of each model, who measured it."""
 
 

@@ -175,7 +175,7 @@ def fit_variances(means: Sequence[TableMean], start: Variances) -> Variances:
 
     bounds = [(np.log(1e-3), np.log(4.0))] * len(fitted)
     found = optimize.minimize(negative_likelihood, np.log(np.array(start[:-1])), method="L-BFGS-B", bounds=bounds)
-    return Variances(*np.exp(found.x).tolist(), start.target)
+    return Variances._make([*np.exp(found.x).tolist(), start.target])
 
 
 def stand(
