@@ -71,8 +71,10 @@ def rows_as_text(rows: Rows) -> str:
     """A table, and below it what is too long for a column."""
     if not rows:
         return "None."
-    columns = [name for name in rows[0] if name not in _TOO_LONG]
-    parts = [text_table(columns, [[str(row[name]) for name in columns] for row in rows], is_whole=True)]
+    columns = [name for name in rows[0] if name not in _TOO_LONG and any(row[name] != "" for row in rows)]
+    are_results = "interval" in rows[0]  # long, and found again by a part of the name
+    cells = [[str(row[name]) for name in columns] for row in rows]
+    parts = [text_table(columns, cells, right=("value", "interval") if are_results else (), is_whole=not are_results)]
     for below in _TOO_LONG:
         texts = [wrap(f"{row[columns[0]]}: {row[below]}", indent="  ") for row in rows if row.get(below)]
         parts += ["\n".join([f"{below}:", *texts])] if texts else []

@@ -37,13 +37,13 @@ def _holds(text: str | None, *names: str) -> bool:
 def _line(row: KnownResult) -> dict[str, object]:
     return {
         "model": row.model,
-        "source": row.source,
+        "from": row.origin,
         "target": row.target,
-        "method": row.method,
         "metric": row.metric,
         "value": f"{row.value:.4f}",
         "interval": "" if row.low is None or row.high is None else f"[{row.low:.4f}, {row.high:.4f}]",
-        "from": row.origin,
+        "method": row.method,
+        "source": row.source,
     }
 
 
@@ -54,13 +54,15 @@ def _publications(rows: Sequence[KnownResult]) -> list[dict[str, object]]:
     return [
         {
             "model": counted(len({row.identity for row in members}), "model"),
-            "source": "" if len({row.source for row in members}) > 1 else members[0].source,
+            "from": origin,
             "target": counted(len({row.target for row in members}), "target"),
-            "method": members[0].method,
             "metric": metric,
             "value": counted(len(members), "result"),
             "interval": "",
-            "from": origin,
+            "method": members[0].method,
+            "source": counted(len(sources), "source")
+            if len(sources := {row.source for row in members}) > 1
+            else members[0].source,
         }
         for (origin, _, metric), members in tables.items()
     ]

@@ -3,6 +3,7 @@ import pytest
 
 from crossgraft.cli.main import main
 from crossgraft.rank.published import itm_benchmark
+from crossgraft.rank.published.tables import published_table
 from crossgraft.rank.results_store import known_results, published_results, results_of
 from crossgraft.records import KnownResult
 from crossgraft.runs import add_known_results
@@ -71,7 +72,7 @@ def test_the_command_lists_them(tmp_path, monkeypatch, capsys):
     assert main(["list", "results"]) == 0
     text = capsys.readouterr().out
     line = next(line for line in text.splitlines() if line.startswith("my_model"))
-    assert "0.7500  [0.7000, 0.8000]  tune" in line
+    assert "0.7500  [0.7000, 0.8000]" in line and "  tune  " in line
     assert "thesis, Table 6.4" in text
 
 
