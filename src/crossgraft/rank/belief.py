@@ -127,7 +127,12 @@ class Belief:
 
 
 def believe(
-    models: Sequence[str], *, known: Sequence[KnownResult] = (), target: str | None = None, metric: str | None = None
+    models: Sequence[str],
+    *,
+    known: Sequence[KnownResult] = (),
+    target: str | None = None,
+    metric: str | None = None,
+    without: Sequence[str] = (),
 ) -> Belief:
     """What is believed of ``models`` on a target before anything is measured there.
 
@@ -136,6 +141,7 @@ def believe(
         known: The user's own results; published ones are known anyway. Own ones weigh more.
         target: Name of the target; results on it, or on a related one, are left out.
         metric: Where a publication has several metrics, the one that counts.
+        without: Publications (``KnownResult.origin``) that are left out.
 
     Raises:
         DataError: No model, or two of one name.
@@ -145,7 +151,7 @@ def believe(
     names = tuple(models)
     if not names or len(set(names)) != len(names):
         raise DataError("A belief needs at least one model, and each name once.")
-    prior, group = prior_of_names([full_name(name) for name in names], known, target=target, metric=metric)
+    prior, group = prior_of_names([full_name(name) for name in names], known, target=target, metric=metric, without=without)
     covariance = prior.general + prior.specific * np.eye(len(names))
     return Belief(names, prior.mean, covariance, "normal score", prior.spoke, (), group, prior)
 

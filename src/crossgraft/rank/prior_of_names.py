@@ -16,7 +16,12 @@ START = Variances(family=0.1, architecture=0.1, weights=0.2, table=0.15, top1=0.
 
 
 def prior_of_names(
-    names: Sequence[str], own: Sequence[KnownResult], *, target: str | None, metric: str | None
+    names: Sequence[str],
+    own: Sequence[KnownResult],
+    *,
+    target: str | None,
+    metric: str | None,
+    without: Sequence[str] = (),
 ) -> tuple[Standing, str | None]:
     """Standing of networks by their full names, and the group of targets that was left out.
 
@@ -25,13 +30,14 @@ def prior_of_names(
         own: The user's own results; one with the key of a shipped result replaces it.
         target: Target at hand.
         metric: Metric that counts, where one publication has several.
+        without: Publications that are left out.
     """
-    shipped = published_results()
+    shipped = [row for row in published_results() if row.origin not in without]
     keys = {row.key for row in shipped}
     mine = {row.key: row for row in own if row.key not in keys or row not in shipped}
     rows = one_metric([row for row in shipped if row.key not in mine], metric)
     group = None if target is None else group_of_target(target, [*mine.values(), *shipped]) or target
-    variances = _variances(metric, group)
+    variances = _variances(metric, group, tuple(without))
     everything = [row for row in [*mine.values(), *rows] if group not in (row.target, row.target_group or row.target)]
     found = names_of(everything)
     spoke: dict[str, list[str]] = {}
@@ -43,15 +49,15 @@ def prior_of_names(
 
 
 @cache
-def _variances(metric: str | None, without_group: str | None) -> Variances:
-    """Fitted on the shipped tables without a group of targets."""
-    return fit_variances(_shipped_means(metric, without_group), START)
+def _variances(metric: str | None, without_group: str | None, without: tuple[str, ...]) -> Variances:
+    """Fitted on the shipped tables without a group of targets and without some publications."""
+    return fit_variances(_shipped_means(metric, without_group, without), START)
 
 
-def _shipped_means(metric: str | None, without_group: str | None) -> list[TableMean]:
+def _shipped_means(metric: str | None, without_group: str | None, without: tuple[str, ...]) -> list[TableMean]:
     rows = [
         row
         for row in one_metric(published_results(), metric)
-        if without_group not in (row.target, row.target_group or row.target)
+        if without_group not in (row.target, row.target_group or row.target) and row.origin not in without
     ]
     return table_means(rows, names_of(rows), frozenset())
