@@ -1,7 +1,7 @@
-"""Do priors, scores and cheap trainings foresee fine-tuning? Every published table that ships, replayed, for docs/results/benchmark.md.
+"""Do priors, scores and cheap trainings foresee fine-tuning? Every published table, replayed: docs/results/benchmark.md.
 
     python recipes/benchmark.py --out docs/results/benchmark.md
-    python recipes/benchmark.py --smoke             # two small tables; the same code
+    python recipes/benchmark.py --smoke             # one small table; the same code
 
 It needs the package alone, no data and no network. On each target of each table nothing is known of that target, nor of related
 ones, in any table; parameters are fitted anew without them. What is measured is kept beside the page as a CSV file, one line per
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,8 +34,9 @@ from crossgraft.statistics import top_1_regret, weighted_kendall
 
 NUM_VALIDATION = 200
 """Validation images of a SHiFT target."""
-SMOKE = ("dart", "thesis-architectures")
+SMOKE = ("dart",)
 SOURCES = "thesis-datasets"
+ALL = (*(table.name for table in published_tables()), SOURCES)
 CHEAP = {"low:size=0.125": "28 pixels", "low:size=0.286": "64 pixels", "low:size=0.571": "128 pixels"}
 
 
@@ -63,15 +65,11 @@ class Replay(NamedTuple):
 def main(command_line: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("docs/results/benchmark.md"))
-    parser.add_argument("--smoke", action="store_true", help="Two small tables.")
+    parser.add_argument("--smoke", action="store_true", help="One small table.")
+    parser.add_argument("--page-only", action="store_true", help="Write the page of the numbers that are kept.")
     arguments = parser.parse_args(command_line)
-    names = SMOKE if arguments.smoke else (*(table.name for table in published_tables()), SOURCES)
-    lines: list[Line] = []
-    with limit_threads(1):
-        for name in names:
-            lines += measure(replay_of(name))
-            print(f"{name}: {len({line.target for line in lines if line.table == name})} targets")
     kept = arguments.out.with_suffix(".csv")
+    lines = read_lines(kept) if arguments.page_only else measure_all(SMOKE if arguments.smoke else ALL)
     kept.parent.mkdir(parents=True, exist_ok=True)
     with kept.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -79,6 +77,26 @@ def main(command_line: Sequence[str] | None = None) -> None:
         writer.writerows([*line[:4], f"{line.weighted_kendall:.6f}", f"{line.regret:.6f}"] for line in lines)
     arguments.out.write_text(write_page(lines), encoding="utf-8")
     print(f"Page: {arguments.out.name}")
+
+
+def measure_all(names: Sequence[str]) -> list[Line]:
+    """Every method on every target of the tables."""
+    lines: list[Line] = []
+    with limit_threads(1):
+        for name in names:
+            lines += measure(replay_of(name))
+            print(f"{name}: {len({line.target for line in lines if line.table == name})} targets", flush=True)
+    return lines
+
+
+def read_lines(file: Path) -> list[Line]:
+    """What was measured before."""
+    with file.open(encoding="utf-8", newline="") as stream:
+        _, *rows = csv.reader(stream)
+    return [
+        Line(table, target, group, method, float(tau), float(regret))
+        for table, target, group, method, tau, regret in rows
+    ]
 
 
 def replay_of(name: str) -> Replay:
@@ -95,7 +113,9 @@ def replay_of(name: str) -> Replay:
     names = _names_by_value(benchmark, values, scale=0.01 if name == "itm" and benchmark.results.max() > 1 else 1.0)
     if name == "shift":
         complete = np.flatnonzero(np.isfinite(benchmark.results).all(axis=0))
-        return Replay(_only(benchmark, complete), mine, [names[i] for i in complete], origin, metric, _kept(table, complete))
+        return Replay(
+            _only(benchmark, complete), mine, [names[i] for i in complete], origin, metric, _kept(table, complete)
+        )
     return Replay(benchmark, mine, names, origin, metric, table)
 
 
@@ -107,7 +127,9 @@ def measure(replay: Replay) -> Iterator[Line]:
         models = benchmark.known(target)
         truth = benchmark.results[target, models]
         values = {"Static prior": prior[target, models], "Aggregation": aggregated[target, models]}
-        values |= {column.title: column.values[target, models] for column in benchmark.columns.values() if not column.part}
+        values |= {
+            column.title: column.values[target, models] for column in benchmark.columns.values() if not column.part
+        }
         values |= beliefs(replay, target, models)
         for method, value in values.items():
             known = np.isfinite(value)
@@ -145,9 +167,7 @@ def beliefs(replay: Replay, target: int, models: np.ndarray) -> dict[str, np.nda
     return found
 
 
-def _observed(
-    names: Sequence[str], kinds: dict[str, np.ndarray], target: int, models: np.ndarray
-) -> list[Observation]:
+def _observed(names: Sequence[str], kinds: dict[str, np.ndarray], target: int, models: np.ndarray) -> list[Observation]:
     return [
         Observation(name, kind, float(value), None)
         for kind, values in kinds.items()
@@ -173,7 +193,8 @@ def _names_by_value(benchmark: Benchmark, values: dict[tuple[str, str], float], 
         fits = [
             name
             for name in dict.fromkeys(name for name, _ in values)
-            if name not in names and all(abs(values.get((name, benchmark.targets[t]), np.inf) - column[t]) < 1e-9 for t in targets)
+            if name not in names
+            and all(abs(values.get((name, benchmark.targets[t]), np.inf) - column[t]) < 1e-9 for t in targets)
         ]
         names.append(fits[0])
     return names
@@ -192,8 +213,6 @@ def _only(benchmark: Benchmark, columns: np.ndarray) -> Benchmark:
 
 
 def _kept(table: PublishedTable | None, columns: np.ndarray) -> PublishedTable | None:
-    from dataclasses import replace
-
     if table is None or table.validation is None:
         return table
     kept = {"results": table.results[:, columns], "validation": table.validation[:, columns], "seconds": None}

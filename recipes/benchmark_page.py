@@ -16,6 +16,25 @@ POOLED = (CONTROL, "Aggregation", "Belief without this table", "Belief")
 FORESEEN = ("Belief + scores", "Belief + 64 pixels", "Belief + validation")
 
 
+HOW = (
+    "For each target, it and its relatives are unknown in *every* table, and all parameters are fitted without them. "
+    "Weighted Kendall (τ_w) is scipy's; regret is the best result minus that of the first choice, in points "
+    "(hundredths of accuracy or AUC)."
+)
+RESAMPLED = (
+    "Intervals are 95 % percentile intervals of 10 000 resamples. What is resampled are groups of related targets, "
+    "each with all its targets in all tables (the three planes of Organ, the pairs of dSprites, CLEVR and SmallNORB, "
+    "and a data set that several tables have, are one group each). Models, seeds and images are not resampled, so the"
+    " intervals say nothing of other zoos."
+)
+METHODS = (
+    "**Belief** is `crossgraft.rank.belief`: known results of these weights and of their relatives, ImageNet top-1 "
+    "and size. *Without this table* it is a cold start: how the networks did in other publications only. "
+    "**Aggregation** and **static prior** know the other targets of the same table, as in `crossgraft rank "
+    "--published`."
+)
+
+
 class Measured(Protocol):
     """One method on one target of one table."""
 
@@ -49,19 +68,15 @@ def clustered_interval(values: np.ndarray, groups: Sequence[str], *, seed: int =
 def _head(lines: Sequence[Measured]) -> str:
     cells = {(line.table, line.target) for line in lines}
     groups = {line.group for line in lines}
-    return (
-        "# What foresees fine-tuning, on every published table\n\n"
-        "<!-- Written by `python recipes/benchmark.py`; the numbers of every target are in benchmark.csv. -->\n\n"
-        f"{len(cells)} targets of {len({line.table for line in lines})} tables in {len(groups)} groups of related targets, replayed "
-        "with the tables that ship in the package. For each target, it and its relatives are unknown in *every* table, and all "
-        "parameters are fitted without them. Weighted Kendall (τ_w) is scipy's; regret is the best result minus that of the first "
-        "choice, in points (hundredths of accuracy or AUC).\n\n"
-        "Intervals are 95 % percentile intervals of 10 000 resamples. What is resampled are groups of related targets, each with all "
-        "its targets in all tables (the three planes of Organ, the pairs of dSprites, CLEVR and SmallNORB, and a data set that several "
-        "tables have, are one group each). Models, seeds and images are not resampled, so the intervals say nothing of other zoos.\n\n"
-        "**Belief** is `crossgraft.rank.belief`: known results of these weights and of their relatives, ImageNet top-1 and size. "
-        "*Without this table* it is a cold start: how the networks did in other publications only. **Aggregation** and **static prior** "
-        "know the other targets of the same table, as `crossgraft rank --published` does."
+    return "\n\n".join(
+        [
+            "# What foresees fine-tuning, on every published table",
+            "<!-- Written by `python recipes/benchmark.py`; the numbers of every target are in benchmark.csv. -->",
+            f"{len(cells)} targets of {len({line.table for line in lines})} tables in {len(groups)} groups of related targets, "
+            f"replayed with the tables that ship in the package. {HOW}",
+            RESAMPLED,
+            METHODS,
+        ]
     )
 
 
@@ -69,7 +84,9 @@ def _pooled(lines: Sequence[Measured]) -> str:
     rows = ["| method | targets | groups | τ_w | minus static prior | regret |", "|---|---|---|---|---|---|"]
     for method in dict.fromkeys([*POOLED, *FORESEEN, *(line.method for line in lines)]):
         rows += [_row(method, lines)] if any(line.method == method for line in lines) else []
-    return "## All tables together\n\nTables with two metrics have each target twice, in one group.\n\n" + "\n".join(rows)
+    return "## All tables together\n\nTables with two metrics have each target twice, in one group.\n\n" + "\n".join(
+        rows
+    )
 
 
 def _table(name: str, lines: Sequence[Measured]) -> str:
@@ -80,7 +97,11 @@ def _table(name: str, lines: Sequence[Measured]) -> str:
 
     methods = sorted(dict.fromkeys(line.method for line in lines), key=mean, reverse=True)
     rows = ["| method | targets | groups | τ_w | minus static prior | regret |", "|---|---|---|---|---|---|"]
-    note = "" if "Noise ceiling" in methods else "\n\nNoise ceiling: not known, because no standard deviations between seeds are printed."
+    note = (
+        ""
+        if "Noise ceiling" in methods
+        else "\n\nNoise ceiling: not known, because no standard deviations between seeds are printed."
+    )
     return f"## {name}\n\n" + "\n".join([*rows, *(_row(method, lines) for method in methods)]) + note
 
 
@@ -108,7 +129,10 @@ def _friedman(lines: Sequence[Measured]) -> str:
     groups = list(dict.fromkeys(line.group for line in lines))
     matrix = np.array(
         [
-            [np.mean([line.weighted_kendall for line in lines if (line.group, line.method) == (group, method)]) for method in POOLED]
+            [
+                np.mean([line.weighted_kendall for line in lines if (line.group, line.method) == (group, method)])
+                for method in POOLED
+            ]
             for group in groups
         ]
     )

@@ -151,7 +151,9 @@ def believe(
     names = tuple(models)
     if not names or len(set(names)) != len(names):
         raise DataError("A belief needs at least one model, and each name once.")
-    prior, group = prior_of_names([full_name(name) for name in names], known, target=target, metric=metric, without=without)
+    prior, group = prior_of_names(
+        [full_name(name) for name in names], known, target=target, metric=metric, without=without
+    )
     covariance = prior.general + prior.specific * np.eye(len(names))
     return Belief(names, prior.mean, covariance, "normal score", prior.spoke, (), group, prior)
 

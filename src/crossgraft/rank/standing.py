@@ -37,6 +37,7 @@ SLOPE = 0.25
 """Prior variance of w₁ and w₂: half a normal score for 5 points of top-1, or a factor of ten in size."""
 OWN = "own"
 Square = Float64[np.ndarray, "num_models num_models"]
+Between = Float64[np.ndarray, "num_first num_second"]
 
 
 class Variances(NamedTuple):
@@ -205,7 +206,7 @@ def _world(mean: TableMean) -> str:
     return OWN if mean.table.startswith(OWN) else mean.table
 
 
-def _parts(first: Sequence[Described], second: Sequence[Described]) -> tuple[list[Square], list[Square]]:
+def _parts(first: Sequence[Described], second: Sequence[Described]) -> tuple[list[Between], list[Between]]:
     """Products of top-1 and of size; whether family, architecture and weights are the same."""
 
     def ends(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -221,7 +222,7 @@ def _covariance(
     of_first: np.ndarray,
     of_second: np.ndarray,
     variances: Variances,
-) -> Square:
+) -> Between:
     """Covariance of ω + v of networks in tables; one that ImageNet does not know may be anywhere in top-1 and size."""
     products, same = _parts(first, second)
     unknown = same[-1] * ~np.array([x.is_known_to_imagenet for x in first], dtype=bool)[:, None]

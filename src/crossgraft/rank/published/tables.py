@@ -179,7 +179,7 @@ def _of_file(name: str) -> Iterator[PublishedTable]:
 def _of_benchmark(
     benchmark: Benchmark, metric: str, origin: str, protocol: str, *, scale: float = 1.0
 ) -> PublishedTable:
-    whole = {f"score:{name}": column.values for name, column in benchmark.columns.items() if not column.part}
+    columns = {name: column for name, column in benchmark.columns.items() if not column.part and not column.unusable}
     return PublishedTable(
         name=benchmark.name,
         title=benchmark.title,
@@ -191,7 +191,7 @@ def _of_benchmark(
         targets=tuple(benchmark.targets),
         groups=tuple(benchmark.groups),
         results=benchmark.results * scale,
-        kinds=whole,
+        kinds={f"score:{name}": column.values for name, column in columns.items()},
     )
 
 
