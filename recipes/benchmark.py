@@ -22,7 +22,7 @@ from benchmark_page import write_page
 
 from crossgraft.compute import limit_threads
 from crossgraft.rank.belief import Observation, believe
-from crossgraft.rank.known_names import weights_of
+from crossgraft.rank.known_names import name_in_table, weights_of
 from crossgraft.rank.noise_ceiling import noise_ceiling
 from crossgraft.rank.published import Benchmark, thesis_datasets
 from crossgraft.rank.published.contenders import fitted, held_out_prior
@@ -109,8 +109,8 @@ def replay_of(name: str) -> Replay:
     mine = [row for row in published_results() if row.origin == origin and row.metric == metric]
     if name == SOURCES:  # the ResNet18 from ImageNet stands in the other table of the thesis
         mine += [row for row in published_results() if row.identity == "resnet/imagenet" and row.origin != origin]
-    values = {(weights_of(row), row.target): row.value for row in mine}
-    names = _names_by_value(benchmark, values, scale=0.01 if name == "itm" and benchmark.results.max() > 1 else 1.0)
+    shared = {row.source if name == SOURCES else row.model: weights_of(row) for row in mine}
+    names = [shared[model] if name == SOURCES else name_in_table(name, model) for model in benchmark.models]
     if name == "shift":
         complete = np.flatnonzero(np.isfinite(benchmark.results).all(axis=0))
         return Replay(
@@ -183,21 +183,6 @@ def _scores(replay: Replay) -> Iterator[tuple[str, np.ndarray]]:
             continue
         turned = replay.benchmark.name == "thesis-architectures" and name in REVERSED
         yield f"score:{name}", -column.values if turned else column.values
-
-
-def _names_by_value(benchmark: Benchmark, values: dict[tuple[str, str], float], *, scale: float) -> list[str]:
-    """The shared name of each column: the one whose known results are those of the column."""
-    names: list[str] = []
-    for column in benchmark.results.T * scale:
-        targets = [t for t in range(len(benchmark.targets)) if np.isfinite(column[t])]
-        fits = [
-            name
-            for name in dict.fromkeys(name for name, _ in values)
-            if name not in names
-            and all(abs(values.get((name, benchmark.targets[t]), np.inf) - column[t]) < 1e-9 for t in targets)
-        ]
-        names.append(fits[0])
-    return names
 
 
 def _only(benchmark: Benchmark, columns: np.ndarray) -> Benchmark:

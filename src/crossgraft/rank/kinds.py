@@ -167,7 +167,7 @@ def _learned(without_group: str | None) -> dict[str, KindModel]:
 
 
 def _fit(pairs: Sequence[_Pairs], *, is_score: bool) -> KindModel:
-    """Both slopes by least squares, each shrunk by the jackknife over groups (of scores, over publications too) and not below 0."""
+    """Both slopes by least squares, each shrunk by the jackknife over groups (scores: and publications), not below 0."""
     design = [np.stack([pair.prior, pair.residual], axis=1)[np.isfinite(pair.values)] for pair in pairs]
     design = [rows - rows.mean(axis=0) for rows in design]
     values = [pair.values[np.isfinite(pair.values)] for pair in pairs]
