@@ -17,6 +17,7 @@ from crossgraft.features.batches import Images
 from crossgraft.features.passes import collect, run_pass
 from crossgraft.models import Backbone
 from crossgraft.models.classifier import Classifier
+from crossgraft.words.formatting import counted
 
 BATCH_SIZE = 64
 FEWEST_IMAGES = 4
@@ -55,10 +56,8 @@ class PreparedImages:
         self._dataset = images if isinstance(images, Dataset) else None
         self._kept = images if isinstance(images, Tensor) else None
         self._number = len(images)
-        if len(images) < FEWEST_IMAGES:
-            raise DataError(
-                f"{len(images)} images are too few: the geometry of a network needs {FEWEST_IMAGES} or more."
-            )
+        if len(images) < fewest:
+            raise DataError(f"{counted(len(images), 'image')}: too few, at least {fewest} are needed.")
         if isinstance(images, Tensor):
             if not bool(torch.isfinite(images).all()):
                 raise DataError("Images hold NaN or infinite numbers. Repair them, or leave them out.")

@@ -160,7 +160,7 @@ def probe_is_right(
 def _refuse(networks: Mapping[str, Network], train: Dataset, test: Dataset) -> None:
     if not networks:
         raise UsageError("There is no body to probe. Give one before fine-tuning, and those after it.")
-    if train.is_multi_label or test.is_multi_label:
+    if not (train.task.partitions and test.task.partitions):
         raise UsageError(
             f"A probe needs one class per image; {train.name} has several labels per image. Choose other data."
         )
