@@ -39,7 +39,7 @@ class PreparedRows(Sized, Protocol):
         ...
 
 
-class PreparedImages:
+class NetworkImages:
     """Images in a fixed order, as ``network`` takes them, as often as they are asked for.
 
     Args:
@@ -120,7 +120,7 @@ def feature_reader(network: Network) -> Callable[[Images], Float[Tensor, "batch 
 
 
 def features_of(
-    network: Network, images: PreparedImages, *, batch_size: int = BATCH_SIZE
+    network: Network, images: NetworkImages, *, batch_size: int = BATCH_SIZE
 ) -> Float[np.ndarray, "num_images num_features"]:
     """Penultimate features of all images in order, in eval mode.
 

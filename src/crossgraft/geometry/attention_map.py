@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from crossgraft.errors import DataError, NotApplicable, UsageError
 from crossgraft.features.passes import collect, run_pass, through_taps
-from crossgraft.geometry._inputs import AnyImages, Network, PreparedImages, module_of, weight_of
+from crossgraft.geometry._inputs import AnyImages, Network, NetworkImages, module_of, weight_of
 from crossgraft.models.taps import Tap, named_layer
 
 BATCH_SIZE = 16
@@ -87,7 +87,7 @@ def attention_map(
         ]
         return tokens.to_patches(_rolled_out(matrices) if rollout else matrices[-1], batch)
 
-    prepared = PreparedImages(images, network, fewest=1)
+    prepared = NetworkImages(images, network, fewest=1)
     passes = run_pass(module, prepared.batches(batch_size), read=read, like=weight_of(module), full_precision=True)
     attention = collect(passes).double()
     if not bool(torch.isfinite(attention).all()):

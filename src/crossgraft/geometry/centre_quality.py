@@ -11,7 +11,7 @@ import torch
 from crossgraft.data import Dataset
 from crossgraft.errors import UsageError
 from crossgraft.features.passes import collect, run_pass
-from crossgraft.geometry._inputs import BATCH_SIZE, PreparedImages, weight_of
+from crossgraft.geometry._inputs import BATCH_SIZE, NetworkImages, weight_of
 from crossgraft.geometry.batch_norm import estimate_statistics, moved_batch_norms
 from crossgraft.geometry.parameter_distance import with_body_at_centre
 from crossgraft.geometry.weight_interpolation import BatchNormRule
@@ -89,7 +89,7 @@ def _centre_for(
                 f"{len(layers)} BatchNorm layers have other statistics in each run. Give the training images of {name} (train=), "
                 "or batch_norm='mix'."
             )
-        estimate_statistics(layers, centre, PreparedImages(train[name], centre))
+        estimate_statistics(layers, centre, NetworkImages(train[name], centre))
         return centre
     with torch.no_grad():
         for layer in layers:
@@ -100,14 +100,14 @@ def _centre_for(
 
 
 def _compare(own: Classifier, centre: Classifier, images: Dataset, batch_size: int) -> TaskAtCentre:
-    prepared = PreparedImages(images, own)
+    prepared = NetworkImages(images, own)
     probabilities = [_probabilities(network, prepared, images, batch_size) for network in (own, centre)]
     first, second = (_primary(each, images) for each in probabilities)
     right = [images.task.shares_right(images.task.decide(each), images.targets) for each in probabilities]
     return TaskAtCentre(first, second, accuracy_difference(right[1], right[0], images.groups))
 
 
-def _probabilities(network: Classifier, prepared: PreparedImages, images: Dataset, batch_size: int) -> np.ndarray:
+def _probabilities(network: Classifier, prepared: NetworkImages, images: Dataset, batch_size: int) -> np.ndarray:
     passes = run_pass(network, prepared.batches(batch_size), like=weight_of(network), full_precision=True)
     return images.task.probabilities(collect(passes).float().numpy())
 

@@ -58,7 +58,7 @@ def sharpness_record(
     batch_size: int,
     sums_labels: bool = False,
 ) -> SharpnessRecord:
-    """Of the same networks on the same images.
+    """Rows of the same networks on the same images.
 
     Raises:
         UsageError: There is no network, or radii differ.

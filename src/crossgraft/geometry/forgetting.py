@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 
 from crossgraft.data import Dataset
 from crossgraft.errors import DataError, UsageError
-from crossgraft.geometry._inputs import BATCH_SIZE, Network, PreparedImages, features_of, finite_features
+from crossgraft.geometry._inputs import BATCH_SIZE, Network, NetworkImages, features_of, finite_features
 from crossgraft.metrics import Accuracy, accuracy, accuracy_difference
 from crossgraft.statistics import Estimate
 from crossgraft.types import Groups
@@ -80,9 +80,7 @@ def forgetting(
     """
     _refuse(networks, train, test)
     read = {
-        name: tuple(
-            features_of(network, PreparedImages(part, network), batch_size=batch_size) for part in (train, test)
-        )
+        name: tuple(features_of(network, NetworkImages(part, network), batch_size=batch_size) for part in (train, test))
         for name, network in networks.items()
     }
     return forgetting_of_features(

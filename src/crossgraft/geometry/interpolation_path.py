@@ -12,7 +12,7 @@ from torch import Tensor
 
 from crossgraft.errors import NotApplicable, UsageError
 from crossgraft.features.passes import run_pass
-from crossgraft.geometry._inputs import BATCH_SIZE, AnyImages, PreparedImages, weight_of
+from crossgraft.geometry._inputs import BATCH_SIZE, AnyImages, NetworkImages, weight_of
 from crossgraft.geometry._losses import ImageTargets, finite_loss, targets_of, usual_loss
 from crossgraft.geometry.batch_norm import moved_batch_norms
 from crossgraft.geometry.weight_interpolation import BatchNormRule, interpolate
@@ -108,9 +108,9 @@ def interpolation_path(
         raise UsageError(
             f"Every alpha lies between 0 (the start) and 1 (the end); given: {chosen[0]:g} to {chosen[-1]:g}."
         )
-    prepared = PreparedImages(images, end)
+    prepared = NetworkImages(images, end)
     labels = targets_of(images, targets, len(prepared))
-    training = None if train_images is None else PreparedImages(train_images, end)
+    training = None if train_images is None else NetworkImages(train_images, end)
     points: list[PathPoint] = []
     reference: np.ndarray | None = None
     for alpha in chosen:
@@ -123,7 +123,7 @@ def interpolation_path(
 
 
 def features_and_loss(
-    network: Classifier, images: PreparedImages, targets: Tensor, *, batch_size: int = BATCH_SIZE
+    network: Classifier, images: NetworkImages, targets: Tensor, *, batch_size: int = BATCH_SIZE
 ) -> tuple[Float32[np.ndarray, "num_images num_features"], float]:
     """Penultimate features, and the mean of the usual loss, from one pass."""
     read = network.features_and_logits

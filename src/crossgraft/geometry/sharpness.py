@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from crossgraft.errors import UsageError
 from crossgraft.features.passes import gradients_on, run_pass
-from crossgraft.geometry._inputs import BATCH_SIZE, AnyImages, Network, PreparedImages, module_of, weight_of
+from crossgraft.geometry._inputs import BATCH_SIZE, AnyImages, Network, NetworkImages, module_of, weight_of
 from crossgraft.geometry._losses import ImageTargets, PerImage, finite_loss, targets_of, usual_loss
 from crossgraft.models import Backbone
 
@@ -95,7 +95,7 @@ def sharpness(
         )
     if not (rho > 0 and math.isfinite(rho)) or steps < 1:
         raise UsageError(f"Sharpness needs a radius above 0 and at least one step, not rho={rho:g} and steps={steps}.")
-    prepared = PreparedImages(images, network)
+    prepared = NetworkImages(images, network)
     labels = targets_of(images, targets, len(prepared))
     climb = _Climb(network, loss or usual_loss(labels), rho, steps)
     parts = [slice(start, start + batch_size) for start in range(0, len(prepared), batch_size)]
@@ -117,7 +117,7 @@ def sharpness(
 class _Batches:
     """Images with their targets, some rows at a time, as often as wanted."""
 
-    def __init__(self, images: PreparedImages, targets: Tensor, parts: Sequence[slice]) -> None:
+    def __init__(self, images: NetworkImages, targets: Tensor, parts: Sequence[slice]) -> None:
         self._images, self._targets, self._parts = images, targets, parts
         self.num_images = sum(len(targets[part]) for part in parts)
 

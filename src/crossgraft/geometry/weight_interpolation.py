@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from crossgraft.data import Dataset
 from crossgraft.errors import UsageError
-from crossgraft.geometry._inputs import AnyImages, PreparedImages, PreparedRows
+from crossgraft.geometry._inputs import AnyImages, NetworkImages, PreparedRows
 from crossgraft.geometry.batch_norm import estimate_statistics, moved_batch_norms
 from crossgraft.models.classifier import Classifier
 
@@ -71,7 +71,7 @@ def interpolate(
                 f"{len(layers)} BatchNorm layers have other statistics at the two ends. Give the training images "
                 "(images=), so that those in between can be estimated."
             )
-        rows = PreparedImages(images, end) if isinstance(images, Tensor | Dataset) else images
+        rows = NetworkImages(images, end) if isinstance(images, Tensor | Dataset) else images
         estimate_statistics(layers, mixed, rows, device=device)
     return mixed
 
