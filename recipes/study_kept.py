@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 from scipy import ndimage
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
 
 from crossgraft.data import Dataset, open_dataset
 from crossgraft.data.dataset import dataset_from_arrays
+from crossgraft.geometry.forgetting import probe_is_right
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.seeding import generator
@@ -102,7 +101,7 @@ def _eight_bits(image: Pixels) -> Pixels:
 
 
 class Probe:
-    """A linear probe on other images: logistic regression (C = 1) on standardised features.
+    """A linear probe on other images, as ``crossgraft.geometry.forgetting`` fits it.
 
     Args:
         train: Fits it.
@@ -118,10 +117,8 @@ class Probe:
             features_of(classifier, TrainingImages(part, classifier.preprocessing), batch_size=BATCH, device="cpu")
             for part in (self._train, self._test)
         ]
-        scaler = StandardScaler().fit(features[0].double().numpy())
-        fit, seen = (scaler.transform(part.double().numpy()) for part in features)
-        probe = LogisticRegression(max_iter=2000).fit(fit, self._train.targets)
-        return float((probe.predict(seen) == self._test.targets).mean())
+        fit, seen = (part.numpy() for part in features)
+        return float(probe_is_right(fit, seen, self._train.targets, self._test.targets).mean())
 
 
 @cache

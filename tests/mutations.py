@@ -163,8 +163,8 @@ MUTATIONS = {
     "unit/tune/engine/test_batch_norm.py": [
         ("tune/engine/modes.py", "for name in (*_frozen_parts(selection), *selection.eval_mode):", "for name in ():"),
         ("tune/engine/modes.py", "if name in kept]\n", "]\n"),
-        ("tune/engine/batch_norm.py", "        layer.momentum = None\n", "        pass\n"),
-        ("tune/engine/batch_norm.py", "layer.num_batches_tracked.clone()", "layer.num_batches_tracked"),
+        ("geometry/batch_norm.py", "        layer.momentum = None\n", "        pass\n"),
+        ("geometry/batch_norm.py", "layer.num_batches_tracked.clone()", "layer.num_batches_tracked"),
     ],
     "unit/tune/engine/test_keep.py": [
         ("tune/engine/keep.py", "return self.distance(metrics) <= TOLERANCE", "return self.distance(metrics) <= 0"),

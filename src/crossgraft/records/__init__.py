@@ -63,6 +63,24 @@ from crossgraft.records.fewshot import FewshotRecord as FewshotRecord
 from crossgraft.records.fewshot import HeadLookRecord as HeadLookRecord
 from crossgraft.records.fewshot import HeadRow as HeadRow
 from crossgraft.records.fewshot import SizeRow as SizeRow
+from crossgraft.records.geometry import CentreTaskRow as CentreTaskRow
+from crossgraft.records.geometry import DistanceRow as DistanceRow
+from crossgraft.records.geometry import ForgettingRecord as ForgettingRecord
+from crossgraft.records.geometry import InterpolationPathRecord as InterpolationPathRecord
+from crossgraft.records.geometry import ParameterDistanceRecord as ParameterDistanceRecord
+from crossgraft.records.geometry import PathPointRow as PathPointRow
+from crossgraft.records.geometry import ProbeRow as ProbeRow
+from crossgraft.records.geometry import SharpnessRecord as SharpnessRecord
+from crossgraft.records.geometry import SharpnessRow as SharpnessRow
+from crossgraft.records.geometry import WeightDistance as WeightDistance
+from crossgraft.records.geometry_maps import AttentionRecord as AttentionRecord
+from crossgraft.records.geometry_maps import AttentionRow as AttentionRow
+from crossgraft.records.geometry_maps import FeatureMapRecord as FeatureMapRecord
+from crossgraft.records.geometry_maps import FilterRow as FilterRow
+from crossgraft.records.geometry_maps import FiltersRecord as FiltersRecord
+from crossgraft.records.geometry_maps import MappedNetworkRow as MappedNetworkRow
+from crossgraft.records.geometry_maps import TsneRecord as TsneRecord
+from crossgraft.records.geometry_maps import TsneRow as TsneRow
 from crossgraft.records.gradients import BlockGradientRecord, GradientNormsRecord
 from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
 from crossgraft.records.keeping import BatchNormRecord, KeepRecord

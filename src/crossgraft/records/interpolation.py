@@ -79,12 +79,18 @@ class InterpolationRecord(Record):
             kind: ``cka`` or ``cka_debiased``.
         """
         here, there = self.points[place : place + 2]
-        step = abs(here.similarity.get(kind, math.nan) - there.similarity.get(kind, math.nan))
+        values = (here.similarity.get(kind, math.nan), there.similarity.get(kind, math.nan))
         has_jumps = self.batch_norm == "estimate" and self.num_batch_norms > 0
-        at_an_end = here.alpha == 0 or there.alpha == 1
-        return step <= LARGEST_STEP + _ROUNDING and not (has_jumps and at_an_end)
+        return may_be_joined((here.alpha, there.alpha), values, has_jumps=has_jumps)
 
     @property
     def picked(self) -> InterpolationPoint | None:
         """The point that was picked on val."""
         return next((point for point in self.points if point.alpha == self.picked_alpha), None)
+
+
+def may_be_joined(alphas: tuple[float, float], similarities: tuple[float, float], *, has_jumps: bool) -> bool:
+    """Whether a line may join two neighbours on the way: not across a large or unknown change, nor at an end with a jump."""
+    step = abs(similarities[0] - similarities[1])
+    at_an_end = alphas[0] == 0 or alphas[1] == 1
+    return step <= LARGEST_STEP + _ROUNDING and not (has_jumps and at_an_end)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from crossgraft.data.describe import describe_dataset
+from crossgraft.geometry.batch_norm import batch_norms_of
 from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.records import (
     BatchNormRecord,
@@ -23,7 +24,6 @@ from crossgraft.records import (
 )
 from crossgraft.runs.jobs import results_of
 from crossgraft.tasks import Task
-from crossgraft.tune.engine.batch_norm import batch_norms_of
 from crossgraft.tune.engine.keep import TOLERANCE
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions

@@ -5,29 +5,24 @@ Source: Wortsman et al., *Robust fine-tuning of zero-shot models*, CVPR 2022 (ar
 
 from __future__ import annotations
 
-import copy
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal
-
-import torch
-from torch import Tensor
 
 from crossgraft.data import Dataset
 from crossgraft.errors import UsageError
+from crossgraft.geometry.batch_norm import batch_norms_of, with_estimated_statistics
+from crossgraft.geometry.batch_norm import moved_batch_norms as moved_batch_norms
+from crossgraft.geometry.parameter_distance import parameter_distance
+from crossgraft.geometry.weight_interpolation import BatchNormRule
+from crossgraft.geometry.weight_interpolation import interpolate as interpolate
+from crossgraft.geometry.weight_interpolation import with_body_of as with_body_of
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import InterpolationPoint, InterpolationRecord, Reference
-from crossgraft.tune.engine.batch_norm import (
-    batch_norms_of,
-    estimate_statistics,
-    moved_batch_norms,
-    with_estimated_statistics,
-)
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.forecast import NETWORKS, foresee_networks
-from crossgraft.tune.measuring.drift import Compared, parameter_distance, similarity_to_source
+from crossgraft.tune.measuring.drift import Compared, similarity_to_source
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate_alone, predict_fold
 from crossgraft.tune.parts import FoldRows
 from crossgraft.words.metric_words import metric_name_in_words
@@ -39,72 +34,6 @@ REFERENCE = Reference(
     key="WiSE-FT",
     text="Wortsman et al.: Robust fine-tuning of zero-shot models, CVPR 2022 (arXiv 2109.01903)",
 )
-BatchNormRule = Literal["estimate", "mix"]
-"""What becomes of means and variances of BatchNorm between the ends."""
-
-
-def interpolate(
-    start: Classifier,
-    end: Classifier,
-    alpha: float | int,
-    *,
-    images: TrainingImages | None = None,
-    batch_norm: BatchNormRule = "estimate",
-    device: str = "cpu",
-) -> Classifier:
-    """The network whose weights are (1 − α)·start + α·end, in eval mode.
-
-    At 0 and 1 it is a copy of an end, bit for bit. In between every floating tensor is mixed, a number that both ends share
-    stays as it is, and whole-number buffers are those of the end. Means and variances of BatchNorm belong to features that
-    neither end has. ``estimate`` gives the layers whose statistics differ between the ends new ones, the plain average over
-    batches of the training images, with nothing else in train mode; those that never moved stay. A pretrained network with
-    statistics of these images is already another one, so similarity falls at once behind α = 0. ``mix`` mixes them, too.
-
-    Args:
-        start: Usually the pretrained body with the head of a linear probe.
-        end: The fine-tuned network.
-        alpha: Weight of the end in [0, 1].
-        images: Images of the training rows; needed where statistics are estimated.
-        batch_norm: ``estimate`` or ``mix``.
-        device: Where the statistics are computed.
-
-    Raises:
-        UsageError: The networks are not built alike, ``alpha`` is outside [0, 1], ``batch_norm`` is neither word, or images
-            are needed and were not given.
-
-    Cost: a pass over the weights; where statistics are estimated also a forward pass of the training images.
-    """
-    if batch_norm not in ("estimate", "mix"):
-        raise UsageError(f"batch_norm is estimate or mix, not {batch_norm!r}.")
-    if not 0 <= alpha <= 1:
-        raise UsageError(f"alpha must lie between 0 (the start) and 1 (the end), not {alpha:g}.")
-    before, after = start.state_dict(), end.state_dict()
-    _refuse_other_network(before, after)
-    if alpha in (0, 1):
-        return copy.deepcopy(end if alpha == 1 else start).eval()
-    mixed = copy.deepcopy(end).eval()
-    mixed.load_state_dict({name: _mix(before[name].to(tensor.device), tensor, alpha) for name, tensor in after.items()})
-    layers = moved_batch_norms(start, end) if batch_norm == "estimate" else []
-    if layers:
-        if images is None:
-            raise UsageError(
-                f"{len(layers)} BatchNorm layers have other statistics at the two ends. Give the training images "
-                "(images=), so that those in between can be estimated."
-            )
-        estimate_statistics(layers, mixed, images, device=device)
-    return mixed
-
-
-def with_body_of(end: Classifier, pretrained: Classifier) -> Classifier:
-    """The pretrained body under the head of ``end``: a start for somebody who has no linear probe.
-
-    Raises:
-        UsageError: The networks are not built alike.
-    """
-    _refuse_other_network(pretrained.state_dict(), end.state_dict())
-    start = copy.deepcopy(end)
-    start.body.load_state_dict(pretrained.body.state_dict())
-    return start.eval()
 
 
 def interpolation_curve(
@@ -180,7 +109,7 @@ def interpolation_curve(
             if on_point is not None:
                 on_point(predictions)
             rows = [row for row in evaluate_alone(predictions, dataset, task=task).metrics if row.class_name is None]
-            distance = parameter_distance(pretrained, network)
+            distance = parameter_distance(network, pretrained).l2
             points.append(
                 InterpolationPoint(alpha=alpha, metrics=rows, similarity=similarity, parameter_distance=distance)
             )
@@ -227,28 +156,6 @@ def read_alphas(alphas: str | Sequence[float | int] | None) -> list[float]:
         raise UsageError(
             f"alphas are numbers between 0 and 1 with commas, for example 0,0.5,1; found {alphas!r}."
         ) from error
-
-
-def _mix(before: Tensor, after: Tensor, alpha: float) -> Tensor:
-    if not after.is_floating_point():
-        return after
-    mixed = torch.lerp(before.double(), after.double(), alpha).to(after.dtype)
-    return torch.where(before == after, after, mixed)  # an infinity that both share would become nan
-
-
-def _refuse_other_network(before: dict[str, Tensor], after: dict[str, Tensor]) -> None:
-    differing = [name for name in {**before, **after} if _shape(before, name) != _shape(after, name)]
-    if differing:
-        name = differing[0]
-        raise UsageError(
-            f"The two networks are not built alike, so there is nothing between them: {name} is "
-            f"{_shape(before, name)} at the start and {_shape(after, name)} at the end ({len(differing)} tensors differ). "
-            "Take two fine-tunings of the same network on the same classes."
-        )
-
-
-def _shape(state: dict[str, Tensor], name: str) -> str:
-    return "×".join(map(str, state[name].shape)) or "one number" if name in state else "missing"
 
 
 def _in_order(alphas: Sequence[float | int]) -> list[float]:

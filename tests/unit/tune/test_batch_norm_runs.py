@@ -12,11 +12,11 @@ from safetensors.torch import load_file
 from crossgraft import export_model, fine_tune
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.geometry.batch_norm import with_estimated_statistics
 from crossgraft.models.adapted import write_peft_adapter
 from crossgraft.progress import Reporter
 from crossgraft.records import TuningRecord
 from crossgraft.tune.engine import trainer
-from crossgraft.tune.engine.batch_norm import with_estimated_statistics
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.planning import fold_networks
 from crossgraft.tune.saving.saved_model import load_saved_model

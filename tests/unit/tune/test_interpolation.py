@@ -11,10 +11,11 @@ from torch.optim.swa_utils import update_bn
 
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import UsageError
+from crossgraft.geometry.batch_norm import with_estimated_statistics
+from crossgraft.geometry.parameter_distance import parameter_distance
 from crossgraft.metrics import auc
 from crossgraft.records import InterpolationPoint, MetricRecord
 from crossgraft.seeding import torch_generator
-from crossgraft.tune.engine.batch_norm import with_estimated_statistics
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.interpolation import (
     interpolate,
@@ -23,7 +24,7 @@ from crossgraft.tune.interpolation import (
     pick_alpha,
     with_body_of,
 )
-from crossgraft.tune.measuring.drift import Compared, parameter_distance, similarity_to_source
+from crossgraft.tune.measuring.drift import Compared, similarity_to_source
 from crossgraft.tune.parts import FoldRows
 from support.small_classifiers import SIZE, small_classifier, wrap
 
@@ -228,7 +229,7 @@ def test_the_curve_measures_each_network_as_it_is():
     assert found.value == pytest.approx(auc(logits.double().softmax(1).numpy(), data.labels[parts.test]).value)
     assert found.low <= found.value <= found.high
     assert (found.num_images, middle.metric("auc", split="val").num_images) == (20, 20)
-    distance = parameter_distance(start, end)
+    distance = parameter_distance(end, start).l2
     squares_of = [
         float((after - before).detach().square().sum())
         for before, after in zip(start.body.parameters(), end.body.parameters(), strict=True)
@@ -250,7 +251,7 @@ def test_features_and_weights_are_compared_with_the_pretrained_network_that_is_g
     expected = similarity_to_source(compared, data, device="cpu", num_threads=1)
     assert first.similarity == pytest.approx(expected)
     assert first.similarity["cka"] < 0.999
-    assert first.parameter_distance == pytest.approx(parameter_distance(pretrained, start))
+    assert first.parameter_distance == pytest.approx(parameter_distance(start, pretrained).l2)
     assert first.parameter_distance > 1
 
 

@@ -1,14 +1,22 @@
 """Figures of the report, one per file; each function takes records and returns an inline SVG."""
 
+from crossgraft.report.plots.attention import MOST_NETWORKS as MOST_DRAWN_NETWORKS
+from crossgraft.report.plots.attention import attention_figure as attention_figure
 from crossgraft.report.plots.certainty import certainty_figure as certainty_figure
 from crossgraft.report.plots.class_balance import class_balance_figure as class_balance_figure
 from crossgraft.report.plots.confusion import MOST_CLASSES as MOST_CONFUSED_CLASSES
 from crossgraft.report.plots.confusion import confusion_figure as confusion_figure
 from crossgraft.report.plots.critical_difference import critical_difference_figure as critical_difference_figure
+from crossgraft.report.plots.dot_rows import DotRow as DotRow
+from crossgraft.report.plots.dot_rows import dot_rows_figure as dot_rows_figure
 from crossgraft.report.plots.episode_look import episode_look_figure as episode_look_figure
+from crossgraft.report.plots.feature_map import feature_map_figure as feature_map_figure
+from crossgraft.report.plots.feature_map import tsne_figure as tsne_figure
+from crossgraft.report.plots.filters import filters_figure as filters_figure
 from crossgraft.report.plots.gradient_norms import MOST_NAMES as MOST_NAMED_BLOCKS
 from crossgraft.report.plots.gradient_norms import BlockCurve as BlockCurve
 from crossgraft.report.plots.gradient_norms import gradient_norms_figure as gradient_norms_figure
+from crossgraft.report.plots.interpolation_path import interpolation_path_figure as interpolation_path_figure
 from crossgraft.report.plots.intervals import IntervalRow as IntervalRow
 from crossgraft.report.plots.intervals import intervals_figure as intervals_figure
 from crossgraft.report.plots.layer_pca import MOST_NAMED_CLASSES as MOST_NAMED_CLASSES
@@ -37,6 +45,14 @@ from crossgraft.report.plots.trade_off import TradeOff as TradeOff
 from crossgraft.report.plots.trade_off import trade_off_figure as trade_off_figure
 
 __all__ = [
+    "MOST_DRAWN_NETWORKS",
+    "attention_figure",
+    "DotRow",
+    "dot_rows_figure",
+    "feature_map_figure",
+    "tsne_figure",
+    "filters_figure",
+    "interpolation_path_figure",
     "BandCurve",
     "MOST_CONFUSED_CLASSES",
     "MOST_DRAWN_ARTEFACTS",

@@ -9,7 +9,7 @@ from dataclasses import replace
 from torch import nn
 
 from crossgraft.errors import UsageError
-from crossgraft.tune.engine.batch_norm import batch_norms_of
+from crossgraft.geometry.batch_norm import batch_norms_of
 from crossgraft.tune.methods._method import Selection
 
 HEAD_ALONE = "the head is trained alone first"

@@ -1,4 +1,4 @@
-"""How alike features before and after fine-tuning are, on rows that neither was fitted to, and how far weights moved."""
+"""How alike features before and after fine-tuning are, on rows that neither was fitted to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import tee
 
 import numpy as np
-import torch
 from jaxtyping import Int
 
 from crossgraft.data import Dataset
@@ -74,16 +73,6 @@ def similarity_to_source(
         for ending, both in means.items()
         for name, value in zip(("cka", "cka_debiased"), both, strict=True)
     }
-
-
-def parameter_distance(one: Classifier, other: Classifier) -> float:
-    """Euclidean distance of the parameters in front of the head."""
-    there = dict(other.body.named_parameters())
-    squares = [
-        (value.detach().cpu().double() - there[name].detach().cpu().double()).square().sum()
-        for name, value in one.body.named_parameters()
-    ]
-    return float(torch.stack(squares).sum().sqrt()) if squares else 0.0
 
 
 def _compare(compared: Compared, images: TrainingImages, device: str) -> dict[str, StreamingCka]:

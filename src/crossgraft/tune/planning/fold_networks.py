@@ -8,9 +8,9 @@ from functools import cached_property
 
 from torch import Tensor
 
+from crossgraft.geometry.batch_norm import batch_norms_of, with_estimated_statistics
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
-from crossgraft.tune.engine.batch_norm import batch_norms_of, with_estimated_statistics
 from crossgraft.tune.feed.images import TrainingImages
 
 Statistics = Mapping[str, Tensor]

@@ -10,6 +10,7 @@ import torch
 from crossgraft.compute import available_cores
 from crossgraft.data.checks import check_rows, check_splits
 from crossgraft.errors import MissingError
+from crossgraft.geometry.batch_norm import batch_norms_of
 from crossgraft.models import Backbone
 from crossgraft.models.adapted import base_model
 from crossgraft.models.classifier import Classifier, make_classifier
@@ -18,7 +19,6 @@ from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tasks import Task
-from crossgraft.tune.engine.batch_norm import batch_norms_of
 from crossgraft.tune.engine.gradient_norms import trained_blocks
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.modes import training_batch_norms

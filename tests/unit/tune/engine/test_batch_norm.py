@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from crossgraft.tune.engine.batch_norm import (
+from crossgraft.geometry.batch_norm import (
     batch_norms_of,
     estimate_statistics,
     moved_batch_norms,
@@ -62,7 +62,7 @@ def test_layers_with_kept_statistics_are_found():
 
 def test_estimated_statistics_are_the_plain_mean_over_batches_of_all_images(monkeypatch):
     """Layer by layer in float64: what a layer sees has been normalised with each batch's own mean and variance."""
-    monkeypatch.setattr("crossgraft.tune.engine.batch_norm.BATCH_SIZE", 8)
+    monkeypatch.setattr("crossgraft.geometry.batch_norm.BATCH_SIZE", 8)
     classifier, (images, _) = two_norms().double().train(), build_data(21)
     before, state = copy.deepcopy(classifier.state_dict()), torch.get_rng_state()
     found = with_estimated_statistics(classifier, images, device="cpu")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 import torch
 from torch import nn
 
 from crossgraft.features.passes import run_pass
+from crossgraft.geometry._inputs import PreparedRows, weight_of
 from crossgraft.models.classifier import Classifier
 from crossgraft.seeding import torch_generator
-from crossgraft.tune.feed.images import TrainingImages
 
+_NetworkT = TypeVar("_NetworkT", bound=nn.Module)
 BATCH_SIZE = 64
 """Images of the batches whose means and variances are averaged, roughly."""
 
@@ -29,18 +30,20 @@ def moved_batch_norms(start: nn.Module, end: nn.Module) -> list[str]:
     return [name for name in batch_norms_of(end) if not _same_statistics(end.get_submodule(name), others[name])]
 
 
-def with_estimated_statistics(classifier: Classifier, images: TrainingImages, *, device: str) -> Classifier:
+def with_estimated_statistics(network: _NetworkT, images: PreparedRows, *, device: str = "cpu") -> _NetworkT:
     """A copy whose BatchNorm layers have the statistics of ``images``; no weight differs. In eval mode, on the CPU.
 
     Cost: two forward passes per image, roughly: that of a layer in train mode takes longer.
     """
-    twin = copy.deepcopy(classifier).eval()
-    place = twin.head.weight.device
+    twin = copy.deepcopy(network).eval()
+    weight = weight_of(twin)
     estimate_statistics(batch_norms_of(twin), twin, images, device=device)
-    return twin.to(place)
+    return twin if weight is None else twin.to(weight.device)
 
 
-def estimate_statistics(layers: Sequence[str], network: Classifier, images: TrainingImages, *, device: str) -> None:
+def estimate_statistics(
+    layers: Sequence[str], network: nn.Module, images: PreparedRows, *, device: str = "cpu"
+) -> None:
     """Give ``layers`` the plain average of mean and variance over batches of all images, with nothing else in train mode.
 
     Batches are of nearly equal size, in an order that is drawn once and for all: rows of a folder come class by class.
@@ -61,13 +64,14 @@ def estimate_statistics(layers: Sequence[str], network: Classifier, images: Trai
         layer.reset_running_stats()
         layer.train()
     rows_of_batches = order.tensor_split(max(1, round(len(images) / BATCH_SIZE)))
-    batches = (images.normalise(images.read(rows)) for rows in rows_of_batches)
-    weight = network.head.weight
-    for _ in run_pass(network, batches, read=network.features, like=weight, eval_mode=False):
+    batches = (images.prepared(rows) for rows in rows_of_batches)
+    weight = weight_of(network)
+    read = network.features if isinstance(network, Classifier) else None
+    for _ in run_pass(network, batches, read=read, like=weight, eval_mode=False):
         pass  # the layers in train mode look at them
     for layer, (momentum, count) in zip(norms, kept, strict=True):
         layer.momentum = momentum
-        layer.num_batches_tracked = None if count is None else count.to(weight.device)
+        layer.num_batches_tracked = None if count is None else count.to(device)
         layer.eval()
 
 

@@ -1,0 +1,169 @@
+"""What a body still knows: accuracy of a linear probe on images that fine-tuning was not about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from crossgraft.data import Dataset
+from crossgraft.errors import DataError, UsageError
+from crossgraft.geometry._inputs import BATCH_SIZE, Network, NetworkImages, features_of, finite_features
+from crossgraft.metrics import Accuracy, accuracy, accuracy_difference
+from crossgraft.statistics import Estimate
+from crossgraft.types import Groups
+
+Features = Float[np.ndarray, "num_images num_features"]
+
+
+@dataclass(frozen=True)
+class ProbedBody:
+    """One body.
+
+    Attributes:
+        accuracy: Accuracy of its probe on the test images, with an interval.
+        correct: Whether each test image is right.
+        difference: Its accuracy minus that of the reference on the same images, with an interval; None of the reference itself.
+    """
+
+    accuracy: Accuracy
+    correct: Bool[np.ndarray, " num_test"]
+    difference: Estimate | None
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """What several bodies know of other images.
+
+    Attributes:
+        bodies: Name → its probe.
+        reference: Name of the body before fine-tuning.
+        num_train: Images that probes were fitted to.
+        majority: Accuracy of always saying the commonest class.
+    """
+
+    bodies: dict[str, ProbedBody]
+    reference: str
+    num_train: int
+    majority: float
+
+
+def forgetting(
+    networks: Mapping[str, Network],
+    train: Dataset,
+    test: Dataset,
+    *,
+    reference: str | None = None,
+    batch_size: int = BATCH_SIZE,
+) -> Forgetting:
+    """Fit a linear probe to each body on ``train``, and compare them on ``test``, image by image.
+
+    The probe is logistic regression (C = 1) on standardised penultimate features, so that scales do not matter. A body that
+    fine-tuning has made forget tells less of other images than the one before; a difference below 0 is what was forgotten.
+
+    Args:
+        networks: Name → classifier or backbone.
+        train: Images of other data, with one class each.
+        test: Other images of the same classes; groups make intervals those of patients.
+        reference: Name of the body before fine-tuning; the first where none is given.
+        batch_size: Images at once.
+
+    Raises:
+        UsageError: There is no network, the reference is none of them, or images have several labels.
+        DataError: Too few images, only one class, other classes in both parts, or features that are not finite.
+
+    Cost: a forward pass per image and network, and a logistic regression each.
+
+    Source: RepSim claims that features are kept, and shows accuracy on the new task alone.
+    """
+    _refuse(networks, train, test)
+    read = {
+        name: tuple(features_of(network, NetworkImages(part, network), batch_size=batch_size) for part in (train, test))
+        for name, network in networks.items()
+    }
+    return forgetting_of_features(
+        {name: fit for name, (fit, _) in read.items()},
+        {name: seen for name, (_, seen) in read.items()},
+        train.targets,
+        test.targets,
+        groups=test.groups,
+        reference=reference,
+    )
+
+
+def forgetting_of_features(
+    train: Mapping[str, Features],
+    test: Mapping[str, Features],
+    train_classes: np.ndarray,
+    test_classes: np.ndarray,
+    *,
+    groups: Groups | None = None,
+    reference: str | None = None,
+) -> Forgetting:
+    """``forgetting`` of features that are there already: name → (n, d) of both parts.
+
+    Raises:
+        UsageError: There is none, or the reference is none of them.
+        DataError: As ``forgetting``.
+    """
+    if not train or (reference is not None and reference not in train):
+        raise UsageError(f"The reference {reference} is none of the bodies: {', '.join(train) or 'there is none'}.")
+    if len(np.unique(train_classes)) < 2:
+        raise DataError("A probe needs images of two classes or more to fit to; all have the same.")
+    reference = next(iter(train)) if reference is None else reference
+    right = {
+        name: probe_is_right(features, test[name], train_classes, test_classes, name=name)
+        for name, features in train.items()
+    }
+    counts = np.unique(train_classes, return_counts=True)
+    common = counts[0][counts[1].argmax()]
+    return Forgetting(
+        {
+            name: ProbedBody(
+                accuracy(each, groups),
+                each,
+                None if name == reference else accuracy_difference(each, right[reference], groups),
+            )
+            for name, each in right.items()
+        },
+        reference,
+        len(train_classes),
+        float((test_classes == common).mean()),
+    )
+
+
+def probe_is_right(
+    train: Features, test: Features, train_classes: np.ndarray, test_classes: np.ndarray, *, name: str = "the body"
+) -> Bool[np.ndarray, " num_test"]:
+    """Whether a linear probe of ``train`` is right about each image of ``test``.
+
+    Raises:
+        DataError: Features are not finite, or as many as other classes.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    for part, classes in ((train, train_classes), (test, test_classes)):
+        if len(finite_features(part, name)) != len(classes):
+            raise DataError(
+                f"Features of {name} are those of {len(part)} images, classes of {len(classes)}; they must match."
+            )
+    scaler = StandardScaler().fit(train.astype(np.float64))
+    probe = LogisticRegression(max_iter=2000).fit(scaler.transform(train.astype(np.float64)), train_classes)
+    return np.asarray(probe.predict(scaler.transform(test.astype(np.float64))) == test_classes)
+
+
+def _refuse(networks: Mapping[str, Network], train: Dataset, test: Dataset) -> None:
+    if not networks:
+        raise UsageError("There is no body to probe. Give one before fine-tuning, and those after it.")
+    if not (train.task.partitions and test.task.partitions):
+        raise UsageError(
+            f"A probe needs one class per image; {train.name} has several labels per image. Choose other data."
+        )
+    if tuple(train.class_names) != tuple(test.class_names):
+        raise DataError(
+            f"The probe is fitted to the classes {', '.join(train.class_names)} and tested on {', '.join(test.class_names)}; "
+            "they must be the same."
+        )

@@ -1,0 +1,190 @@
+"""How far weights lie from one another, from a start, and from the centre of several runs (Table 3 of RepSim).
+
+Heads are left out, because tasks differ in them, and so are statistics of BatchNorm, which are no parameters.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from crossgraft.errors import DataError, UsageError, nearest_names
+from crossgraft.geometry._inputs import Network, module_of
+from crossgraft.models import Backbone
+from crossgraft.models.classifier import Classifier
+from crossgraft.models.penultimate import linear_heads
+
+_NetworkT = TypeVar("_NetworkT", bound=nn.Module)
+
+
+class ParameterDistance(NamedTuple):
+    """How far the weights of one network lie from another point.
+
+    Attributes:
+        l2: Euclidean distance; grows with the number of weights.
+        rms: Root mean square over weights: l2 / √(number of weights).
+        relative: l2 over the norm of the reference weights; NaN where that is 0.
+        num_weights: Numbers that were compared.
+    """
+
+    l2: float
+    rms: float
+    relative: float
+    num_weights: int
+
+
+class CentreDistances(NamedTuple):
+    """Several runs and the mean of their weights.
+
+    Attributes:
+        to_centre: Run → distance to the centre; ``relative`` over the norm of the start, without one over that of the centre.
+        to_start: Run → distance to the start; empty without one.
+        centre_to_start: Distance of the centre itself to the start; None without one.
+    """
+
+    to_centre: dict[str, ParameterDistance]
+    to_start: dict[str, ParameterDistance]
+    centre_to_start: ParameterDistance | None
+
+
+def parameter_distance(network: Network, reference: Network) -> ParameterDistance:
+    """Distance of the weights in front of the head, summed in float64.
+
+    Args:
+        network: Classifier, backbone or any module.
+        reference: The same architecture, for example the start of a fine-tuning.
+
+    Raises:
+        UsageError: The networks are not built alike; the message names the first weight that differs, and the nearest.
+        DataError: A weight is NaN or infinite.
+
+    Cost: a pass over the weights.
+    """
+    ours, theirs = body_parameters(network), body_parameters(reference)
+    _refuse_other_weights(ours, theirs)
+    return _distance(ours, theirs, theirs)
+
+
+def distances_to_centre(runs: Mapping[str, Network], start: Network | None = None) -> CentreDistances:
+    """Distance of each run to the mean of the weights of all runs, and to what they started from.
+
+    Args:
+        runs: Name → network; the same method on several tasks, whose heads may differ.
+        start: The pretrained network.
+
+    Raises:
+        UsageError: There are fewer than two runs, or networks are not built alike.
+        DataError: A weight is NaN or infinite.
+
+    Cost: a pass over the weights of each run, and the centre in float64.
+
+    Source: Table 3 of RepSim, which does not say what is left out.
+    """
+    bodies = {name: body_parameters(run) for name, run in runs.items()}
+    centre = _mean(bodies)
+    origin = None if start is None else body_parameters(start)
+    if origin is not None:
+        _refuse_other_weights(next(iter(bodies.values())), origin)
+    norm_of = centre if origin is None else origin
+    return CentreDistances(
+        to_centre={name: _distance(body, centre, norm_of) for name, body in bodies.items()},
+        to_start={} if origin is None else {name: _distance(body, origin, origin) for name, body in bodies.items()},
+        centre_to_start=None if origin is None else _distance(centre, origin, origin),
+    )
+
+
+def with_body_at_centre(network: _NetworkT, runs: Mapping[str, Network]) -> _NetworkT:
+    """A copy of ``network`` in eval mode, whose weights in front of the head are the mean of ``runs``; head and buffers stay.
+
+    Statistics of BatchNorm belong to features that the centre does not have: see ``with_estimated_statistics``.
+
+    Raises:
+        UsageError: There are fewer than two runs, or networks are not built alike.
+        DataError: A weight is NaN or infinite.
+    """
+    centre = _mean({name: body_parameters(run) for name, run in runs.items()})
+    twin = copy.deepcopy(network).eval()
+    own = body_parameters(twin)
+    _refuse_other_weights(own, centre)
+    with torch.no_grad():
+        for name, weight in own.items():
+            weight.copy_(centre[name])
+    return twin
+
+
+def body_parameters(network: Network) -> dict[str, Tensor]:
+    """Floating parameters in front of the head, by name.
+
+    The head of a plain module is what its ``get_classifier`` gives, as in timm; without that all its parameters count.
+    """
+    if isinstance(network, Classifier):
+        return _floating(network.body)
+    module = module_of(network)
+    heads = [module.get_submodule(name) for name in linear_heads(module)]
+    if isinstance(network, Backbone) and network.linear_head is not None:
+        heads.append(network.linear_head)
+    in_heads = {id(value) for head in heads for value in head.parameters()}
+    named = dict(module.named_parameters())
+    return {name: value for name, value in _floating(module).items() if id(named[name]) not in in_heads}
+
+
+def _floating(module: nn.Module) -> dict[str, Tensor]:
+    return {name: value.detach() for name, value in module.named_parameters() if value.is_floating_point()}
+
+
+def _mean(bodies: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """In float64 on the CPU."""
+    if len(bodies) < 2:
+        raise UsageError(f"A centre needs at least two runs; there {'is one' if bodies else 'are none'}.")
+    first = next(iter(bodies.values()))
+    for body in bodies.values():
+        _refuse_other_weights(body, first)
+    return {name: torch.stack([body[name].cpu().double() for body in bodies.values()]).mean(0) for name in first}
+
+
+def _distance(
+    ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], norm_of: Mapping[str, Tensor]
+) -> ParameterDistance:
+    """‖ours − theirs‖, and relative to ‖norm_of‖."""
+    number = sum(value.numel() for value in ours.values())
+    if number == 0:
+        raise UsageError("There are no weights in front of the head, so that nothing can be compared.")
+    squares = sum(
+        float((value.cpu().double() - theirs[name].cpu().double()).square().sum()) for name, value in ours.items()
+    )
+    norm = math.sqrt(sum(float(value.cpu().double().square().sum()) for value in norm_of.values()))
+    if not math.isfinite(squares) or not math.isfinite(norm):
+        bad = next(
+            name for name in ours if not all(bool(torch.isfinite(each[name]).all()) for each in (ours, theirs, norm_of))
+        )
+        raise DataError(f"{bad} holds NaN or infinite weights. Train again, or restore the file.")
+    l2 = math.sqrt(squares)
+    return ParameterDistance(l2, l2 / math.sqrt(number), l2 / norm if norm > 0 else math.nan, number)
+
+
+def _refuse_other_weights(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> None:
+    differing = [name for name in {**ours, **theirs} if _shape(ours, name) != _shape(theirs, name)]
+    if not differing:
+        return
+    name = differing[0]
+    other: Sequence[str] = (
+        nearest_names(name, theirs if name in ours else ours) if _is_missing(name, ours, theirs) else ()
+    )
+    near = f" Nearest there: {', '.join(other)}." if other else ""
+    raise UsageError(
+        f"The networks are of different architectures: {name} is {_shape(ours, name)} in one and {_shape(theirs, name)} in the "
+        f"other ({len(differing)} weights differ).{near} Compare networks that are built alike."
+    )
+
+
+def _is_missing(name: str, ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> bool:
+    return name not in ours or name not in theirs
+
+
+def _shape(body: Mapping[str, Tensor], name: str) -> str:
+    return "×".join(map(str, body[name].shape)) or "one number" if name in body else "missing"

@@ -1,0 +1,151 @@
+"""How networks lie to one another: sharpness, distances of weights, the way between two, and what a body still knows."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from pydantic import Field
+
+from crossgraft.records.base import Count, Record, Share
+from crossgraft.records.interpolation import may_be_joined
+
+
+class SharpnessRow(Record):
+    """One network."""
+
+    network: str
+    loss: float = Field(description="At its weights, mean over images.")
+    one_step: float = Field(description="Rise of the loss after one step along the gradient.")
+    many_steps: float = Field(description="Largest rise that several steps found.")
+    per_batch: float | None = Field(
+        description="Mean over images of the rise that each batch has for itself; one step."
+    )
+    first_order: float = Field(description="Radius times length of the gradient: the rise on a plane.")
+
+
+class SharpnessRecord(Record):
+    """Rise of the loss within a ball around the weights, of every network on the same images."""
+
+    rho: float = Field(description="Radius of the ball.")
+    steps: Count = Field(description="Steps of the column with several.")
+    batch_size: Count
+    num_images: Count
+    sums_labels: bool = Field(description="Whether the loss is summed over several labels per image.")
+    rows: list[SharpnessRow]
+
+
+class WeightDistance(Record):
+    """Distance between the weights in front of the head."""
+
+    l2: float = Field(description="Euclidean.")
+    rms: float = Field(description="Root mean square over weights.")
+    relative: float | None = Field(description="Over the norm of the reference weights; None where that is 0.")
+
+
+class DistanceRow(Record):
+    """One run."""
+
+    network: str
+    to_start: WeightDistance | None
+    to_centre: WeightDistance | None
+
+
+class CentreTaskRow(Record):
+    """The centre under the head of one task."""
+
+    task: str
+    own: float | None = Field(description="Primary metric of its own network.")
+    own_low: float | None
+    own_high: float | None
+    centre: float | None = Field(description="The same of the centre.")
+    centre_low: float | None
+    centre_high: float | None
+    accuracy_change: float = Field(description="Accuracy at the centre minus that of its own network, image by image.")
+    change_low: float
+    change_high: float
+
+
+class ParameterDistanceRecord(Record):
+    """Distances of runs to their start and to the mean of their weights."""
+
+    start: str | None = Field(description="Name of what the runs started from; None where it is not here.")
+    num_weights: Count = Field(description="Numbers that are compared.")
+    rows: list[DistanceRow]
+    centre_to_start: WeightDistance | None = None
+    metric: str = Field(default="", description="Name of the primary metric of the tasks.")
+    batch_norm: Literal["estimate", "mix"] | None = Field(
+        default=None, description="Rule for statistics of BatchNorm at the centre; None without tasks."
+    )
+    tasks: list[CentreTaskRow] = []
+
+
+class PathPointRow(Record):
+    """One network between two."""
+
+    alpha: float = Field(description="0: the start, 1: the end.")
+    loss: float
+    cka: float | None = Field(description="To the features of the start; None where features do not vary.")
+    cka_debiased: float | None
+
+
+class InterpolationPathRecord(Record):
+    """Loss and similarity on the straight line between two networks."""
+
+    start: str
+    end: str
+    num_images: Count
+    batch_norm: Literal["estimate", "mix"]
+    num_batch_norms: Count = Field(description="Layers with other statistics at the two ends.")
+    points: list[PathPointRow] = Field(description="In the order of alpha.")
+
+    def is_joined(self, place: int) -> bool:
+        """Whether a line may join the point at ``place`` (from 0) and the next, as in an ``InterpolationRecord``."""
+        here, there = self.points[place : place + 2]
+        values = (_or_nan(here.cka), _or_nan(there.cka))
+        has_jumps = self.batch_norm == "estimate" and self.num_batch_norms > 0
+        return may_be_joined((here.alpha, there.alpha), values, has_jumps=has_jumps)
+
+    @property
+    def between(self) -> list[float]:
+        """Alphas inside, at which loss and CKA lie strictly between those of the ends."""
+        first, last = self.points[0], self.points[-1]
+        return [
+            point.alpha
+            for point in self.points[1:-1]
+            if _is_between(point.loss, first.loss, last.loss) and _is_between(point.cka, first.cka, last.cka)
+        ]
+
+
+class ProbeRow(Record):
+    """One body under a linear probe."""
+
+    network: str
+    accuracy: Share
+    low: float
+    high: float
+    difference: float | None = Field(
+        description="Accuracy minus that of the reference, image by image; None of itself."
+    )
+    difference_low: float | None
+    difference_high: float | None
+
+
+class ForgettingRecord(Record):
+    """What several bodies know of other images."""
+
+    data: str = Field(description="Name of the other images.")
+    reference: str = Field(description="The body before fine-tuning.")
+    num_train: Count
+    num_test: Count
+    num_groups: int | None = Field(description="Patients of the test images; None: taken as independent.")
+    majority: Share = Field(description="Accuracy of always saying the commonest class.")
+    rows: list[ProbeRow]
+
+
+def _is_between(value: float | None, one: float | None, other: float | None) -> bool:
+    return value is not None and one is not None and other is not None and min(one, other) < value < max(one, other)
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
