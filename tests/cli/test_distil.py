@@ -71,7 +71,7 @@ def test_the_student_is_what_model_reads(teachers, crossgraft):
 def test_a_stopped_run_goes_on_with_the_same_bits(teachers, crossgraft, monkeypatch):
     assert crossgraft(*DISTIL, "--out", "whole").code == 0
     monkeypatch.setattr(
-        "crossgraft.fewshot.universal.student.rbf_cka", _stops_after(9, "crossgraft.fewshot.universal.rbf_cka")
+        "crossgraft.fewshot.universal.student.batch_rbf_cka", _stops_after(9, "crossgraft.similarity.batch_rbf_cka")
     )
     assert crossgraft(*DISTIL, "--out", "run").code == 130
     monkeypatch.undo()
@@ -84,14 +84,14 @@ def test_a_stopped_run_goes_on_with_the_same_bits(teachers, crossgraft, monkeypa
 
 
 def _stops_after(number, where):
-    from crossgraft.fewshot.universal import rbf_cka
+    from crossgraft.similarity import batch_rbf_cka
 
     calls = iter(range(number))
 
     def cka(x, y):
         if next(calls, None) is None:
             raise KeyboardInterrupt
-        return rbf_cka(x, y)
+        return batch_rbf_cka(x, y)
 
     return cka
 

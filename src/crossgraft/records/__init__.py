@@ -88,6 +88,15 @@ from crossgraft.records.layer_pca import LayerPcaPanel, LayerPcaRecord
 from crossgraft.records.looks import Look, LooksRecord
 from crossgraft.records.mistakes import MistakeRecord as MistakeRecord
 from crossgraft.records.mistakes import MistakesRecord as MistakesRecord
+from crossgraft.records.model_comparison import ComparedKind as ComparedKind
+from crossgraft.records.model_comparison import ComparedModel as ComparedModel
+from crossgraft.records.model_comparison import LayerCca as LayerCca
+from crossgraft.records.model_comparison import LayerGrid as LayerGrid
+from crossgraft.records.model_comparison import MeasuredFeatures as MeasuredFeatures
+from crossgraft.records.model_comparison import ModelComparisonRecord as ModelComparisonRecord
+from crossgraft.records.model_comparison import ModelPair as ModelPair
+from crossgraft.records.model_comparison import PairOf as PairOf
+from crossgraft.records.model_comparison import SharedMistakes as SharedMistakes
 from crossgraft.records.models import ModelRecord, PreprocessingRecord, Role
 from crossgraft.records.plugins import PluginRecord
 from crossgraft.records.prediction import PredictionRecord, PredictionRow

@@ -66,7 +66,7 @@ class StreamingCka:
         if len(rows_x) == 0:
             return self
         if self.n == 0:
-            self._sums, self._products = Sums.empty(_near_mean(rows_x, "x"), _near_mean(rows_y, "y")), None
+            self._sums, self._products = Sums.empty(near_mean(rows_x, "x"), near_mean(rows_y, "y")), None
         products = self._products_for(rows_x, rows_y)
         start = 0
         while start < len(rows_x):
@@ -173,7 +173,7 @@ class StreamingCka:
         return self._sums
 
 
-def _near_mean(rows: Rows, side: str) -> Vector:
+def near_mean(rows: Rows, side: str) -> Vector:
     """The mean of some 500 rows, as their type can hold it; of a constant column its value, so that it vanishes exactly."""
     some = rows[:: max(1, len(rows) // 500)]
     if not np.isfinite(some).all():

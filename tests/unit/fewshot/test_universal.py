@@ -13,7 +13,7 @@ from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import DataError, DivergedError, OtherRunError, UsageError
 from crossgraft.fewshot import DistillationSettings, Domain, UrlHead, distil_domains
-from crossgraft.fewshot.universal import rbf_cka
+from crossgraft.similarity import batch_rbf_cka
 from crossgraft.fewshot.universal.teachers import new_head
 from crossgraft.models import ModelSpec, load_backbone, read_zoo
 from crossgraft.models.classifier import make_classifier
@@ -62,9 +62,9 @@ def test_cka_with_a_gaussian_kernel_is_the_equation(seed, n, width, other):
         return  # unit vectors of width 1 are ±1: distances are 0 or 4, and rounding decides which are apart
     k, other_k = centred(x), centred(y)
     expected = np.trace(k @ other_k) / np.sqrt(np.trace(k @ k) * np.trace(other_k @ other_k))
-    found = rbf_cka(torch.from_numpy(x), torch.from_numpy(y))
+    found = batch_rbf_cka(torch.from_numpy(x), torch.from_numpy(y))
     assert float(found) == pytest.approx(expected, abs=1e-6)
-    assert float(rbf_cka(torch.from_numpy(x), torch.from_numpy(3 * x))) == pytest.approx(1)
+    assert float(batch_rbf_cka(torch.from_numpy(x), torch.from_numpy(3 * x))) == pytest.approx(1)
 
 
 def test_the_gradient_of_cka_takes_widths_as_numbers():
@@ -86,7 +86,7 @@ def test_the_gradient_of_cka_takes_widths_as_numbers():
         return np.trace(k @ other) / np.sqrt(np.trace(k @ k) * np.trace(other @ other))
 
     point = torch.from_numpy(x).requires_grad_()
-    rbf_cka(point, torch.from_numpy(y)).backward()
+    batch_rbf_cka(point, torch.from_numpy(y)).backward()
     steps = 1e-6 * np.eye(18).reshape(18, 6, 3)
     expected = [(literal(x + step) - literal(x - step)) / 2e-6 for step in steps]
     np.testing.assert_allclose(point.grad.reshape(-1).numpy(), expected, atol=1e-8)
@@ -111,7 +111,7 @@ def test_the_terms_of_the_first_step_are_the_printed_ones(domains):
         entropy = -logits.softmax(dim=1)[torch.arange(15), targets].log().mean()
         assert told[0].cross_entropy[domain.name] == pytest.approx(float(entropy), rel=1e-4)
         assert told[0].divergence[domain.name] == pytest.approx(float(divergence), rel=1e-3)
-        assert told[0].dissimilarity[domain.name] == pytest.approx(float(1 - rbf_cka(own, known)), rel=1e-3)
+        assert told[0].dissimilarity[domain.name] == pytest.approx(float(1 - batch_rbf_cka(own, known)), rel=1e-3)
 
 
 def test_a_stopped_training_ends_as_a_whole_one(domains, tmp_path):
@@ -164,7 +164,7 @@ def test_dropout_draws_the_same_numbers_resumed_or_not(domains, tmp_path):
 
 def test_equal_features_have_no_similarity_and_no_gradient():
     x = torch.ones(5, 3, requires_grad=True)
-    rbf_cka(x, torch.randn(5, 4)).backward()
+    batch_rbf_cka(x, torch.randn(5, 4)).backward()
     assert torch.isfinite(x.grad).all()
 
 

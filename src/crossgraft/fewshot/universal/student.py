@@ -19,12 +19,12 @@ from torch import Tensor, nn
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import DivergedError
 from crossgraft.fewshot.universal.domains import DistillationSettings, DistilledStep, Domain, check
-from crossgraft.fewshot.universal.rbf_cka import rbf_cka
 from crossgraft.fewshot.universal.teachers import answers_of, new_head, new_map
 from crossgraft.models import Backbone
 from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.models.sources.checkpoint_header import header_text
 from crossgraft.seeding import torch_generator
+from crossgraft.similarity import batch_rbf_cka
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune.engine.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.engine.optimizers import NamedOptimizer
@@ -219,7 +219,7 @@ class _Distillation:
         chosen = torch.from_numpy(rows).to(self._device)
         logits, temperature = self.heads[place](features), self.settings.temperature
         entropy = torch.nn.functional.cross_entropy(logits, answers.targets[chosen])
-        unlike = 1 - rbf_cka(self.maps[place](features), answers.features[chosen])
+        unlike = 1 - batch_rbf_cka(self.maps[place](features), answers.features[chosen])
         divergence = torch.nn.functional.kl_div(
             (logits / temperature).log_softmax(dim=1),
             (answers.logits[chosen] / temperature).log_softmax(dim=1),

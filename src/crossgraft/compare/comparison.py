@@ -1,0 +1,309 @@
+"""All that is measured of two models, and of what they were fine-tuned from, in one pass over the images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Int
+
+from crossgraft.compare.layer_choice import choose_layers
+from crossgraft.compare.layer_pairs import LayerPairs, Layers
+from crossgraft.compare.looking import Looked, Rows, Watch, look_at
+from crossgraft.compare.map_draws import MapDraws
+from crossgraft.compare.measures import measure_features
+from crossgraft.compare.mistakes import Predicted, own_predictions, probe_predictions, shared_mistakes
+from crossgraft.compare.networks import ComparedNetwork, untrained
+from crossgraft.compare.stored_features import StoredFeatures
+from crossgraft.data.rows import ImageRows
+from crossgraft.errors import DataError, NotApplicable, UnknownNameError
+from crossgraft.models.trusted_code import TrustedCode
+from crossgraft.progress import Reporter
+from crossgraft.records import LayerCca, ModelPair, PairOf, SharedMistakes
+from crossgraft.words.formatting import counted
+
+Model = ComparedNetwork | StoredFeatures
+FEWEST_IMAGES = 4
+_STORED_AT_ONCE = 1024
+_AROUND: tuple[tuple[str, str, PairOf], ...] = (
+    ("A before", "A", "change"),
+    ("B before", "B", "change"),
+    ("A before", "B before", "before"),
+)
+Targets = Int[np.ndarray, "num_images *labels"]
+
+
+@dataclass(frozen=True)
+class HowToCompare:
+    """What is asked for.
+
+    Attributes:
+        layers: Layers of the first model, or of both; None: chosen.
+        layers_b: Layers of the second.
+        pool: ``mean`` or ``flatten``.
+        cca_preset: ``thesis`` or ``released``.
+        linear_probe: Whether models without a head for the classes get one.
+        seed: Random seed.
+    """
+
+    layers: Sequence[str] | None = None
+    layers_b: Sequence[str] | None = None
+    pool: str = "mean"
+    cca_preset: str = "thesis"
+    linear_probe: bool = False
+    seed: int = 0
+
+
+@dataclass(eq=False)
+class Compared:
+    """What was measured.
+
+    Attributes:
+        pairs: The two models first.
+        layers: Layers of each model that were compared.
+        num_features: Width of the penultimate features of each.
+        probed: Models whose predictions are those of a linear probe.
+        notes: Sentences on what could not be done.
+    """
+
+    pairs: list[ModelPair]
+    layers: dict[str, list[str]]
+    num_features: dict[str, int]
+    probed: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
+
+
+class Comparison:
+    """One comparison of models.
+
+    Args:
+        models: By label: A, B and perhaps 'A before' and 'B before'.
+        how: What is asked for.
+        trusted: The code that the user named.
+        reporter: Reporter of progress.
+
+    Raises:
+        UnknownNameError: There is no such layer; the message gives the nearest names.
+    """
+
+    def __init__(
+        self, models: Mapping[str, Model], how: HowToCompare, *, trusted: TrustedCode, reporter: Reporter
+    ) -> None:
+        self._models, self._how, self._trusted, self._reporter = dict(models), how, trusted, reporter
+        self._layers = {label: self._choose(label) for label in models}
+        self._networks = {label: each for label, each in models.items() if isinstance(each, ComparedNetwork)}
+        of: PairOf = "change" if _is_start(models["A"], models["B"]) else "models"
+        links: list[tuple[str, str, PairOf]] = [("A", "B", of), *_AROUND]
+        self._links = [link for link in links if link[0] in models and link[1] in models]
+        self._floors = {link[:2]: self._floor_of(link[0], link[1]) for link in self._links}
+        self.notes = [
+            f"{each.name} cannot be built again without its weights, so no untrained network stands beside it."
+            for label, each in self._networks.items()
+            if label in models and each.recipe is None
+        ]
+
+    def run(self, images: ImageRows | None, rows: Rows, train: Rows, targets: Targets | None) -> Compared:
+        """Look at the images, and measure.
+
+        Args:
+            images: All images; None where every model is features on disk.
+            rows: Rows that similarity is of.
+            train: Rows that a linear probe learns from.
+            targets: Classes of all images; None without classes.
+
+        Raises:
+            DataError: There are fewer than four images, features on disk are of another number of images, or features are NaN.
+        """
+        if len(rows) < FEWEST_IMAGES:
+            raise DataError(f"A comparison needs at least {FEWEST_IMAGES} images; there are {len(rows)}.")
+        stored = {
+            label: _rows_of_stored(each, label, rows, images)
+            for label, each in self._models.items()
+            if isinstance(each, StoredFeatures)
+        }
+        maps = MapDraws(
+            {key: self._layers[key] for key in self._networks},
+            len(rows),
+            preset=self._how.cca_preset,
+            seed=self._how.seed,
+        )
+        grids = {pair: LayerPairs() for pair in {*self._floors, *filter(None, self._floors.values())}}
+
+        def on_batch(places: Rows, given: Mapping[str, Layers]) -> None:
+            layers = {**given, **{label: _at(each, rows_there, places) for label, (each, rows_there) in stored.items()}}
+            for (first, second), grid in grids.items():
+                grid.update(layers[first], layers[second])
+
+        looked = self._look(images, rows, Watch(self._layers, self._how.pool, on_batch, maps.take))
+        features = {label: np.asarray(each.penultimate[there]) for label, (each, there) in stored.items()}
+        features |= {key: each.features for key, each in looked.items()}
+        predicted = self._predict(images, train, targets, looked)
+        pairs = [
+            self._measure(link, grids, maps, features, _Mistakes(predicted, rows, targets, images))
+            for link in self._links
+        ]
+        return Compared(
+            pairs,
+            {label: self._layers[label] for label in self._models},
+            {label: features[label].shape[1] for label in self._models},
+            [label for label, each in predicted.items() if each.by_probe],
+            self.notes,
+        )
+
+    def _choose(self, label: str) -> list[str]:
+        model = self._models[label]
+        asked = self._how.layers_b if label.startswith("B") and self._how.layers_b else self._how.layers
+        if isinstance(model, ComparedNetwork):
+            return choose_layers(model, asked)
+        for name in asked or ():
+            if name not in model.layers:
+                raise UnknownNameError(f"array of {model.name}", name, model.layers)
+        return list(asked or model.layers)
+
+    def _floor_of(self, first: str, second: str) -> tuple[str, str] | None:
+        """Keys of two untrained networks of the architectures of a pair; None where there are none."""
+        found: list[str] = []
+        for number, label in enumerate((first, second), start=1):
+            network = self._networks.get(label)
+            if network is None:
+                return None
+            key = self._untrained(network, label, number)
+            if key is None:
+                return None
+            found.append(key)
+        return found[0], found[1]
+
+    def _untrained(self, network: ComparedNetwork, label: str, number: int) -> str | None:
+        """The key of an untrained network, one for all models of the same architecture, layers and preprocessing."""
+        for key, other in self._networks.items():
+            if key.startswith(f"untrained {number} ") and (
+                (other.recipe, other.preprocessing, self._layers[key])
+                == (network.recipe, network.preprocessing, self._layers[label])
+            ):
+                return key
+        made = untrained(network, seed=self._how.seed, number=number, trusted=self._trusted)
+        if made is None:
+            return None
+        key = f"untrained {number} {label}"
+        self._networks[key], self._layers[key] = made, self._layers[label]
+        return key
+
+    def _look(self, images: ImageRows | None, rows: Rows, watch: Watch) -> dict[str, Looked]:
+        if self._networks and images is not None:
+            title = f"Looking at {counted(len(rows), 'image')} with {counted(len(self._networks), 'network')}"
+            return look_at(self._networks, images, rows, watch=watch, reporter=self._reporter, title=title)
+        for start in range(0, len(rows), _STORED_AT_ONCE):
+            watch.say(np.arange(start, min(start + _STORED_AT_ONCE, len(rows))), {})
+        return {}
+
+    def _predict(
+        self, images: ImageRows | None, train: Rows, targets: Targets | None, looked: Mapping[str, Looked]
+    ) -> dict[str, Predicted]:
+        """Predictions of every model; linear probes share one pass over the training images."""
+        found: dict[str, Predicted] = {}
+        for label, model in self._models.items():
+            if images is None or targets is None or isinstance(model, StoredFeatures):
+                found[label] = Predicted(None, f"{model.name} is features without images and classes")
+            else:
+                found[label] = own_predictions(model.name, model.class_names, looked[label].logits, images)
+        headless = {
+            label: each
+            for label, each in self._networks.items()
+            if self._how.linear_probe and label in found and each.class_names is None and found[label].classes is None
+        }
+        if not headless or images is None or targets is None or not images.task.partitions:
+            return found
+        if len(train) == 0:
+            none = Predicted(None, "there are no training images for a linear probe")
+            return {**found, **dict.fromkeys(headless, none)}
+        title = f"Looking at {counted(len(train), 'training image')} for linear probes"
+        learned = look_at(headless, images, train, reporter=self._reporter, title=title)
+        for label in headless:
+            features = learned[label].features, looked[label].features
+            found[label] = probe_predictions(features[0], targets[train], features[1])
+        return found
+
+    def _measure(
+        self,
+        link: tuple[str, str, PairOf],
+        grids: Mapping[tuple[str, str], LayerPairs],
+        maps: MapDraws,
+        features: Mapping[str, np.ndarray],
+        mistakes: _Mistakes,
+    ) -> ModelPair:
+        first, second, of = link
+        floor = self._floors[first, second]
+        beside = None if floor is None else (features[floor[0]], features[floor[1]])
+        shared, reason = mistakes.of(first, second)
+        cca, cca_reason = self._cca(first, second, floor, maps)
+        return ModelPair(
+            first=first,
+            second=second,
+            of=of,
+            cka=grids[first, second].grid(),
+            cka_untrained=None if floor is None else grids[floor].grid(),
+            features=measure_features(features[first], features[second], beside, seed=self._how.seed),
+            cca=cca,
+            cca_reason=cca_reason,
+            mistakes=shared,
+            mistakes_reason=reason,
+        )
+
+    def _cca(
+        self, first: str, second: str, floor: tuple[str, str] | None, maps: MapDraws
+    ) -> tuple[list[LayerCca], str | None]:
+        if first not in self._networks or second not in self._networks:
+            return [], "Features on disk have no positions to draw from."
+        try:
+            return maps.values(first, second, floor), None
+        except NotApplicable as error:
+            return [], str(error)
+
+
+@dataclass(frozen=True, eq=False)
+class _Mistakes:
+    """What is needed to compare predictions."""
+
+    predicted: Mapping[str, Predicted]
+    rows: Rows
+    targets: Targets | None
+    images: ImageRows | None
+
+    def of(self, first: str, second: str) -> tuple[SharedMistakes | None, str | None]:
+        """Shared mistakes of two models, or why there are none."""
+        one, other = self.predicted[first], self.predicted[second]
+        groups = None if self.images is None or self.images.groups is None else self.images.groups[self.rows]
+        targets = np.zeros(len(self.rows), dtype=np.int64) if self.targets is None else self.targets[self.rows]
+        return shared_mistakes(one, other, targets, groups)
+
+
+def _is_start(first: Model, second: Model) -> bool:
+    """Whether the second was fine-tuned from the first."""
+    if not isinstance(first, ComparedNetwork) or not isinstance(second, ComparedNetwork):
+        return False
+    return second.start_fingerprint == first.weights_fingerprint != second.weights_fingerprint
+
+
+def _rows_of_stored(
+    model: StoredFeatures, label: str, rows: Rows, images: ImageRows | None
+) -> tuple[StoredFeatures, Rows]:
+    """Where the images that are looked at stand in features on disk: these alone, or all images.
+
+    Raises:
+        DataError: The features are of another number of images.
+    """
+    if len(model) == len(rows):
+        return model, np.arange(len(rows))
+    if images is not None and len(model) == len(images):
+        return model, np.asarray(rows)
+    every = "" if images is None else f", or all {len(images)}"
+    raise DataError(
+        f"{label} ({model.name}) has features of {len(model)} images; what is compared are {len(rows)} of them{every}. Give features "
+        "of the same images in the same order."
+    )
+
+
+def _at(model: StoredFeatures, there: Rows, places: Rows) -> dict[str, np.ndarray]:
+    """Features of a batch, read from the file."""
+    return {name: np.asarray(values[there[places]]) for name, values in model.layers.items()}
