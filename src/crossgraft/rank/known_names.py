@@ -33,12 +33,21 @@ def full_name(name: str) -> str:
 
 def weights_of(row: KnownResult) -> str:
     """The weights of one known result, by the name that all tables share."""
-    of_table = _shipped_names().get(row.identity)
+    of_table = weights_of_identity(row.identity)
     if of_table is not None:
         return of_table
     if row.model in ("resnet",) and row.source:  # one ResNet18 from several sources
         return f"resnet18.{row.source}"
     return full_name(row.model)
+
+
+def weights_of_identity(identity: str) -> str | None:
+    """The same by ``KnownResult.identity``; None where no shipped result has it.
+
+    >>> weights_of_identity("vgg/imagenet"), weights_of_identity("mine/images")
+    ('vgg11.tv_in1k', None)
+    """
+    return _shipped_names().get(identity)
 
 
 def names_of(rows: Sequence[KnownResult]) -> dict[tuple[str, ...], str]:

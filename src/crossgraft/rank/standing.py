@@ -44,13 +44,13 @@ class Variances(NamedTuple):
     """Variances of the effects, in squared normal scores; all that is fitted.
 
     Attributes:
-        family: Of what networks of one family share.
-        architecture: Of what those of one architecture share beyond that.
-        weights: Of what one network has beyond that.
-        table: Of one network between tables.
-        top1: Of the slope on 5 points of ImageNet top-1 between tables.
-        size: Of the slope on a factor of ten in parameters between tables.
-        target: Of one network between the targets of a table.
+        family: Variance of what networks of one family share.
+        architecture: Variance of what those of one architecture share beyond that.
+        weights: Variance of what one network has beyond that.
+        table: Variance of one network between tables.
+        top1: Variance of the slope on 5 points of ImageNet top-1 between tables.
+        size: Variance of the slope on a factor of ten in parameters between tables.
+        target: Variance of one network between the targets of a table.
     """
 
     family: float
