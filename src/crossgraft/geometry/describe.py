@@ -44,7 +44,7 @@ from crossgraft.statistics.exact_tests import mean_interval
 
 MOST_POINTS = 300
 """Images that are drawn of a map, evenly spread over all of them."""
-MOST_FILTERS = 32
+_MOST_FILTERS, _FEWEST_FILTERS, _MOST_CELLS = 24, 6, 1500  # what is drawn of each network
 _GRID = 48
 _DIGITS = 5
 Matrix = Float[np.ndarray, "rows columns"]
@@ -209,7 +209,7 @@ def attention_record(
         rows.append(
             AttentionRow(
                 network=name,
-                attention=[_rounded(each.attention[row] / each.attention[row].max(), 3) for row in drawn],
+                attention=[_rounded(_from_0_to_1(each.attention[row]), 3) for row in drawn],
                 overlap=None if is_home else mean.mean,
                 overlap_low=None if is_home else mean.low,
                 overlap_high=None if is_home else mean.high,
@@ -268,14 +268,16 @@ def _weights(distance: ParameterDistance | None) -> WeightDistance | None:
 
 
 def _filter_row(name: str, found: FirstLayerFilters) -> FilterRow:
-    patterns = [pattern_of(each) for each in found.filters[:MOST_FILTERS]]
-    r2 = [] if found.r2 is None else [float(each) if math.isfinite(each) else None for each in found.r2[:MOST_FILTERS]]
+    height, width = found.filters.shape[2:]
+    most = max(_FEWEST_FILTERS, min(_MOST_FILTERS, _MOST_CELLS // (height * width)))
+    patterns = [pattern_of(each) for each in found.filters[:most]]
+    r2 = [] if found.r2 is None else [float(each) if math.isfinite(each) else None for each in found.r2[:most]]
     return FilterRow(
         network=name,
         layer=found.layer,
         num_filters=len(found.filters),
-        height_pixels=found.filters.shape[2],
-        width_pixels=found.filters.shape[3],
+        height_pixels=height,
+        width_pixels=width,
         patterns=[_rounded(each / (np.abs(each).max() or 1.0), 3) for each in patterns],
         r2=r2,
         gabor_likeness=found.gabor_likeness,
@@ -283,6 +285,12 @@ def _filter_row(name: str, found: FirstLayerFilters) -> FilterRow:
         num_flat=found.num_flat,
         reason=found.reason,
     )
+
+
+def _from_0_to_1(matrix: Matrix) -> Matrix:
+    """0 everywhere where all is the same."""
+    span = float(matrix.max() - matrix.min())
+    return (matrix - matrix.min()) / (span or 1.0)
 
 
 def _some(points: Matrix) -> list[tuple[float, float]]:
