@@ -160,6 +160,25 @@ MUTATIONS = {
     "unit/tune/engine/test_selection_rule.py": [
         ("tune/engine/selection_rule.py", "value < best if", "value <= best if")
     ],
+    "unit/geometry/test_sharpness.py": [
+        ("geometry/sharpness.py", "shift = [e / too_far for e in shift] if too_far > 1 else shift", "pass"),
+        ("geometry/sharpness.py", "already += part / n", "already += part"),
+        ("geometry/sharpness.py", "best = max(best, there)", "best = there"),
+        ("geometry/sharpness.py", "weight.copy_(before)\n", "weight.add_(0)\n"),
+    ],
+    "unit/geometry/test_attention_map.py": [
+        ("geometry/attention_map.py", "(q * layer.scale) @ k", "q @ k"),
+        ("geometry/attention_map.py", "matrix[:, :, self._num_prefix :]", "matrix[:, :, 1:]"),
+        ("geometry/attention_map.py", "out.shape != given.shape or", "False and"),
+    ],
+    "unit/geometry/test_feature_map.py": [
+        ("geometry/feature_map.py", "_components(np.concatenate(list(rows.values())))", "_components(home)"),
+        ("geometry/_density.py", "np.minimum(p / p.sum(), q / q.sum())", "np.minimum(p, q)"),
+    ],
+    "unit/geometry/test_path_and_probe.py": [
+        ("geometry/interpolation_path.py", "features if reference is None else reference", "features"),
+        ("geometry/forgetting.py", "scaler.transform(test.astype(np.float64))", "test"),
+    ],
     "unit/tune/engine/test_batch_norm.py": [
         ("tune/engine/modes.py", "for name in (*_frozen_parts(selection), *selection.eval_mode):", "for name in ():"),
         ("tune/engine/modes.py", "if name in kept]\n", "]\n"),

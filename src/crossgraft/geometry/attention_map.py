@@ -82,7 +82,7 @@ def attention_map(
     def read(batch: Tensor) -> Tensor:
         found = tapped(batch)
         matrices = [
-            _checked_attention(name, layer, found[taken], found[given])
+            _checked_attention(name, layer, found[taken], found[given], num_images=len(batch))
             for name, layer, (taken, given) in zip(used, layers, taps, strict=True)
         ]
         return tokens.to_patches(_rolled_out(matrices) if rollout else matrices[-1], batch)
@@ -133,13 +133,15 @@ def _is_attention(layer: nn.Module) -> bool:
     return isinstance(getattr(layer, "qkv", None), nn.Linear) and isinstance(getattr(layer, "num_heads", None), int)
 
 
-def _checked_attention(name: str, layer: nn.Module, taken: Tensor, given: Tensor) -> Float[Tensor, "batch t t"]:
+def _checked_attention(
+    name: str, layer: nn.Module, taken: Tensor, given: Tensor, *, num_images: int
+) -> Float[Tensor, "batch t t"]:
     """Mean over heads of softmax(q kᵀ · scale), once it gives what the layer gave."""
     refusal = NotApplicable(
         f"the attention of {name} ({type(layer).__name__}) is not the plain softmax of queries and keys over all tokens, so it "
         "cannot be drawn"
     )
-    if taken.ndim != 3 or not isinstance(getattr(layer, "proj", None), nn.Linear):
+    if taken.ndim != 3 or len(taken) != num_images or not isinstance(getattr(layer, "proj", None), nn.Linear):
         raise refusal
     parts: Mapping[str, nn.Module] = dict(layer.named_children())
     batch, length, _ = taken.shape

@@ -17,6 +17,7 @@ from crossgraft.geometry.parameter_distance import with_body_at_centre
 from crossgraft.geometry.weight_interpolation import BatchNormRule
 from crossgraft.metrics import MetricRow, accuracy_difference, evaluate_predictions
 from crossgraft.models.classifier import Classifier
+from crossgraft.progress import Reporter
 from crossgraft.statistics import Estimate
 
 
@@ -42,6 +43,7 @@ def centre_quality(
     train: Mapping[str, Dataset] | None = None,
     batch_norm: BatchNormRule = "estimate",
     batch_size: int = BATCH_SIZE,
+    reporter: Reporter | None = None,
 ) -> dict[str, TaskAtCentre]:
     """Put the mean of all bodies under the head of each task, and measure it on the images of that task.
 
@@ -54,6 +56,7 @@ def centre_quality(
         train: Task → its training images; needed where statistics of BatchNorm are estimated.
         batch_norm: ``estimate``: on the training images of each task. ``mix``: the mean over runs.
         batch_size: Images at once.
+        reporter: Reporter of progress.
 
     Raises:
         UsageError: Fewer than two runs, networks that are not built alike, or a task without the images that it needs.
@@ -68,10 +71,13 @@ def centre_quality(
     missing = [name for name in runs if name not in test]
     if missing:
         raise UsageError(f"There are no test images of {', '.join(missing)}. Give those of each task (test=).")
-    return {
-        name: _compare(run, _centre_for(name, runs, train, batch_norm), test[name], batch_size)
-        for name, run in runs.items()
-    }
+    found: dict[str, TaskAtCentre] = {}
+    stages = reporter or Reporter(quiet=True)
+    with stages.stage("Measuring the centre under each head", total=len(runs), unit="tasks") as stage:
+        for name, run in runs.items():
+            found[name] = _compare(run, _centre_for(name, runs, train, batch_norm), test[name], batch_size)
+            stage.advance()
+    return found
 
 
 def _centre_for(

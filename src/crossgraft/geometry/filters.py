@@ -83,7 +83,8 @@ def first_layer_filters(network: Network, *, layer: str | None = None, seed: int
             f"the filters of {name} have {height}×{width} pixels; below {LEAST_SIDE_PIXELS}×{LEAST_SIDE_PIXELS} a Gabor "
             "function fits anything"
         )
-        return FirstLayerFilters(name, filters, None, None, None, reason=reason)
+        num_flat = sum(_is_flat(pattern_of(each)) for each in filters)
+        return FirstLayerFilters(name, filters, None, None, None, num_flat, reason)
     r2 = np.array([gabor_r2(pattern_of(each)) for each in filters])
     known = r2[np.isfinite(r2)]
     return FirstLayerFilters(
@@ -111,9 +112,9 @@ def gabor_r2(filter_: Filter) -> float:
     Cost: a grid of starts, of which the best are refined by least squares.
     """
     wanted = (filter_ - filter_.mean()).ravel()
-    scale = float(np.abs(wanted).max())
-    if scale**2 <= _SMALLEST_VARIANCE:
+    if _is_flat(filter_):
         return math.nan
+    scale = float(np.abs(wanted).max())
     wanted = wanted / scale
     starts, bases = _starts(*filter_.shape)
     explained = np.square(bases @ wanted).sum(axis=1)  # orthonormal bases: the linear part solved exactly
@@ -125,6 +126,10 @@ def gabor_r2(filter_: Filter) -> float:
         )
         best = max(best, 1 - 2 * float(fitted.cost) / float(wanted @ wanted))
     return min(max(best, float(explained.max()) / float(wanted @ wanted)), 1.0)
+
+
+def _is_flat(filter_: Filter) -> bool:
+    return float(np.square(filter_ - filter_.mean()).max()) <= _SMALLEST_VARIANCE
 
 
 def _columns(at: np.ndarray, shape: tuple[int, int]) -> Float64[np.ndarray, "pixels 3"]:

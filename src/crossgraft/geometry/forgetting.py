@@ -12,6 +12,7 @@ from crossgraft.data import Dataset
 from crossgraft.errors import DataError, UsageError
 from crossgraft.geometry._inputs import BATCH_SIZE, Network, NetworkImages, features_of, finite_features
 from crossgraft.metrics import Accuracy, accuracy, accuracy_difference
+from crossgraft.progress import Reporter
 from crossgraft.statistics import Estimate
 from crossgraft.types import Groups
 
@@ -57,6 +58,7 @@ def forgetting(
     *,
     reference: str | None = None,
     batch_size: int = BATCH_SIZE,
+    reporter: Reporter | None = None,
 ) -> Forgetting:
     """Fit a linear probe to each body on ``train``, and compare them on ``test``, image by image.
 
@@ -69,23 +71,30 @@ def forgetting(
         test: Other images of the same classes; groups make intervals those of patients.
         reference: Name of the body before fine-tuning; the first where none is given.
         batch_size: Images at once.
+        reporter: Reporter of progress.
 
     Raises:
         UsageError: There is no network, the reference is none of them, or images have several labels.
         DataError: Too few images, only one class, other classes in both parts, or features that are not finite.
+        NotApplicable: All test images belong to one group.
 
     Cost: a forward pass per image and network, and a logistic regression each.
 
     Source: RepSim claims that features are kept, and shows accuracy on the new task alone.
     """
     _refuse(networks, train, test)
-    read = {
-        name: tuple(features_of(network, NetworkImages(part, network), batch_size=batch_size) for part in (train, test))
-        for name, network in networks.items()
-    }
+    fit: dict[str, Features] = {}
+    seen: dict[str, Features] = {}
+    stages = reporter or Reporter(quiet=True)
+    with stages.stage(f"Reading features of {train.name}", total=len(networks), unit="networks") as stage:
+        for name, network in networks.items():
+            fit[name], seen[name] = (
+                features_of(network, NetworkImages(part, network), batch_size=batch_size) for part in (train, test)
+            )
+            stage.advance()
     return forgetting_of_features(
-        {name: fit for name, (fit, _) in read.items()},
-        {name: seen for name, (_, seen) in read.items()},
+        fit,
+        seen,
         train.targets,
         test.targets,
         groups=test.groups,

@@ -17,6 +17,7 @@ from crossgraft.geometry._losses import ImageTargets, finite_loss, targets_of, u
 from crossgraft.geometry.batch_norm import moved_batch_norms
 from crossgraft.geometry.weight_interpolation import BatchNormRule, interpolate
 from crossgraft.models.classifier import Classifier
+from crossgraft.progress import Reporter
 from crossgraft.similarity import both_linear_cka
 
 ALPHAS = tuple(step / 10 for step in range(11))
@@ -79,6 +80,7 @@ def interpolation_path(
     batch_norm: BatchNormRule = "estimate",
     train_images: AnyImages | None = None,
     batch_size: int = BATCH_SIZE,
+    reporter: Reporter | None = None,
 ) -> InterpolationPath:
     """Measure loss and CKA to the start at each α of (1 − α)·start + α·end.
 
@@ -94,6 +96,7 @@ def interpolation_path(
         batch_norm: ``estimate`` or ``mix``.
         train_images: Training images; needed where statistics are estimated.
         batch_size: Images at once.
+        reporter: Reporter of progress.
 
     Raises:
         UsageError: The networks are not built alike, an α is outside [0, 1], or training images are needed and were not given.
@@ -113,11 +116,14 @@ def interpolation_path(
     training = None if train_images is None else NetworkImages(train_images, end)
     points: list[PathPoint] = []
     reference: np.ndarray | None = None
-    for alpha in chosen:
-        network = interpolate(start, end, alpha, images=training, batch_norm=batch_norm)
-        features, loss = features_and_loss(network, prepared, labels, batch_size=batch_size)
-        reference = features if reference is None else reference
-        points.append(PathPoint(alpha, loss, *_similarity(reference, features)))
+    stages = reporter or Reporter(quiet=True)
+    with stages.stage("Measuring networks between two", total=len(chosen), unit="networks") as stage:
+        for alpha in chosen:
+            network = interpolate(start, end, alpha, images=training, batch_norm=batch_norm)
+            features, loss = features_and_loss(network, prepared, labels, batch_size=batch_size)
+            reference = features if reference is None else reference
+            points.append(PathPoint(alpha, loss, *_similarity(reference, features)))
+            stage.advance()
     moved = moved_batch_norms(start, end)
     return InterpolationPath(tuple(points), batch_norm, len(moved), len(prepared))
 

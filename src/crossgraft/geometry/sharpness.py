@@ -8,7 +8,7 @@ Source: RepSim, section 4.3; the one step is that of Foret et al., *Sharpness-Aw
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -20,6 +20,7 @@ from crossgraft.features.passes import gradients_on, run_pass
 from crossgraft.geometry._inputs import BATCH_SIZE, AnyImages, Network, NetworkImages, module_of, weight_of
 from crossgraft.geometry._losses import ImageTargets, PerImage, finite_loss, targets_of, usual_loss
 from crossgraft.models import Backbone
+from crossgraft.progress import Reporter
 
 RHO = 0.01
 """Radius of the ball around the weights, as in Table 2 of RepSim."""
@@ -64,6 +65,7 @@ def sharpness(
     per_batch: bool = False,
     loss: PerImage | None = None,
     batch_size: int = BATCH_SIZE,
+    reporter: Reporter | None = None,
 ) -> Sharpness:
     """Climb within ‖ε‖ ≤ ρ around all weights of the network, head and body together, and say how far the loss rose.
 
@@ -82,9 +84,10 @@ def sharpness(
             images together if both climbs find their maximum.
         loss: Loss of each image; cross-entropy, with several labels the binary one summed over labels where none is given.
         batch_size: Images at once; with ``per_batch`` another size is another number.
+        reporter: Reporter of progress.
 
     Raises:
-        UsageError: ρ or K is not positive, targets are missing, or the network is a backbone.
+        UsageError: ρ, K or the batch size is not positive, targets are missing, or the network is a backbone.
         DataError: Too few images, targets that do not belong to them, or a loss that is not finite.
 
     Cost: K + 1 forward and K backward passes of all images, a copy of the weights and up to three vectors of their size.
@@ -93,12 +96,25 @@ def sharpness(
         raise UsageError(
             f"{network.name} has no logits of these classes. Give a classifier, for example a linear probe."
         )
-    if not (rho > 0 and math.isfinite(rho)) or steps < 1:
-        raise UsageError(f"Sharpness needs a radius above 0 and at least one step, not rho={rho:g} and steps={steps}.")
+    if not (rho > 0 and math.isfinite(rho)) or steps < 1 or batch_size < 1:
+        raise UsageError(
+            f"Sharpness needs a radius above 0, at least one step and one image at once, not rho={rho:g}, steps={steps} and "
+            f"batch_size={batch_size}."
+        )
     prepared = NetworkImages(images, network)
     labels = targets_of(images, targets, len(prepared))
-    climb = _Climb(network, loss or usual_loss(labels), rho, steps)
     parts = [slice(start, start + batch_size) for start in range(0, len(prepared), batch_size)]
+    passes = len(prepared) * (steps + 1)
+    with (reporter or Reporter(quiet=True)).stage("Climbing around the weights", total=passes, unit="images") as stage:
+        climb = _Climb(network, loss or usual_loss(labels), rho, steps, stage.advance)
+        return _measured(climb, prepared, labels, parts, per_batch=per_batch)
+
+
+def _measured(
+    climb: _Climb, prepared: NetworkImages, labels: Tensor, parts: Sequence[slice], *, per_batch: bool
+) -> Sharpness:
+    """All images together, or each part by itself."""
+    rho, steps = climb.rho, climb.steps
     batches = _Batches(prepared, labels, parts)
     if not per_batch:
         found = climb.from_here(batches)
@@ -137,8 +153,11 @@ class _Found:
 class _Climb:
     """Ascents from the weights of one network."""
 
-    def __init__(self, network: Network, loss: PerImage, rho: float, steps: int) -> None:
-        self._network, self._loss, self._rho, self._steps = module_of(network), loss, rho, steps
+    def __init__(
+        self, network: Network, loss: PerImage, rho: float, steps: int, on_images: Callable[[int], object]
+    ) -> None:
+        self._network, self._loss, self.rho, self.steps = module_of(network), loss, rho, steps
+        self._on_images = on_images
         self._weights = [each for each in self._network.parameters() if each.is_floating_point()]
         if not self._weights:
             raise UsageError("The network has no weights that could be moved.")
@@ -148,17 +167,17 @@ class _Climb:
         first_norm = norm = _length(gradient)
         best, shift = loss, [torch.zeros_like(each) for each in gradient]
         with _weights_kept(self._weights) as kept:
-            for step in range(self._steps):
+            for step in range(self.steps):
                 if norm == 0:  # a flat place, where no direction leads up
                     break
-                length = _STEP * self._rho / self._steps
+                length = _STEP * self.rho / self.steps
                 shift = [e + length / norm * g for e, g in zip(shift, gradient, strict=True)]
-                too_far = _length(shift) / self._rho
+                too_far = _length(shift) / self.rho
                 shift = [e / too_far for e in shift] if too_far > 1 else shift
                 with torch.no_grad():
                     for weight, before, e in zip(self._weights, kept, shift, strict=True):
                         weight.copy_(before + e)
-                if step + 1 < self._steps:
+                if step + 1 < self.steps:
                     there, gradient = self._loss_and_gradient(batches)
                     norm = _length(gradient)
                 else:
@@ -190,7 +209,14 @@ class _Climb:
                 pending.append(targets)
                 yield some
 
-        passes = run_pass(self._network, images(), like=weight_of(self._network), graph=graph, full_precision=True)
+        passes = run_pass(
+            self._network,
+            images(),
+            like=weight_of(self._network),
+            graph=graph,
+            full_precision=True,
+            on_images=self._on_images,
+        )
         for logits in passes:
             targets = pending.pop(0).to(logits.device)
             with torch.set_grad_enabled(graph):

@@ -67,6 +67,8 @@ def _map(name: str, features: Features, seed: int) -> TsneMap:
 
     rows = finite_features(features, name).astype(np.float64)
     n = len(rows)
+    if rows.shape[1] < 2:
+        raise DataError(f"Features of {name} are single numbers, which no map is needed for.")
     if n < FEWEST_POINTS:
         raise DataError(f"{n} images of one class are too few for t-SNE; take a class with {FEWEST_POINTS} or more.")
     perplexity = min(LARGEST_PERPLEXITY, (n - 1) / 3)

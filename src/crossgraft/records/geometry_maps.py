@@ -63,7 +63,9 @@ class AttentionRow(Record):
     """One network."""
 
     network: str
-    attention: list[list[list[float]]] = Field(description="Of each image that is drawn, rows from the top, largest 1.")
+    attention: list[list[list[float]]] = Field(
+        description="Of each image that is drawn, rows from the top, from 0 to 1."
+    )
     overlap: Share | None = Field(description="Mean over images; None of the reference.")
     overlap_low: float | None
     overlap_high: float | None

@@ -7,6 +7,7 @@ import pytest
 import torch
 from timm.models import VisionTransformer
 from timm.models.eva import Eva
+from timm.models.swin_transformer import SwinTransformer
 from torch import nn
 
 from crossgraft.errors import NotApplicable, UsageError
@@ -89,6 +90,11 @@ def test_a_network_without_attention_or_with_another_kind_of_it_is_refused_by_na
     images = torch.randn(2, 3, 32, 32)
     with pytest.raises(UsageError, match="no attention layer"):
         attention_map(small_classifier("cnn"), images)
+    windows = SwinTransformer(
+        img_size=32, patch_size=4, embed_dim=8, depths=(1,), num_heads=(2,), window_size=4, num_classes=5
+    )
+    with pytest.raises(NotApplicable, match=r"\(WindowAttention\) is not the plain softmax"):
+        attention_map(windows, images)
     rotary = Eva(img_size=32, patch_size=8, embed_dim=16, depth=1, num_heads=2, use_rot_pos_emb=True, num_classes=5)
     for weight in rotary.parameters():
         nn.init.normal_(weight, std=0.5)

@@ -40,10 +40,9 @@ def attention_figure(record: AttentionRecord, *, identifier: str, is_wide: bool 
                 axes = figure.add_axes(
                     (left / width, 1 - (top + side) / height, side / width, side / height), anchor="NW"
                 )
-                draw_cells(axes, np.asarray(matrix), OKABE_ITO[1])
-                if network.drawn_overlaps:
-                    text = f"overlap {network.drawn_overlaps[row]:.2f}"
-                    axes.set_xlabel(text, fontsize=SMALL_PIXELS, labelpad=2, loc="left")
+                draw_cells(axes, np.asarray(matrix), OKABE_ITO[1], side_pixels=side)
+                text = f"overlap {network.drawn_overlaps[row]:.2f}" if network.drawn_overlaps else "reference"
+                axes.set_xlabel(text, fontsize=SMALL_PIXELS, labelpad=2, loc="left")
         for row, number in enumerate(record.drawn):
             middle = _TOP + row * (side + _BELOW) + side / 2
             figure.text(0, 1 - middle / height, f"Image {number + 1}", va="center", size=SMALL_PIXELS)

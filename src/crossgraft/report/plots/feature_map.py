@@ -43,7 +43,7 @@ def feature_map_figure(record: FeatureMapRecord, *, identifier: str, is_wide: bo
             _draw_density(axes, record, home, INK, is_reference=True)
             _draw_density(axes, record, row, OKABE_ITO[0], is_reference=False)
             xs, ys = [x for x, _ in row.points], [y for _, y in row.points]
-            axes.plot(xs, ys, "o", color=OKABE_ITO[0], markersize=2.6, alpha=0.55, markeredgewidth=0)
+            axes.plot(xs, ys, "o", color=OKABE_ITO[0], markersize=2.8, alpha=0.7, markeredgewidth=0)
             axes.set(xlim=record.x_range, ylim=record.y_range)
             axes.set_xlabel(f"PC 1 ({record.shares[0]:.0%} of the variance)", fontsize=SMALL_PIXELS, labelpad=3)
             axes.set_ylabel(f"PC 2 ({record.shares[1]:.0%})", fontsize=SMALL_PIXELS, labelpad=3)
@@ -73,7 +73,7 @@ def tsne_figure(record: TsneRecord, *, identifier: str, is_wide: bool = True) ->
     def painter(row: TsneRow) -> Callable[[Axes], None]:
         def paint(axes: Axes) -> None:
             xs, ys = [x for x, _ in row.points], [y for _, y in row.points]
-            axes.plot(xs, ys, "o", color=OKABE_ITO[0], markersize=4, alpha=0.6, markeredgewidth=0)
+            axes.plot(xs, ys, "o", color=OKABE_ITO[0], markersize=4.4, alpha=0.85, markeredgewidth=0)
             axes.set(xticks=[], yticks=[])
             axes.set_aspect("equal", adjustable="datalim")
             axes.margins(0.08)

@@ -28,13 +28,16 @@ class IntervalRow(NamedTuple):
     is_overall: bool = False
 
 
-def intervals_figure(rows: Sequence[IntervalRow], *, x_label: str, identifier: str) -> Markup:
+def intervals_figure(
+    rows: Sequence[IntervalRow], *, x_label: str, identifier: str, marked: float | None = None
+) -> Markup:
     """Draw a dot and a line per row, its name above, its value on the right.
 
     Args:
         rows: Rows from top to bottom; those without a value say so.
         x_label: Quantity and unit.
         identifier: Unique on the page.
+        marked: A value that a line marks, such as no difference.
     """
     height = _ROW_HEIGHT * len(rows) + _BELOW + 6
     as_text = NumberFormat.for_column(
@@ -51,6 +54,8 @@ def intervals_figure(rows: Sequence[IntervalRow], *, x_label: str, identifier: s
         axes.set_xlabel(x_label)
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
         axes.margins(x=0.06)
+        if marked is not None:
+            axes.axvline(marked, color=INK, alpha=0.4, linewidth=0.8, zorder=1)
         across = axes.get_yaxis_transform()
         for position, row in enumerate(rows):
             at = position + 0.2

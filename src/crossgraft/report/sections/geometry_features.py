@@ -104,7 +104,7 @@ def tsne_section(source: Source[TsneRecord]) -> Section:
     reasons = [f"{row.reason}." for row in record.networks if row.reason is not None]
     return Section(
         name="tsne",
-        title=f"The class {record.class_name}",
+        title=f"Inside the class {record.class_name}",
         part="evidence",
         blocks=[*blocks, *([Items(reasons)] if reasons else [])],
     )
@@ -123,6 +123,7 @@ def forgetting_section(source: Source[ForgettingRecord]) -> Section:
         drawn = intervals_figure(
             differences,
             x_label=f"Accuracy minus that of {record.reference}",
+            marked=0,
             identifier=f"{source.prefix}forgetting",
         )
         unit = "patients" if record.num_groups is not None else "images"

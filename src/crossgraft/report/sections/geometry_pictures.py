@@ -12,11 +12,16 @@ from crossgraft.words.formatting import NumberFormat, counted, percent
 _TWO = NumberFormat(decimals=2)
 
 
-def attention_section(source: Source[AttentionRecord]) -> Section:
-    """Maps of some images, overlaps of all; the images themselves where the page may show them."""
+def attention_section(source: Source[AttentionRecord], *, name: str = "attention") -> Section:
+    """Maps of some images, overlaps of all; the images themselves where the page may show them.
+
+    Args:
+        source: Attention of several networks.
+        name: Anchor and name of the table, for a page with several such sections (rollout, images of the source).
+    """
     record = source.record
     wide, narrow = (
-        attention_figure(record, identifier=f"{source.prefix}attention{ending}", is_wide=is_wide)
+        attention_figure(record, identifier=f"{source.prefix}{name}{ending}", is_wide=is_wide)
         for ending, is_wide in (("", True), ("-narrow", False))
     )
     what = (
@@ -26,10 +31,11 @@ def attention_section(source: Source[AttentionRecord]) -> Section:
     )
     most = f" The first {MOST_DRAWN_NETWORKS} networks are drawn." if len(record.networks) > MOST_DRAWN_NETWORKS else ""
     caption = (
-        f"{what}, for {record.images}. Full colour is the largest value of a map. Overlap: intersection over union of the fewest "
-        f"patches that hold {percent(record.top_mass)} of the attention, with {record.reference}.{most} Attention is not an "
-        "explanation: a patch that is attended to need not change the answer."
+        f"{what}, for {record.images}. Full colour is the largest value of a map, none the smallest. Overlap: intersection over "
+        f"union of the fewest patches that hold {percent(record.top_mass)} of the attention, with {record.reference}.{most} "
+        "Attention is not an explanation: a patch that is attended to need not change the answer."
     )
+    title = "Where the networks look, over all blocks" if record.is_rollout else "Where the networks look"
     shown = {number + 1: number for number in record.drawn}
     pictures = {f"Image {each.row}": [each.png_base64] for each in source.thumbnails if each.row in shown}
     blocks: list[Block] = [Gallery(pictures, noun="row", in_columns=True)] if pictures else []
@@ -43,11 +49,11 @@ def attention_section(source: Source[AttentionRecord]) -> Section:
                 (INTERVAL, _overlap_interval),
             ],
             caption=f"Attention that is shared with {record.reference}",
-            file_name="attention",
+            file_name=name,
             notes=[f"Mean over {counted(record.num_images, 'image')}, interval by Student's t."],
         ),
     ]
-    return Section(name="attention", title="Where the networks look", part="evidence", blocks=blocks)
+    return Section(name=name, title=title, part="evidence", blocks=blocks)
 
 
 def _overlap_interval(row: AttentionRow) -> Cell:
@@ -58,11 +64,7 @@ def filters_section(source: Source[FiltersRecord]) -> Section:
     """Filters of each network, and how much they look like Gabor filters."""
     record = source.record
     drawings = [
-        [
-            filters_figure(row, identifier=f"{source.prefix}filters-{place}{ending}", is_wide=is_wide)
-            for place, row in enumerate(record.networks)
-        ]
-        for ending, is_wide in (("", True), ("-narrow", False))
+        filters_figure(row, identifier=f"{source.prefix}filters-{place}") for place, row in enumerate(record.networks)
     ]
     has_fits = any(row.r2 for row in record.networks)
     caption = (
@@ -91,11 +93,12 @@ def filters_section(source: Source[FiltersRecord]) -> Section:
     )
     reasons = [f"{row.network}: {row.reason}." for row in record.networks if row.reason is not None]
     reasons += [
-        f"{row.network}: {counted(row.num_flat, 'filter')} without a pattern, left out of the mean."
+        f"{row.network}: {counted(row.num_flat, 'filter')} without a pattern"
+        f"{'.' if row.gabor_likeness is None else ', left out of the mean.'}"
         for row in record.networks
-        if row.num_flat and row.gabor_likeness is not None
+        if row.num_flat
     ]
-    blocks: list[Block] = [Figure(drawings[0], caption=caption, narrow=drawings[1]), table]
+    blocks: list[Block] = [Figure(drawings, caption=caption), table]
     return Section(
         name="filters",
         title="First-layer filters",

@@ -10,7 +10,6 @@ from crossgraft.records import (
     InterpolationPathRecord,
     ParameterDistanceRecord,
     SharpnessRecord,
-    SharpnessRow,
     WeightDistance,
 )
 from crossgraft.report.blocks import Block, Figure, Paragraph, Section
@@ -76,20 +75,16 @@ def _sharpness_table(record: SharpnessRecord) -> Table:
             (Column("Loss", numeric=True), lambda row: number(row.loss, _THREE)),
             (Column("One step", numeric=True), lambda row: number(row.one_step, rises)),
             (Column(f"{record.steps} steps", numeric=True), lambda row: number(row.many_steps, rises)),
-            *([(Column("Per batch", numeric=True), _per_batch)] if has_batches else []),
+            *([(Column("Per batch", numeric=True), lambda row: number(row.per_batch, rises))] if has_batches else []),
             (Column("ρ · gradient", numeric=True), lambda row: number(row.first_order, rises)),
         ],
         caption="Sharpness",
         file_name="sharpness",
         notes=[
-            "ρ · gradient: the rise if the loss were a plane. One step far above it means strong curvature.",
+            "ρ · gradient: the rise if the loss were a plane. One step far from it means strong curvature.",
             *([f"Per batch: each {counted(record.batch_size, 'image')} climb by themselves."] if has_batches else []),
         ],
     )
-
-
-def _per_batch(row: SharpnessRow) -> Cell:
-    return number(row.per_batch, NumberFormat(decimals=4))
 
 
 def distance_section(source: Source[ParameterDistanceRecord]) -> Section:
@@ -159,6 +154,7 @@ def _centre_blocks(source: Source[ParameterDistanceRecord]) -> list[Block]:
     drawn = intervals_figure(
         [IntervalRow(row.task, Interval(row.accuracy_change, row.change_low, row.change_high)) for row in record.tasks],
         x_label="Accuracy at the centre minus own",
+        marked=0,
         identifier=f"{source.prefix}centre",
     )
     rules = {
