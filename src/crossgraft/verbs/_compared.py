@@ -105,7 +105,7 @@ def open_model(
         run = Path(given)
         _refuse_folds(run)
         saved = load_saved_model(run, device=device, allow_code=trusted)
-        return Given(network_of_saved(saved, name=f"{saved.facts.model.name}, fine-tuned"), run)
+        return Given(network_of_saved(saved, name=saved.facts.model.name), run)
     if not isinstance(given, str | Path | ModelSpec):
         raise UsageError(f"{label} is a {type(given).__name__}; give a run, a model, or a file of features.")
     spec = find_model(given, options.weights_dir, options.allow_code, reporter=reporter)

@@ -29,9 +29,10 @@ def comparison_heading(source: Source[ModelComparisonRecord]) -> Heading:
     record = source.record
     a, b = record.model("A"), record.model("B")
     where = "" if record.dataset is None else f" on {record.dataset.name}"
-    facts = [record.images_in_words, *(f"{each.label}: {each.name}" for each in record.models)]
+    facts = [record.images_in_words, *(f"{each.label}: {each.name}, {_KINDS[each.kind]}" for each in record.models[:2])]
+    title = f"What fine-tuning changed in {b.name}" if record.pairs[0].is_a_change else f"{a.name} and {b.name}"
     return Heading(
-        title=f"{a.name} and {b.name}{where}",
+        title=f"{title}{where}",
         summary=" · ".join(facts),
         advice=in_one_line(answer_in_words(record), caveats_of(source, MODEL_COMPARISON_CAVEATS)),
     )

@@ -22,7 +22,7 @@ def layer_pairs_section(source: Source[ModelComparisonRecord]) -> Section:
         if pair.cka is None:
             blocks.append(Paragraph(f"{pair_in_words(pair)}: {pair.cka_reason}"))
             continue
-        drawn = [(pair.cka, pair_in_words(pair), (pair.first, pair.second))]
+        drawn = [(pair.cka, "These networks", (pair.first, pair.second))]
         if pair.cka_untrained is not None:
             drawn.append((pair.cka_untrained, "Untrained networks", (f"like {pair.first}", f"like {pair.second}")))
         figures: list[list[Markup]] = [[], []]
