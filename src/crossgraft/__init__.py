@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from crossgraft.verbs.audit_model import audit_model as audit_model
     from crossgraft.verbs.check_data import check_data as check_data
     from crossgraft.verbs.compare_fine_tunings import compare_fine_tunings as compare_fine_tunings
+    from crossgraft.verbs.compare_models import compare_models as compare_models
     from crossgraft.verbs.distil import distil as distil
     from crossgraft.verbs.edit_data import edit_data as edit_data
     from crossgraft.verbs.evaluate_published import evaluate_published as evaluate_published
@@ -37,6 +38,7 @@ _HOME = {
     "FineTuningComparison": "crossgraft.tune",
     "check_data": "crossgraft.verbs.check_data",
     "compare_fine_tunings": "crossgraft.verbs.compare_fine_tunings",
+    "compare_models": "crossgraft.verbs.compare_models",
     "distil": "crossgraft.verbs.distil",
     "audit_model": "crossgraft.verbs.audit_model",
     "edit_data": "crossgraft.verbs.edit_data",
@@ -61,6 +63,7 @@ __all__ = [
     "FineTuningComparison",
     "check_data",
     "compare_fine_tunings",
+    "compare_models",
     "distil",
     "audit_model",
     "edit_data",

@@ -11,6 +11,7 @@ from crossgraft.cli.call import Call
 from crossgraft.cli.output import print_json, show
 from crossgraft.errors import UsageError
 from crossgraft.options import (
+    CompareModelsOptions,
     CompareOptions,
     DistilOptions,
     EditOptions,
@@ -63,7 +64,7 @@ def tune(call: Call) -> int:
     data, asked = call.inputs["data"], call.asked(CompareOptions)
     if asked.get("compare") is not None:
         verb = "crossgraft.verbs.compare_fine_tunings:compare_fine_tunings"
-        return call.do(verb, CompareOptions, data, named="compare", asked=asked)
+        return call.do(verb, CompareOptions, data, named="tune-compare", asked=asked, once="compare")
     if asked.get("seeds") is not None:
         raise UsageError(
             "--seeds says how often each way of --compare is trained. Give --compare too, or --seed for one training."
@@ -71,6 +72,14 @@ def tune(call: Call) -> int:
     if asked.get("layer_pca") is not None:
         raise UsageError("--layer-pca draws a layer in each way of --compare. Give --compare too, or leave it out.")
     return call.do("crossgraft.verbs.fine_tune:fine_tune", TuneOptions, data, named="tune", asked=asked)
+
+
+def compare(call: Call) -> int:
+    """``crossgraft compare``, in a directory named after the data, or after the features."""
+    a, b, asked = call.inputs["a"], call.inputs["b"], call.asked(CompareModelsOptions)
+    about = str(asked.get("data") or a)
+    verb = "crossgraft.verbs.compare_models:compare_models"
+    return call.do(verb, CompareModelsOptions, a, b, named="compare", about=about, asked=asked)
 
 
 def fewshot(call: Call) -> int:

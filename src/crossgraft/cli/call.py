@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -95,6 +95,7 @@ class Call:
         named: str,
         about: str = "",
         asked: Mapping[str, Any] | None = None,
+        once: str | None = None,
     ) -> int:
         """Call a verb, show its result, and return the exit code.
 
@@ -105,6 +106,7 @@ class Call:
             named: The other part of that name.
             about: What stands in the name instead of the last input.
             asked: From ``asked``, of these options and perhaps others.
+            once: The other part of that name in earlier versions; directories of it that are there are tried first.
 
         Raises:
             CrossgraftError: What the verb raises.
@@ -116,7 +118,7 @@ class Call:
         function = partial(getattr(importlib.import_module(module), name), *inputs, reporter=self.reporter)
         with typed_command():
             if issubclass(kind, Output):
-                result = in_own_directory(named, about or "".join(map(str, inputs[-1:])), values, function)
+                result = in_own_directory(named, about or "".join(map(str, inputs[-1:])), values, function, once=once)
             else:
                 result = function(**values)
         self.show(result)
@@ -132,7 +134,9 @@ class Call:
             show(result_as_text(result))
 
 
-def in_own_directory(command: str, data: str, values: Mapping[str, Any], work: Callable[..., T]) -> T:
+def in_own_directory(
+    command: str, data: str, values: Mapping[str, Any], work: Callable[..., T], *, once: str | None = None
+) -> T:
     """Do ``work`` in the first directory that is free or holds the same run.
 
     Args:
@@ -140,12 +144,13 @@ def in_own_directory(command: str, data: str, values: Mapping[str, Any], work: C
         data: As typed; the other part.
         values: Keywords of ``work``; ``out`` may be None.
         work: Called with ``values`` and a directory as ``out``.
+        once: That part of the name in earlier versions, whose runs go on in their directories.
 
     Raises:
         OtherRunError: The only directory holds another run.
     """
     refusal: OtherRunError | None = None
-    for directory in _run_directories(values["out"], command, data):
+    for directory in _run_directories(values["out"], command, data, once):
         try:
             return work(**{**values, "out": directory})
         except OtherRunError as error:
@@ -153,13 +158,19 @@ def in_own_directory(command: str, data: str, values: Mapping[str, Any], work: C
     raise refusal or OtherRunError("No run directory was given.")
 
 
-def _run_directories(out: str | Path | None, command: str, data: str) -> Iterator[Path]:
+def _run_directories(out: str | Path | None, command: str, data: str, once: str | None) -> Iterator[Path]:
     """``out`` alone if it was given, else ``runs/<command>-<data>``, then the same with -2, -3 and so on."""
     if out is not None:
         yield Path(out)
         return
     from crossgraft.runs.names import portable_name
 
-    base = Path("runs") / f"{command}-{portable_name(Path(data).stem) or 'data'}"
+    about = portable_name(Path(data).stem) or "data"
+    if once is not None:
+        yield from takewhile(Path.is_dir, _numbered(Path("runs") / f"{once}-{about}"))
+    yield from _numbered(Path("runs") / f"{command}-{about}")
+
+
+def _numbered(base: Path) -> Iterator[Path]:
     yield base
     yield from (base.with_name(f"{base.name}-{number}") for number in count(2))

@@ -12,6 +12,7 @@ from crossgraft.cli.output import show
 from crossgraft.options import (
     AuditOptions,
     CheckOptions,
+    CompareModelsOptions,
     CompareOptions,
     Debug,
     DemoOptions,
@@ -138,6 +139,21 @@ _ALL = (
         verb="crossgraft.verbs.interpolate:interpolate",
         notes="Quality and similarity to the pretrained features of networks whose weights are mixed (WiSE-FT): a free way to "
         "keep more of what the model knew. Rows are those of the run; val picks the mixture.",
+    ),
+    Command(
+        "compare",
+        "Two models beside each other: what fine-tuning changed, and do they see and fail alike?",
+        example="compare runs/tune-breast runs/tune-birds --data breast.npz",
+        inputs=(
+            Input(
+                "a", "Run of crossgraft tune, checkpoint, timm name, zoo entry, or features on disk (npz, safetensors)."
+            ),
+            Input("b", "The other model, of any of these kinds."),
+        ),
+        options=(CompareModelsOptions, Terminal),
+        action=actions.compare,
+        notes="Similarity of all pairs of layers, of the penultimate features by every measure, and of mistakes, on test images, "
+        "each beside two untrained networks. --before NAME also measures what fine-tuning changed in each.",
     ),
     Command(
         "audit",

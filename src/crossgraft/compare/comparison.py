@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Int
 
-from crossgraft.compare.layer_choice import choose_layers
+from crossgraft.compare.layer_choice import choose_layers, map_shapes
 from crossgraft.compare.layer_pairs import LayerPairs, Layers
 from crossgraft.compare.looking import Looked, Rows, Watch, look_at
 from crossgraft.compare.map_draws import MapDraws
@@ -118,12 +118,12 @@ class Comparison:
         if len(rows) < FEWEST_IMAGES:
             raise DataError(f"A comparison needs at least {FEWEST_IMAGES} images; there are {len(rows)}.")
         stored = {
-            label: _rows_of_stored(each, label, rows, images)
+            label: (each, each.rows_of(label, rows, images))
             for label, each in self._models.items()
             if isinstance(each, StoredFeatures)
         }
         maps = MapDraws(
-            {key: self._layers[key] for key in self._networks},
+            {key: map_shapes(each, self._layers[key]) for key, each in self._networks.items()},
             len(rows),
             preset=self._how.cca_preset,
             seed=self._how.seed,
@@ -131,7 +131,7 @@ class Comparison:
         grids = {pair: LayerPairs() for pair in {*self._floors, *filter(None, self._floors.values())}}
 
         def on_batch(places: Rows, given: Mapping[str, Layers]) -> None:
-            layers = {**given, **{label: _at(each, rows_there, places) for label, (each, rows_there) in stored.items()}}
+            layers = {**given, **{label: each.at(rows_there[places]) for label, (each, rows_there) in stored.items()}}
             for (first, second), grid in grids.items():
                 grid.update(layers[first], layers[second])
 
@@ -178,8 +178,7 @@ class Comparison:
         """The key of an untrained network, one for all models of the same architecture, layers and preprocessing."""
         for key, other in self._networks.items():
             if key.startswith(f"untrained {number} ") and (
-                (other.recipe, other.preprocessing, self._layers[key])
-                == (network.recipe, network.preprocessing, self._layers[label])
+                other.has_body_of(network) and self._layers[key] == self._layers[label]
             ):
                 return key
         made = untrained(network, seed=self._how.seed, number=number, trusted=self._trusted)
@@ -283,27 +282,3 @@ def _is_start(first: Model, second: Model) -> bool:
     if not isinstance(first, ComparedNetwork) or not isinstance(second, ComparedNetwork):
         return False
     return second.start_fingerprint == first.weights_fingerprint != second.weights_fingerprint
-
-
-def _rows_of_stored(
-    model: StoredFeatures, label: str, rows: Rows, images: ImageRows | None
-) -> tuple[StoredFeatures, Rows]:
-    """Where the images that are looked at stand in features on disk: these alone, or all images.
-
-    Raises:
-        DataError: The features are of another number of images.
-    """
-    if len(model) == len(rows):
-        return model, np.arange(len(rows))
-    if images is not None and len(model) == len(images):
-        return model, np.asarray(rows)
-    every = "" if images is None else f", or all {len(images)}"
-    raise DataError(
-        f"{label} ({model.name}) has features of {len(model)} images; what is compared are {len(rows)} of them{every}. Give features "
-        "of the same images in the same order."
-    )
-
-
-def _at(model: StoredFeatures, there: Rows, places: Rows) -> dict[str, np.ndarray]:
-    """Features of a batch, read from the file."""
-    return {name: np.asarray(values[there[places]]) for name, values in model.layers.items()}

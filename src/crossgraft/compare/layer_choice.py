@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -40,7 +39,8 @@ def choose_layers(network: ComparedNetwork, asked: Sequence[str] | None) -> list
             raise UsageError(f"Name each layer once; got {', '.join(asked)}.")
         return list(asked)
     with observe_layers(network.body) as gives_tensor:
-        next(run_pass(network.module, [_probe(network)], read=network.run, like=network.weight))
+        next(run_pass(network.module, [network.probe()], read=network.run, like=network.weight))
+    gives_tensor.discard(network.head or "")
     layers = [name for name in building_blocks(network.body) if name in gives_tensor]
     layers = layers if len(layers) > 1 else list(main_layers(network.body, gives_tensor))
     return spread(layers, MOST_LAYERS)
@@ -51,6 +51,19 @@ def spread(names: Sequence[str], most: int) -> list[str]:
     if len(names) <= most:
         return list(names)
     return [names[round(place * (len(names) - 1) / (most - 1))] for place in range(most)]
+
+
+def map_shapes(network: ComparedNetwork, layers: Sequence[str]) -> dict[str, tuple[int, int, int]]:
+    """Channels, height and width of what each layer gives.
+
+    Cost: a forward pass of one image.
+    """
+    [(_, found)] = run_pass(network.module, [network.probe()], read=network.reader(list(layers)), like=network.weight)
+    shapes: dict[str, tuple[int, int, int]] = {}
+    for name, output in found.items():
+        channels, height, width = (int(size) for size in as_maps(output, network.body).shape[1:])
+        shapes[name] = channels, height, width
+    return shapes
 
 
 def as_maps(output: Tensor, body: nn.Module) -> Float[Tensor, "num_images channels height width"]:
@@ -78,8 +91,3 @@ def _refuse_unknown(network: ComparedNetwork, name: str) -> None:
         raise UnknownNameError(
             f"layer of {network.name}", name, [known for known, _ in network.body.named_modules() if known]
         ) from error
-
-
-def _probe(network: ComparedNetwork) -> Tensor:
-    preprocessing = network.preprocessing
-    return torch.zeros(1, preprocessing.channels, preprocessing.height_pixels, preprocessing.width_pixels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from torch import Tensor
@@ -16,12 +16,15 @@ from crossgraft.similarity.thesis_cca import POSITIONS, Draw, channels_last, dra
 MOST_LAYERS = 5
 """Layers of a network that are drawn from, as the thesis has them, spread evenly from the first to the last."""
 
+Shape = tuple[int, int, int]
+
 
 class MapDraws:
     """Keeps the drawn positions and channels of a few layers of each network; layers correspond by their place.
 
     Args:
-        layers: By network, the layers in order; networks with another number of layers cannot be compared with each other.
+        shapes: By network, its layers in order with channels, height and width of their maps; networks with another number of
+            layers cannot be compared with each other.
         num_images: Images of the whole pass.
         preset: ``thesis`` or ``released``.
         seed: Random seed.
@@ -29,31 +32,39 @@ class MapDraws:
     Memory: 25 MB per layer and network, at most.
     """
 
-    def __init__(self, layers: Mapping[str, Sequence[str]], num_images: int, *, preset: str, seed: int) -> None:
-        self._layers = {key: spread(names, MOST_LAYERS) for key, names in layers.items()}
-        self._num_images, self._preset, self._seed = num_images, preset, seed
-        self._draws: dict[tuple[int, tuple[int, ...]], list[Draw]] = {}
-        self._rows: dict[tuple[str, int], list[list[np.ndarray]]] = {}
-        self._shapes: dict[tuple[str, int], tuple[int, int, int]] = {}
+    def __init__(self, shapes: Mapping[str, Mapping[str, Shape]], num_images: int, *, preset: str, seed: int) -> None:
+        self._layers = {key: spread(list(layers), MOST_LAYERS) for key, layers in shapes.items()}
+        self._preset, self._seed = preset, seed
+        places = [(key, place) for key, names in self._layers.items() for place in range(len(names))]
+        self._shapes = {(key, place): shapes[key][self._layers[key][place]] for key, place in places}
+        self._draws = {where: self._drawn(where, num_images) for where in places}
+        self._rows: dict[tuple[str, int], list[list[np.ndarray]]] = {
+            where: [[] for _ in draws] for where, draws in self._draws.items()
+        }
+
+    def _drawn(self, where: tuple[str, int], num_images: int) -> list[Draw]:
+        """The same for all networks with maps of this size at this place: of the channels that all of them have."""
+        key, place = where
+        _, height, width = self._shapes[where]
+        alike = [
+            shape[0]
+            for (other, its_place), shape in self._shapes.items()
+            if its_place == place
+            and len(self._layers[other]) == len(self._layers[key])
+            and shape[1:] == (height, width)
+        ]
+        shape = min(alike), height, width
+        return draws_of(num_images, shape, shape, preset=self._preset, seed=self._seed, layer=f"{place}")
 
     def take(self, key: str, layer: str, places: np.ndarray, maps: Tensor) -> None:
         """What a layer gave for the images at ``places``: (b, c, h, w)."""
         if layer not in self._layers.get(key, ()):
             return
-        number = self._layers[key].index(layer)
-        channels, height, width = (int(size) for size in maps.shape[1:])
-        shape = channels, height, width
-        draws = self._draws.get((number, shape))
-        if draws is None:
-            draws = draws_of(self._num_images, shape, shape, preset=self._preset, seed=self._seed, layer=f"{number}")
-            self._draws[number, shape] = draws
-        self._shapes[key, number] = shape
-        kept = self._rows.setdefault((key, number), [[] for _ in draws])
-        for draw, rows in zip(draws, kept, strict=True):
+        where = key, self._layers[key].index(layer)
+        for draw, rows in zip(self._draws[where], self._rows[where], strict=True):
             here = np.flatnonzero(np.isin(places, draw.images))
             if len(here):
-                taken = maps[here.tolist()][:, draw.channels.tolist()].float().cpu().numpy()
-                rows.append(channels_last(taken))
+                rows.append(channels_last(maps[here.tolist()][:, draw.channels.tolist()].float().cpu().numpy()))
 
     def values(self, first: str, second: str, untrained: tuple[str, str] | None) -> list[LayerCca]:
         """CCA of each layer of one network with the layer of the other at the same place.
@@ -91,9 +102,9 @@ class MapDraws:
 
     def _computed(self, first: str, second: str, number: int) -> tuple[Similarity | None, str | None]:
         shapes = self._shapes[first, number], self._shapes[second, number]
-        if shapes[0] != shapes[1]:
-            said = [" × ".join(map(str, shape)) for shape in shapes]
-            return None, f"maps of {said[0]} and {said[1]} (channels, height, width) have no positions in common"
+        if shapes[0][1:] != shapes[1][1:]:
+            said = [f"{height} × {width}" for _, height, width in shapes]
+            return None, f"maps of {said[0]} and {said[1]} have no positions in common"
         one, other = (self._rows[key, number] for key in (first, second))
         pairs = [(np.concatenate(rows), np.concatenate(others)) for rows, others in zip(one, other, strict=True)]
         try:

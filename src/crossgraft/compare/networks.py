@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -38,6 +39,7 @@ class ComparedNetwork:
         start_fingerprint: SHA-256 of the pretrained weights that it was fine-tuned from; its own where it was not.
         class_names: Classes of its logits; None where these are none of the data's.
         saved: The fine-tuned model with its facts; None for others.
+        head: Name of its head in ``body``, which is no layer of its features; None where there is none.
         device: Where it is.
     """
 
@@ -54,7 +56,13 @@ class ComparedNetwork:
     start_fingerprint: str
     class_names: tuple[str, ...] | None = None
     saved: SavedModel | None = None
+    head: str | None = None
     device: str = "cpu"
+
+    def probe(self) -> Images:
+        """One black image of the size that it takes."""
+        taken = self.preprocessing
+        return torch.zeros(1, taken.channels, taken.height_pixels, taken.width_pixels)
 
     def reader(self, layers: list[str]) -> Callable[[Images], tuple[BackboneOutput, dict[str, Tensor]]]:
         """What ``run_pass`` reads: the output, and what each layer of ``body`` gives, from one forward pass.
@@ -71,6 +79,16 @@ class ComparedNetwork:
             return said.pop(), {name: found[tap] for name, tap in taps.items()}
 
         return read
+
+    def has_body_of(self, other: ComparedNetwork) -> bool:
+        """Whether both have the same architecture, whatever their heads, and prepare images alike."""
+        if self.recipe is None or other.recipe is None or self.preprocessing != other.preprocessing:
+            return False
+        bodies = [
+            {name: value for name, value in recipe.kwargs.items() if name != "num_classes"}
+            for recipe in (self.recipe, other.recipe)
+        ]
+        return self.recipe.source == other.recipe.source and bodies[0] == bodies[1]
 
     @property
     def weight(self) -> Tensor:
@@ -92,6 +110,7 @@ def network_of_backbone(backbone: Backbone) -> ComparedNetwork:
         family=backbone.family,
         weights_fingerprint=backbone.weights_fingerprint,
         start_fingerprint=backbone.weights_fingerprint,
+        head=next((name for name, each in backbone.module.named_modules() if each is backbone.linear_head), None),
         device=backbone.device,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zipfile
 from collections.abc import Mapping
@@ -10,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 from numpy.lib import format as npy_format
 from safetensors import SafetensorError, safe_open
 
+from crossgraft.data.rows import ImageRows
 from crossgraft.errors import DataError
 
+Rows = Int[np.ndarray, " _"]
+_ROWS_HASHED = 4096
 PREFIX = "features:"
 _PENULTIMATE = "features"
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1"}
@@ -39,6 +44,36 @@ class StoredFeatures:
     def penultimate(self) -> np.ndarray:
         """The array called ``features``, or the last one."""
         return self.layers.get(_PENULTIMATE, list(self.layers.values())[-1])
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of names, types and numbers."""
+        digest = hashlib.sha256()
+        for name, values in self.layers.items():
+            digest.update(f"{name} {values.dtype.str} {values.shape}".encode())
+            for start in range(0, len(values), _ROWS_HASHED):
+                digest.update(np.ascontiguousarray(values[start : start + _ROWS_HASHED]).tobytes())
+        return digest.hexdigest()
+
+    def at(self, rows: Rows) -> dict[str, np.ndarray]:
+        """Features of a batch, read from the file."""
+        return {name: np.asarray(values[rows]) for name, values in self.layers.items()}
+
+    def rows_of(self, label: str, rows: Rows, images: ImageRows | None) -> Rows:
+        """Where the images that are looked at stand in the file: these alone, or all images.
+
+        Raises:
+            DataError: The features are of another number of images.
+        """
+        if len(self) == len(rows):
+            return np.arange(len(rows))
+        if images is not None and len(self) == len(images):
+            return np.asarray(rows)
+        every = "" if images is None else f", or all {len(images)}"
+        raise DataError(
+            f"{label} ({self.name}) has features of {len(self)} images; what is compared are {len(rows)} of them{every}. "
+            "Give features of the same images in the same order."
+        )
 
 
 def are_stored_features(given: object) -> bool:

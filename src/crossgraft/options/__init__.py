@@ -12,6 +12,7 @@ from crossgraft.options._option import options_of as options_of
 from crossgraft.options.auditing import AuditOptions as AuditOptions
 from crossgraft.options.checking import CheckOptions as CheckOptions
 from crossgraft.options.comparing import CompareOptions as CompareOptions
+from crossgraft.options.comparing_models import CompareModelsOptions as CompareModelsOptions
 from crossgraft.options.distilling import DistillationSettings as DistillationSettings
 from crossgraft.options.distilling import DistilOptions as DistilOptions
 from crossgraft.options.editing import EditOptions as EditOptions

@@ -19,6 +19,9 @@ from crossgraft.report.plots.gradient_norms import gradient_norms_figure as grad
 from crossgraft.report.plots.interpolation_path import interpolation_path_figure as interpolation_path_figure
 from crossgraft.report.plots.intervals import IntervalRow as IntervalRow
 from crossgraft.report.plots.intervals import intervals_figure as intervals_figure
+from crossgraft.report.plots.layer_curves import LayerCurve as LayerCurve
+from crossgraft.report.plots.layer_curves import layer_curves_figure as layer_curves_figure
+from crossgraft.report.plots.layer_grid import layer_grid_figure as layer_grid_figure
 from crossgraft.report.plots.layer_pca import MOST_NAMED_CLASSES as MOST_NAMED_CLASSES
 from crossgraft.report.plots.layer_pca import Panel as Panel
 from crossgraft.report.plots.layer_pca import layer_pca_figure as layer_pca_figure
@@ -66,6 +69,9 @@ __all__ = [
     "layer_pca_figure",
     "BlockCurve",
     "gradient_norms_figure",
+    "LayerCurve",
+    "layer_curves_figure",
+    "layer_grid_figure",
     "LearningCurve",
     "IntervalRow",
     "certainty_figure",

@@ -11,6 +11,7 @@ from crossgraft.report.sections.editing import EDIT
 from crossgraft.report.sections.export import EXPORT
 from crossgraft.report.sections.fewshot import FEWSHOT
 from crossgraft.report.sections.interpolation import INTERPOLATION
+from crossgraft.report.sections.model_comparison import MODEL_COMPARISON
 from crossgraft.report.sections.prediction import PREDICTION
 from crossgraft.report.sections.published import PUBLISHED
 from crossgraft.report.sections.ranking import RANKING
@@ -33,6 +34,7 @@ _ALL = (
     AUDIT,
     EDIT,
     CONTACT_SHEETS,
+    MODEL_COMPARISON,
 )
 for _kind in _ALL:
     KINDS.add(_kind.record_type.model_fields["kind"].default, _kind)

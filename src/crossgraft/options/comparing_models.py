@@ -1,0 +1,78 @@
+"""Options of ``compare_models``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from crossgraft.options._option import Options, option, options
+from crossgraft.options.auditing import AuditSplit
+from crossgraft.options.data import ClassOptions, SourceOptions, Subsets, Unreadable
+from crossgraft.options.models import CodeOptions, InputSize, Weights
+from crossgraft.options.running import Device, Looking, Output, Seed, Strictness, Workers
+
+
+@options
+class TwoModels(Options):
+    """What is compared, and on which images."""
+
+    group: ClassVar[str] = "Comparison"
+
+    data: Any = option(
+        "Labelled images: folder, table, .npz file …; not needed for two files of features.",
+        default=None,
+        is_path=True,
+        is_common=True,
+    )
+    before: str | Path | Sequence[Any] | None = option(
+        "Pretrained networks that A and B were fine-tuned from, with a comma (one for both is named once): what fine-tuning "
+        "changed is measured, too.",
+        default=None,
+        is_common=True,
+    )
+    linear_probe: bool = option(
+        "Train a linear probe for models without a head for the classes, so that mistakes can be compared.",
+        default=False,
+        is_common=True,
+    )
+    layers: str | Sequence[str] | None = option(
+        "Layers to compare, with commas; of both models, or of A.",
+        default=None,
+        default_text="at most 12 building blocks",
+        is_common=True,
+    )
+    layers_b: str | Sequence[str] | None = option(
+        "Layers of B, where they have other names.", default=None, default_text="as of A"
+    )
+    pool: Literal["mean", "flatten"] = option(
+        "What CKA of layers compares: means over positions, or all positions.", default="mean"
+    )
+    cca_preset: Literal["thesis", "released"] = option(
+        "CCA of layers over 20 000 positions, as the thesis says, or 10 000, as its released code does.",
+        default="thesis",
+    )
+    other_data: bool = option(
+        "Allow images that fine-tuned models were not made on; they may have learned from some of them.", default=False
+    )
+
+
+@options
+class CompareModelsOptions(
+    Output,
+    Workers,
+    Device,
+    Seed,
+    Looking,
+    Strictness,
+    InputSize,
+    CodeOptions,
+    Weights,
+    Subsets,
+    AuditSplit,
+    Unreadable,
+    ClassOptions,
+    SourceOptions,
+    TwoModels,
+):
+    """Options of ``compare_models``."""

@@ -1,0 +1,80 @@
+"""What limits a comparison of two models, the most severe first, in the order of ``sections._verdict``; and what to type next."""
+
+from __future__ import annotations
+
+from crossgraft.records import ModelComparisonRecord
+from crossgraft.report.sections._verdict import Caveat, CaveatOf, Following, unsound_data
+from crossgraft.report.source import Source
+from crossgraft.words.formatting import count
+from crossgraft.words.looks_words import looks_in_words
+
+_FEW_IMAGES = 50
+
+
+def may_have_learned(source: Source[ModelComparisonRecord]) -> Caveat | None:
+    """Images of which nobody knows whether a fine-tuned model learned from them."""
+    said = [note for note in source.record.notes if note.startswith("A fine-tuned model may have learned")]
+    return Caveat(said[0]) if said else None
+
+
+def no_more_than_untrained(source: Source[ModelComparisonRecord]) -> Caveat | None:
+    """Untrained networks are as alike."""
+    found = source.record.pairs[0].measured("cka_debiased")
+    if found is None or found.value is None or found.untrained is None or found.untrained < found.value:
+        return None
+    return Caveat(
+        "Two untrained networks of these architectures are at least as alike, so the value says little by itself."
+    )
+
+
+def by_linear_probes(source: Source[ModelComparisonRecord]) -> Caveat | None:
+    """Predictions that are no model's own."""
+    mistakes = source.record.pairs[0].mistakes
+    if mistakes is None or not mistakes.by_probe:
+        return None
+    return Caveat("Mistakes are those of linear probes where a model has no head for these classes.")
+
+
+def looked_before(source: Source[ModelComparisonRecord]) -> Caveat | None:
+    """A choice among models by these images."""
+    text = looks_in_words(source.record.looks, "accuracy")
+    return None if text is None else Caveat(text)
+
+
+def few_images(source: Source[ModelComparisonRecord]) -> Caveat | None:
+    """Noise is large."""
+    num_images = source.record.num_images
+    if num_images >= _FEW_IMAGES:
+        return None
+    return Caveat(f"{count(num_images)} images are few: similarity of so few is noisy, and CCA tends to 1.")
+
+
+def without_patients(source: Source[ModelComparisonRecord]) -> Caveat | None:
+    """Images of one patient count as independent."""
+    data = source.record.dataset
+    if data is None or data.num_groups is not None or source.record.pairs[0].mistakes is None:
+        return None
+    return Caveat("Without a column of patients, intervals take images as independent: --group-column.")
+
+
+def after_comparison(source: Source[ModelComparisonRecord]) -> Following | None:
+    """To see what fine-tuning changed, or whether a shortcut explains shared mistakes."""
+    record = source.record
+    tuned = [each for each in record.models if each.kind == "fine-tuned"]
+    if record.dataset is None or not tuned:
+        return None
+    if len(record.models) == 2 and not record.pairs[0].is_a_change:
+        line = source.typed.again(("--before", "PRETRAINED_A,PRETRAINED_B"))
+        return Following(line, "to see what fine-tuning changed in each model")
+    return None
+
+
+MODEL_COMPARISON_CAVEATS: tuple[CaveatOf[ModelComparisonRecord], ...] = (
+    unsound_data,
+    may_have_learned,
+    no_more_than_untrained,
+    by_linear_probes,
+    looked_before,
+    few_images,
+    without_patients,
+)
