@@ -50,7 +50,7 @@ def look_up_known_results(
     except DataError as error:
         text = f"{error} The ranking does without your own results; the same command looks at them again."
         reporter.warn(text)
-        return published_results(), [CheckRecord(title="Known results not read", severity="warning", text=text)]
+        return list(published_results()), [CheckRecord(title="Known results not read", severity="warning", text=text)]
     check_known_names(specs, known)
     return known, []
 

@@ -1,0 +1,207 @@
+"""How much one kind of cheap evidence says of the final result, learned from the published tables.
+
+In the unit of one target's spread, kind k of network m is
+
+    g_mk = level + scale · (c_k · ω_m + d_k · (z_m − ω_m) + ε_mk),    ε_mk ~ N(0, ν_k²)
+
+with ω what the network brings to every target and z its final result (normal scores). c, d and ν are regressions over the targets
+of the tables that have the kind: each target against the prior of the other groups. Each slope is shrunk by its uncertainty, the
+jackknife over groups, and is 0 where it says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from crossgraft.rank.aggregate import normal_scores
+from crossgraft.rank.published.benchmark import Results
+from crossgraft.rank.published.sources import REVERSED, UNUSABLE
+from crossgraft.rank.published.tables import PublishedTable, published_tables
+
+OUTLIER = 3.0
+"""Robust standard deviations below the median at which a value is cut: a training that went wrong is last, however far."""
+_SHARE = re.compile(r"(size|epochs|images)=([0-9.]+)")
+
+
+class KindModel(NamedTuple):
+    """What one kind says.
+
+    Attributes:
+        general: c: slope on what the network brings to every target.
+        specific: d: slope on what it does on this target beyond that.
+        noise: ν: standard deviation of all else.
+        num_groups: Groups of targets it was learned from; 0 = none has the kind, and it counts as the least that is known.
+    """
+
+    general: float
+    specific: float
+    noise: float
+    num_groups: int
+
+    @property
+    def says_something(self) -> bool:
+        """Whether it changes any belief."""
+        return self.general > 0 or self.specific > 0
+
+
+NOTHING = KindModel(0.0, 0.0, 1.0, 0)
+
+
+def without_outliers(values: np.ndarray) -> np.ndarray:
+    """Values far below the others are cut; fewer than five stay."""
+    known = values[np.isfinite(values)]
+    if len(known) < 5:
+        return values
+    median = np.median(known)
+    spread = 1.4826 * np.median(np.abs(known - median))
+    return np.maximum(values, median - OUTLIER * spread) if spread > 0 else values
+
+
+@cache
+def kind_model(kind: str, without_group: str | None = None) -> KindModel:
+    """What ``kind`` says, learned from all targets but those of a group.
+
+    A share between two that were published (``low:size=0.4``) is read off the line between them; a low fidelity of another sort,
+    or an epoch of a learning curve, counts as the smallest published share; a score that no table has says nothing.
+    """
+    learned = _learned(without_group)
+    if kind in learned:
+        return learned[kind]
+    family = kind.partition(":")[0]
+    if family not in ("low", "curve"):
+        return NOTHING
+    sizes = sorted((share, learned[name]) for name in learned if (share := _share_of(name)) is not None)
+    if not sizes:
+        return NOTHING
+    share = _share_of(kind)
+    if share is None or "epochs" in kind or "images" in kind:
+        return sizes[0][1]._replace(num_groups=0)
+    positions = np.log([each for each, _ in sizes])
+    rows = np.array([model[:3] for _, model in sizes])
+    between = [float(np.interp(np.log(share), positions, rows[:, column])) for column in range(3)]
+    return KindModel(*between, sizes[0][1].num_groups)
+
+
+def score_correlation() -> float:
+    """Mean correlation between what two scores of one network leave unexplained: several scores are not several witnesses."""
+    return _score_correlation()
+
+
+def _share_of(kind: str) -> float | None:
+    shares = [float(value) for _, value in _SHARE.findall(kind)]
+    return float(np.prod(shares)) if shares else None
+
+
+class _Pairs(NamedTuple):
+    """One kind on one target: standardised values, the prior of the other groups, and what that leaves."""
+
+    table: str
+    group: str
+    values: np.ndarray
+    prior: np.ndarray
+    residual: np.ndarray
+
+
+@cache
+def _pairs() -> dict[str, list[_Pairs]]:
+    found: dict[str, list[_Pairs]] = {}
+    for table in published_tables():
+        kinds = dict(_usable_kinds(table))
+        if not kinds:
+            continue
+        z = normal_scores(table.results)
+        prior = _held_out(z, table.groups)
+        for kind, matrix in kinds.items():
+            for target, group in enumerate(table.groups):
+                values = without_outliers(matrix[target])
+                both = np.isfinite(values) & np.isfinite(z[target]) & np.isfinite(prior[target])
+                if both.sum() < 4 or np.ptp(values[both]) == 0:
+                    continue
+                g = (values - values[both].mean()) / values[both].std()
+                ends = np.where(both, g, np.nan), prior[target], z[target] - prior[target]
+                found.setdefault(kind, []).append(_Pairs(table.name, group, *ends))
+    return found
+
+
+def _usable_kinds(table: PublishedTable) -> Iterator[tuple[str, Results]]:
+    for kind, matrix in table.kinds.items():
+        score = kind.removeprefix("score:")
+        if table.name == "thesis-architectures":
+            if score in UNUSABLE or score == "ours":
+                continue
+            yield (
+                kind,
+                -matrix if score in REVERSED else matrix,
+            )  # turned round after the results were known; here nothing is
+        else:
+            yield kind, matrix
+
+
+def _held_out(z: Results, groups: Sequence[str]) -> Results:
+    """Mean over the other groups of targets, drawn to the middle as if one more middling target were known."""
+    names = np.asarray(groups)
+    prior = np.full_like(z, np.nan)
+    for group in dict.fromkeys(groups):
+        others = z[names != group]
+        number = np.isfinite(others).sum(axis=0)
+        prior[names == group] = np.nansum(others, axis=0) / (number + 1)
+    return prior
+
+
+@cache
+def _learned(without_group: str | None) -> dict[str, KindModel]:
+    found: dict[str, KindModel] = {}
+    for kind, pairs in _pairs().items():
+        kept = [pair for pair in pairs if pair.group != without_group]
+        if len({pair.group for pair in kept}) >= 4:
+            found[kind] = _fit(kept)
+    return found
+
+
+def _fit(pairs: Sequence[_Pairs]) -> KindModel:
+    """Both slopes by least squares, each shrunk by the jackknife over groups and not below 0."""
+    design = [np.stack([pair.prior, pair.residual], axis=1)[np.isfinite(pair.values)] for pair in pairs]
+    design = [rows - rows.mean(axis=0) for rows in design]
+    values = [pair.values[np.isfinite(pair.values)] for pair in pairs]
+    values = [rows - rows.mean() for rows in values]
+    groups = [pair.group for pair in pairs]
+    names = list(dict.fromkeys(groups))
+
+    def slopes(left_out: str | None) -> np.ndarray:
+        kept = [place for place, group in enumerate(groups) if group != left_out]
+        x, y = np.concatenate([design[i] for i in kept]), np.concatenate([values[i] for i in kept])
+        return np.linalg.lstsq(x, y, rcond=None)[0]
+
+    whole = slopes(None)
+    without = np.array([slopes(name) for name in names])
+    variance = (len(names) - 1) / len(names) * ((without - without.mean(axis=0)) ** 2).sum(axis=0)
+    shrunk = np.where(whole > 0, whole * np.maximum(0.0, 1 - variance / np.maximum(whole**2, 1e-12)), 0.0)
+    x, y = np.concatenate(design), np.concatenate(values)
+    noise = float(np.sqrt(np.mean((y - x @ shrunk) ** 2)))
+    return KindModel(float(shrunk[0]), float(shrunk[1]), noise, len(names))
+
+
+@cache
+def _score_correlation() -> float:
+    """From the tables with several scores."""
+    residuals: dict[tuple[str, int], dict[str, np.ndarray]] = {}
+    for kind, pairs in _pairs().items():
+        if not kind.startswith("score:") or "@" in kind:
+            continue
+        model = _learned(None).get(kind, NOTHING)
+        for number, pair in enumerate(pairs):
+            left = pair.values - model.general * pair.prior - model.specific * pair.residual
+            residuals.setdefault((pair.table, number), {})[kind] = left
+    found: list[float] = []
+    for rows in residuals.values():
+        matrix = np.array(list(rows.values()))
+        complete = matrix[:, np.isfinite(matrix).all(axis=0)]
+        if len(complete) > 1 and complete.shape[1] > 3:
+            correlation = np.corrcoef(complete)
+            found.append(float(correlation[np.triu_indices(len(complete), 1)].mean()))
+    return float(np.clip(np.mean(found), 0.0, 0.95)) if found else 0.5

@@ -1,0 +1,66 @@
+"""The standing of networks by name: shipped tables, the user's own results, ImageNet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from crossgraft.rank.known_names import names_of
+from crossgraft.rank.model_history import group_of_target
+from crossgraft.rank.results_store import published_results
+from crossgraft.rank.standing import Standing, TableMean, Variances, fit_variances, stand, table_means
+from crossgraft.records import KnownResult
+
+START = Variances(top1=0.2, size=0.05, family=0.1, architecture=0.1, weights=0.2, table=0.15, target=0.45)
+"""Where the fit begins; ``target`` is the mean variance of a network between the targets of a published table."""
+
+
+def prior_of_names(
+    names: Sequence[str], own: Sequence[KnownResult], *, target: str | None, metric: str | None
+) -> tuple[Standing, str | None]:
+    """Standing of networks by their full names, and the group of targets that was left out.
+
+    Args:
+        names: As ``known_names.full_name`` writes them.
+        own: The user's own results; one with the key of a shipped result replaces it.
+        target: Target at hand.
+        metric: Metric that counts, where one publication has several.
+    """
+    shipped = published_results()
+    keys = {row.key for row in shipped}
+    mine = {row.key: row for row in own if row.key not in keys or row not in shipped}
+    rows = _one_metric([row for row in shipped if row.key not in mine], metric)
+    group = None if target is None else group_of_target(target, [*mine.values(), *shipped]) or target
+    variances = _variances(metric, group)
+    everything = [row for row in [*mine.values(), *rows] if group not in (row.target, row.target_group or row.target)]
+    found = names_of(everything)
+    spoke: dict[str, list[str]] = {}
+    for row in everything:
+        who = spoke.setdefault(found[row.key], [])
+        if row.origin not in who:
+            who.append(row.origin)
+    return stand(names, table_means(everything, found, frozenset(mine)), variances, spoke), group
+
+
+@cache
+def _variances(metric: str | None, without_group: str | None) -> Variances:
+    """Fitted on the shipped tables without a group of targets."""
+    return fit_variances(_shipped_means(metric, without_group), START)
+
+
+def _shipped_means(metric: str | None, without_group: str | None) -> list[TableMean]:
+    rows = [
+        row
+        for row in _one_metric(published_results(), metric)
+        if without_group not in (row.target, row.target_group or row.target)
+    ]
+    return table_means(rows, names_of(rows), frozenset())
+
+
+def _one_metric(rows: Sequence[KnownResult], metric: str | None) -> list[KnownResult]:
+    """Of a publication with several metrics, the one asked for, else its first."""
+    chosen: dict[str, str] = {}
+    for row in rows:
+        if row.protocol not in chosen or row.metric == metric:
+            chosen[row.protocol] = row.metric
+    return [row for row in rows if row.metric == chosen[row.protocol]]

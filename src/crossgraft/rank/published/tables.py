@@ -1,0 +1,174 @@
+"""Published results of many models on many targets that ship as known results: figures, each table with its source."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+
+from crossgraft.rank.published.aliases import timm_name
+from crossgraft.rank.published.benchmark import Benchmark, Results
+from crossgraft.rank.published.sources import itm_benchmark, thesis_architectures
+
+COMPRESSED = ("sfda_cnn", "tmlr", "medmnistplus", "shift", "dart")
+"""Files ``data/<name>.json.gz``."""
+THESIS_PROTOCOL = "full fine-tuning, 100 images a class, SGD with a grid of 120 runs, test AUC"
+ITM_PROTOCOL = "fine-tuning, highest accuracy"
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """What fine-tuning gave for models × targets in one publication, in one metric; larger = better.
+
+    Attributes:
+        name: Name of the table in commands and files.
+        title: Title for people.
+        source: Where the figures are published.
+        origin: The publication in a few words.
+        protocol: How models were tuned and tested.
+        metric: Metric; values are fractions.
+        models: Names as printed.
+        targets: Names; the same in every table that has the target.
+        groups: One per target: targets of one group tell about each other.
+        results: Results of fine-tuning, targets × models.
+        standard_deviations: Over seeds, where they are printed.
+        num_seeds: How many seeds each result is the mean of.
+        validation: The same metric on validation images, where it is published.
+        seconds: Seconds of fine-tuning, where they are published.
+        kinds: Cheaper evidence on the same models and targets by kind (``low:size=0.286``, ``score:logme``).
+        kind_deviations: Standard deviations over seeds of some of them.
+    """
+
+    name: str
+    title: str
+    source: str
+    origin: str
+    protocol: str
+    metric: str
+    models: tuple[str, ...]
+    targets: tuple[str, ...]
+    groups: tuple[str, ...]
+    results: Results
+    standard_deviations: Results | None = None
+    num_seeds: int = 1
+    validation: Results | None = None
+    seconds: Results | None = None
+    kinds: Mapping[str, Results] = field(default_factory=dict[str, Results])
+    kind_deviations: Mapping[str, Results] = field(default_factory=dict[str, Results])
+
+    def benchmark(self) -> Benchmark:
+        """The same results as a benchmark of ``rank --published``."""
+        return Benchmark(
+            self.name, self.title, f"{self.metric} (fraction)", self.models, self.targets, self.groups, self.results
+        )
+
+    @property
+    def timm_names(self) -> list[str]:
+        """The models by the names that timm, torchvision or the hub give them; a printed name where that is ambiguous."""
+        return [timm_name(model, table=self.name) or f"{self.name}:{model}" for model in self.models]
+
+
+@cache
+def published_tables() -> tuple[PublishedTable, ...]:
+    """Every table of models; those of *sources* of one architecture are not among them."""
+    thesis, itm = thesis_architectures(), itm_benchmark()
+    return (
+        *(table for name in COMPRESSED for table in _of_file(name)),
+        _of_benchmark(thesis, "auc", "thesis, Table 6.5", THESIS_PROTOCOL),
+        _of_benchmark(itm, "accuracy", "ITM, Table 3", ITM_PROTOCOL, scale=0.01),
+    )
+
+
+def published_table(name: str) -> PublishedTable:
+    """One table by its name."""
+    return next(table for table in published_tables() if table.name == name)
+
+
+class ImageNetResult(NamedTuple):
+    """What timm, or torchvision, publishes of one network at its best image size."""
+
+    model: str
+    image_size_pixels: int
+    top1_percent: float
+    parameters_millions: float
+    gmacs: float | None
+    cpu_images_per_second: float | None
+
+
+@cache
+def imagenet_results() -> Mapping[str, ImageNetResult]:
+    """Every network with an ImageNet result, by its full name (``resnet18.a1_in1k``, ``torchvision:resnet18``).
+
+    Where several image sizes are published, that with the highest top-1.
+    """
+    document = compressed("imagenet")
+    found: dict[str, ImageNetResult] = {}
+    for model, pixels, top1, _, _, _, parameters, gmacs, speed in document["rows"]:
+        if model not in found or top1 > found[model].top1_percent:
+            found[model] = ImageNetResult(model, pixels, top1, parameters, gmacs, speed)
+    return found
+
+
+@cache
+def compressed(name: str) -> dict[str, Any]:
+    """The JSON document ``data/<name>.json.gz``."""
+    file = resources.files("crossgraft.rank.published").joinpath("data", f"{name}.json.gz")
+    return json.loads(gzip.decompress(file.read_bytes()).decode("utf-8"))
+
+
+def _of_file(name: str) -> Iterator[PublishedTable]:
+    document = compressed(name)
+    for metric, cells in document["metrics"].items():
+        several = len(document["metrics"]) > 1
+        yield PublishedTable(
+            name=f"{name}_{metric}" if several else name,
+            title=f"{document['title']} ({metric})" if several else document["title"],
+            source=document["source"],
+            origin=document["origin"],
+            protocol=document["protocol"],
+            metric=metric,
+            models=tuple(document["models"]),
+            targets=tuple(document["targets"]),
+            groups=tuple(document["groups"]),
+            results=_matrix(cells["results"]),
+            standard_deviations=_maybe(cells.get("standard_deviations")),
+            num_seeds=document.get("num_seeds", 1),
+            validation=_maybe(cells.get("validation")),
+            seconds=_maybe(cells.get("seconds")),
+            kinds={kind: _matrix(rows) for kind, rows in cells["kinds"].items()},
+            kind_deviations={k: _matrix(rows) for k, rows in cells.get("kind_standard_deviations", {}).items()},
+        )
+
+
+def _of_benchmark(
+    benchmark: Benchmark, metric: str, origin: str, protocol: str, *, scale: float = 1.0
+) -> PublishedTable:
+    whole = {f"score:{name}": column.values for name, column in benchmark.columns.items() if not column.part}
+    return PublishedTable(
+        name=benchmark.name,
+        title=benchmark.title,
+        source=origin,
+        origin=origin,
+        protocol=protocol,
+        metric=metric,
+        models=tuple(benchmark.models),
+        targets=tuple(benchmark.targets),
+        groups=tuple(benchmark.groups),
+        results=benchmark.results * scale,
+        kinds=whole,
+    )
+
+
+def _matrix(rows: list[list[float | None]]) -> Float64[np.ndarray, "num_targets num_models"]:
+    return np.array(rows, dtype=np.float64)  # None becomes NaN
+
+
+def _maybe(rows: list[list[float | None]] | None) -> Results | None:
+    return None if rows is None else _matrix(rows)

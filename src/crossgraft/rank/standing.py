@@ -1,0 +1,223 @@
+"""What is known of any network before anything looks at a target: a random-effects model over all known results.
+
+In the unit of ``aggregate``, the normal score of a rank, the result of network m on target t of table T is
+
+    z_mt = a_T + ω_m + v_mT + e_mt,    ω_m = w₁·top-1 + w₂·log size + family + architecture + weights
+
+with ImageNet top-1 of timm or torchvision, independent normal effects and a free level a_T of each table. v_mT is what a network
+brings to one way of training and testing: a user's own results share it with the target at hand, published ones do not, so own
+results outweigh (by τ_v² of ``Variances``). A network that no table knows stands where its top-1, size and relatives put it; one
+that timm does not know either stands at the middle, with the variance of all.
+
+Variances are fitted by maximum likelihood (Searle, Casella and McCulloch, Variance components, 1992, ch. 6) to the means of each
+network over the targets of a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+from scipy import optimize
+
+from crossgraft.models.spec import TORCHVISION_PREFIX, family_of
+from crossgraft.rank.aggregate import normal_scores
+from crossgraft.rank.published.tables import imagenet_results
+from crossgraft.records import KnownResult
+
+TOP1_CENTRE_PERCENT, TOP1_UNIT_PERCENT = 80.0, 5.0
+SIZE_CENTRE_MILLIONS = 25.0
+FREE_LEVEL = 25.0
+"""Variance of what is not known at all, the level of a table; large beside 1, the spread of ranks."""
+OWN = "own"
+Square = Float64[np.ndarray, "num_models num_models"]
+
+
+class Variances(NamedTuple):
+    """Variances of the effects, in squared normal scores; all that is fitted."""
+
+    top1: float
+    """Of w₁, for 5 points of ImageNet top-1."""
+    size: float
+    """Of w₂, for a factor of ten in parameters."""
+    family: float
+    architecture: float
+    weights: float
+    table: float
+    """τ_v²: of one network between tables."""
+    target: float
+    """σ²: of one network between the targets of a table."""
+
+
+class Described(NamedTuple):
+    """What the model takes from the name of a network."""
+
+    name: str
+    architecture: str
+    family: str
+    top1: float
+    size: float
+    is_known_to_imagenet: bool
+
+
+class TableMean(NamedTuple):
+    """Mean normal score of one network over the groups of targets of one table."""
+
+    network: str
+    table: str
+    value: float
+    num_groups: int
+
+
+class Standing(NamedTuple):
+    """Prior over networks on a new target.
+
+    Attributes:
+        mean: Expected normal score.
+        general: Covariance of what they bring to every target.
+        specific: Variance of each on one target beyond that.
+        spoke: Publications, or commands, whose results are of exactly these weights; empty where none are.
+    """
+
+    mean: Float64[np.ndarray, " num_models"]
+    general: Square
+    specific: float
+    spoke: tuple[tuple[str, ...], ...]
+
+
+@cache
+def described(name: str) -> Described:
+    """Architecture, family, top-1 and size that a name stands for.
+
+    A name without a tag has the ImageNet result of its architecture's best-known weights only where there is one.
+    """
+    architecture = name.removeprefix(TORCHVISION_PREFIX).rpartition("/")[2].partition(".")[0]
+    result = imagenet_results().get(name) or imagenet_results().get(f"{TORCHVISION_PREFIX}{name}")
+    family = family_of(architecture)
+    if result is None:
+        return Described(name, architecture, family, 0.0, 0.0, False)
+    top1 = (result.top1_percent - TOP1_CENTRE_PERCENT) / TOP1_UNIT_PERCENT
+    size = float(np.log10(result.parameters_millions / SIZE_CENTRE_MILLIONS))
+    return Described(name, architecture, family, top1, size, True)
+
+
+def table_means(
+    rows: Sequence[KnownResult], names: Mapping[tuple[str, ...], str], own: frozenset[tuple[str, ...]]
+) -> list[TableMean]:
+    """Mean normal score of each network in each table, related targets counted once.
+
+    Args:
+        rows: Known results; rows of one protocol and metric are a table.
+        names: Name of the weights of each row, by its key.
+        own: Keys of the rows that are the user's own.
+    """
+    tables: dict[tuple[bool, str, str], list[KnownResult]] = {}
+    for row in rows:
+        tables.setdefault((row.key in own, row.protocol, row.metric), []).append(row)
+    found: list[TableMean] = []
+    for number, ((is_own, _, _), members) in enumerate(tables.items()):
+        label = f"{OWN}/{number}" if is_own else str(number)
+        found += _means_of(label, members, names)
+    return found
+
+
+def _means_of(label: str, rows: Sequence[KnownResult], names: Mapping[tuple[str, ...], str]) -> list[TableMean]:
+    networks = list(dict.fromkeys(names[row.key] for row in rows))
+    targets = list(dict.fromkeys(row.target_fingerprint or row.target for row in rows))
+    place, of_target = {name: i for i, name in enumerate(networks)}, {name: i for i, name in enumerate(targets)}
+    values = np.full((len(targets), len(networks)), np.nan)
+    groups = [""] * len(targets)
+    for row in rows:
+        target = of_target[row.target_fingerprint or row.target]
+        values[target, place[names[row.key]]] = row.value
+        groups[target] = row.target_group or row.target
+    ranked = np.isfinite(values).sum(axis=1) > 1
+    if not ranked.any():
+        return []
+    z, kept = normal_scores(values[ranked]), np.asarray(groups)[ranked]
+    found: list[TableMean] = []
+    for network, column in zip(networks, z.T, strict=True):
+        of_group = [column[kept == group][np.isfinite(column[kept == group])] for group in dict.fromkeys(kept.tolist())]
+        means = [float(values.mean()) for values in of_group if len(values)]
+        if means:
+            found.append(TableMean(network, label, float(np.mean(means)), len(means)))
+    return found
+
+
+def fit_variances(means: Sequence[TableMean], start: Variances) -> Variances:
+    """Maximum likelihood of all variances but that between targets, from networks whose architecture is known."""
+    kept = [mean for mean in means if described(mean.network).is_known_to_imagenet]
+    if len(kept) < 10:
+        return start
+    networks = [described(mean.network) for mean in kept]
+    parts = _parts(networks, networks)
+    y, level = _arrays(kept)
+    same_table = np.array(
+        [[a.network == b.network and a.table == b.table for b in kept] for a in kept], dtype=np.float64
+    )
+    errors = np.diag([start.target / mean.num_groups for mean in kept]) + FREE_LEVEL * level
+
+    def negative_likelihood(logs: np.ndarray) -> float:
+        variances = np.exp(logs)
+        v = (
+            sum(variance * part for variance, part in zip(variances[:5], parts, strict=True))
+            + variances[5] * same_table
+            + errors
+        )
+        root = np.linalg.cholesky(v)
+        white = np.linalg.solve(root, y)
+        return float(np.log(np.diag(root)).sum() + 0.5 * white @ white)
+
+    bounds = [(np.log(1e-3), np.log(4.0))] * 6
+    found = optimize.minimize(negative_likelihood, np.log(np.array(start[:6])), method="L-BFGS-B", bounds=bounds)
+    return Variances(*np.exp(found.x).tolist(), start.target)
+
+
+def stand(
+    models: Sequence[str], means: Sequence[TableMean], variances: Variances, spoke: Mapping[str, Sequence[str]]
+) -> Standing:
+    """Prior of ``models`` on a new target, given what is known of all networks."""
+    at_hand, known = [described(name) for name in models], [described(mean.network) for mean in means]
+    prior = _covariance(at_hand, at_hand, variances)
+    prior[np.diag_indices(len(models))] += variances.table
+    own = np.array([mean.table.startswith(OWN) for mean in means], dtype=bool)
+    mean, covariance = np.zeros(len(models)), prior
+    if means:
+        same = np.array([[a.name == b.name for b in known] for a in known]).reshape(len(known), len(known))
+        tables = np.array([OWN if one else mean.table for one, mean in zip(own, means, strict=True)])
+        y, level = _arrays(means)
+        v = _covariance(known, known, variances) + FREE_LEVEL * level
+        v += variances.table * (same & (tables[:, None] == tables[None]))
+        v[np.diag_indices(len(known))] += [variances.target / mean.num_groups for mean in means]
+        shared = np.array([[a.name == b.name for b in known] for a in at_hand]) & own[None]
+        cross = _covariance(at_hand, known, variances) + variances.table * shared
+        solved = np.linalg.solve(v, cross.T)
+        mean, covariance = y @ solved, prior - cross @ solved
+    return Standing(
+        mean, (covariance + covariance.T) / 2, variances.target, tuple(tuple(spoke.get(m, ())) for m in models)
+    )
+
+
+def _arrays(means: Sequence[TableMean]) -> tuple[np.ndarray, np.ndarray]:
+    tables = np.array([mean.table for mean in means])
+    return np.array([mean.value for mean in means]), (tables[:, None] == tables[None]).astype(np.float64)
+
+
+def _parts(first: Sequence[Described], second: Sequence[Described]) -> tuple[Square, ...]:
+    def table(get: str) -> tuple[np.ndarray, np.ndarray]:
+        return np.array([getattr(x, get) for x in first])[:, None], np.array([getattr(x, get) for x in second])[None]
+
+    products = [np.multiply(*table(name)) for name in ("top1", "size")]
+    same = [np.equal(*table(name)).astype(np.float64) for name in ("family", "architecture", "name")]
+    return (*products, *same)
+
+
+def _covariance(first: Sequence[Described], second: Sequence[Described], variances: Variances) -> Square:
+    parts = _parts(first, second)
+    total = sum(variance * part for variance, part in zip(variances[:5], parts, strict=True))
+    names = np.array([x.name for x in first])[:, None] == np.array([x.name for x in second])[None]
+    unknown = names & ~np.array([x.is_known_to_imagenet for x in first], dtype=bool)[:, None]
+    return total + (variances.top1 + 0.25 * variances.size) * unknown  # one unit of top-1, half a decade of size
