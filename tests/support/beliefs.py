@@ -23,7 +23,9 @@ class PlainBelief:
         if not observations:
             return self
         places = [self.models.index(each.model) for each in observations]
-        variance = [self.noise[each.kind.split("=")[0]] ** 2 + (each.standard_error or 0.0) ** 2 for each in observations]
+        variance = [
+            self.noise[each.kind.split("=")[0]] ** 2 + (each.standard_error or 0.0) ** 2 for each in observations
+        ]
         seen = self.covariance[np.ix_(places, places)] + np.diag(variance)
         gain = np.linalg.solve(seen, self.covariance[places]).T
         values = np.array([each.value for each in observations])
@@ -37,7 +39,9 @@ class PlainBelief:
         return np.isfinite(self.noise.get(kind.split("=")[0], np.inf))
 
     def covariance_after(self, kind, places, standard_error):
-        seen = [SimpleNamespace(model=self.models[at], kind=kind, value=0.0, standard_error=standard_error) for at in places]
+        seen = [
+            SimpleNamespace(model=self.models[at], kind=kind, value=0.0, standard_error=standard_error) for at in places
+        ]
         return self.after(seen).covariance
 
     def probability_better(self, first, second):

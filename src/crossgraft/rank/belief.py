@@ -7,9 +7,9 @@ kind k of network m is
 
 with slopes and noise from ``kinds``. Level and scale of a kind are unknown and shared by its observations: the level has a flat
 prior and is conditioned on jointly, so that a rung on a chosen few is read against what was believed of those few. The scale is
-the one with the highest restricted likelihood (Patterson and Thompson, Biometrika 1971); over that of the full results, which also
-sets the unit of the belief, a mixture is taken instead. A cheaper run of one family counts for nothing beside a closer one of
-the same network but what the closer one lacks: their errors are nested.
+the one with the highest restricted likelihood (Patterson and Thompson, Biometrika 1971); over that of the full results, which
+also sets the unit of the belief, a mixture is taken instead. A cheaper run of one family counts for nothing beside a closer one
+of the same network but what the closer one lacks: their errors are nested.
 """
 
 from __future__ import annotations

@@ -212,8 +212,8 @@ def _shared_noise(first: _Read, second: _Read) -> float:
 class Foresight:
     """What observations that are still to come will tell, whatever their values, in normal scores.
 
-    Everything is in normal scores, full results too, so that a belief before the first of them and one after it can be compared. Only
-    differences between networks mean something: a common level is not known.
+    Everything is in normal scores, full results too, so that a belief before the first of them and one after it can be compared.
+    Only differences between networks mean something: a common level is not known.
 
     Attributes:
         mean: Expected normal score.
@@ -245,7 +245,9 @@ class Foresight:
         before = next((each for each in self._read if each.observed.kind == kind), None)
         model = _model(kind, self._without_group)
         scale = before.scale if before is not None else 1.0 if kind.startswith("score:") else self._scale
-        known = before.observed if before is not None else Observed(kind, np.zeros(0, dtype=np.int64), *2 * [np.zeros(0)])
+        known = (
+            before.observed if before is not None else Observed(kind, np.zeros(0, dtype=np.int64), *2 * [np.zeros(0)])
+        )
         more = Observed(
             kind,
             np.concatenate([known.places, np.asarray(places, dtype=np.int64)]),

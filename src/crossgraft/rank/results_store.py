@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossgraft.rank.published.benchmark import Benchmark
 from crossgraft.rank.published.aliases import timm_name
+from crossgraft.rank.published.benchmark import Benchmark
 from crossgraft.rank.published.sources import itm_benchmark, thesis_architectures, thesis_datasets
 from crossgraft.rank.published.tables import COMPRESSED, ITM_PROTOCOL, THESIS_PROTOCOL, PublishedTable, published_tables
 from crossgraft.rank.static_prior import History

@@ -1,8 +1,8 @@
 """Decides what to try next from what is believed, until nothing is worth its cost; then one model is finished.
 
 Each round, every kind of action is considered for the leading 1, 2, 3, 4, 6, 8 … models, and the rung with the largest expected
-gain per second is done (``value``). What is booked are the costs of the plan, never the clock, so that a selection that was stopped
-goes on with the same decisions.
+gain per second is done (``value``). What is booked are the costs of the plan, never the clock, so that a selection that was
+stopped goes on with the same decisions.
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ class State:
         """With one more decision and its outcome."""
         return replace(self, decisions=(*self.decisions, decision), trials=(*self.trials, *trials))
 
-    def finishable(self, belief: Belief, rung: Rung | None = None, cost: float = 0.0) -> Bool[np.ndarray, " num_models"]:
+    def finishable(
+        self, belief: Belief, rung: Rung | None = None, cost: float = 0.0
+    ) -> Bool[np.ndarray, " num_models"]:
         """Models whose training ends within the budget, after a rung that costs so much."""
         found: list[bool] = []
         dropped = self.dropped
@@ -224,9 +226,7 @@ def refuse_small_budget(plan: TrialPlan, seconds: float) -> None:
     Raises:
         UsageError: With the least budget that works.
     """
-    model, least = min(
-        ((model, plan.seconds[Action(model, FULL)]) for model in plan.models), key=lambda each: each[1]
-    )
+    model, least = min(((model, plan.seconds[Action(model, FULL)]) for model in plan.models), key=lambda each: each[1])
     if seconds < least:
         raise UsageError(
             f"The budget of {duration(seconds)} is below one training: the least that works is {duration(least)}, for {model}. "
@@ -270,8 +270,7 @@ def _rungs(state: State, models: Sequence[str], foresight: Sees, kind: str) -> l
     left = {
         model: seconds
         for model in models
-        if model not in dropped
-        and (seconds := state.plan.left(Action(model, kind), state.done(model))) is not None
+        if model not in dropped and (seconds := state.plan.left(Action(model, kind), state.done(model))) is not None
     }
     if not left:
         return []

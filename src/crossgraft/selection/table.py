@@ -17,11 +17,13 @@ class TableTrials:
         seconds: Of every action, in any one unit; every model has ``full``.
         values: What each action shows, larger = better; an action without one fails.
         standard_errors: Standard error of what each kind shows.
+        num_parallel: Actions at the same time.
     """
 
     seconds: Mapping[Action, float]
     values: Mapping[Action, float]
     standard_errors: Mapping[str, float] = field(default_factory=dict[str, float])
+    num_parallel: int = 1
 
     def __post_init__(self) -> None:
         models = {action.model for action in self.seconds}
@@ -30,8 +32,8 @@ class TableTrials:
             raise DataError(f"The table has no cost of fine-tuning {', '.join(missing)} fully.")
 
     def plan(self) -> TrialPlan:
-        """Costs of the table, one action at a time."""
-        return TrialPlan(self.seconds, self.standard_errors)
+        """Costs of the table."""
+        return TrialPlan(self.seconds, self.standard_errors, self.num_parallel)
 
     def run(self, actions: Sequence[Action]) -> list[Trial]:
         """Look every action up."""

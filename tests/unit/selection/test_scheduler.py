@@ -1,5 +1,6 @@
 """What is tried within a budget, and which model comes out of it."""
 
+import contextlib
 from dataclasses import replace
 
 import numpy as np
@@ -86,10 +87,8 @@ def test_stopped_anywhere_it_goes_on_with_the_same_decisions(stop):
     whole = run_selection(table(truth, noise=0.3), prior, 190.0)
     assert len(whole.state.decisions) > 2
     journal = Remembers(stop)
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         run_selection(table(truth, noise=0.3), prior, 190.0, journal=journal)
-    except KeyboardInterrupt:
-        pass
     again = run_selection(table(truth, noise=0.3), prior, 190.0, journal=journal)
     assert again.model == whole.model and again.state.trials == whole.state.trials
     assert again.state.decisions == whole.state.decisions
@@ -100,7 +99,7 @@ def test_a_training_that_fails_is_dropped_with_its_reason():
     del trials.values[Action("large", "curve:epoch=1")], trials.values[Action("large", "full")]
     found = run_selection(trials, plain_belief({"large": 3.0, "middling": 1.0, "small": 0.0}), 250.0)
     assert found.model == "middling" and found.state.dropped == {"large": "the table has no value"}
-    with pytest.raises(DataError, match="No training ended with a model. large: the table has no value"):
+    with pytest.raises(DataError, match=r"No training ended with a model\. large: the table has no value"):
         run_selection(replace(trials, values={}), plain_belief(dict.fromkeys(MODELS, 0.0)), 250.0)
 
 
@@ -126,7 +125,7 @@ def test_the_smaller_or_faster_of_models_that_are_not_told_apart(prefer, taken):
     prior = plain_belief({"large": 0.1, "middling": 0.0, "small": 0.0}, deviation=0.5)
     sizes, costs = {"large": 3.0, "middling": 2.0, "small": 1.0}, {"large": 50.0, "middling": 40.0, "small": 45.0}
     trials = TableTrials({Action(model, "full"): costs[model] for model in MODELS}, {})
-    trials = replace(trials, values={action: 0.0 for action in trials.seconds})
+    trials = replace(trials, values=dict.fromkeys(trials.seconds, 0.0))
     found = run_selection(trials, prior, 50.0, prefer=prefer, sizes=sizes)
     assert found.model == taken and found.preference.leader == "large"
 
@@ -169,4 +168,6 @@ def test_tables_need_the_cost_of_every_model():
 
 def test_rungs_and_trials_say_what_they_are():
     assert Rung("full", ("a", "b")).actions == [Action("a", "full"), Action("b", "full")]
-    assert TrialPlan({Action("a", "full"): 3.0}, {}).seconds_of_all == 3 and Trial(Action("a", "full"), 0.5).reason == ""
+    assert (
+        TrialPlan({Action("a", "full"): 3.0}, {}).seconds_of_all == 3 and Trial(Action("a", "full"), 0.5).reason == ""
+    )

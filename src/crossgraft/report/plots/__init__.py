@@ -21,6 +21,9 @@ from crossgraft.report.plots.reliability import reliability_figure as reliabilit
 from crossgraft.report.plots.reliance import RelianceCurve as RelianceCurve
 from crossgraft.report.plots.reliance import reliance_figure as reliance_figure
 from crossgraft.report.plots.roc import roc_figure as roc_figure
+from crossgraft.report.plots.rungs import ClimbingModel as ClimbingModel
+from crossgraft.report.plots.rungs import RungColumn as RungColumn
+from crossgraft.report.plots.rungs import rungs_figure as rungs_figure
 from crossgraft.report.plots.scatter import Interval as Interval
 from crossgraft.report.plots.scatter import Point as Point
 from crossgraft.report.plots.scatter import is_drawable as is_drawable
@@ -38,38 +41,41 @@ from crossgraft.report.plots.trade_off import trade_off_figure as trade_off_figu
 
 __all__ = [
     "BandCurve",
+    "BlockCurve",
+    "ClimbingModel",
+    "Interval",
+    "IntervalRow",
+    "LearningCurve",
     "MOST_CONFUSED_CLASSES",
     "MOST_DRAWN_ARTEFACTS",
-    "SpectrumCurve",
-    "bands_figure",
-    "spectra_figure",
     "MOST_NAMED_BLOCKS",
     "MOST_NAMED_CLASSES",
     "Panel",
-    "episode_look_figure",
-    "layer_pca_figure",
-    "BlockCurve",
-    "gradient_norms_figure",
-    "LearningCurve",
-    "IntervalRow",
-    "certainty_figure",
-    "confusion_figure",
-    "intervals_figure",
-    "learning_curves_figure",
-    "reliability_figure",
+    "Point",
     "RelianceCurve",
+    "RungColumn",
+    "SpectrumCurve",
+    "TradeOff",
+    "bands_figure",
+    "certainty_figure",
+    "class_balance_figure",
+    "confusion_figure",
+    "critical_difference_figure",
+    "episode_look_figure",
+    "family_marks",
+    "gradient_norms_figure",
+    "intervals_figure",
+    "is_drawable",
+    "layer_pca_figure",
+    "learning_curves_figure",
+    "ranking_figure",
+    "reliability_figure",
     "reliance_figure",
     "roc_figure",
-    "class_balance_figure",
-    "critical_difference_figure",
-    "ranking_figure",
+    "rungs_figure",
     "scatter_figure",
+    "spectra_figure",
     "split_counts_figure",
     "split_figure",
-    "Interval",
-    "Point",
-    "family_marks",
-    "TradeOff",
-    "is_drawable",
     "trade_off_figure",
 ]

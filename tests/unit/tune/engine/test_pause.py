@@ -38,14 +38,14 @@ def test_a_paused_training_holds_the_best_weights_so_far(tmp_path):
 def test_a_pause_beyond_the_end_is_none_and_the_head_alone_never_pauses(tmp_path):
     _, result = train_one(epochs=2, checkpoint_folder=tmp_path / "long", pause_after=9)
     assert not result.is_paused
-    _, result = train_one(
-        epochs=3, head_first=True, head_epochs=2, checkpoint_folder=tmp_path / "head", pause_after=1
-    )
+    _, result = train_one(epochs=3, head_first=True, head_epochs=2, checkpoint_folder=tmp_path / "head", pause_after=1)
     assert [row.phase for row in result.history].count("head") >= 1 and result.history[-1].phase == "all"
     assert result.is_paused
 
 
-@pytest.mark.parametrize(("changes", "said"), [({"pause_after": 0}, "after 1 epoch"), ({"pause_after": 1}, "checkpoint")])
+@pytest.mark.parametrize(
+    ("changes", "said"), [({"pause_after": 0}, "after 1 epoch"), ({"pause_after": 1}, "checkpoint")]
+)
 def test_pauses_without_meaning_are_refused(changes, said):
     with pytest.raises(UsageError, match=said):
         train_one(**changes)
