@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from crossgraft.errors import UsageError
 from crossgraft.registry import Registry
 from crossgraft.words.text_table import text_table, wrap
 
@@ -28,19 +29,37 @@ _TOO_LONG = ("options", "cost", "reference")
 """What is shown below the table, because it is too long for a column."""
 
 
-def rows_of(kind: Listed, *, available: bool, weights_dir: str | Path | None) -> Rows:
+def rows_of(
+    kind: Listed,
+    *,
+    available: bool,
+    weights_dir: str | Path | None,
+    only_model: str | None = None,
+    only_target: str | None = None,
+    only_from: str | None = None,
+) -> Rows:
     """One row per name.
 
     Args:
         kind: What to list.
         available: Only models whose weights are on this machine.
         weights_dir: Where weights of models are looked for too.
+        only_model: Of known results, only those of models whose name holds this text.
+        only_target: Only those on targets whose name holds it.
+        only_from: Only those of a publication whose name holds it.
+
+    Raises:
+        UsageError: A filter of results is given with another kind.
     """
+    asked = {"--only-model": only_model, "--only-target": only_target, "--only-from": only_from}
+    named = next((flag for flag, text in asked.items() if text is not None), None)
+    if kind != "results" and named is not None:
+        raise UsageError(f"{named} is for known results: crossgraft list results {named} TEXT.")
     rows: Mapping[str, Callable[[], Rows]] = {
         "scores": _scores,
         "models": lambda: _models(available, weights_dir),
         "sources": _sources,
-        "results": _results,
+        "results": lambda: _results(only_model, only_target, only_from),
         "heads": _heads,
         "samplers": _samplers,
         "confounders": _confounders,
@@ -52,8 +71,10 @@ def rows_as_text(rows: Rows) -> str:
     """A table, and below it what is too long for a column."""
     if not rows:
         return "None."
-    columns = [name for name in rows[0] if name not in _TOO_LONG]
-    parts = [text_table(columns, [[str(row[name]) for name in columns] for row in rows], is_whole=True)]
+    columns = [name for name in rows[0] if name not in _TOO_LONG and any(row[name] != "" for row in rows)]
+    are_results = "interval" in rows[0]  # long, and found again by a part of the name
+    cells = [[str(row[name]) for name in columns] for row in rows]
+    parts = [text_table(columns, cells, right=("value", "interval") if are_results else (), is_whole=not are_results)]
     for below in _TOO_LONG:
         texts = [wrap(f"{row[columns[0]]}: {row[below]}", indent="  ") for row in rows if row.get(below)]
         parts += ["\n".join([f"{below}:", *texts])] if texts else []
@@ -161,19 +182,8 @@ def _confounders() -> Rows:
     ]
 
 
-def _results() -> Rows:
-    from crossgraft.rank.results_store import known_results
+def _results(*filters: str | None) -> Rows:
+    """Own results one by one; a publication on one line unless its results are asked for."""
+    from crossgraft.rank.known_listing import known_lines
 
-    return [
-        {
-            "model": row.model,
-            "source": row.source,
-            "target": row.target,
-            "method": row.method,
-            "metric": row.metric,
-            "value": f"{row.value:.4f}",
-            "interval": "" if row.low is None or row.high is None else f"[{row.low:.4f}, {row.high:.4f}]",
-            "from": row.origin,
-        }
-        for row in known_results()
-    ]
+    return known_lines(*filters)

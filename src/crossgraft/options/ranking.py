@@ -88,5 +88,7 @@ class Published(Options):
     group: ClassVar[str] = "Models and scores"
 
     published: str | None = option(
-        "Instead of DATA, published results to evaluate again: thesis, itm, or a CSV file of your own.", default=None
+        "Instead of DATA, published results to evaluate again: thesis, itm, sfda_cnn, tmlr, medmnistplus, shift, dart, or a CSV "
+        "file of your own.",
+        default=None,
     )

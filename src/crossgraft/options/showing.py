@@ -33,7 +33,22 @@ class ReportOptions(Options):
 
 
 @options
-class ListOptions(Weights):
+class KnownFilters(Options):
+    """Which known results are listed."""
+
+    group: ClassVar[str] = "Known results"
+
+    only_model: str | None = option("List results of models whose name holds this text.", default=None, is_common=True)
+    only_target: str | None = option(
+        "List results on targets whose name holds this text.", default=None, is_common=True
+    )
+    only_from: str | None = option(
+        "List results of a publication whose name holds this text.", default=None, is_common=True
+    )
+
+
+@options
+class ListOptions(Weights, KnownFilters):
     """Options of ``crossgraft list``."""
 
     group: ClassVar[str] = "Model"

@@ -7,9 +7,9 @@ kind k of network m is
 
 with slopes and noise from ``kinds``. Level and scale of a kind are unknown and shared by its observations: the level has a flat
 prior and is conditioned on jointly, so that a rung on a chosen few is read against what was believed of those few. The scale is
-the one with the highest restricted likelihood (Patterson and Thompson, Biometrika 1971); over that of the full results, which
-also sets the unit of the belief, a mixture is taken instead. A cheaper run of one family counts for nothing beside a closer one
-of the same network but what the closer one lacks: their errors are nested.
+the mean under its restricted likelihood (Patterson and Thompson, Biometrika 1971); over that of the full results, which sets the
+unit of the belief too, a mixture is taken instead. A cheaper run of one family counts for nothing beside a closer one of
+the same network but what the closer one lacks: their errors are nested.
 """
 
 from __future__ import annotations
@@ -132,7 +132,12 @@ class Belief:
 
 
 def believe(
-    models: Sequence[str], *, known: Sequence[KnownResult] = (), target: str | None = None, metric: str | None = None
+    models: Sequence[str],
+    *,
+    known: Sequence[KnownResult] = (),
+    target: str | None = None,
+    metric: str | None = None,
+    without: Sequence[str] = (),
 ) -> Belief:
     """What is believed of ``models`` on a target before anything is measured there.
 
@@ -141,6 +146,7 @@ def believe(
         known: The user's own results; published ones are known anyway. Own ones weigh more.
         target: Name of the target; results on it, or on a related one, are left out.
         metric: Where a publication has several metrics, the one that counts.
+        without: Publications (``KnownResult.origin``) that are left out.
 
     Raises:
         DataError: No model, or two of one name.
@@ -150,7 +156,9 @@ def believe(
     names = tuple(models)
     if not names or len(set(names)) != len(names):
         raise DataError("A belief needs at least one model, and each name once.")
-    prior, group = prior_of_names([full_name(name) for name in names], known, target=target, metric=metric)
+    prior, group = prior_of_names(
+        [full_name(name) for name in names], known, target=target, metric=metric, without=without
+    )
     covariance = prior.general + prior.specific * np.eye(len(names))
     return Belief(names, prior.mean, covariance, "normal score", prior.spoke, (), group, prior)
 

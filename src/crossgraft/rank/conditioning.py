@@ -149,7 +149,7 @@ def _posterior(prior: Standing, read: Sequence[_Read], full: _Read | None) -> tu
     number = len(prior.mean)
     every = [*read, *([full] if full else [])]
     states = 2 * number + 1  # general, specific, and the level of the full results
-    mean = np.concatenate([prior.mean, np.zeros(number), [np.mean(full.values) if full else 0.0]])
+    mean = np.concatenate([prior.mean, np.zeros(number), np.array([full.values.mean() if full else 0.0])])
     covariance = np.zeros((states, states))
     covariance[:number, :number] = prior.general
     covariance[number : 2 * number, number : 2 * number] = prior.specific * np.eye(number)

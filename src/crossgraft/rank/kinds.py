@@ -6,13 +6,15 @@ In the unit of one target's spread, kind k of network m is
 
 with ω what the network brings to every target and z its final result (normal scores). c, d and ν are regressions over the targets
 of the tables that have the kind: each target against the prior of the other groups. Each slope is shrunk by its uncertainty, the
-jackknife over groups, and is 0 where it says nothing.
+jackknife over groups, and is 0 where it says nothing. A score of frozen features says nothing until two publications show that it
+does, and the jackknife over publications counts too: what ranks one zoo on one set of targets has failed outright on others.
+Training at low fidelity is held to the first rule alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -20,7 +22,7 @@ import numpy as np
 
 from crossgraft.rank.aggregate import normal_scores
 from crossgraft.rank.published.benchmark import Results
-from crossgraft.rank.published.sources import REVERSED, UNUSABLE
+from crossgraft.rank.published.sources import REVERSED
 from crossgraft.rank.published.tables import PublishedTable, published_tables
 
 OUTLIER = 3.0
@@ -84,7 +86,7 @@ def kind_model(kind: str, without_group: str | None = None) -> KindModel:
     positions = np.log([each for each, _ in sizes])
     rows = np.array([model[:3] for _, model in sizes])
     between = [float(np.interp(np.log(share), positions, rows[:, column])) for column in range(3)]
-    return KindModel(*between, sizes[0][1].num_groups)
+    return KindModel(between[0], between[1], between[2], sizes[0][1].num_groups)
 
 
 def score_correlation() -> float:
@@ -101,6 +103,7 @@ class _Pairs(NamedTuple):
     """One kind on one target: standardised values, the prior of the other groups, and what that leaves."""
 
     table: str
+    publication: str
     group: str
     values: np.ndarray
     prior: np.ndarray
@@ -124,7 +127,7 @@ def _pairs() -> dict[str, list[_Pairs]]:
                     continue
                 g = (values - values[both].mean()) / values[both].std()
                 ends = np.where(both, g, np.nan), prior[target], z[target] - prior[target]
-                found.setdefault(kind, []).append(_Pairs(table.name, group, *ends))
+                found.setdefault(kind, []).append(_Pairs(table.name, table.origin, group, *ends))
     return found
 
 
@@ -132,7 +135,7 @@ def _usable_kinds(table: PublishedTable) -> Iterator[tuple[str, Results]]:
     for kind, matrix in table.kinds.items():
         score = kind.removeprefix("score:")
         if table.name == "thesis-architectures":
-            if score in UNUSABLE or score == "ours":
+            if score == "ours":  # another formula than elsewhere
                 continue
             yield (
                 kind,
@@ -159,31 +162,38 @@ def _learned(without_group: str | None) -> dict[str, KindModel]:
     for kind, pairs in _pairs().items():
         kept = [pair for pair in pairs if pair.group != without_group]
         if len({pair.group for pair in kept}) >= 4:
-            found[kind] = _fit(kept)
+            found[kind] = _fit(kept, is_score=kind.startswith("score:"))
     return found
 
 
-def _fit(pairs: Sequence[_Pairs]) -> KindModel:
-    """Both slopes by least squares, each shrunk by the jackknife over groups and not below 0."""
+def _fit(pairs: Sequence[_Pairs], *, is_score: bool) -> KindModel:
+    """Both slopes by least squares, each shrunk by the jackknife over groups (scores: and publications), not below 0."""
     design = [np.stack([pair.prior, pair.residual], axis=1)[np.isfinite(pair.values)] for pair in pairs]
     design = [rows - rows.mean(axis=0) for rows in design]
     values = [pair.values[np.isfinite(pair.values)] for pair in pairs]
     values = [rows - rows.mean() for rows in values]
-    groups = [pair.group for pair in pairs]
-    names = list(dict.fromkeys(groups))
+    labels = [[pair.group for pair in pairs], *([[pair.publication for pair in pairs]] if is_score else [])]
+    num_groups = len(set(labels[0]))
+    if is_score and len(set(labels[1])) < 2:
+        return NOTHING._replace(num_groups=num_groups)
 
-    def slopes(left_out: str | None) -> np.ndarray:
-        kept = [place for place, group in enumerate(groups) if group != left_out]
+    def slopes(kept: Sequence[int]) -> np.ndarray:
         x, y = np.concatenate([design[i] for i in kept]), np.concatenate([values[i] for i in kept])
         return np.linalg.lstsq(x, y, rcond=None)[0]
 
-    whole = slopes(None)
-    without = np.array([slopes(name) for name in names])
-    variance = (len(names) - 1) / len(names) * ((without - without.mean(axis=0)) ** 2).sum(axis=0)
+    whole = slopes(range(len(pairs)))
+    variance = np.max([_jackknife(slopes, each) for each in labels], axis=0)
     shrunk = np.where(whole > 0, whole * np.maximum(0.0, 1 - variance / np.maximum(whole**2, 1e-12)), 0.0)
     x, y = np.concatenate(design), np.concatenate(values)
     noise = float(np.sqrt(np.mean((y - x @ shrunk) ** 2)))
-    return KindModel(float(shrunk[0]), float(shrunk[1]), noise, len(names))
+    return KindModel(float(shrunk[0]), float(shrunk[1]), noise, num_groups)
+
+
+def _jackknife(slopes: Callable[[Sequence[int]], np.ndarray], labels: Sequence[str]) -> np.ndarray:
+    """Variance of the slopes, leaving out all pairs of one label at a time."""
+    names = list(dict.fromkeys(labels))
+    without = np.array([slopes([i for i, label in enumerate(labels) if label != name]) for name in names])
+    return (len(names) - 1) / len(names) * ((without - without.mean(axis=0)) ** 2).sum(axis=0)
 
 
 @cache

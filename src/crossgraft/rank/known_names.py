@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from crossgraft.models.spec import TORCHVISION_PREFIX
-from crossgraft.rank.published.aliases import architecture_name, timm_name
+from crossgraft.rank.published.aliases import architecture_name, naming_table, timm_name
 from crossgraft.rank.published.tables import imagenet_results, published_table, published_tables
 from crossgraft.records import KnownResult
 
@@ -56,7 +56,7 @@ def name_in_table(table: str, model: str) -> str:
     if known is not None:
         return full_name(known)
     architecture = architecture_name(model, table=table)
-    return model if architecture is None else f"{architecture}.open-{table}"
+    return model if architecture is None else f"{architecture}.open-{naming_table(table)}"
 
 
 @cache

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from crossgraft.data import Dataset
 from crossgraft.errors import DataError, UnknownNameError
 from crossgraft.models import ModelSpec
 from crossgraft.models.spec import PRETRAINED, TORCHVISION_PREFIX
 from crossgraft.progress import Reporter
+from crossgraft.rank.known_names import full_name
 from crossgraft.rank.published.sources import TARGETS, shipped
-from crossgraft.rank.results_store import KnownModel, KnownTable, known_results, published_results, results_of
+from crossgraft.rank.published.tables import COMPRESSED, compressed
+from crossgraft.rank.results_store import (
+    PUBLISHED_WEIGHTS,
+    KnownModel,
+    KnownTable,
+    known_results,
+    one_metric,
+    published_results,
+    results_of,
+)
 from crossgraft.records import CheckRecord, KnownResult, ModelRecord
 
+_PREFIXES: Mapping[str, str] = {**TARGETS, "chestmnist": "Chest"}
+"""How names of data begin that are of a target of MedMNIST (``bloodmnist_64``)."""
 _TORCHVISION_TAG = "tv_in1k"
 """timm's tag of the weights that torchvision calls IMAGENET1K_V1."""
 
@@ -28,10 +41,18 @@ def find_history(
     """
     by_name = {spec.name: spec for spec in specs}
     wanted = [
-        KnownModel(by_name[model.name].known_as or published_identity(by_name[model.name]), model.weights_fingerprint)
+        KnownModel(
+            by_name[model.name].known_as or published_identity(by_name[model.name]),
+            model.weights_fingerprint,
+            published_name(by_name[model.name]),
+        )
         for model in models
     ]
-    return results_of(wanted, rows, without_target=group_of_target(dataset.name, rows), fingerprint=dataset.fingerprint)
+    own = [row for row in rows if row.weights != PUBLISHED_WEIGHTS]
+    shipped = one_metric([row for row in rows if row.weights == PUBLISHED_WEIGHTS])
+    return results_of(
+        wanted, [*own, *shipped], without_target=group_of_target(dataset.name, rows), fingerprint=dataset.fingerprint
+    )
 
 
 def look_up_known_results(
@@ -84,6 +105,18 @@ def published_identity(spec: ModelSpec) -> str | None:
     return None if column is None else f"{column}/imagenet"
 
 
+def published_name(spec: ModelSpec) -> str | None:
+    """The full name of a spec's weights, by which published tables are found; None for weights from a file.
+
+    >>> published_name(ModelSpec("a", "torchvision:resnet18")), published_name(ModelSpec("a", "convnext_tiny.fb_in1k"))
+    ('resnet18.tv_in1k', 'convnext_tiny.fb_in1k')
+    >>> published_name(ModelSpec("a", "resnet18", weights="mine.safetensors"))
+    """
+    if spec.weights not in (None, PRETRAINED) or spec.is_factory:
+        return None
+    return full_name(spec.source)
+
+
 def group_of_target(name: str, rows: Sequence[KnownResult]) -> str | None:
     """The group of the known target that data called ``name`` are; None if there is none.
 
@@ -94,10 +127,22 @@ def group_of_target(name: str, rows: Sequence[KnownResult]) -> str | None:
     """
     wanted = _plain(name)
     for row in rows:
-        aliases = [_plain(alias) for alias, target in TARGETS.items() if target == row.target]
-        if wanted == _plain(row.target) or any(wanted.startswith(alias) for alias in aliases):
+        aliases = [_plain(alias) for alias, target in _PREFIXES.items() if target == row.target]
+        same = wanted in (_plain(row.target), *printed_names().get(row.target, ()))
+        if same or any(wanted.startswith(alias) for alias in aliases):
             return row.target_group or row.target
     return None
+
+
+@cache
+def printed_names() -> Mapping[str, tuple[str, ...]]:
+    """A target of the shipped tables → how publications write it (``oxford_flowers102``), in plain letters."""
+    found: dict[str, dict[str, None]] = {}
+    for name in COMPRESSED:
+        document = compressed(name)
+        for target, printed in zip(document["targets"], document["names_in_source"], strict=True):
+            found.setdefault(target, {})[_plain(printed)] = None
+    return {target: tuple(names) for target, names in found.items()}
 
 
 def _torchvision_columns() -> Mapping[str, str]:

@@ -7,16 +7,21 @@ from functools import cache
 
 from crossgraft.rank.known_names import names_of
 from crossgraft.rank.model_history import group_of_target
-from crossgraft.rank.results_store import published_results
+from crossgraft.rank.results_store import one_metric, published_results
 from crossgraft.rank.standing import Standing, TableMean, Variances, fit_variances, stand, table_means
 from crossgraft.records import KnownResult
 
-START = Variances(top1=0.2, size=0.05, family=0.1, architecture=0.1, weights=0.2, table=0.15, target=0.45)
+START = Variances(family=0.1, architecture=0.1, weights=0.2, table=0.15, top1=0.1, size=0.1, target=0.45)
 """Where the fit begins; ``target`` is the mean variance of a network between the targets of a published table."""
 
 
 def prior_of_names(
-    names: Sequence[str], own: Sequence[KnownResult], *, target: str | None, metric: str | None
+    names: Sequence[str],
+    own: Sequence[KnownResult],
+    *,
+    target: str | None,
+    metric: str | None,
+    without: Sequence[str] = (),
 ) -> tuple[Standing, str | None]:
     """Standing of networks by their full names, and the group of targets that was left out.
 
@@ -25,13 +30,14 @@ def prior_of_names(
         own: The user's own results; one with the key of a shipped result replaces it.
         target: Target at hand.
         metric: Metric that counts, where one publication has several.
+        without: Publications that are left out.
     """
-    shipped = published_results()
+    shipped = [row for row in published_results() if row.origin not in without]
     keys = {row.key for row in shipped}
     mine = {row.key: row for row in own if row.key not in keys or row not in shipped}
-    rows = _one_metric([row for row in shipped if row.key not in mine], metric)
+    rows = one_metric([row for row in shipped if row.key not in mine], metric)
     group = None if target is None else group_of_target(target, [*mine.values(), *shipped]) or target
-    variances = _variances(metric, group)
+    variances = _variances(metric, group, tuple(without))
     everything = [row for row in [*mine.values(), *rows] if group not in (row.target, row.target_group or row.target)]
     found = names_of(everything)
     spoke: dict[str, list[str]] = {}
@@ -43,24 +49,15 @@ def prior_of_names(
 
 
 @cache
-def _variances(metric: str | None, without_group: str | None) -> Variances:
-    """Fitted on the shipped tables without a group of targets."""
-    return fit_variances(_shipped_means(metric, without_group), START)
+def _variances(metric: str | None, without_group: str | None, without: tuple[str, ...]) -> Variances:
+    """Fitted on the shipped tables without a group of targets and without some publications."""
+    return fit_variances(_shipped_means(metric, without_group, without), START)
 
 
-def _shipped_means(metric: str | None, without_group: str | None) -> list[TableMean]:
+def _shipped_means(metric: str | None, without_group: str | None, without: tuple[str, ...]) -> list[TableMean]:
     rows = [
         row
-        for row in _one_metric(published_results(), metric)
-        if without_group not in (row.target, row.target_group or row.target)
+        for row in one_metric(published_results(), metric)
+        if without_group not in (row.target, row.target_group or row.target) and row.origin not in without
     ]
     return table_means(rows, names_of(rows), frozenset())
-
-
-def _one_metric(rows: Sequence[KnownResult], metric: str | None) -> list[KnownResult]:
-    """Of a publication with several metrics, the one asked for, else its first."""
-    chosen: dict[str, str] = {}
-    for row in rows:
-        if row.protocol not in chosen or row.metric == metric:
-            chosen[row.protocol] = row.metric
-    return [row for row in rows if row.metric == chosen[row.protocol]]

@@ -64,7 +64,7 @@ def describe_prior(
         num_parameters={model.name: model.num_parameters for model in candidates},
         seed=seed,
     )
-    rows = _rows(candidates, prior, _num_targets(history), posterior)
+    rows = _rows(candidates, prior, history, posterior)
     used = [titles[name] for name in evidence]
     return PriorRecord(
         targets=list(dict.fromkeys(history.targets)),
@@ -126,8 +126,9 @@ def _num_targets(history: KnownTable) -> list[int]:
 
 
 def _rows(
-    candidates: Sequence[ModelRecord], prior: StaticPrior, num_targets: Sequence[int], posterior: Aggregation
+    candidates: Sequence[ModelRecord], prior: StaticPrior, history: KnownTable, posterior: Aggregation
 ) -> list[PriorRow]:
+    num_targets = _num_targets(history)
     known = [model for model in np.argsort(-prior.values, kind="stable").tolist() if num_targets[model]]
     cumulative = np.cumsum(posterior.rank_probabilities, axis=1)
     order = np.argsort(-posterior.mean, kind="stable").tolist()
@@ -141,6 +142,7 @@ def _rows(
             probability_best=float(posterior.probability_best[model]),
             rank_low=int(np.searchsorted(cumulative[model], _TAIL)) + 1,
             rank_high=int(np.searchsorted(cumulative[model], 1 - _TAIL)) + 1,
+            origins=[*history.spoke[model]] if history.spoke else [],
         )
         for place, model in enumerate(order, start=1)
     ]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crossgraft.rank.known_names import weights_of
 from crossgraft.rank.published.aliases import timm_name
 from crossgraft.rank.published.benchmark import Benchmark
 from crossgraft.rank.published.sources import itm_benchmark, thesis_architectures, thesis_datasets
@@ -17,17 +18,28 @@ from crossgraft.rank.static_prior import History
 from crossgraft.records import KnownResult
 from crossgraft.runs import read_known_results
 
+PUBLISHED_WEIGHTS = "as published"
+"""``KnownResult.weights`` of a shipped row: known by the name alone."""
+
 
 class KnownModel(NamedTuple):
-    """One model as rows of the store may speak of it: by ``KnownResult.identity``, or by the fingerprint of its weights."""
+    """One model as rows of the store may speak of it.
+
+    Attributes:
+        identity: ``KnownResult.identity``.
+        weights_fingerprint: Of its weights.
+        name: Full name of its weights in timm, torchvision or the hub, by which published tables are found.
+    """
 
     identity: str | None = None
     weights_fingerprint: str | None = None
+    name: str | None = None
 
     def is_meant_by(self, row: KnownResult) -> bool:
         """Whether ``row`` is about this model."""
         by_weights = self.weights_fingerprint is not None and row.weights == self.weights_fingerprint
-        return by_weights or (self.identity is not None and row.identity == self.identity)
+        by_name = self.name is not None and row.weights == PUBLISHED_WEIGHTS and weights_of(row) == self.name
+        return by_weights or by_name or (self.identity is not None and row.identity == self.identity)
 
 
 class KnownTable(NamedTuple):
@@ -37,6 +49,8 @@ class KnownTable(NamedTuple):
     groups: list[str]
     results: History
     origins: list[str]
+    spoke: Sequence[list[str]] = ()
+    """Of each model, who measured it."""
 
 
 @cache
@@ -77,7 +91,7 @@ def results_of(
     """
     wanted = [model if isinstance(model, KnownModel) else KnownModel(model) for model in models]
     table: dict[tuple[str, str, str], tuple[str, str, np.ndarray]] = {}
-    origins: dict[tuple[str, str, str], list[str]] = {}
+    origins: dict[tuple[str, str, str], dict[str, set[int]]] = {}
     for row in rows:
         group = row.target_group or row.target
         same = without_target in (row.target, group) or (
@@ -89,12 +103,16 @@ def results_of(
         key = (row.target_fingerprint or row.target, row.protocol, row.metric)
         _, _, values = table.setdefault(key, (row.target, group, np.full(len(models), np.nan)))
         values[places] = row.value
-        origins.setdefault(key, []).append(row.origin)
+        origins.setdefault(key, {}).setdefault(row.origin, set()).update(places)
     kept = {key: entry for key, entry in table.items() if np.isfinite(entry[-1]).sum() >= 2}
     results = np.array([values for _, _, values in kept.values()]).reshape(len(kept), len(models))
     of_kept = list(dict.fromkeys(origin for key in kept for origin in origins[key]))
     targets, groups = [target for target, _, _ in kept.values()], [group for _, group, _ in kept.values()]
-    return KnownTable(targets, groups, results, of_kept)
+    spoke = [
+        [origin for origin in of_kept if any(place in origins[k].get(origin, ()) for k in kept)]
+        for place in range(len(models))
+    ]
+    return KnownTable(targets, groups, results, of_kept, spoke)
 
 
 def _rows(
@@ -111,7 +129,7 @@ def _rows(
     return [
         KnownResult(
             model=one_model or name,
-            weights="as published",
+            weights=PUBLISHED_WEIGHTS,
             source=one_source or (name if one_model else "as published"),
             target=target,
             target_group=group,
@@ -132,7 +150,7 @@ def _rows_of_table(table: PublishedTable) -> list[KnownResult]:
     return [
         KnownResult(
             model=name,
-            weights="as published",
+            weights=PUBLISHED_WEIGHTS,
             source="as published",
             target=target,
             target_group=group,
@@ -145,3 +163,13 @@ def _rows_of_table(table: PublishedTable) -> list[KnownResult]:
         for m, name in enumerate(names)
         if np.isfinite(table.results[t, m])
     ]
+
+
+def one_metric(rows: Sequence[KnownResult], metric: str | None = None) -> list[KnownResult]:
+    """Of a publication that gives several metrics, the one asked for, else its first; so a target counts once."""
+    chosen: dict[tuple[str, str], str] = {}
+    for row in rows:
+        key = (row.origin, row.protocol)
+        if key not in chosen or row.metric == metric:
+            chosen[key] = row.metric
+    return [row for row in rows if row.metric == chosen[row.origin, row.protocol]]

@@ -5,9 +5,10 @@ In the unit of ``aggregate``, the normal score of a rank, the result of network 
     z_mt = a_T + ω_m + v_mT + e_mt,    ω_m = w₁·top-1 + w₂·log size + family + architecture + weights
 
 with ImageNet top-1 of timm or torchvision, independent normal effects and a free level a_T of each table. v_mT is what a network
-brings to one way of training and testing: a user's own results share it with the target at hand, published ones do not, so own
-results outweigh (by τ_v² of ``Variances``). A network that no table knows stands where its top-1, size and relatives put it; one
-that timm does not know either stands at the middle, with the variance of all.
+brings to one way of training and testing, with slopes on top-1 and size of its own: under one fixed learning rate the networks
+that are best on ImageNet came out last. A user's own results share v with the target at hand, published ones do not, so own
+results outweigh. A network that no table knows stands where its top-1, size and relatives put it; one that timm does not know
+either stands at the middle, with the variance of all.
 
 Variances are fitted by maximum likelihood (Searle, Casella and McCulloch, Variance components, 1992, ch. 6) to the means of each
 network over the targets of a table.
@@ -32,24 +33,33 @@ TOP1_CENTRE_PERCENT, TOP1_UNIT_PERCENT = 80.0, 5.0
 SIZE_CENTRE_MILLIONS = 25.0
 FREE_LEVEL = 25.0
 """Variance of what is not known at all, the level of a table; large beside 1, the spread of ranks."""
+SLOPE = 0.25
+"""Prior variance of w₁ and w₂: half a normal score for 5 points of top-1, or a factor of ten in size."""
 OWN = "own"
 Square = Float64[np.ndarray, "num_models num_models"]
+Between = Float64[np.ndarray, "num_first num_second"]
 
 
 class Variances(NamedTuple):
-    """Variances of the effects, in squared normal scores; all that is fitted."""
+    """Variances of the effects, in squared normal scores; all that is fitted.
 
-    top1: float
-    """Of w₁, for 5 points of ImageNet top-1."""
-    size: float
-    """Of w₂, for a factor of ten in parameters."""
+    Attributes:
+        family: Of what networks of one family share.
+        architecture: Of what those of one architecture share beyond that.
+        weights: Of what one network has beyond that.
+        table: Of one network between tables.
+        top1: Of the slope on 5 points of ImageNet top-1 between tables.
+        size: Of the slope on a factor of ten in parameters between tables.
+        target: Of one network between the targets of a table.
+    """
+
     family: float
     architecture: float
     weights: float
     table: float
-    """τ_v²: of one network between tables."""
+    top1: float
+    size: float
     target: float
-    """σ²: of one network between the targets of a table."""
 
 
 class Described(NamedTuple):
@@ -148,32 +158,25 @@ def _means_of(label: str, rows: Sequence[KnownResult], names: Mapping[tuple[str,
 
 
 def fit_variances(means: Sequence[TableMean], start: Variances) -> Variances:
-    """Maximum likelihood of all variances but that between targets, from networks whose architecture is known."""
+    """Maximum likelihood of all variances but that between targets, from networks with an ImageNet result."""
     kept = [mean for mean in means if described(mean.network).is_known_to_imagenet]
     if len(kept) < 10:
         return start
-    networks = [described(mean.network) for mean in kept]
-    parts = _parts(networks, networks)
-    y, level = _arrays(kept)
-    same_table = np.array(
-        [[a.network == b.network and a.table == b.table for b in kept] for a in kept], dtype=np.float64
-    )
-    errors = np.diag([start.target / mean.num_groups for mean in kept]) + FREE_LEVEL * level
+    networks, tables = [described(mean.network) for mean in kept], _tables(kept)
+    same_table = (tables[:, None] == tables[None]).astype(np.float64)
+    y = np.array([mean.value for mean in kept])
+    products, same = _parts(networks, networks)
+    fixed = SLOPE * sum(products) + FREE_LEVEL * same_table + np.diag([start.target / mean.num_groups for mean in kept])
+    fitted = np.stack([*same, *(same_table * part for part in (same[-1], *products))])
 
     def negative_likelihood(logs: np.ndarray) -> float:
-        variances = np.exp(logs)
-        v = (
-            sum(variance * part for variance, part in zip(variances[:5], parts, strict=True))
-            + variances[5] * same_table
-            + errors
-        )
-        root = np.linalg.cholesky(v)
+        root = np.linalg.cholesky(fixed + np.tensordot(np.exp(logs), fitted, axes=1))
         white = np.linalg.solve(root, y)
         return float(np.log(np.diag(root)).sum() + 0.5 * white @ white)
 
-    bounds = [(np.log(1e-3), np.log(4.0))] * 6
-    found = optimize.minimize(negative_likelihood, np.log(np.array(start[:6])), method="L-BFGS-B", bounds=bounds)
-    return Variances(*np.exp(found.x).tolist(), start.target)
+    bounds = [(np.log(1e-3), np.log(4.0))] * len(fitted)
+    found = optimize.minimize(negative_likelihood, np.log(np.array(start[:-1])), method="L-BFGS-B", bounds=bounds)
+    return Variances._make([*np.exp(found.x).tolist(), start.target])
 
 
 def stand(
@@ -181,43 +184,49 @@ def stand(
 ) -> Standing:
     """Prior of ``models`` on a new target, given what is known of all networks."""
     at_hand, known = [described(name) for name in models], [described(mean.network) for mean in means]
-    prior = _covariance(at_hand, at_hand, variances)
-    prior[np.diag_indices(len(models))] += variances.table
-    own = np.array([mean.table.startswith(OWN) for mean in means], dtype=bool)
-    mean, covariance = np.zeros(len(models)), prior
+    here, tables = np.array([OWN] * len(models)), np.array([_world(mean) for mean in means], dtype=object)
+    mean, covariance = np.zeros(len(models)), _covariance(at_hand, at_hand, here, here, variances)
     if means:
-        same = np.array([[a.name == b.name for b in known] for a in known]).reshape(len(known), len(known))
-        tables = np.array([OWN if one else mean.table for one, mean in zip(own, means, strict=True)])
-        y, level = _arrays(means)
-        v = _covariance(known, known, variances) + FREE_LEVEL * level
-        v += variances.table * (same & (tables[:, None] == tables[None]))
+        levels = _tables(means)
+        v = _covariance(known, known, tables, tables, variances) + FREE_LEVEL * (levels[:, None] == levels[None])
         v[np.diag_indices(len(known))] += [variances.target / mean.num_groups for mean in means]
-        shared = np.array([[a.name == b.name for b in known] for a in at_hand]) & own[None]
-        cross = _covariance(at_hand, known, variances) + variances.table * shared
+        cross = _covariance(at_hand, known, here, tables, variances)
         solved = np.linalg.solve(v, cross.T)
-        mean, covariance = y @ solved, prior - cross @ solved
-    return Standing(
-        mean, (covariance + covariance.T) / 2, variances.target, tuple(tuple(spoke.get(m, ())) for m in models)
-    )
+        mean, covariance = np.array([each.value for each in means]) @ solved, covariance - cross @ solved
+    spoken = tuple(tuple(spoke.get(model, ())) for model in models)
+    return Standing(mean, (covariance + covariance.T) / 2, variances.target, spoken)
 
 
-def _arrays(means: Sequence[TableMean]) -> tuple[np.ndarray, np.ndarray]:
-    tables = np.array([mean.table for mean in means])
-    return np.array([mean.value for mean in means]), (tables[:, None] == tables[None]).astype(np.float64)
+def _tables(means: Sequence[TableMean]) -> np.ndarray:
+    return np.array([mean.table for mean in means])
 
 
-def _parts(first: Sequence[Described], second: Sequence[Described]) -> tuple[Square, ...]:
-    def table(get: str) -> tuple[np.ndarray, np.ndarray]:
-        return np.array([getattr(x, get) for x in first])[:, None], np.array([getattr(x, get) for x in second])[None]
-
-    products = [np.multiply(*table(name)) for name in ("top1", "size")]
-    same = [np.equal(*table(name)).astype(np.float64) for name in ("family", "architecture", "name")]
-    return (*products, *same)
+def _world(mean: TableMean) -> str:
+    """Own tables are of one world, that of the target at hand, whatever their protocols."""
+    return OWN if mean.table.startswith(OWN) else mean.table
 
 
-def _covariance(first: Sequence[Described], second: Sequence[Described], variances: Variances) -> Square:
-    parts = _parts(first, second)
-    total = sum(variance * part for variance, part in zip(variances[:5], parts, strict=True))
-    names = np.array([x.name for x in first])[:, None] == np.array([x.name for x in second])[None]
-    unknown = names & ~np.array([x.is_known_to_imagenet for x in first], dtype=bool)[:, None]
-    return total + (variances.top1 + 0.25 * variances.size) * unknown  # one unit of top-1, half a decade of size
+def _parts(first: Sequence[Described], second: Sequence[Described]) -> tuple[list[Between], list[Between]]:
+    """Products of top-1 and of size; whether family, architecture and weights are the same."""
+
+    def ends(name: str) -> tuple[np.ndarray, np.ndarray]:
+        return np.array([getattr(x, name) for x in first])[:, None], np.array([getattr(x, name) for x in second])[None]
+
+    products = [np.multiply(*ends(name)) for name in ("top1", "size")]
+    return products, [np.equal(*ends(name)).astype(np.float64) for name in ("family", "architecture", "name")]
+
+
+def _covariance(
+    first: Sequence[Described],
+    second: Sequence[Described],
+    of_first: np.ndarray,
+    of_second: np.ndarray,
+    variances: Variances,
+) -> Between:
+    """Covariance of ω + v of networks in tables; one that ImageNet does not know may be anywhere in top-1 and size."""
+    products, same = _parts(first, second)
+    unknown = same[-1] * ~np.array([x.is_known_to_imagenet for x in first], dtype=bool)[:, None]
+    products = [product + spread * unknown for product, spread in zip(products, (1.0, 0.25), strict=True)]
+    everywhere = sum(v * part for v, part in zip(variances[:3], same, strict=True)) + SLOPE * sum(products)
+    in_one = sum(v * part for v, part in zip(variances[3:6], (same[-1], *products), strict=True))
+    return everywhere + in_one * (of_first[:, None] == of_second[None])

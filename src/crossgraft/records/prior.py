@@ -57,6 +57,7 @@ class PriorRow(Record):
     probability_best: float
     rank_low: int = Field(description="The rank is at least this one with probability 0.975.")
     rank_high: int
+    origins: list[str] = Field(default_factory=list, description="Who measured this model elsewhere.")
 
 
 class PriorRecord(Record):

@@ -65,6 +65,10 @@ class ScenarioRecord(Record):
     target_groups: list[str] = Field(description="Targets of one group are left out together.")
     methods: list[MethodRecord]
     friedman: FriedmanRecord | None = None
+    ceiling: MeanRecord | None = Field(
+        default=None,
+        description="Weighted Kendall of one seed's results with another's; None = no deviations are printed.",
+    )
     reproduction: ReproductionRecord | None = None
     notes: list[str] = []
     conclusion: str = ""

@@ -13,6 +13,7 @@ from crossgraft.rank.published.questions import fig_6_4_answers
 from crossgraft.rank.published.reproduction import ablation_table, auc_table, itm_tables, reproduce_table
 from crossgraft.rank.published.result import PublishedResult
 from crossgraft.rank.published.sources import PUBLISHED, itm_benchmark, shipped, thesis_architectures, thesis_datasets
+from crossgraft.rank.published.tables import COMPRESSED, published_tables
 from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.records import PublishedRecord, Reference
 from crossgraft.runs import open_run
@@ -36,7 +37,8 @@ def evaluate_published(name: str | Path, options: PublishedOptions, run: Run) ->
     """Evaluate published results again, or a table of your own, with the same controls and intervals.
 
     Args:
-        name: ``thesis``, ``itm``, or a CSV file (see ``read_benchmark_table``).
+        name: ``thesis``, ``itm``, ``sfda_cnn``, ``tmlr``, ``medmnistplus``, ``shift``, ``dart``, or a CSV file (see
+            ``read_benchmark_table``).
         {options}
 
     Returns:
@@ -72,6 +74,8 @@ def _evaluate(name: str | Path) -> PublishedRecord:
         return _thesis()
     if str(name) == "itm":
         return _itm()
+    if str(name) in COMPRESSED:
+        return _known(str(name))
     if Path(name).suffix.lower() == ".csv":
         benchmark = read_benchmark_table(name)
         scenario = evaluate_benchmark(benchmark)
@@ -81,6 +85,18 @@ def _evaluate(name: str | Path) -> PublishedRecord:
             name=benchmark.name, title=title, source=source, scenarios=[scenario], references=REFERENCES
         )
     raise UnknownNameError("published benchmark", str(name), PUBLISHED, hint="Or give a CSV file of your own results.")
+
+
+def _known(name: str) -> PublishedRecord:
+    """One of the tables that ship as known results; a publication with several metrics has a scenario of each."""
+    tables = [table for table in published_tables() if table.name.startswith(name)]
+    return PublishedRecord(
+        name=name,
+        title=f"{tables[0].origin}: the results of fine-tuning beside a ranking that never looks",
+        source=tables[0].source,
+        scenarios=[evaluate_benchmark(table.benchmark()) for table in tables],
+        references=REFERENCES,
+    )
 
 
 def _thesis() -> PublishedRecord:

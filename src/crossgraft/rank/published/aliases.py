@@ -158,15 +158,20 @@ _SAME = {"dart": "tmlr", "medmnistplus_accuracy": "medmnistplus", "medmnistplus_
 
 def timm_name(name: str, *, table: str) -> str | None:
     """The weights that ``table`` means by ``name``; a hub name means itself, and an open one has none."""
-    names = NAMES[_SAME.get(table, table)]
+    names = NAMES[naming_table(table)]
     return names.certain.get(name) or (
         name if "/" in name and table == "shift" and name not in names.architecture else None
     )
 
 
+def naming_table(table: str) -> str:
+    """The table whose names ``table`` uses: publications of one group of authors, or of two metrics, share theirs."""
+    return _SAME.get(table, table)
+
+
 def architecture_name(name: str, *, table: str) -> str | None:
     """The architecture of a name whose weights ``table`` leaves open."""
-    return NAMES[_SAME.get(table, table)].architecture.get(name)
+    return NAMES[naming_table(table)].architecture.get(name)
 
 
 def weights_called(name: str) -> str | None:

@@ -45,6 +45,7 @@ class Benchmark:
         results: Shape (targets, models).
         columns: Name → score.
         families: Model → family, for models without history; empty = unknown.
+        standard_deviations: Of the results between seeds, shape (targets, models), where a publication prints them.
         printed: Method → weighted Kendall on each target as a paper prints it, where the scores are not published.
     """
 
@@ -58,6 +59,7 @@ class Benchmark:
     columns: Mapping[str, ScoreColumn] = field(default_factory=dict[str, ScoreColumn])
     families: Mapping[str, str] = field(default_factory=dict[str, str])
     printed: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
+    standard_deviations: Results | None = None
 
     def __post_init__(self) -> None:
         shape = (len(self.targets), len(self.models))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 from jaxtyping import Float64
 
+from crossgraft.rank.noise_ceiling import noise_ceiling
 from crossgraft.rank.published.benchmark import Benchmark, Results
 from crossgraft.rank.published.contenders import PRIOR, Contender, contenders, prior_residual
 from crossgraft.rank.published.means import mean_over_targets
@@ -48,6 +49,7 @@ def evaluate_benchmark(benchmark: Benchmark) -> ScenarioRecord:
         target_groups=list(benchmark.groups),
         methods=methods,
         friedman=compare(methods),
+        ceiling=ceiling(benchmark),
         notes=[
             f"{column.title} is not aggregated: {column.unusable}."
             for column in benchmark.columns.values()
@@ -55,6 +57,15 @@ def evaluate_benchmark(benchmark: Benchmark) -> ScenarioRecord:
         ],
         conclusion=conclusion(methods, benchmark.groups),
     )
+
+
+def ceiling(benchmark: Benchmark) -> MeanRecord | None:
+    """How well one seed ranks like another, mean over targets; None where no standard deviations are printed."""
+    if benchmark.standard_deviations is None:
+        return None
+    pairs = zip(benchmark.results, benchmark.standard_deviations, strict=True)
+    values = np.array([noise_ceiling(results, deviations) for results, deviations in pairs])
+    return mean_over_targets(values, benchmark.groups, limits=(-1.0, 1.0))
 
 
 def judge(benchmark: Benchmark, entry: Contender, prior: Results) -> MethodRecord:

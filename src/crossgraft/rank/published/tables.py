@@ -13,12 +13,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from crossgraft.rank.published.aliases import timm_name
-from crossgraft.rank.published.benchmark import Benchmark, Results
+from crossgraft.rank.published.benchmark import Benchmark, Results, ScoreColumn
 from crossgraft.rank.published.sources import itm_benchmark, thesis_architectures
 
 COMPRESSED = ("sfda_cnn", "tmlr", "medmnistplus", "shift", "dart")
 """Files ``data/<name>.json.gz``."""
+KIND_TITLES: Mapping[str, str] = {
+    "low:size=0.125": "Fine-tuning at 28 pixels",
+    "low:size=0.286": "Fine-tuning at 64 pixels",
+    "low:size=0.571": "Fine-tuning at 128 pixels",
+    "linear_probe": "Linear probe",
+    "knn_probe": "11 nearest neighbours",
+    "h_score": "H-score",
+    "regularized_h_score": "Regularised H-score",
+    "nce": "NCE",
+    "leep": "LEEP",
+    "nleep": "N-LEEP",
+    "parc": "PARC",
+    "sfda": "SFDA",
+    "logme": "LogME",
+    "gbc": "GBC",
+    "pactran": "PACTran",
+    "energy": "Energy",
+    "ncti": "NCTI",
+    "tmi": "TMI",
+}
 THESIS_PROTOCOL = "full fine-tuning, 100 images a class, SGD with a grid of 120 runs, test AUC"
 ITM_PROTOCOL = "fine-tuning, highest accuracy"
 
@@ -66,13 +85,23 @@ class PublishedTable:
     def benchmark(self) -> Benchmark:
         """The same results as a benchmark of ``rank --published``."""
         return Benchmark(
-            self.name, self.title, f"{self.metric} (fraction)", self.models, self.targets, self.groups, self.results
+            name=self.name,
+            title=self.title,
+            result=f"{self.metric} (fraction)",
+            models=self.models,
+            targets=self.targets,
+            groups=self.groups,
+            results=self.results,
+            columns=dict(self._columns()),
+            standard_deviations=self.standard_deviations,
         )
 
-    @property
-    def timm_names(self) -> list[str]:
-        """The models by the names that timm, torchvision or the hub give them; a printed name where that is ambiguous."""
-        return [timm_name(model, table=self.name) or f"{self.name}:{model}" for model in self.models]
+    def _columns(self) -> Iterator[tuple[str, ScoreColumn]]:
+        """Cheap evidence at the size at which the networks were fine-tuned; a target without a value has no result either."""
+        for kind, values in self.kinds.items():
+            name = kind.removeprefix("score:")
+            if "@" not in kind:
+                yield name, ScoreColumn(KIND_TITLES.get(name, name), np.where(np.isnan(self.results), np.nan, values))
 
 
 @cache
@@ -150,7 +179,7 @@ def _of_file(name: str) -> Iterator[PublishedTable]:
 def _of_benchmark(
     benchmark: Benchmark, metric: str, origin: str, protocol: str, *, scale: float = 1.0
 ) -> PublishedTable:
-    whole = {f"score:{name}": column.values for name, column in benchmark.columns.items() if not column.part}
+    columns = {name: column for name, column in benchmark.columns.items() if not column.part and not column.unusable}
     return PublishedTable(
         name=benchmark.name,
         title=benchmark.title,
@@ -162,7 +191,7 @@ def _of_benchmark(
         targets=tuple(benchmark.targets),
         groups=tuple(benchmark.groups),
         results=benchmark.results * scale,
-        kinds=whole,
+        kinds={f"score:{name}": column.values for name, column in columns.items()},
     )
 
 

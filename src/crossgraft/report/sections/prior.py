@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import RankingRecord
+from crossgraft.records import PriorRecord, RankingRecord
 from crossgraft.report.blocks import Paragraph, Section
 from crossgraft.report.sections._lookup import score_title
 from crossgraft.report.source import Source
@@ -62,6 +62,14 @@ def _notes(record: RankingRecord) -> list[str]:
         f"Other targets: {', '.join(prior.targets)}. Source: {'; '.join(prior.origins)}. Relative rank: 0 = best, 1 = last.",
         f"Evidence: {used}, which added {added} where this was fitted: {prior.fitted_on}.",
     ]
+    notes += [_who_spoke(prior)] if any(row.origins for row in prior.rows) else []
     if any(row.num_targets == 0 for row in prior.rows):
         notes.append("Models without known targets lean on known ones of their family and size.")
     return notes
+
+
+def _who_spoke(prior: PriorRecord) -> str:
+    """Every table, or command, with the models that it speaks of."""
+    of_origin = {origin: [row.model for row in prior.rows if origin in row.origins] for origin in prior.origins}
+    said = [f"{origin}: {joined(models)}" for origin, models in of_origin.items() if models]
+    return f"Who spoke for which model: {'; '.join(said)}."

@@ -126,8 +126,16 @@ def method_table(scenario: ScenarioRecord) -> Table:
         caption=f"{scenario.title}: means over {counted(len(scenario.targets), 'target')} with 95 % intervals",
         file_name=f"{scenario.name}-methods",
         muted_rows=frozenset(i for i, method in enumerate(methods) if method.role == "control"),
-        notes=[*_notes(scenario), *scenario.notes],
+        notes=[_ceiling(scenario), *_notes(scenario), *scenario.notes],
     )
+
+
+def _ceiling(scenario: ScenarioRecord) -> str:
+    """What a weighted Kendall can reach at all, beside every one that is shown."""
+    if scenario.ceiling is None or scenario.ceiling.value is None:
+        return "Noise ceiling: not known, because no standard deviations between seeds are printed."
+    found = _mean(scenario.ceiling, _TWO).text
+    return f"Noise ceiling: the results of one seed rank the models like those of another with a weighted Kendall of {found}."
 
 
 def _column(title: str, field: str, *, page_only: bool = False) -> Column:
