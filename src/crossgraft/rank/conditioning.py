@@ -17,6 +17,8 @@ FULL = "full"
 NUM_SCALES = 25
 FREE_LEVEL = 1e5
 """Variance of an unknown level, in squared spreads of its observations."""
+SCALE_RESULTS = 4
+"""Results that the expected scale counts for, where it is foreseen what further ones will tell; fixed, not fitted."""
 WIDEST = 6.0
 """Scales are tried from a sixth of that of the observations to six times it."""
 Square = Float64[np.ndarray, "num_states num_states"]
@@ -224,11 +226,21 @@ class Foresight:
         self._prior, self._without_group = prior, without_group
         models = {each.kind: _model(each.kind, without_group) for each in kinds}
         several = [each for each in kinds if models[each.kind].says_something and len(each.places) > 1]
-        self._read = [_read(prior, each, models[each.kind]) for each in several]
-        self._scale, _ = _expected_scale(self._read)
+        read = [_read(prior, each, models[each.kind]) for each in several]
+        centre, width = _expected_scale(read)
+        self._scale = centre * float(np.exp(width**2 / 2))  # the mean: where results differ much, more is at stake
+        self._read = [self._steadied(each) for each in read]
         alone = [each for each in kinds if models[each.kind].says_something and len(each.places) == 1]
         self._read += [_Read(each, models[each.kind], each.values, self._scale) for each in alone]
         self.mean, self.covariance = _posterior(prior, [_in_scores(each) for each in self._read], None)
+
+    def _steadied(self, read: _Read) -> _Read:
+        """With the expected scale as if it had been seen in some results: two that are alike by chance tell little of it."""
+        if read.observed.family == "score":
+            return read
+        number = len(read.values) - 1
+        logs = number * np.log(max(read.scale, 1e-12)) + SCALE_RESULTS * np.log(self._scale)
+        return read._replace(scale=float(np.exp(logs / (number + SCALE_RESULTS))))
 
     def says_something(self, kind: str) -> bool:
         """Whether an observation of this kind changes any belief."""
@@ -240,7 +252,7 @@ class Foresight:
         Args:
             kind: Kind of the observations.
             places: Numbers of the networks.
-            standard_error: Of each, in the metric's unit; None counts as 0.
+            standard_error: Standard error of each, in the metric's unit; None counts as 0.
         """
         before = next((each for each in self._read if each.observed.kind == kind), None)
         model = _model(kind, self._without_group)

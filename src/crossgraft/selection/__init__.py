@@ -4,7 +4,8 @@
 """
 
 from crossgraft.selection.budget import Budget, parse_budget
-from crossgraft.selection.scheduler import Decision, Selected, run_selection
+from crossgraft.selection.scheduler import Selected, run_selection
+from crossgraft.selection.state import Decision
 from crossgraft.selection.table import TableTrials
 from crossgraft.selection.trials import Action, Rung, Trial, TrialPlan, Trials
 

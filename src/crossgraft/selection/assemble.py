@@ -19,7 +19,8 @@ from crossgraft.records import (
     TuningRecord,
 )
 from crossgraft.selection.journal import rung_record
-from crossgraft.selection.scheduler import Decision, Selected, State
+from crossgraft.selection.scheduler import Selected
+from crossgraft.selection.state import Decision, State
 from crossgraft.selection.study import SelectionStudy
 from crossgraft.selection.trials import FULL, Action, Trial, goes_on
 from crossgraft.tune.saving.saved_model import MODEL_FOLDER

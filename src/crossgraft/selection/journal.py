@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from crossgraft.records import JournalRecord, RungRecord, TrialRecord
 from crossgraft.runs import RunDirectory
-from crossgraft.selection.scheduler import Decision
+from crossgraft.selection.state import Decision
 from crossgraft.selection.trials import Action, Rung, Trial
 
 JOURNAL_FILE = "journal.json"

@@ -15,8 +15,9 @@ import numpy as np
 from jaxtyping import Bool
 
 from crossgraft.errors import DataError, UsageError
-from crossgraft.rank.belief import Belief, Observation
+from crossgraft.rank.belief import Belief
 from crossgraft.selection.preference import Preference, choose
+from crossgraft.selection.state import Decision, State
 from crossgraft.selection.trials import FULL, Action, Rung, Trial, TrialPlan, Trials
 from crossgraft.selection.value import Sees, expected_gain, leading_sets
 from crossgraft.words.formatting import duration
@@ -24,89 +25,6 @@ from crossgraft.words.formatting import duration
 LEAST_GAIN = 1e-3
 """Gains below this share of the largest standard deviation of the prior are none."""
 _MOST_ROUNDS = 1000
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What is done next, and why.
-
-    Attributes:
-        rung: What is done.
-        seconds: What it costs by the plan.
-        gain: Expected improvement of the model that is handed over, in normal scores; 0 for one that is finished.
-        is_finish: Whether it finishes the model that leads, because nothing else is worth its cost.
-    """
-
-    rung: Rung
-    seconds: float
-    gain: float = 0.0
-    is_finish: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """What is known after some decisions.
-
-    Attributes:
-        plan: Costs.
-        seconds: Budget.
-        decisions: What was decided, in order.
-        trials: What was done, in order.
-    """
-
-    plan: TrialPlan
-    seconds: float
-    decisions: tuple[Decision, ...] = ()
-    trials: tuple[Trial, ...] = ()
-
-    @property
-    def booked(self) -> float:
-        """Seconds of all decisions, by the plan."""
-        return sum(decision.seconds for decision in self.decisions)
-
-    @property
-    def remaining(self) -> float:
-        """Seconds of the budget that are left."""
-        return self.seconds - self.booked
-
-    @property
-    def dropped(self) -> dict[str, str]:
-        """Models of which a training failed, and why; a score that failed drops nothing."""
-        failed = [trial for trial in self.trials if trial.value is None and not trial.action.kind.startswith("score:")]
-        return {trial.action.model: trial.reason for trial in failed}
-
-    @property
-    def observations(self) -> list[Observation]:
-        """What was seen."""
-        return [
-            Observation(trial.action.model, trial.action.kind, trial.value, trial.standard_error)
-            for trial in self.trials
-            if trial.value is not None
-        ]
-
-    def done(self, model: str) -> list[str]:
-        """Kinds of actions that were done with a model, whether or not they failed."""
-        return [trial.action.kind for trial in self.trials if trial.action.model == model]
-
-    def is_finished(self, model: str) -> bool:
-        """Whether the training of a model came to its end."""
-        return any(trial.action == Action(model, FULL) and trial.value is not None for trial in self.trials)
-
-    def after(self, decision: Decision, trials: Sequence[Trial]) -> State:
-        """With one more decision and its outcome."""
-        return replace(self, decisions=(*self.decisions, decision), trials=(*self.trials, *trials))
-
-    def finishable(
-        self, belief: Belief, rung: Rung | None = None, cost: float = 0.0
-    ) -> Bool[np.ndarray, " num_models"]:
-        """Models whose training ends within the budget, after a rung that costs so much."""
-        found: list[bool] = []
-        dropped = self.dropped
-        for model in belief.models:
-            done = [*self.done(model), *([rung.kind] if rung is not None and model in rung.models else [])]
-            left = self.plan.left(Action(model, FULL), done)
-            found.append(model not in dropped and (left is None or left <= self.remaining - cost + 1e-9))
-        return np.array(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +36,7 @@ class Selected:
         belief: What is believed at the end.
         prior: What was believed before the first trial.
         state: What was decided and done.
-        preference: Which of the models that cannot be told apart was taken, and why.
+        preference: Choice among the models that cannot be told apart.
         next_hour: What an hour more would be spent on; None where nothing would be worth it.
     """
 
@@ -202,7 +120,7 @@ def run_selection(
             if decision is None and state.is_finished(preference.model):
                 preference = finished.get(preference.model, preference)
                 hour = replace(state, seconds=state.booked + 3600.0)
-                next_hour = None if is_blind else best_rung(hour, belief, least=least, seed=seed)
+                next_hour = None if is_blind else best_rung(hour, belief, least=least, seed=seed, per_second=False)
                 return Selected(preference.model, belief, prior, state, preference, next_hour)
             finished[preference.model] = preference
             decision = decision or _finish(state, preference.model)
@@ -240,8 +158,8 @@ def _decide(state: State, belief: Belief, least: float, seed: int, is_blind: boo
     return best_rung(state, belief, least=least, seed=seed)
 
 
-def best_rung(state: State, belief: Belief, *, least: float, seed: int) -> Decision | None:
-    """The rung with the largest expected gain per second; None where none is worth it or fits into the budget."""
+def best_rung(state: State, belief: Belief, *, least: float, seed: int, per_second: bool = True) -> Decision | None:
+    """The rung with the largest expected gain (per second); None where none is worth it or fits into the budget."""
     best: Decision | None = None
     before = state.finishable(belief)
     if not before.any():
@@ -259,9 +177,14 @@ def best_rung(state: State, belief: Belief, *, least: float, seed: int) -> Decis
                 continue
             covariance = foresight.covariance_after(kind, [places[model] for model in rung.models], error)
             gain = expected_gain(foresight, covariance, before, after, seed=seed)
-            if gain > least and (best is None or gain / max(cost, 1e-9) > best.gain / max(best.seconds, 1e-9)):
-                best = Decision(rung, cost, gain)
+            found = Decision(rung, cost, gain)
+            if gain > least and (best is None or _worth(found, per_second) > _worth(best, per_second)):
+                best = found
     return best
+
+
+def _worth(decision: Decision, per_second: bool) -> float:
+    return decision.gain / max(decision.seconds, 1e-9) if per_second else decision.gain
 
 
 def _rungs(state: State, models: Sequence[str], foresight: Sees, kind: str) -> list[Rung]:

@@ -14,7 +14,7 @@ class TableTrials:
     """Trials whose outcome is known.
 
     Attributes:
-        seconds: Of every action, in any one unit; every model has ``full``.
+        seconds: Cost of every action, in any one unit; every model has ``full``.
         values: What each action shows, larger = better; an action without one fails.
         standard_errors: Standard error of what each kind shows.
         num_parallel: Actions at the same time.

@@ -33,7 +33,7 @@ class Trial:
         action: What was done.
         value: What was seen, larger = better; None where it failed.
         standard_error: Standard error of the value from the finite number of val images; None = unknown.
-        reason: Why it failed, on one line; empty where it did not fail.
+        reason: Reason of the failure, on one line; empty where it did not fail.
         seconds: Seconds that it really took; 0 where it was read back.
     """
 
@@ -67,7 +67,7 @@ class TrialPlan:
     """Costs, measured once before the first action, so that a selection that goes on later decides alike.
 
     Attributes:
-        seconds: Of every action that can be done, from nothing; every model has ``full``.
+        seconds: Seconds of every action that can be done, from nothing; every model has ``full``.
         standard_errors: Expected standard error of the value of each kind; a kind without one is exact, or its error unknown.
         num_parallel: Actions that are done at the same time.
     """

@@ -26,7 +26,8 @@ from crossgraft.selection.hand_over import begin_anew, hand_over, tidy
 from crossgraft.selection.journal import RunJournal
 from crossgraft.selection.planning import SELECTION_PLAN_FILE, among, make_selection_plan, prior_belief
 from crossgraft.selection.result import SelectionResult
-from crossgraft.selection.scheduler import Decision, run_selection
+from crossgraft.selection.scheduler import run_selection
+from crossgraft.selection.state import Decision
 from crossgraft.selection.study import SelectionStudy, tune_options
 from crossgraft.selection.training import TrainingTrials, trial_plan
 from crossgraft.selection.trials import Trial

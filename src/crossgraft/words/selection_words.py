@@ -77,12 +77,12 @@ def preference_in_words(record: SelectionRecord) -> str | None:
         return (
             None
             if len(record.candidates) == 1
-            else f"Every other model is worse with a chance of {SEPARABLE_PERCENT} % or more."
+            else f"Every other model that fits into the budget is worse with a chance of {SEPARABLE_PERCENT} % or more."
         )
-    apart = f"{record.leader} cannot be told apart from {joined(record.not_separable)}"
+    apart = f"Of what fits into the budget, {record.leader} cannot be told apart from {joined(record.not_separable)}"
     if record.selected != record.leader:
         lighter = {"small": "smallest", "fast": "fastest to train", "cost": "cheapest to train"}[record.preferred_by]
-        return f"{apart}. Of these, {record.selected} is the {lighter} that fits into the budget, so it is handed over."
+        return f"{apart}. {record.selected} is the {lighter} of these, so it is handed over."
     sizes = {row.name: row.num_parameters for row in record.candidates}
     smaller = [name for name in record.not_separable if sizes[name] < sizes[record.leader]]
     if record.prefer != "accurate" or not smaller:
@@ -102,7 +102,7 @@ def next_hour_in_words(record: SelectionRecord) -> str:
     )
     who = joined(hour.models) if len(hour.models) <= 3 else counted(len(hour.models), "model")
     return (
-        f"Another hour would first go into {kind_in_words(hour.kind)} of {who} ({duration(hour.booked_seconds)}), "
+        f"Another hour would best go into {kind_in_words(hour.kind)} of {who} ({duration(hour.booked_seconds)}), "
         f"which is expected to improve the model that is handed over by {_three_decimals(hour.gain)} of {unit}."
     )
 

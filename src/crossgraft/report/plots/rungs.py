@@ -92,5 +92,6 @@ def _paint_row(axes: Axes, row: int, model: ClimbingModel, width: int) -> None:
         marker = "X" if has_failed else "s" if model.is_selected else "o"
         axes.plot(place, at, marker, color=PAPER, markersize=10, zorder=2)
         axes.plot(place, at, marker, color=colour, zorder=3)
-        text = "failed" if has_failed else f"{value:.3f}"
-        axes.text(place + 0.07, at - 0.2, text, ha="left", va="center", size=SMALL_PIXELS, zorder=4)
+        text = "failed" if has_failed else f"{value:.3f}".replace("-", "\N{MINUS SIGN}")
+        rim = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.5}
+        axes.text(place + 0.06, at, text, ha="left", va="center", size=SMALL_PIXELS, zorder=4, bbox=rim)
