@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from crossgraft.verbs.predict_from_support import predict_from_support as predict_from_support
     from crossgraft.verbs.rank_models import rank_models as rank_models
     from crossgraft.verbs.run_episodes import run_episodes as run_episodes
+    from crossgraft.verbs.select_model import select_model as select_model
     from crossgraft.verbs.show_confounders import show_confounders as show_confounders
     from crossgraft.verbs.split_data import split_data as split_data
 
@@ -52,6 +53,7 @@ _HOME = {
     "predict_from_support": "crossgraft.verbs.predict_from_support",
     "rank_models": "crossgraft.verbs.rank_models",
     "run_episodes": "crossgraft.verbs.run_episodes",
+    "select_model": "crossgraft.verbs.select_model",
     "show_confounders": "crossgraft.verbs.show_confounders",
     "split_data": "crossgraft.verbs.split_data",
     "write_report": "crossgraft.report",
@@ -76,6 +78,7 @@ __all__ = [
     "predict_from_support",
     "rank_models",
     "run_episodes",
+    "select_model",
     "show_confounders",
     "split_data",
     "write_report",

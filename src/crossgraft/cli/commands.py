@@ -28,6 +28,7 @@ from crossgraft.options import (
     Quiet,
     RankOptions,
     ReportOptions,
+    SelectOptions,
     SheetOptions,
     SplitOptions,
     SupportOptions,
@@ -86,6 +87,17 @@ _ALL = (
         action=actions.rank,
         notes="Only training rows are read. Where the data have no split, the one that tune uses is drawn, so no model is "
         "selected with images that it will be tested on; --holdout 0 reads all rows.",
+    ),
+    Command(
+        "select",
+        "Select a pretrained model within a budget, and hand it over fine-tuned, with its regret.",
+        example="select digits --models zoo.yaml --budget 30min",
+        inputs=(Input("data", _DATA),),
+        options=(SelectOptions, Terminal),
+        verb="crossgraft.verbs.select_model:select_model",
+        notes="What is known of the models elsewhere comes first; then cheap trainings, at a low resolution or paused after "
+        "some epochs, decide who is trained further. Val decides; test is opened once, for the model that is handed over. "
+        "--plan shows what would be tried. The same command goes on where it was stopped.",
     ),
     Command(
         "tune",

@@ -24,6 +24,7 @@ from crossgraft.options.predicting import PredictOptions as PredictOptions
 from crossgraft.options.ranking import Published as Published
 from crossgraft.options.ranking import PublishedOptions as PublishedOptions
 from crossgraft.options.ranking import RankOptions as RankOptions
+from crossgraft.options.selecting import SelectOptions as SelectOptions
 from crossgraft.options.showing import Debug as Debug
 from crossgraft.options.showing import DemoOptions as DemoOptions
 from crossgraft.options.showing import Json as Json

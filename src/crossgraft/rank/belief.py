@@ -24,7 +24,7 @@ from scipy import stats
 
 from crossgraft.errors import DataError, UnknownNameError
 from crossgraft.rank.aggregate import NUM_DRAWS, PerModel
-from crossgraft.rank.conditioning import Observed, condition
+from crossgraft.rank.conditioning import Foresight, Observed, condition
 from crossgraft.rank.known_names import full_name
 from crossgraft.rank.prior_of_names import prior_of_names
 from crossgraft.rank.standing import Standing
@@ -94,6 +94,11 @@ class Belief:
         mean, covariance, in_metric = condition(prior, _by_kind(self.models, every), without_group=self.without_group)
         unit: Unit = "metric" if in_metric else "normal score"
         return Belief(self.models, mean, covariance, unit, self.spoke, every, self.without_group, prior)
+
+    def foresight(self) -> Foresight:
+        """What observations that are still to come will tell."""
+        prior = self.prior or Standing(self.mean, self.covariance, 0.0, self.spoke)
+        return Foresight(prior, _by_kind(self.models, self.observations), without_group=self.without_group)
 
     def probability_best(self, *, seed: int) -> PerModel:
         """Chance of each network of being the best of all, from 4 000 draws."""

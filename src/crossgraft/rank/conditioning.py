@@ -17,6 +17,8 @@ FULL = "full"
 NUM_SCALES = 25
 FREE_LEVEL = 1e5
 """Variance of an unknown level, in squared spreads of its observations."""
+SCALE_RESULTS = 4
+"""Results that the expected scale counts for, where it is foreseen what further ones will tell; fixed, not fitted."""
 WIDEST = 6.0
 """Scales are tried from a sixth of that of the observations to six times it."""
 Square = Float64[np.ndarray, "num_states num_states"]
@@ -207,3 +209,68 @@ def _shared_noise(first: _Read, second: _Read) -> float:
         return 0.0
     closest = min(each.model.noise / slope for each, slope in zip((first, second), slopes, strict=True))
     return slopes[0] * slopes[1] * closest**2
+
+
+class Foresight:
+    """What observations that are still to come will tell, whatever their values, in normal scores.
+
+    Everything is in normal scores, full results too, so that a belief before the first of them and one after it can be compared.
+    Only differences between networks mean something: a common level is not known.
+
+    Attributes:
+        mean: Expected normal score.
+        covariance: Its covariance.
+    """
+
+    def __init__(self, prior: Standing, kinds: Sequence[Observed], *, without_group: str | None) -> None:
+        self._prior, self._without_group = prior, without_group
+        models = {each.kind: _model(each.kind, without_group) for each in kinds}
+        several = [each for each in kinds if models[each.kind].says_something and len(each.places) > 1]
+        read = [_read(prior, each, models[each.kind]) for each in several]
+        centre, width = _expected_scale(read)
+        self._scale = centre * float(np.exp(width**2 / 2))  # the mean: where results differ much, more is at stake
+        self._read = [self._steadied(each) for each in read]
+        alone = [each for each in kinds if models[each.kind].says_something and len(each.places) == 1]
+        self._read += [_Read(each, models[each.kind], each.values, self._scale) for each in alone]
+        self.mean, self.covariance = _posterior(prior, [_in_scores(each) for each in self._read], None)
+
+    def _steadied(self, read: _Read) -> _Read:
+        """With the expected scale as if it had been seen in some results: two that are alike by chance tell little of it."""
+        if read.observed.family == "score":
+            return read
+        number = len(read.values) - 1
+        logs = number * np.log(max(read.scale, 1e-12)) + SCALE_RESULTS * np.log(self._scale)
+        return read._replace(scale=float(np.exp(logs / (number + SCALE_RESULTS))))
+
+    def says_something(self, kind: str) -> bool:
+        """Whether an observation of this kind changes any belief."""
+        return _model(kind, self._without_group).says_something
+
+    def covariance_after(self, kind: str, places: Sequence[int], standard_error: float | None) -> Square:
+        """Covariance once networks were observed.
+
+        Args:
+            kind: Kind of the observations.
+            places: Numbers of the networks.
+            standard_error: Standard error of each, in the metric's unit; None counts as 0.
+        """
+        before = next((each for each in self._read if each.observed.kind == kind), None)
+        model = _model(kind, self._without_group)
+        scale = before.scale if before is not None else 1.0 if kind.startswith("score:") else self._scale
+        known = (
+            before.observed if before is not None else Observed(kind, np.zeros(0, dtype=np.int64), *2 * [np.zeros(0)])
+        )
+        more = Observed(
+            kind,
+            np.concatenate([known.places, np.asarray(places, dtype=np.int64)]),
+            np.concatenate([known.values, np.zeros(len(places))]),
+            np.concatenate([known.errors, np.full(len(places), standard_error or 0.0)]),
+        )
+        read = [each for each in self._read if each is not before]
+        read.append(_Read(more, model, more.values, scale))
+        return _posterior(self._prior, [_in_scores(each) for each in read], None)[1]
+
+
+def _in_scores(read: _Read) -> _Read:
+    """The same with a level of its own, also of full results."""
+    return read if read.observed.kind != FULL else read._replace(observed=read.observed._replace(kind=f"{FULL}:"))

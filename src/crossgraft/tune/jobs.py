@@ -13,22 +13,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import safetensors.torch
-from safetensors import SafetensorError
 from torch import Tensor
 
-from crossgraft.errors import DataError
 from crossgraft.models.classifier import Classifier
 from crossgraft.records import EpochRow, GridPointRecord, Record
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.jobs import Job, Outcome, Work
 from crossgraft.runs.names import portable_name
-from crossgraft.tune.engine.contract import TrainingResult
+from crossgraft.tune.engine.contract import TrainedEpoch, TrainingResult
 from crossgraft.tune.engine.gradient_norms import FILE_NAME, GradientNorms, read_gradient_norms
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.trainer import train
 from crossgraft.tune.epoch_rows import epoch_rows, number_or_none
 from crossgraft.tune.job_progress import JobProgress
+from crossgraft.tune.kept_weights import read_weights
 from crossgraft.tune.planning.fold_data import FoldData, make_feed
 from crossgraft.tune.planning.grid import KEEP_FACTOR, GridPoint, GridTraining
 from crossgraft.tune.planning.preparation import Preparation
@@ -131,7 +130,27 @@ class TrainingWork(Work[GridTraining, Trained]):
         Raises:
             CrossgraftError: The training failed.
         """
-        folder = None if self.run is None else self.run.path / _folder(job) / "checkpoint"
+        return self._kept(job, *self._train(job, None))
+
+    def go_on(self, job: Job[GridTraining], *, until_epoch: int) -> Sequence[TrainedEpoch]:
+        """Train up to an epoch, counted from 1, and pause; a training that ends before is kept as ``do`` keeps it.
+
+        Returns:
+            All epochs so far.
+
+        Raises:
+            CrossgraftError: The training failed.
+        """
+        trained = self._train(job, until_epoch)
+        if not trained[1].is_paused:
+            self._kept(job, *trained)
+        return [row for row in trained[1].history if row.phase == "all"]
+
+    def _checkpoint(self, job: Job[GridTraining]) -> Path | None:
+        return None if self.run is None else self.run.path / _folder(job) / "checkpoint"
+
+    def _train(self, job: Job[GridTraining], pause_after: int | None) -> tuple[Classifier, TrainingResult, float]:
+        folder = self._checkpoint(job)
         if folder is not None and self.run is not None and not self.run.resumed:
             shutil.rmtree(folder, ignore_errors=True)  # of a run that --overwrite has replaced
         prepared, plugins = self.prepared, self.prepared.plugins
@@ -152,12 +171,15 @@ class TrainingWork(Work[GridTraining, Trained]):
             checkpoint_folder=folder,
             gradient_norms_file=self._norms_file(job),
             configuration={"key": job.key, **self.data.networks.start_in_checkpoints},
+            pause_after=pause_after,
             on_step=None if self.progress is None else self.progress.on_step,
             on_epoch=None if self.progress is None else self.progress.on_epoch,
         )
-        record = self._record(job, result, time.perf_counter() - start)
-        trained = self._keep(job, record, classifier, result.gradient_norms)
-        if folder is not None:
+        return classifier, result, time.perf_counter() - start
+
+    def _kept(self, job: Job[GridTraining], classifier: Classifier, result: TrainingResult, seconds: float) -> Trained:
+        trained = self._keep(job, self._record(job, result, seconds), classifier, result.gradient_norms)
+        if (folder := self._checkpoint(job)) is not None:
             shutil.rmtree(folder, ignore_errors=True)  # nothing is left to resume
         return trained
 
@@ -271,15 +293,3 @@ def _folder(job: Job[GridTraining]) -> str:
 
 def _folder_of(name: str) -> str:
     return f"jobs/{portable_name(name)}"
-
-
-def read_weights(path: Path) -> dict[str, Tensor]:
-    """Tensors of a safetensors file.
-
-    Raises:
-        DataError: The file is gone or damaged.
-    """
-    try:
-        return safetensors.torch.load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise DataError(f"Cannot read the weights {path}: {error}. Use --overwrite to train again.") from error

@@ -15,11 +15,13 @@ from crossgraft.report.sections.model_comparison import MODEL_COMPARISON
 from crossgraft.report.sections.prediction import PREDICTION
 from crossgraft.report.sections.published import PUBLISHED
 from crossgraft.report.sections.ranking import RANKING
+from crossgraft.report.sections.selection import SELECTION
 from crossgraft.report.sections.tuning import TUNING
 from crossgraft.report.sections.tuning_comparison import TUNING_COMPARISON
 
 _ALL = (
     RANKING,
+    SELECTION,
     DATA_CHECK,
     DATA_SPLIT,
     DEMO,
