@@ -73,11 +73,9 @@ def _sound(ends: Sequence[tuple[float, float]]) -> Concluded:
         small = " It is above 0, but small." if all(low > 0 for low, _ in ends) else ""
         said = f"{_intervals(ends)} of the shortcut reliance index {_lie(ends)} below {LARGEST_RELIANCE}.{small}"
         return Concluded("passes", said)
-    return Concluded(
-        "undecided",
-        f"{_intervals(ends)} of the SRI {'reach' if len(ends) > 1 else 'reaches'} from 0 or less to {LARGEST_RELIANCE} or more: "
-        "more images are needed.",
-    )
+    lie, both = ("intervals of the SRI lie", "both ") if len(ends) > 1 else ("interval of the SRI lies", "")
+    said = f"The {lie} neither {both}above 0 nor {both}below {LARGEST_RELIANCE}: more images are needed."
+    return Concluded("undecided", said)
 
 
 def _intervals(ends: Sequence[tuple[float, float]]) -> str:

@@ -27,6 +27,7 @@ from crossgraft.audit.trained import audit_trained
 from crossgraft.audit.trained_attribute import audit_trained_attribute
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
+from crossgraft.data.edits import without_name
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options import AuditOptions, given
 from crossgraft.progress import Reporter
@@ -134,7 +135,7 @@ def _one(
         )
     except DataError as error:
         found.confounders.append(edit_record(name, edit, None))
-        found.entries.append(impossible_entry(subject.name, name, str(error), mode="trained"))
+        found.entries.append(impossible_entry(subject.name, name, without_name(error), mode="trained"))
         reporter.warn(f"{name} cannot be put into these images: {error}")
         return
     shown.append(_confounded(images, edit, result.edit, options))

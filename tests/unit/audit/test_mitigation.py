@@ -268,9 +268,7 @@ def halves(monkeypatch, rows, seed):
     fit, predict = LogisticRegression.fit, LogisticRegression.predict_proba
     with monkeypatch.context() as patched:
         patched.setattr(LogisticRegression, "fit", lambda model, x, y: fitted.append(x) or fit(model, x, y))
-        patched.setattr(
-            LogisticRegression, "predict_proba", lambda model, x: measured.append(x) or predict(model, x)
-        )
+        patched.setattr(LogisticRegression, "predict_proba", lambda model, x: measured.append(x) or predict(model, x))
         DeepFeatureReweighting(draws=1).fit(rows, rows, seed=seed)
     standard = (rows.features - rows.features.mean(0)) / rows.features.std(0)
     return [

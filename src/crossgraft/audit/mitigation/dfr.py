@@ -107,8 +107,8 @@ def _halves(
     for cell, (label, artefact) in zip(cells, CELLS, strict=True):
         if len(np.unique(side[cell])) < 2:
             raise UsageError(
-                f"dfr needs images of two patients or more in every cell of val, one in each half, and {cell_name(label, artefact)} "
-                "has them in one half alone. Bring such images of more patients."
+                "dfr needs images of two patients or more in every cell of val, one in each half, and "
+                f"{cell_name(label, artefact)} has them in one half alone. Bring such images of more patients."
             )
     return side == 1
 
