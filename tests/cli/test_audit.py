@@ -292,6 +292,22 @@ def test_several_labels_per_image_are_refused(study):
         package.audit_model("tiny_models:tiny", data=data, **options)
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda images: np.ones((len(images), 3)) / 3, "shape"),
+        (lambda images: np.full(len(images), 1.5), r"must lie in \[0, 1\]"),
+        (lambda images: np.array([np.nan] * len(images)), r"must lie in \[0, 1\]"),
+    ],
+)
+def test_a_function_that_gives_no_probabilities_is_refused(study, answer, said):
+    """Not an entry that says that the artefact could not be measured: nothing can be, with this function."""
+    options = {**OPTIONS, "class_names": ["healthy", "ill"]}
+    options = {name: value for name, value in options.items() if name not in ("allow_code", "audit_folds")}
+    with pytest.raises(DataError, match=said):
+        package.audit_model(answer, **options)
+
+
 def test_patients_that_are_not_known_cannot_be_drawn(study):
     options = {**OPTIONS, "group_column": "none"}
     with pytest.raises(UsageError, match="--unit patient draws patients, and these images have none"):

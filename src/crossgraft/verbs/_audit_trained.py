@@ -22,8 +22,8 @@ from crossgraft.audit.describe import (
 from crossgraft.audit.edits import EditFacts, Editing
 from crossgraft.audit.outcomes import conclude_attribute, conclude_trained
 from crossgraft.audit.rows import AuditRows, positive_class
-from crossgraft.audit.subjects import Subject, subject_of
-from crossgraft.audit.trained import audit_trained
+from crossgraft.audit.subjects import Probabilities, Subject, subject_of
+from crossgraft.audit.trained import audit_trained, positives_of
 from crossgraft.audit.trained_attribute import audit_trained_attribute
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
@@ -97,9 +97,11 @@ def audit(call: AuditCall) -> Audited:
     images = dataset.take(test)
     rows = AuditRows(images, positive, is_positive[test], (), np.arange(len(images)))
     shown: list[Confounded] = []
+    positives_of(subject, images, positive)  # whether the model can be asked at all is no matter of a single artefact
     seen = _as_seen(subject, images, options)
+    before = subject.probabilities(seen, reporter)
     for edit in asked.edits:
-        _one(subject, seen, edit, options, found, shown, reporter)
+        _one(subject, seen, before, edit, options, found, shown, reporter)
     for name in asked.attributes:
         _attribute(subject, images, name, options, found, reporter)
     if options.frequency:
@@ -114,6 +116,7 @@ def audit(call: AuditCall) -> Audited:
 def _one(
     subject: Subject,
     images: Dataset,
+    before: Probabilities,
     edit: ImageEdit,
     options: AuditOptions,
     found: Audited,
@@ -131,6 +134,7 @@ def _one(
             strength=options.strength,
             threshold=_threshold(subject, found.positive),
             seed=options.seed,
+            before=before,
             reporter=reporter,
         )
     except DataError as error:

@@ -82,8 +82,8 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
         MissingWeightsError: Weights are not on this machine.
         RunDirectoryError: ``out`` is in use or holds another run.
 
-    Cost: of a trained model four passes over the test images per artefact. In quick mode one pass over all images and one over
-    those that may carry it, per model and artefact, then milliseconds per fold and share; in full mode one fine-tuning each.
+    Cost: of a trained model one pass over the test images and three per artefact. In quick mode one pass over all images and one
+    over those that may carry it, per model and artefact, then milliseconds per fold and share; in full mode a fine-tuning each.
     """
     reporter, began = run.reporter, time.perf_counter()
     asked = _asked(options)

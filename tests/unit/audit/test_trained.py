@@ -7,6 +7,7 @@ from sklearn.metrics import roc_auc_score
 import crossgraft
 from crossgraft.audit import audit_trained, subject_of
 from crossgraft.audit.confounders import LowPass, MotionBlur, Tag
+from crossgraft.audit.outcomes import conclude_trained
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.errors import DataError
 from crossgraft.models import ModelSpec
@@ -72,6 +73,24 @@ def test_strength_0_changes_nothing(data):
     found = audit_trained(subject(leaning), data, TAG, strength=0.0)
     assert (found.drop.value, found.flip_effect_negatives, found.edit.rms) == (0, 0, 0)
     assert found.clean.value == found.ood.value == found.both.value and found.outcome == "passes"
+
+
+def test_an_edit_that_changes_nothing_is_no_pass_of_what_can_only_be_asked(data):
+    """Beyond the corner of the spectrum a low-pass leaves every image as it is, and no probe is there to say so."""
+    found = audit_trained(subject(sound), data, LowPass(cutoff=0.72))
+    assert (found.outcome, found.edit.rms, found.detectability) == ("undetectable", 0, None)
+    assert conclude_trained(found).reason == "It changes nothing in these images."
+    few = audit_trained(subject(sound), data.take(np.arange(60)), TAG)
+    assert (few.drop.low, few.drop.high, few.outcome) == (0, 0, "undecided")
+    assert conclude_trained(few).reason.startswith("No image changed its place, which of so few")
+
+
+def test_images_are_asked_about_once_where_it_is_known_what_they_are(data):
+    asked = []
+    counting = subject(lambda images: (asked.append(len(images)), leaning(images))[1])
+    before = counting.probabilities(data)
+    found = audit_trained(counting, data, TAG, before=before)
+    assert sum(asked) == 2 * len(data) and found == audit_trained(subject(leaning), data, TAG)
 
 
 def test_a_model_that_learned_nothing_is_not_assessable(data):
