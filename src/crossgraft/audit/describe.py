@@ -188,7 +188,7 @@ def _point(point: SharePoint) -> AuditPoint:
 
 
 def _flip_effects(point: SharePoint) -> list[AuditMetric]:
-    """Of all images and of each class; none of an attribute."""
+    """Flip effects of all images and of each class; none of an attribute."""
     if point.flip_effect is None or point.flip_effects is None:
         return []
     of_negatives, of_positives = point.flip_effects

@@ -11,6 +11,7 @@ from crossgraft.report.sections.audit_caveats import AUDIT_CAVEATS, after_audit
 from crossgraft.report.sections.audit_frequency import frequency_section, frequency_text_section
 from crossgraft.report.sections.audit_numbers import (
     groups_section,
+    has_several_models,
     metric_cell,
     named_entry,
     numbers_section,
@@ -70,10 +71,11 @@ def outcomes_section(source: Source[AuditRecord]) -> Section:
     record = source.record
     title = headline(record.entries[0])[0] if record.entries else "SRI"
     has_mitigation = any(entry.mitigation != "erm" for entry in record.entries)
+    several = has_several_models(record)
     table = Table(
         caption="Outcomes",
         columns=[
-            Column("Model"),
+            *([Column("Model")] if several else []),
             Column("Confounder"),
             *([Column("Training")] if has_mitigation else []),
             Column("Outcome"),
@@ -84,7 +86,10 @@ def outcomes_section(source: Source[AuditRecord]) -> Section:
             Column("O.o.d. AUC", numeric=True),
             Column("Detectability", numeric=True),
         ],
-        rows=[_outcome_row(entry, has_mitigation=has_mitigation) for entry in record.entries],
+        rows=[
+            [*([words(entry.model)] if several else []), *_outcome_row(entry, has_mitigation=has_mitigation)]
+            for entry in record.entries
+        ],
         file_name="outcomes",
         notes=[_explained(record)],
     )
@@ -175,7 +180,6 @@ def _outcome_row(entry: AuditEntry, *, has_mitigation: bool) -> list[Cell]:
     found = entry.metric(headline(entry)[1])
     detected = entry.detectability
     return [
-        words(entry.model),
         words(entry.confounder),
         *([words(entry.mitigation)] if has_mitigation else []),
         words(OUTCOMES[entry.outcome], strong=entry.outcome == "relies"),
@@ -197,7 +201,7 @@ def _over_patients(found: AuditMetric | None) -> Cell:
 
 def _figures(source: Source[AuditRecord]) -> list[Block]:
     """Curves of the first entries with a sweep; the others are in curves.csv."""
-    has_several = len({entry.model for entry in source.record.entries}) > 1
+    has_several = has_several_models(source.record)
     swept = [entry for entry in source.record.entries if len(entry.points) > 1]
     drawings = [
         reliance_figure(

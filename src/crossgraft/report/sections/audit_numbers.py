@@ -46,6 +46,11 @@ def with_mitigation(entry: AuditEntry) -> str:
     return entry.confounder if entry.mitigation == "erm" else f"{entry.confounder}, {entry.mitigation}"
 
 
+def has_several_models(record: AuditRecord) -> bool:
+    """Whether tables need a column of models; of one the title tells."""
+    return len({entry.model for entry in record.entries}) > 1
+
+
 def metric_cell(metric: AuditMetric | None) -> Cell:
     """The value alone."""
     return number(None if metric is None else metric.value, NUMBERS)
@@ -59,11 +64,11 @@ def numbers_section(source: Source[AuditRecord]) -> Section | None:
     is_trained = source.record.mode == "trained"
     titles = _TRAINED if is_trained else _SWEPT
     has_epochs = any(_last(entry, "best_epoch") is not None for entry in entries)
-    first = next(iter(titles))
+    first, several = next(iter(titles)), has_several_models(source.record)
     table = Table(
         caption="Behind the outcomes",
         columns=[
-            Column("Model"),
+            *([Column("Model")] if several else []),
             Column("Confounder"),
             *(
                 column
@@ -72,7 +77,10 @@ def numbers_section(source: Source[AuditRecord]) -> Section | None:
             ),
             *([Column("Epoch kept", numeric=True)] if has_epochs else []),
         ],
-        rows=[_numbers_row(entry, list(titles), has_epochs=has_epochs) for entry in entries],
+        rows=[
+            [*([words(entry.model)] if several else []), *_numbers_row(entry, list(titles), has_epochs=has_epochs)]
+            for entry in entries
+        ],
         file_name="behind_the_outcomes",
         notes=[_of_trained() if is_trained else _of_sweeps(has_epochs)],
         page_only=True,
@@ -85,10 +93,11 @@ def groups_section(source: Source[AuditRecord]) -> Section | None:
     rows = [(entry, entry.points[-1]) for entry in source.record.entries if entry.points and entry.points[-1].cells]
     if not rows:
         return None
+    several = has_several_models(source.record)
     table = Table(
         caption="Accuracy by class and artefact",
         columns=[
-            Column("Model"),
+            *([Column("Model")] if several else []),
             Column("Confounder"),
             *(
                 Column(
@@ -103,7 +112,7 @@ def groups_section(source: Source[AuditRecord]) -> Section | None:
         ],
         rows=[
             [
-                words(entry.model),
+                *([words(entry.model)] if several else []),
                 words(with_mitigation(entry)),
                 *_cells(point.cells),
                 metric_cell(point.metric("worst_group_accuracy_by_val")),
@@ -123,10 +132,11 @@ def reach_blocks(record: AuditRecord) -> list[Block]:
     seen = [entry for entry in record.entries if entry.mitigation == "erm" and entry.input_rms is not None]
     if not seen:
         return []
+    several = has_several_models(record)
     table = Table(
         caption="What of it reaches the network",
         columns=[
-            Column("Model"),
+            *([Column("Model")] if several else []),
             Column("Confounder"),
             Column("rms, grey levels", numeric=True),
             Column("rms at the input", numeric=True),
@@ -135,7 +145,7 @@ def reach_blocks(record: AuditRecord) -> list[Block]:
         ],
         rows=[
             [
-                words(entry.model),
+                *([words(entry.model)] if several else []),
                 words(entry.confounder),
                 number(native.get(entry.confounder), _LOGITS),
                 number(entry.input_rms, NUMBERS),
@@ -154,7 +164,7 @@ def reach_blocks(record: AuditRecord) -> list[Block]:
 
 
 def _numbers_row(entry: AuditEntry, names: Sequence[str], *, has_epochs: bool) -> list[Cell]:
-    cells = [words(entry.model), words(with_mitigation(entry))]
+    cells = [words(with_mitigation(entry))]
     for place, name in enumerate(names):
         found = entry.metric(name)
         cells.append(_shown(name, found))
