@@ -132,7 +132,7 @@ def _one(
             edit,
             positive=found.positive,
             strength=options.strength,
-            threshold=_threshold(subject, found.positive),
+            threshold=own_threshold(subject, found.positive),
             seed=options.seed,
             before=before,
             reporter=reporter,
@@ -183,7 +183,7 @@ def _attribute(
     """One attribute: an entry, whatever comes of it."""
     attribute = find_attribute(images, name, options)
     found.confounders.append(attribute_record(name, attribute.in_words, attribute.num_missing))
-    threshold = _threshold(subject, found.positive)
+    threshold = own_threshold(subject, found.positive)
     try:
         result = audit_trained_attribute(
             subject, images, attribute, positive=found.positive, threshold=threshold, reporter=reporter
@@ -195,7 +195,7 @@ def _attribute(
     found.entries.append(trained_attribute_entry(subject.name, name, result, conclude_attribute(result)))
 
 
-def _threshold(subject: Subject, positive: str) -> float:
+def own_threshold(subject: Subject, positive: str) -> float:
     """From which probability of the class on the model decides for it: its own threshold, where it has one."""
     facts = None if subject.model is None else subject.model.facts
     known = {} if facts is None else {row.class_name: row.threshold for row in facts.thresholds}

@@ -1,5 +1,7 @@
 """A trained model and an artefact: found where it is used, passed where it is not, not assessable where it cannot be told."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -11,6 +13,8 @@ from crossgraft.audit.outcomes import conclude_trained
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.errors import DataError
 from crossgraft.models import ModelSpec
+from crossgraft.records.tuning import ThresholdRecord
+from crossgraft.verbs._audit_trained import own_threshold
 
 TAG = Tag(size=0.4, xy=(0.05, 0.05))
 
@@ -128,6 +132,22 @@ def test_an_edit_that_does_not_reach_the_network_is_not_assessable(tuned, data):
     seen = audit_trained(subject_of(tuned), data, TAG)
     assert seen.detectability.is_detectable and seen.input_rms > 10 * found.input_rms
     assert seen.detectability.auc.num_groups == 200
+
+
+@pytest.mark.parametrize(("positive", "expected"), [("ill", 0.25), ("healthy", np.nextafter(0.75, 1))])
+def test_groups_are_decided_as_the_model_decides(tuned, data, positive, expected):
+    """At its own threshold, and of the other of two classes at what is left of it: 0.75 itself is still ill."""
+    row = ThresholdRecord(class_name="ill", threshold=0.25, rule="youden", fitted_on="rows")
+    facts = subject_of(tuned).model.facts.model_copy(update={"thresholds": [row]})
+    asked = subject_of(replace(subject_of(tuned).model, facts=facts))
+    assert own_threshold(asked, positive) == expected
+    assert own_threshold(subject(sound), positive) == 0.5
+    found = audit_trained(asked, data, TAG, positive=positive, threshold=expected)
+    scores = asked.probabilities(data)[:, asked.class_names.index(positive)]
+    named = np.array(data.class_names)[data.targets] == positive
+    right = (scores >= expected) == named
+    (cell,) = [each for each in found.groups.cells if each.positive and not each.artefact]
+    assert cell.accuracy.value == pytest.approx(right[named].mean())
 
 
 def test_bad_input(data):
